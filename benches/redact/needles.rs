@@ -48,7 +48,6 @@ fn encodings(value: &str) -> Vec<Vec<u8>> {
     };
     let mut forms = vec![
         value.to_owned(),
-        value.chars().rev().collect(),
         value.replace('/', "\\/"),
         each(|byte| format!("{byte:02x}")),
         each(|byte| format!("{byte:02X}")),

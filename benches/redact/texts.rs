@@ -14,25 +14,25 @@ pub(crate) struct Text {
     pub(crate) name: &'static str,
     /// Makes one of at least so many bytes.
     pub(crate) make: fn(usize) -> String,
-    /// Whether the peer does the same work: it reads no escapes of a language.
-    pub(crate) has_peer: bool,
+    /// Whether it is text without any escapes.
+    pub(crate) is_plain: bool,
 }
 
-/// Every kind: the last ones are full of escapes of a language.
+/// Every kind: the second one is full of escapes of a terminal, the others of those of a language.
 pub(crate) const ALL: [Text; 5] = [
     Text::new("source", source, true),
-    Text::new("escapes", escapes, true),
+    Text::new("escapes", escapes, false),
     Text::new("JSON in JSON", nested, false),
     Text::new("URLs", urls, false),
     Text::new("HTML", html, false),
 ];
 
 impl Text {
-    const fn new(name: &'static str, make: fn(usize) -> String, has_peer: bool) -> Self {
+    const fn new(name: &'static str, make: fn(usize) -> String, is_plain: bool) -> Self {
         Self {
             name,
             make,
-            has_peer,
+            is_plain,
         }
     }
 }

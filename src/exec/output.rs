@@ -341,7 +341,7 @@ impl Stages {
     fn continued(&self) -> Option<FirstPass> {
         let (_, first) = self.raw.as_ref()?;
         let mut first = first.clone();
-        first.begin_next();
+        first.flush(&mut Redacted::default());
         Some((Lossy::default(), first))
     }
 
@@ -358,9 +358,8 @@ impl Stages {
                 let mut decoded = Zeroizing::new(String::with_capacity(bytes.len()));
                 let mut masked = Redacted::default();
                 lossy.push(bytes, &mut decoded);
-                let seen = redact.seen();
                 redact.push(&decoded, &mut masked);
-                self.render_first_pass(&masked, seen);
+                self.render_masked(&masked);
             }
         }
     }
@@ -388,10 +387,9 @@ impl Stages {
                 Ending::Cut => lossy.cut(&mut decoded),
                 _ => lossy.finish(&mut decoded),
             }
-            let seen = redact.seen();
             redact.push(&decoded, &mut masked);
             end(redact, ending, &mut masked);
-            self.render_first_pass(&masked, seen);
+            self.render_masked(&masked);
             self.ahead.clear();
         }
         self.result.finish(ending);
@@ -417,27 +415,6 @@ impl Stages {
         if let Some(watched) = &mut self.watched {
             watched.push(bytes);
         }
-    }
-
-    /// Renders what the first pass gave, which had seen so many secrets before it. When it has seen
-    /// another one, drawing the line anew may leave more of a part in sight than there may be from then on.
-    fn render_first_pass(&mut self, masked: &Redacted, seen: usize) {
-        let has_news = |(_, first): &FirstPass| first.seen() > seen;
-        if !self.raw.as_ref().is_some_and(has_news) {
-            return self.render_masked(masked);
-        }
-        let text = masked.as_str();
-        let marker = memchr::memmem::find(text.as_bytes(), b"KARYI").unwrap_or(0);
-        let line = text.get(..marker).and_then(|text| text.rfind('\n'));
-        let start = line.map_or(0, |at| at + 1);
-        self.render_masked(&masked.until(start));
-        if let Some((_, first)) = &self.raw {
-            let renderings = [Some(&mut self.result), self.watched.as_mut()];
-            for rendering in renderings.into_iter().flatten() {
-                rendering.redact.learn_seen(first);
-            }
-        }
-        self.render_masked(&masked.from(start));
     }
 
     /// Renders masked text; a watcher may have seen the start of it.

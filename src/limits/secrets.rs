@@ -85,9 +85,6 @@ pub const MAX_HELD_REDACTION_BYTES: usize = 64 << 10;
 pub const MAX_OWN_FILES: usize = 100_000;
 /// Longest text that stands for a secret, in bytes: with a name of 64 and the name of an encoding.
 pub const MAX_MARKER_BYTES: usize = 112;
-/// Bytes before a place where output was cut off that are looked at for the start of a value: eleven
-/// visible ones, with colours between them.
-pub const MAX_CUT_LOOK_BYTES: usize = 256;
 /// Shortest start of a value that is masked where output was cut off, in bytes.
 pub const MIN_CUT_SECRET_BYTES: usize = 4;
 /// Longest value that is masked in every encoding; longer ones, which are files, only as they are,

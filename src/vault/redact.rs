@@ -5,8 +5,8 @@
 //! is the program's own text gets a second `$`.
 //!
 //! ```text
-//! value ─ encodings ─ parts ─ tables ┐
-//! text ─ view (escapes) ─ lanes (visible bytes, also unescaped) ─ runs of known stretches ─ stream ─ Redacted
+//! value ─ parts ─ encodings ─ tables ┐
+//! text ─ view (colours) ─ lanes (visible bytes, also unescaped) ─ runs of known stretches ─ stream ─ Redacted
 //! ```
 //!
 //! Texts are compared without white space, control characters and escape sequences, so a value
@@ -27,30 +27,21 @@ pub use guessable::is_guessable;
 pub use stream::RedactStream;
 pub use text::Redacted;
 
-mod around;
-mod decoder;
 mod edges;
 mod encodings;
 mod escapes;
-mod forks;
 mod form;
-mod glance;
 mod grams;
 mod guessable;
-mod hot;
-mod kinds;
 mod lane;
 mod lines;
 mod parts;
 mod phrases;
-mod proofs;
-mod references;
+mod shape;
 mod stream;
 mod tables;
 mod text;
 mod unescaped;
-mod visible;
-mod written;
 
 /// Masks the session's secrets; clones share their tables.
 #[derive(Clone)]
@@ -209,12 +200,6 @@ impl Redactor {
         }
     }
 
-    /// Returns how many bytes the tables of the needles take.
-    #[must_use]
-    pub fn table_bytes(&self) -> usize {
-        self.source.tables().bytes()
-    }
-
     fn leaf<'a>(&self, text: &'a str, stream: RedactStream) -> Cow<'a, str> {
         let tables = self.source.tables();
         if tables.is_empty() {
@@ -224,37 +209,7 @@ impl Redactor {
                 false => secret::escape(text),
             };
         }
-        let masked = self.masked_when_struck(masked(text, stream), text);
-        if tables.has_escapes && text.contains(['"', '\\', '\n', '\r', '\t', '<', '>', '&', '\'']) {
-            let seen = masked.as_deref().unwrap_or(text);
-            if let Some(escaped) = self.masked_when_escaped(seen) {
-                return Cow::Owned(escaped);
-            }
-        }
-        masked.map_or(Cow::Borrowed(text), Cow::Owned)
-    }
-
-    /// Masks what comes up only without the characters that others were struck over, as in a formatted page of a
-    /// manual: there each letter of a value may stand twice.
-    fn masked_when_struck(&self, masked: Option<String>, text: &str) -> Option<String> {
-        let plain = view::without_overstrikes(masked.as_deref().unwrap_or(text));
-        let again = plain.and_then(|plain| self::masked(&plain, self.second_stream()));
-        again.or(masked)
-    }
-
-    /// Masks what comes up only when a text is written in JSON or XML.
-    fn masked_when_escaped(&self, text: &str) -> Option<String> {
-        let mut seen: Option<String> = None;
-        for form in [&written::JSON, &written::XML, &written::ATTRIBUTE] {
-            let plain = seen.as_deref().unwrap_or(text);
-            let escaped = (form.escape)(plain);
-            if escaped != plain
-                && let Some(masked) = masked(&escaped, self.second_stream())
-            {
-                seen = Some((form.unescape)(&masked));
-            }
-        }
-        seen
+        masked(text, stream).map_or(Cow::Borrowed(text), Cow::Owned)
     }
 }
 

@@ -204,35 +204,6 @@ pub(super) fn plain(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     text
 }
 
-/// Returns a text as it shows where a backspace goes back and the next character takes the place; nothing when
-/// there is none.
-pub(super) fn without_overstrikes(text: &str) -> Option<Zeroizing<String>> {
-    const BACK: char = '\u{8}';
-    memchr::memchr(BACK as u8, text.as_bytes())?;
-    let mut plain = Zeroizing::new(String::with_capacity(text.len()));
-    let mut line = Zeroizing::new(Vec::new());
-    let mut at: usize = 0;
-    for character in text.chars() {
-        match character {
-            BACK => at = at.saturating_sub(1),
-            '\n' => {
-                plain.extend(line.drain(..));
-                plain.push('\n');
-                at = 0;
-            }
-            _ => {
-                match line.get_mut(at) {
-                    Some(old) => *old = character,
-                    None => line.push(character),
-                }
-                at += 1;
-            }
-        }
-    }
-    plain.extend(line.drain(..));
-    Some(plain)
-}
-
 /// Returns how much of a text is `start`, which holds no carriage return, when it begins with it.
 pub(super) fn begins_with(text: &[u8], start: &[u8]) -> Option<usize> {
     let mut wanted = start.iter().peekable();
@@ -266,17 +237,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn what_was_struck_over_is_gone() {
-        let check = |text: &str, expected: Option<&str>| {
-            let plain = without_overstrikes(text);
-            assert_eq!(plain.as_deref().map(String::as_str), expected, "{text:?}");
-        };
-        check("plain", None);
-        check("a\u{8}ab\u{8}b_\u{8}c\n\u{8}d", Some("abc\nd"));
-        check("abc\u{8}\u{8}\u{8}abcd", Some("abcd"));
-        check("_\u{8}\u{e9}\u{8}\u{e9}x\u{8}\u{8}\u{8}\u{8}y", Some("yx"));
     }
 }

@@ -5,11 +5,8 @@ pub fn encodings(value: &str, before: &str) -> Vec<String> {
     let joined = format!("{before}{value}");
     let mut forms = vec![
         value.to_owned(),
-        value.chars().rev().collect(),
         digits(&joined, 6, STANDARD),
         digits(&joined, 6, URL_SAFE),
-        digits(&joined, 5, BASE32),
-        digits(&joined, 5, BASE32).to_lowercase(),
         each_byte(value, |byte| format!("{byte:02x}")),
         each_byte(value, |byte| format!("{byte:02X}")),
         each_byte(value, |byte| format!("\\x{byte:02x}")),
@@ -36,7 +33,6 @@ pub fn encodings(value: &str, before: &str) -> Vec<String> {
         value.replace('\'', "'\"'\"'"),
         xml(value),
         backslashed(value),
-        utf16(value),
         // Encoders that escape more than they must, or less.
         escaped(value, "_-.~%!#$&'()*+,/:;=?@ ", |c| {
             format!("%{:02X}", u32::from(c))
@@ -57,7 +53,6 @@ pub fn encodings(value: &str, before: &str) -> Vec<String> {
 
 const STANDARD: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const BASE32: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 fn escaped(value: &str, characters: &str, form: impl Fn(char) -> String) -> String {
     let each = value.chars().map(|c| match characters.contains(c) {
@@ -122,12 +117,4 @@ fn backslashed(value: &str) -> String {
             c.into()
         }
     })
-}
-
-fn utf16(value: &str) -> String {
-    if value.is_ascii() {
-        each_character(value, |c| format!("{c}\0"))
-    } else {
-        value.into()
-    }
 }

@@ -1,7 +1,7 @@
 //! Streams with values planted in them, and what must be true of what is left.
 
 use karyi::secret::{SecretName, SecretValue};
-use karyi::vault::redact::{Redacted, Redactor};
+use karyi::vault::redact::{Redacted, Redactor, is_guessable};
 use karyi::vault::session::Secrets;
 
 use super::reference;
@@ -90,7 +90,8 @@ fn value(dice: &mut Dice<'_>) -> String {
     let mut value: String = (0..length).map(|_| dice.pick(HOSTILE)).collect();
     // White space at the ends is no part of what is compared.
     value = value.trim().to_owned();
-    while visible(&value).chars().count() < 8 {
+    // One that is easy to guess is masked as a whole word only.
+    while visible(&value).chars().count() < 8 || is_guessable(&value) {
         value.push(dice.pick(&HOSTILE[..40]));
     }
     // Of a URL or of JSON only parts are secret.
@@ -119,8 +120,7 @@ fn disguised(text: &str, dice: &mut Dice<'_>) -> String {
         (7, "\x1b]0;title of it\x07"),
         (5, "\x1b]8;;https://example.com/\x1b\\"),
         (3, "\x1b[K\x1b[1C"),
-        (1, "\n"),
-        (1, "   "),
+        (7, "\n"),
         (4, "\x1bP1$r0m\x1b\\"),
         (6, "\x1b7\x1b(B"),
         (9, "\0\x08"),
@@ -231,11 +231,11 @@ pub fn check(dice: &mut Dice<'_>) -> Result<u64, String> {
 /// Leaves out the digits that are not those of the value alone.
 fn strip_before(form: &str, before: &str, value: &str) -> String {
     let is_digits = !before.is_empty()
-        && reference::encodings(value, before)[2..6]
+        && reference::encodings(value, before)[1..3]
             .iter()
             .any(|own| own == form);
     let skipped = if is_digits {
-        before.len() * 8 / 5 + 1
+        before.len() * 8 / 6 + 1
     } else {
         0
     };

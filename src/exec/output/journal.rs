@@ -154,7 +154,7 @@ impl Pages {
             // Nothing of the command was read here, and what came after it was.
             if self.by == Printer::Job {
                 first.push(since.as_str(), &mut Redacted::default());
-                first.begin_next();
+                first.flush(&mut Redacted::default());
             }
             self.stages.raw = Some((lossy, first));
         }

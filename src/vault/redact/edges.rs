@@ -1,4 +1,4 @@
-//! Where a text may be divided and where not: placeholders, words, and what a shell says of a signal.
+//! Where a text may be divided and where not: placeholders and words.
 
 use std::ops::Range;
 
@@ -6,23 +6,6 @@ use super::form::Form;
 
 /// What stands before a name in a placeholder.
 pub(super) const PLACEHOLDER: &str = "$KARYI";
-
-/// What a shell prints right behind the output of a program that a signal has ended.
-const SIGNALS: [&str; 4] = ["Killed", "Terminated", "Segmentation fault", "Aborted"];
-
-/// Returns where words for a signal start that end after `from`, and where one may have begun at the
-/// end.
-pub(super) fn signals(text: &str, from: usize) -> (Vec<usize>, Option<usize>) {
-    let mut found = Vec::new();
-    let mut open = 0;
-    for word in SIGNALS {
-        let start = text.floor_char_boundary((from + 1).saturating_sub(word.len()));
-        let tail = text.get(start..).unwrap_or_default().as_bytes();
-        found.extend(memchr::memmem::find_iter(tail, word).map(|at| start + at));
-        open = open.max(begun(tail, word.as_bytes()));
-    }
-    (found, (open > 0).then(|| text.len() - open))
-}
 
 /// Bytes of the longest marker, and a few more.
 pub(super) const MARKER_BYTES: usize = 96;
@@ -185,15 +168,5 @@ mod tests {
                 "{text:?}"
             );
         }
-    }
-
-    #[test]
-    fn words_for_a_signal_are_found_whole_and_begun() {
-        assert_eq!(signals("aKilled\n", 0), (vec![1], None));
-        assert_eq!(signals("aKilled\nbTermin", 0), (vec![1], Some(9)));
-        assert_eq!(signals("aKilled", 4), (vec![1], None));
-        assert_eq!(signals("aKilled b", 8), (vec![], None));
-        assert_eq!(signals("äK", 0), (vec![], Some(2)));
-        assert_eq!(signals("", 0), (vec![], None));
     }
 }

@@ -1,26 +1,25 @@
 //! The forms in which a value may turn up in output.
 //!
-//! Programs print values encoded: a header in base64, a dump in hex, a URL percent-encoded, a trace
-//! quoted for the shell. Each form remembers which byte of the value each of its bytes comes from,
-//! so that the secret parts of a value are known in all of them. What is no encoding (hashes,
-//! compression, another case) is out of reach.
+//! Programs print values encoded: a header in base64, a dump in hex, a trace quoted for the shell. Each form
+//! remembers which byte of the value each of its bytes comes from, so that the secret parts of a value are known in
+//! all of them. Escapes of single characters are no forms of their own: they are read in the text.
 
 use zeroize::Zeroizing;
 
 use super::form::Form;
-use crate::limits;
+use crate::vault::view::{self, is_visible};
 
-/// A form of a value.
+/// What is visible of a form of a value.
 pub(super) struct Encoded {
     /// Its bytes.
     pub(super) bytes: Zeroizing<Vec<u8>>,
     /// For each byte where in the value it comes from.
-    pub(super) sources: Vec<u32>,
+    pub(super) sources: Vec<usize>,
 }
 
 impl Encoded {
-    /// Most bytes that a form makes of one of the value, and a little more.
-    const WORST: usize = 12;
+    /// Most bytes that a form makes of one of the value.
+    const WORST: usize = 6;
 
     /// Makes an empty form that has room for any of the value, so that it never moves in memory.
     fn for_value(value: &str) -> Self {
@@ -31,156 +30,93 @@ impl Encoded {
         }
     }
 
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.sources.clear();
-    }
-
     fn byte(&mut self, byte: u8, source: usize) {
         self.bytes.push(byte);
-        self.sources.push(u32::try_from(source).unwrap_or(u32::MAX));
+        self.sources.push(source);
     }
 
     fn text(&mut self, text: &str, source: usize) {
         text.bytes().for_each(|byte| self.byte(byte, source));
     }
 
-    /// Two hexadecimal digits.
-    fn hex(&mut self, byte: u8, digits: &[u8; 16], source: usize) {
-        for half in [byte >> 4, byte & 15] {
-            let digit = digits.get(usize::from(half)).copied();
-            self.byte(digit.unwrap_or(b'0'), source);
-        }
-    }
-
-    /// A number in four or more hexadecimal digits.
-    fn wide_hex(&mut self, number: u16, digits: &[u8; 16], source: usize) {
-        let [high, low] = number.to_be_bytes();
-        self.hex(high, digits, source);
-        self.hex(low, digits, source);
-    }
-
-    /// A number in at least `width` decimal digits.
-    fn decimal(&mut self, number: u32, width: u32, source: usize) {
-        let first = (0..9).rev().find(|place| number / 10_u32.pow(*place) > 0);
-        let first = first.unwrap_or(0).max(width.saturating_sub(1));
-        for place in (0..=first).rev() {
-            let digit = number / 10_u32.pow(place) % 10;
-            self.byte(b'0' + digit as u8, source);
-        }
-    }
-
-    /// A number in at least `width` hexadecimal digits.
-    fn hex_number(&mut self, number: u32, digits: &[u8; 16], width: u32, source: usize) {
-        let first = (0..8).rev().find(|place| number >> (4 * place) > 0);
-        let first = first.unwrap_or(0).max(width.saturating_sub(1));
-        for place in (0..=first).rev() {
+    /// Adds the low digits of a number in base 16.
+    fn hex(&mut self, number: u32, count: u32, digits: &[u8; 16], source: usize) {
+        for place in (0..count).rev() {
             let digit = digits.get((number >> (4 * place) & 15) as usize).copied();
             self.byte(digit.unwrap_or(b'0'), source);
         }
+    }
+
+    /// Leaves out what is not visible.
+    fn keep_visible(&mut self) {
+        let shown = view::shown(&self.bytes);
+        let mut kept = 0;
+        for at in 0..self.bytes.len() {
+            if shown.get(at) != Some(&false) && self.bytes.get(at).is_some_and(|b| is_visible(*b)) {
+                self.bytes.swap(kept, at);
+                self.sources.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.bytes.truncate(kept);
+        self.sources.truncate(kept);
     }
 }
 
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Writes a value in hexadecimal digits.
-type InDigits = fn(&str, &[u8; 16], &mut Encoded);
-
-/// The forms in which every byte or character is a number.
-const IN_DIGITS: [(Form, InDigits); 5] = [
-    (Form::Hex, hex),
-    (Form::Escaped, backslash_x),
-    (Form::Escaped, |value, digits, out| {
-        units(value, "%u", digits, out)
-    }),
-    (Form::Escaped, |value, digits, out| {
-        units(value, "\\u", digits, out)
-    }),
-    (Form::Escaped, every_percent),
-];
-
 /// Shows every form of a value, the plainest first; some may be the same.
 pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
     let mut encoded = Encoded::for_value(value);
     let mut make = |form: Form, encode: &dyn Fn(&mut Encoded)| {
-        encoded.clear();
+        encoded.bytes.clear();
+        encoded.sources.clear();
         encode(&mut encoded);
+        encoded.keep_visible();
         show(form, &encoded);
     };
-    make(Form::Raw, &|out| raw(value, out));
-    for style in JSON_STYLES {
-        make(Form::Json, &|out| json(value, style, out));
+    make(Form::Raw, &|out| each(value, out, |_| None));
+    for (is_ascii, is_html) in [(false, false), (true, false), (false, true)] {
+        make(Form::Json, &|out| json(value, is_ascii, is_html, out));
     }
     for shift in 0..3 {
         for last in [b"+/", b"-_"] {
             make(Form::Base64, &|out| base64(value, shift, last, out));
         }
     }
-    if value.len() > limits::MAX_ENCODED_SECRET_BYTES {
-        return;
+    for digits in [LOWER, UPPER] {
+        make(Form::Hex, &|out| {
+            let bytes = value.bytes().enumerate();
+            bytes.for_each(|(at, byte)| out.hex(byte.into(), 2, digits, at));
+        });
     }
-    for apostrophe in ["&apos;", "&#39;", "&#x27;"] {
-        make(Form::Xml, &|out| xml(value, apostrophe, out));
-    }
-    for base in BASES {
-        make(Form::Xml, &|out| numeric_references(value, base, out));
-    }
-    for quoting in QUOTINGS {
-        make(Form::Shell, &|out| shell(value, quoting, out));
-    }
-    for kept in ["-_.~", "-_.~/", "-_.~!*'()"] {
-        for (digits, space) in [(UPPER, "%20"), (LOWER, "%20"), (UPPER, "+")] {
-            make(Form::Percent, &|out| {
-                percent(value, kept, space, digits, out)
+    if value.contains('\'') {
+        // `set -x` and `${v@Q}`, and Python's `shlex.quote`.
+        for quote in ["'\\''", "'\"'\"'"] {
+            make(Form::Shell, &|out| {
+                each(value, out, |c| (c == '\'').then_some(quote));
             });
         }
     }
     if value.contains(' ') {
-        make(Form::Percent, &|out| plus(value, out));
+        // What is left of a form of a page once `%NN` is read.
+        make(Form::Percent, &|out| {
+            each(value, out, |c| (c == ' ').then_some("+"));
+        });
     }
-    make(Form::Reversed, &|out| reversed(value, out));
-    for shift in 0..5 {
-        for first in [b'A', b'a'] {
-            make(Form::Base32, &|out| base32(value, shift, first, out));
-        }
-    }
-    for (form, encode) in IN_DIGITS {
-        // What differs in a few capitals comes one after the other: the rest of it is known then.
-        for digits in [LOWER, UPPER] {
-            make(form, &|out| encode(value, digits, out));
-        }
-    }
-    for_each_escaped(value, &mut make);
-    for first in 0..2 {
-        make(Form::Hex, &|out| swapped_hex(value, first, out));
-    }
-}
-
-/// Makes the forms in which what is not ASCII, or every byte, is a number.
-fn for_each_escaped(value: &str, mut make: impl FnMut(Form, &dyn Fn(&mut Encoded))) {
-    make(Form::Escaped, &|out| bytes_repr(value, out));
-    make(Form::Escaped, &|out| octal(value, "\\", out));
-    make(Form::Escaped, &|out| octal(value, "\\0", out));
     if !value.is_ascii() {
         make(Form::Escaped, &|out| latin(value, out));
-        for quote in ["\\'", "'"] {
-            make(Form::Escaped, &|out| dollar_octal(value, quote, out));
-        }
-        make(Form::Escaped, &|out| bare_octal(value, out));
-        make(Form::Escaped, &|out| meta(value, out));
     }
 }
 
-fn raw(value: &str, out: &mut Encoded) {
-    let bytes = value.bytes().enumerate();
-    bytes.for_each(|(at, byte)| out.byte(byte, at));
-}
-
-/// Lets `encode` write each character.
-fn each(value: &str, out: &mut Encoded, mut encode: impl FnMut(char, usize, &mut Encoded)) {
+/// Writes the characters of a value, or what `replaced` says for one.
+fn each(value: &str, out: &mut Encoded, replaced: impl Fn(char) -> Option<&'static str>) {
     for (at, character) in value.char_indices() {
-        encode(character, at, out);
+        match replaced(character) {
+            Some(text) => out.text(text, at),
+            None => plain(character, at, out),
+        }
     }
 }
 
@@ -190,350 +126,40 @@ fn plain(character: char, at: usize, out: &mut Encoded) {
     }
 }
 
-/// How JSON is written: which characters get an escape they need not have, and how often it is done.
-#[derive(Clone, Copy)]
-struct JsonStyle {
-    escapes_slash: bool,
-    escapes_html: bool,
-    is_ascii: bool,
-    is_nested: bool,
-}
-
-const JSON_PLAIN: JsonStyle = JsonStyle {
-    escapes_slash: false,
-    escapes_html: false,
-    is_ascii: false,
-    is_nested: false,
-};
-
-const JSON_STYLES: [JsonStyle; 6] = [
-    JSON_PLAIN,
-    JsonStyle {
-        escapes_slash: true,
-        ..JSON_PLAIN
-    },
-    JsonStyle {
-        is_ascii: true,
-        ..JSON_PLAIN
-    },
-    JsonStyle {
-        escapes_html: true,
-        ..JSON_PLAIN
-    },
-    JsonStyle {
-        is_nested: true,
-        ..JSON_PLAIN
-    },
-    JsonStyle {
-        is_nested: true,
-        is_ascii: true,
-        ..JSON_PLAIN
-    },
-];
-
-fn json(value: &str, style: JsonStyle, out: &mut Encoded) {
-    // Written into a string once more, a backslash is two.
-    let backslash = if style.is_nested { "\\\\" } else { "\\" };
-    each(value, out, |character, at, out| {
-        let short = match character {
-            '"' => Some(if style.is_nested { "\\\"" } else { "\"" }),
-            '\\' => Some(backslash),
-            '\n' => Some("n"),
-            '\r' => Some("r"),
-            '\t' => Some("t"),
-            '/' if style.escapes_slash => Some("/"),
-            _ => None,
-        };
-        let is_html = style.escapes_html && matches!(character, '<' | '>' | '&');
-        if let Some(short) = short {
-            out.text(backslash, at);
-            out.text(short, at);
-        } else if character.is_ascii_control()
-            || is_html
-            || (style.is_ascii && !character.is_ascii())
-        {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                out.text(backslash, at);
-                out.byte(b'u', at);
-                out.wide_hex(*unit, LOWER, at);
+/// Writes a JSON string; what is not ASCII and what means something in HTML may be a number in it.
+fn json(value: &str, is_ascii: bool, is_html: bool, out: &mut Encoded) {
+    for (at, character) in value.char_indices() {
+        let is_number = character.is_ascii_control()
+            || is_ascii && !character.is_ascii()
+            || is_html && matches!(character, '<' | '>' | '&');
+        match character {
+            '"' => out.text("\\\"", at),
+            '\\' => out.text("\\\\", at),
+            '\n' => out.text("\\n", at),
+            '\r' => out.text("\\r", at),
+            '\t' => out.text("\\t", at),
+            _ if is_number => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    out.text("\\u", at);
+                    out.hex((*unit).into(), 4, LOWER, at);
+                }
             }
-        } else {
-            plain(character, at, out);
-        }
-    });
-}
-
-fn xml(value: &str, apostrophe: &str, out: &mut Encoded) {
-    each(value, out, |character, at, out| match character {
-        '&' => out.text("&amp;", at),
-        '<' => out.text("&lt;", at),
-        '>' => out.text("&gt;", at),
-        '"' => out.text("&quot;", at),
-        '\'' => out.text(apostrophe, at),
-        other => plain(other, at, out),
-    });
-}
-
-/// How a numeric reference writes its number.
-#[derive(Clone, Copy)]
-enum Base {
-    /// With at least so many digits.
-    Decimal(u32),
-    /// With these digits, at least so many of them.
-    Hex(&'static [u8; 16], u32),
-    /// The same after a capital `X`.
-    CapitalHex(&'static [u8; 16], u32),
-}
-
-const BASES: [Base; 9] = [
-    Base::Decimal(1),
-    Base::Decimal(3),
-    Base::Decimal(4),
-    Base::Hex(LOWER, 1),
-    Base::Hex(UPPER, 1),
-    Base::Hex(LOWER, 4),
-    Base::Hex(UPPER, 4),
-    Base::CapitalHex(LOWER, 1),
-    Base::CapitalHex(UPPER, 1),
-];
-
-fn numeric_references(value: &str, base: Base, out: &mut Encoded) {
-    each(value, out, |character, at, out| {
-        let number = u32::from(character);
-        out.text("&#", at);
-        match base {
-            Base::Decimal(width) => out.decimal(number, width, at),
-            Base::Hex(digits, width) => {
-                out.text("x", at);
-                out.hex_number(number, digits, width, at);
-            }
-            Base::CapitalHex(digits, width) => {
-                out.text("X", at);
-                out.hex_number(number, digits, width, at);
-            }
-        }
-        out.byte(b';', at);
-    });
-}
-
-/// How a shell or a language quotes.
-#[derive(Clone, Copy)]
-enum Quoting {
-    /// `'it'\''s'`, as in `set -x` and `${v@Q}`.
-    Single,
-    /// `'it'"'"'s'`, as Python's `shlex.quote`.
-    SingleInDouble,
-    /// `it\'s`, as `printf %q`.
-    Backslash,
-    /// `$'it\'s\n'`, as both do it with control characters, and Python's `repr`.
-    Dollar,
-    /// `"\$x"`, as `declare -p`.
-    Double,
-}
-
-const QUOTINGS: [Quoting; 5] = [
-    Quoting::Single,
-    Quoting::SingleInDouble,
-    Quoting::Backslash,
-    Quoting::Dollar,
-    Quoting::Double,
-];
-
-fn shell(value: &str, quoting: Quoting, out: &mut Encoded) {
-    each(value, out, |character, at, out| {
-        let replaced = match (quoting, character) {
-            (Quoting::Single, '\'') => Some("'\\''"),
-            (Quoting::SingleInDouble, '\'') => Some("'\"'\"'"),
-            (Quoting::Dollar, '\n') => Some("\\n"),
-            (Quoting::Dollar, '\t') => Some("\\t"),
-            (Quoting::Dollar, '\r') => Some("\\r"),
-            _ => None,
-        };
-        if let Some(text) = replaced {
-            return out.text(text, at);
-        }
-        let has_backslash = match quoting {
-            Quoting::Single | Quoting::SingleInDouble => false,
-            Quoting::Backslash => {
-                character.is_ascii()
-                    && !character.is_ascii_alphanumeric()
-                    && !"_-./:@%+=".contains(character)
-            }
-            Quoting::Dollar => matches!(character, '\\' | '\''),
-            Quoting::Double => matches!(character, '\\' | '"' | '$' | '`'),
-        };
-        if has_backslash {
-            out.byte(b'\\', at);
-        }
-        plain(character, at, out);
-    });
-}
-
-fn percent(value: &str, kept: &str, space: &str, digits: &[u8; 16], out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        match byte {
-            b' ' => out.text(space, at),
-            _ if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) => {
-                out.byte(byte, at);
-            }
-            _ => {
-                out.byte(b'%', at);
-                out.hex(byte, digits, at);
-            }
+            _ => plain(character, at, out),
         }
     }
 }
 
-/// What is left of a form's percent-encoding without its escapes.
-fn plus(value: &str, out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        out.byte(if byte == b' ' { b'+' } else { byte }, at);
-    }
-}
-
-/// What is left of escapes with the numbers of characters, as `\xe9`; a program that writes them
-/// escapes none that is larger than a byte that way.
+/// What is left of escapes with the numbers of characters, as `\xe9`.
 fn latin(value: &str, out: &mut Encoded) {
-    each(value, out, |character, at, out| {
+    for (at, character) in value.char_indices() {
         match u8::try_from(u32::from(character)) {
             Ok(byte) => out.byte(byte, at),
             Err(_) => plain(character, at, out),
         }
-    });
-}
-
-fn reversed(value: &str, out: &mut Encoded) {
-    for (at, character) in value.char_indices().rev() {
-        plain(character, at, out);
     }
 }
 
-fn hex(value: &str, digits: &[u8; 16], out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        out.hex(byte, digits, at);
-    }
-}
-
-/// Hexadecimal digits of 16-bit words, the second byte first, as `hexdump` and `od -x` print them.
-fn swapped_hex(value: &str, first: usize, out: &mut Encoded) {
-    let bytes = value.as_bytes();
-    let words = bytes.get(first..).unwrap_or_default().chunks_exact(2);
-    for (word, pair) in words.enumerate() {
-        for (offset, byte) in pair.iter().enumerate().rev() {
-            out.hex(*byte, LOWER, first + 2 * word + offset);
-        }
-    }
-}
-
-fn backslash_x(value: &str, digits: &[u8; 16], out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        out.text("\\x", at);
-        out.hex(byte, digits, at);
-    }
-}
-
-/// Percent-encoding of every byte, also of those that need none.
-fn every_percent(value: &str, digits: &[u8; 16], out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        out.byte(b'%', at);
-        out.hex(byte, digits, at);
-    }
-}
-
-/// Each unit of UTF-16 as four digits after `before`.
-fn units(value: &str, before: &str, digits: &[u8; 16], out: &mut Encoded) {
-    each(value, out, |character, at, out| {
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            out.text(before, at);
-            out.wide_hex(*unit, digits, at);
-        }
-    });
-}
-
-/// Python's `repr` of bytes: what is not printable ASCII as `\xNN`.
-fn bytes_repr(value: &str, out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        match byte {
-            b'\n' => out.text("\\n", at),
-            b'\r' => out.text("\\r", at),
-            b'\t' => out.text("\\t", at),
-            b'\\' | b'\'' => {
-                out.byte(b'\\', at);
-                out.byte(byte, at);
-            }
-            0x20..=0x7e => out.byte(byte, at),
-            _ => {
-                out.text("\\x", at);
-                out.hex(byte, LOWER, at);
-            }
-        }
-    }
-}
-
-/// A byte as three octal digits after `before`.
-fn octal_byte(byte: u8, before: &str, at: usize, out: &mut Encoded) {
-    out.text(before, at);
-    for shift in [6, 3, 0] {
-        out.byte(b'0' + (byte >> shift & 7), at);
-    }
-}
-
-/// Octal digits of every byte, after a backslash, or after that and a zero as `echo -e` reads it.
-fn octal(value: &str, before: &str, out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        octal_byte(byte, before, at, out);
-    }
-}
-
-/// Bash's `$'...'` where the locale has no such characters: octal digits of what is not ASCII, or of
-/// a control character without a letter of its own.
-fn dollar_octal(value: &str, quote: &str, out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        match byte {
-            b'\n' => out.text("\\n", at),
-            b'\r' => out.text("\\r", at),
-            b'\t' => out.text("\\t", at),
-            b'\\' => out.text("\\\\", at),
-            b'\'' => out.text(quote, at),
-            0x20..=0x7e => out.byte(byte, at),
-            _ => octal_byte(byte, "\\", at, out),
-        }
-    }
-}
-
-/// What `od -c` prints: octal digits of what is not ASCII, without a sign.
-fn bare_octal(value: &str, out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        match byte {
-            b'\n' => out.text("\\n", at),
-            b'\r' => out.text("\\r", at),
-            b'\t' => out.text("\\t", at),
-            0x20..=0x7e => out.byte(byte, at),
-            _ => octal_byte(byte, "", at, out),
-        }
-    }
-}
-
-/// What `cat -A` prints: `M-` before a byte that is not ASCII, as the rest of its bits is shown.
-fn meta(value: &str, out: &mut Encoded) {
-    for (at, byte) in value.bytes().enumerate() {
-        if byte >= 0x80 {
-            out.text("M-", at);
-        }
-        match byte & 0x7f {
-            // The end of a line is one there, too.
-            b'\n' if byte == b'\n' => out.byte(byte, at),
-            rest @ 0x20..=0x7e => out.byte(rest, at),
-            rest => {
-                out.byte(b'^', at);
-                out.byte(rest ^ 0x40, at);
-            }
-        }
-    }
-}
-
-/// Writes the base64 digits that depend on the value alone when `shift` bytes stand before it in
-/// the same group of three.
+/// Writes the digits that depend on the value alone when `shift` bytes stand before it in the same group of three.
 fn base64(value: &str, shift: usize, last_two: &[u8; 2], out: &mut Encoded) {
     let digit = |index: u8| match index {
         0..=25 => b'A' + index,
@@ -543,34 +169,13 @@ fn base64(value: &str, shift: usize, last_two: &[u8; 2], out: &mut Encoded) {
         _ => last_two[1],
     };
     let skip = [0, 4, 2].get(shift).copied().unwrap_or(0);
-    digits(value, 6, skip, digit, out);
-}
-
-/// The same of base32, with groups of five, in capital letters or small ones.
-fn base32(value: &str, shift: usize, first: u8, out: &mut Encoded) {
-    let digit = |index: u8| match index {
-        0..=25 => first + index,
-        _ => b'2' + (index - 26),
-    };
-    // Bits of the value in the digit that also holds bits of what stands before it.
-    let skip = [0, 2, 4, 1, 3].get(shift).copied().unwrap_or(0);
-    digits(value, 5, skip, digit, out);
-}
-
-/// Writes digits of `width` bits each, from the bit `skip` of the value on.
-fn digits(value: &str, width: u32, skip: u32, digit: impl Fn(u8) -> u8, out: &mut Encoded) {
     let (mut bits, mut count) = (0_u32, 0_u32);
     for (at, byte) in value.bytes().enumerate() {
-        bits = bits << 8 | u32::from(byte);
-        count += 8;
-        if at == 0 {
-            count -= skip;
+        bits = (bits << 8 | u32::from(byte)) & 0xFFFF;
+        count += if at == 0 { 8 - skip } else { 8 };
+        while count >= 6 {
+            count -= 6;
+            out.byte(digit((bits >> count & 63) as u8), at);
         }
-        while count >= width {
-            count -= width;
-            let index = bits >> count & ((1 << width) - 1);
-            out.byte(digit(index as u8), at);
-        }
-        bits &= 0xFFFF;
     }
 }

@@ -1,14 +1,8 @@
 //! The escapes of shells, languages, URLs and XML: what stands for which character.
 
-use super::lane::Lane;
-use super::references::named;
-use crate::limits::MAX_ESCAPE_BYTES;
+use zeroize::Zeroizing;
 
-/// Low bits of a place that hold how many bytes more the escape takes, what stands in between
-/// included.
-pub(super) const LENGTH_BITS: u32 = 10;
-/// Longest stretch that an escape may be spread over.
-pub(super) const MOST_MORE: u64 = (1 << LENGTH_BITS) - 1;
+use crate::limits::MAX_ESCAPE_BYTES;
 
 /// What some bytes are that start like an escape.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,11 +19,35 @@ pub(super) enum Reading {
     Byte(u8, usize),
 }
 
-/// Returns the place of an escape with its length.
-pub(super) fn packed(main: &Lane, at: usize, length: usize) -> u64 {
-    let first = main.place(at);
-    let more = main.place(at + length - 1).saturating_sub(first);
-    first << LENGTH_BITS | more.min(MOST_MORE)
+/// Returns a text without the escapes that begin with a sign; nothing when there are none, or it is no text then.
+pub(super) fn decoded(text: &str, sign: u8) -> Option<Zeroizing<String>> {
+    let bytes = text.as_bytes();
+    memchr::memchr(sign, bytes)?;
+    let mut plain = Zeroizing::new(Vec::with_capacity(bytes.len()));
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let read = match rest.first() {
+            Some(first) if *first == sign => reading(rest, true),
+            _ => Reading::Plain,
+        };
+        at += match read {
+            Reading::Byte(byte, length) => {
+                plain.push(byte);
+                length
+            }
+            Reading::Char(character, length) => {
+                plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                length
+            }
+            Reading::Quoted => 1,
+            Reading::Plain | Reading::Open => {
+                plain.extend(rest.first());
+                1
+            }
+        };
+    }
+    let plain = String::from_utf8(std::mem::take(&mut *plain)).ok()?;
+    (plain != text).then(|| Zeroizing::new(plain))
 }
 
 /// Reads an escape. At the end nothing follows.
@@ -44,7 +62,7 @@ pub(super) fn reading(bytes: &[u8], is_end: bool) -> Reading {
 
 /// Reads an escape of a backslash and one more byte.
 #[inline]
-pub(super) fn short(next: u8) -> Option<Reading> {
+fn short(next: u8) -> Option<Reading> {
     match next {
         b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => Some(Reading::Byte(b'\n', 2)),
         // A backslash stands for itself where another one stands before it.
@@ -214,6 +232,19 @@ fn digits_of(digits: &[u8], base: u32) -> Option<char> {
     char::from_u32(u32::from_str_radix(text, base).ok()?)
 }
 
+/// Returns the character that a name stands for. Only names of ASCII are known: encoders write no others.
+fn named(name: &[u8]) -> Option<char> {
+    /// Each name with its character behind it, the ones that every encoder writes first.
+    const NAMES: &str = "amp& lt< gt> quot\" apos' sol/ equals= plus+ hyphen- dash- colon: comma, period. semi; excl! \
+        num# dollar$ percnt% lpar( rpar) ast* midast* quest? commat@ lsqb[ lbrack[ bsol\\ rsqb] rbrack] Hat^ lowbar_ \
+        UnderBar_ grave` lcub{ lbrace{ verbar| vert| rcub} rbrace} minus- AMP& LT< GT> QUOT\"";
+    let mut names = NAMES.split(' ').map(str::as_bytes);
+    names.find_map(|entry| match entry.strip_prefix(name)? {
+        [character] => Some(char::from(*character)),
+        _ => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,7 +289,7 @@ mod tests {
             ("&#x2F;", Reading::Char('/', 6)),
             ("&a-b;", Reading::Plain),
             ("&hyphen;", Reading::Char('-', 8)),
-            ("&eacute;", Reading::Char('é', 8)),
+            ("&eacute;", Reading::Plain),
             ("&x", Reading::Open),
             ("&x=1", Reading::Plain),
             ("&#+65;", Reading::Plain),
@@ -271,5 +302,37 @@ mod tests {
         assert_eq!(reading(b"\\x4", true), Reading::Quoted);
         assert_eq!(reading(b"&am", true), Reading::Plain);
         assert_eq!(reading(b"&#12345678901", false), Reading::Plain);
+    }
+
+    #[test]
+    fn every_name_stands_for_its_character() {
+        for (name, expected) in [
+            ("amp", Some('&')),
+            ("AMP", Some('&')),
+            ("quot", Some('"')),
+            ("bsol", Some('\\')),
+            ("vert", Some('|')),
+            ("QUOT", Some('"')),
+            ("am", None),
+            ("Amp", None),
+            ("nbsp", None),
+            ("", None),
+        ] {
+            assert_eq!(named(name.as_bytes()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_read_without_its_escapes() {
+        let check = |text: &str, sign: u8, expected: Option<&str>| {
+            let plain = decoded(text, sign);
+            assert_eq!(plain.as_deref().map(String::as_str), expected, "{text}");
+        };
+        check("a%40b%zz%", b'%', Some("a@b%zz%"));
+        check("plain", b'%', None);
+        check("100%", b'%', None);
+        check("%ff", b'%', None);
+        check("k\\nl\\\"\\u00e9\\", b'\\', Some("k\nl\"é\\"));
+        check("a&lt;b&&", b'&', Some("a<b&&"));
     }
 }

@@ -5,38 +5,31 @@
 pub(super) enum Form {
     /// The value itself.
     Raw,
-    /// JSON string escapes, or those twice.
+    /// JSON string escapes.
     Json,
-    /// XML references, or a numeric one for every character.
+    /// References of XML and HTML.
     Xml,
     /// Shell quoting.
     Shell,
     /// Percent-encoding.
     Percent,
-    /// Backwards.
-    Reversed,
     /// Base64 of any text that contains it.
     Base64,
-    /// Base32 of any text that contains it.
-    Base32,
     /// Hexadecimal digits.
     Hex,
-    /// `\xNN`, `\NNN`, `%NN`, `\uNNNN` or `%uNNNN` for every character, or for those that are not ASCII; those as `od -c`
-    /// and `cat -A` print them.
+    /// Backslashes of shells and languages.
     Escaped,
 }
 
 impl Form {
     /// Every form, by its number.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 8] = [
         Self::Raw,
         Self::Json,
         Self::Xml,
         Self::Shell,
         Self::Percent,
-        Self::Reversed,
         Self::Base64,
-        Self::Base32,
         Self::Hex,
         Self::Escaped,
     ];
@@ -55,9 +48,7 @@ impl Form {
             Self::Xml => "xml",
             Self::Shell => "shell",
             Self::Percent => "percent",
-            Self::Reversed => "reversed",
             Self::Base64 => "base64",
-            Self::Base32 => "base32",
             Self::Hex => "hex",
             Self::Escaped => "escaped",
         }
@@ -71,10 +62,5 @@ impl Form {
     /// Whether it is made of large values, too.
     pub(super) fn is_plain(self) -> bool {
         matches!(self, Self::Raw | Self::Json | Self::Base64)
-    }
-
-    /// Whether six of its characters say little: each byte of the value takes several.
-    pub(super) fn is_wide(self) -> bool {
-        matches!(self, Self::Hex | Self::Escaped)
     }
 }

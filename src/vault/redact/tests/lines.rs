@@ -46,7 +46,7 @@ fn a_line_alone_is_masked() {
     let base64 = "is ZTFmMmEtM2I0YzU=.";
     check(&[("R", CODES)], base64, "is [KARYI:R:base64]=.");
     let joined = "x e1f2a%2D3b4c5 y";
-    check(&[("R", CODES)], joined, "x [KARYI:R:escaped] y");
+    check(&[("R", CODES)], joined, "x [KARYI:R:percent] y");
     let sorted: String = CODES
         .lines()
         .rev()
@@ -74,28 +74,6 @@ fn redacted_with(name: &str, value: &str, text: &str) -> String {
     Redactor::new(&secrets(&[(name, value)]))
         .redact_str(text)
         .into_owned()
-}
-
-/// The text's own line goes on as the value does by chance.
-#[test]
-fn what_stands_beside_a_line_stays() {
-    check(
-        &[("R", CODES)],
-        "codes-3-f6a7b-8c9d0\ne-4-e1f2a-3b4c5\n",
-        "codes-3-[KARYI:R:part]\ne-4-[KARYI:R:part]\n",
-    );
-    check(
-        &[("R", CODES)],
-        "size 0\ne1f2a-3b4c5\nend",
-        "size 0\n[KARYI:R:part]\nend",
-    );
-    // A value that is wrapped has no end of a line there.
-    check(&[("R", CODES)], "f6a7b-8c\n9d0e1f2a-3b4\nc5", PART);
-    check(
-        &[("K", T)],
-        &format!("{}\n{}", &T[..36], &T[36..]),
-        "[KARYI:K:part]",
-    );
 }
 
 /// What many manifests, heads of keys and settings say.
@@ -182,5 +160,26 @@ fn lines_of_a_large_value_are_masked() {
     assert_eq!(
         redacted_with("R", &value, &format!("> {line}.")),
         "> [KARYI:R:part]."
+    );
+}
+
+/// The text's own line goes on as the value does by chance.
+#[test]
+fn what_stands_beside_a_line_stays() {
+    check(
+        &[("R", CODES)],
+        "codes-3-f6a7b-8c9d0\ne-4-e1f2a-3b4c5\n",
+        "codes-3-[KARYI:R:part]\ne-4-[KARYI:R:part]\n",
+    );
+    check(
+        &[("R", CODES)],
+        "size 0\ne1f2a-3b4c5\nend",
+        "size 0\n[KARYI:R:part]\nend",
+    );
+    // A value of one line that is wrapped has no end of a line there.
+    check(
+        &[("K", T)],
+        &format!("{}\n{}", &T[..36], &T[36..]),
+        "[KARYI:K:part]",
     );
 }
