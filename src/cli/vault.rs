@@ -343,7 +343,7 @@ pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
     names
 }
 
-/// Returns the names that stand for something in a session or in any store, also those whose removal broke off.
+/// Returns the names that stand for something in a session or in any store.
 ///
 /// # Errors
 /// Nobody can tell: the index cannot be read, or a link on the way to it leads nowhere.
@@ -355,7 +355,7 @@ pub(super) fn taken_names(secrets: &Secrets) -> Result<BTreeSet<SecretName>, Too
         // Without a place for them none is stored.
         Err(Err(_)) => return Ok(names),
     };
-    let index = Index::read(&directory)?;
+    let index = Index::read(&directory)?.known(&directory)?;
     let stored = index.names.keys();
     names.extend(stored.filter_map(|name| SecretName::parse(name)));
     Ok(names)

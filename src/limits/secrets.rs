@@ -31,10 +31,6 @@ pub const KEYRING_UNLOCK_TIMEOUT: Duration = Duration::from_secs(60);
 pub const KEYRING_NOTICE_AFTER: Duration = Duration::from_millis(1500);
 /// How long a keyring that was seen unlocked counts as that.
 pub const KEYRING_CHECK_AGE: Duration = Duration::from_secs(1);
-/// How long a store that could not be read is left alone before it is tried again, without a question.
-pub const VAULT_RETRY_PAUSE: Duration = Duration::from_secs(3);
-/// How many times as long when each try takes seconds: a keyring that is slow, a passphrase that is wrong.
-pub const VAULT_SLOW_RETRY: u32 = 10;
 /// Entries of the keyring that are looked at in one call, which has one deadline.
 pub const KEYRING_PART: usize = 50;
 /// How long another process may keep the files of the vault locked: it waits for nobody meanwhile,
@@ -46,8 +42,6 @@ pub const VAULT_LOCK_PAUSE: Duration = Duration::from_millis(10);
 pub const SECRET_USE_STEP: Duration = Duration::from_secs(60 * 60);
 /// Largest file of the vault, in bytes: the largest values with everything around them.
 pub const MAX_VAULT_FILE_BYTES: u64 = 16 << 20;
-/// Bytes of the index that are left for what is written in it while a secret is removed.
-pub const VAULT_INDEX_RESERVE: u64 = 64 << 10;
 /// Most names the index holds.
 pub const MAX_STORED_SECRETS: usize = 10_000;
 /// Work of checking a passphrase, as a power of two: about a second.

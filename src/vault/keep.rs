@@ -1,27 +1,22 @@
-//! The vault: one store and the index beside it, changed in an order that loses nothing.
+//! The vault: one store and the index beside it.
 //!
-//! Every change happens under the lock of the index, goes by what index and store hold then, and stands between two
-//! writings of the index: what one process does nobody else takes back, and every session sees it. A value is kept
-//! before the index lists it, and the index says that a secret goes before its value does. Whatever breaks in
-//! between shows up as `missing value` or `untracked`, and [`Vault::repair`] mends it from the store.
-//!
-//! While the index is locked nobody is asked for anything: what takes a user is opened before that.
+//! Every change happens under the lock of the index and goes by what index and store hold then, so what one process does
+//! nobody else takes back. The store has the last word: an index that does not say what that holds is made anew from it.
 
 mod change;
 mod journal;
 mod migrate;
+mod notes;
 mod repair;
-mod room;
 mod rows;
-mod shown;
 
 pub use change::{Earlier, Make, Wanted};
 pub use journal::journal_key;
-pub use migrate::Finished;
+pub use repair::agreed;
 pub use rows::{Row, State, check_agreement, elsewhere, rows};
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -32,18 +27,14 @@ use crate::vault::policy::Policy;
 use crate::vault::session::{check_value, only_case};
 use crate::vault::store::record::{self, Facts, Record};
 use crate::vault::store::{Key, Kind, Store};
-use shown::Shown;
 
 /// One store and the index.
 pub struct Vault {
     directory: PathBuf,
     chosen: Chosen,
     store: Arc<dyn Store>,
-    /// The same store as it is used under the lock, once it was.
-    quiet: OnceLock<Arc<dyn Store>>,
     /// Whether the store is the one in use, and nobody named it.
     follows: bool,
-    shown: Arc<Shown>,
 }
 
 /// What is said of a secret when it is kept.
@@ -63,9 +54,7 @@ impl Vault {
             directory,
             chosen,
             store,
-            quiet: OnceLock::new(),
             follows: false,
-            shown: Arc::default(),
         }
     }
 
@@ -157,75 +146,32 @@ impl Vault {
         index.check_new(name)
     }
 
-    /// Returns the same vault with a store that asks nobody.
-    fn quietly(&self) -> Self {
-        let quiet = || self.store.quiet().unwrap_or_else(|| self.store().clone());
-        let quiet = self.quiet.get_or_init(quiet);
-        Self {
-            directory: self.directory.clone(),
-            chosen: self.chosen.clone(),
-            store: Arc::clone(quiet),
-            quiet: OnceLock::from(Arc::clone(quiet)),
-            follows: self.follows,
-            shown: Arc::clone(&self.shown),
-        }
-    }
-
-    /// Does something while nobody else may change index or store, with the vault to be used meanwhile: others wait
-    /// for the index for seconds, and for no user.
+    /// Does something while nobody else may change index or store, with the names that the store has; the index says
+    /// the same by then.
     fn locked<T>(
         &self,
-        work: impl FnOnce(&Self, &mut Locked) -> Result<T, ToolError>,
-    ) -> Result<T, ToolError> {
-        self.locked_with(&[], work)
-    }
-
-    /// Does something with further stores as well, which are those that ask nobody.
-    fn locked_with<T>(
-        &self,
-        others: &[&Self],
-        work: impl FnOnce(&Self, &mut Locked) -> Result<T, ToolError>,
+        work: impl FnOnce(&mut Locked, &[SecretName]) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
         let mut locked = Index::lock(&self.directory)?;
         let used = locked.index().store.as_ref().map(|used| used.kind);
         if let Some(used) = used.filter(|used| self.follows && *used != self.chosen.kind) {
             return Err(left(self.chosen.kind, used));
         }
-        let own = self.quietly();
-        let result = work(&own, &mut locked);
-        if let Err(error) = &result
-            && error.code == ErrorCode::KeyringTimeout
-        {
-            // What nobody waits for any more may be done yet: until then nobody changes or settles anything.
-            for vault in others.iter().copied().chain([&own]) {
-                vault.store.hold(locked.guard());
-            }
+        let held = self.store.list()?;
+        check_agreement(locked.index(), self.chosen.kind, &held)?;
+        if !repair::is_alike(locked.index(), self.chosen.kind, &held) {
+            self.list_anew(&mut locked, &held)?;
         }
-        result
+        work(&mut locked, &held)
     }
 
-    /// Names values that are about to be kept one after the other: what is shown of them is then compared with all
-    /// values at once.
-    pub fn announce<'a>(&self, values: impl Iterator<Item = (&'a SecretName, &'a SecretValue)>) {
-        self.shown.announce(values);
-    }
-
-    /// Has the store opened, where that takes a user, before the index is locked: a dialogue may stand
-    /// for a minute, and others wait for the index for seconds.
+    /// Has the store opened before the index is locked: a dialogue may stand for a minute, and others wait for the index
+    /// for seconds.
     fn unlock(&self) -> Result<(), ToolError> {
         match self.store.kind() {
-            Kind::Os | Kind::Age => self.probe(),
-            Kind::Memory | Kind::Env => Ok(()),
-        }
-    }
-
-    /// Checks that the store has no name that differs from this one only in case, listed or not.
-    fn check_kept(&self, name: &SecretName, except: Option<&SecretName>) -> Result<(), ToolError> {
-        let kept = self.store.list()?;
-        let mut others = kept.iter().filter(|other| Some(*other) != except);
-        match others.find(|other| other.differs_only_in_case(name)) {
-            Some(other) => Err(only_case(other, name)),
-            None => Ok(()),
+            Kind::Os => self.store.probe(),
+            Kind::Age | Kind::Env => self.probe(),
+            Kind::Memory => Ok(()),
         }
     }
 
@@ -245,7 +191,6 @@ impl Vault {
             used: earlier.and_then(|earlier| earlier.used),
             store: self.chosen.kind,
             policy: terms.policy.clone(),
-            is_going: false,
         };
         let facts = listed.facts();
         index.names.insert(name.as_str().to_owned(), listed);
@@ -290,7 +235,7 @@ impl Vault {
         known.find(|known| known.differs_only_in_case(name))
     }
 
-    /// Whether the index has an entry for a name, also one that says that it goes.
+    /// Whether the index lists a name.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -307,20 +252,14 @@ impl Vault {
         self.check_place(name)?;
         // Of a store that cannot be opened nothing goes, and the name stays listed.
         self.store.list()?;
-        self.locked(|own, locked| {
-            let index = locked.index();
-            own.check_store(index, name)?;
-            let was_listed = index.names.contains_key(name.as_str());
-            if !was_listed && matches!(own.store.get(&Key::of(name)), Ok(None)) {
+        self.locked(|locked, _| {
+            let mut after = locked.index().clone();
+            self.check_store(&after, name)?;
+            let was_listed = after.names.remove(name.as_str()).is_some();
+            if !was_listed && matches!(self.store.get(&Key::of(name)), Ok(None)) {
                 return Ok(false);
             }
-            let (mut meanwhile, mut after) = (index.clone(), index.clone());
-            after.names.remove(name.as_str());
-            if let Some(listed) = meanwhile.names.get_mut(name.as_str()) {
-                listed.is_going = true;
-            }
-            let remove = || own.store.remove(&Key::of(name));
-            let was_kept = locked.around(meanwhile, after, remove)?;
+            let was_kept = locked.around(after, || self.store.remove(&Key::of(name)))?;
             Ok(was_listed || was_kept)
         })
     }
@@ -333,15 +272,13 @@ impl Vault {
     pub fn remove_copy(&self, name: &SecretName) -> Result<Option<Kind>, ToolError> {
         // Opened before the lock.
         self.store.list()?;
-        self.locked(|own, locked| {
+        self.locked(|locked, _| {
             let index = locked.index().clone();
             let other = index.get(name).map(|listed| listed.store);
-            let other = other.filter(|other| *other != own.chosen.kind);
-            let Some(other) = other else {
+            let Some(other) = other.filter(|other| *other != self.chosen.kind) else {
                 return Ok(None);
             };
-            let remove = || own.store.remove(&Key::of(name));
-            let was_kept = locked.around(index.clone(), index, remove)?;
+            let was_kept = locked.around(index, || self.store.remove(&Key::of(name)))?;
             Ok(was_kept.then_some(other))
         })
     }
@@ -353,38 +290,42 @@ impl Vault {
     /// the store or the system says.
     pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
         self.unlock()?;
-        self.locked(|own, locked| {
-            let index = locked.index();
-            own.check_store(index, from)?;
-            if from == to || index.get(to).is_some() || own.store.get(&Key::of(to))?.is_some() {
+        self.locked(|locked, held| {
+            let mut after = locked.index().clone();
+            self.check_store(&after, from)?;
+            if from == to || after.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
                 return Err(taken(to));
             }
-            let record = own.get(from)?;
-            let mut after = index.clone();
+            let record = self.get(from)?;
             let listed = after.names.remove(from.as_str());
             after.check_new(to)?;
-            own.check_kept(to, Some(from))?;
+            check_held(held, to, Some(from))?;
             let terms = Terms {
                 note: None,
                 policy: record.policy,
             };
             let known = listed.as_ref().map(Listed::facts).unwrap_or_default();
-            let facts = own.list_in(&mut after, to, &terms, record.facts.or(known));
+            let facts = self.list_in(&mut after, to, &terms, record.facts.or(known));
             if let (Some(new), Some(old)) = (after.names.get_mut(to.as_str()), listed) {
                 new.used = old.used;
             }
             let text = record::join(&record.value, &terms.policy, &facts)?;
             let changes = [(Key::of(to), Some(text)), (Key::of(from), None)];
-            // A change of case is one name for every other reader: both stand only in here.
-            let mut meanwhile = match from.differs_only_in_case(to) {
-                true => index.clone(),
-                false => index.coming(to, &after),
-            };
-            if let Some(listed) = meanwhile.names.get_mut(from.as_str()) {
-                listed.is_going = true;
-            }
-            locked.around(meanwhile, after, || own.store.apply(&changes))
+            locked.around(after, || self.store.apply(&changes))
         })
+    }
+}
+
+/// Checks that a store has no name that differs from this one only in case, listed or not.
+fn check_held(
+    held: &[SecretName],
+    name: &SecretName,
+    except: Option<&SecretName>,
+) -> Result<(), ToolError> {
+    let mut others = held.iter().filter(|other| Some(*other) != except);
+    match others.find(|other| other.differs_only_in_case(name)) {
+        Some(other) => Err(only_case(other, name)),
+        None => Ok(()),
     }
 }
 

@@ -64,7 +64,7 @@ pub fn shown(store: &dyn Store, name: &str) -> Option<String> {
 pub struct Lacks {
     /// It takes no values of more bytes.
     pub values_longer_than: Option<usize>,
-    /// It takes names that differ only in case for the same: karyi keeps one of them at a time (`check_kept`).
+    /// It takes names that differ only in case for the same: karyi keeps one of them at a time.
     pub case: bool,
 }
 

@@ -1,16 +1,7 @@
 //! A keyring that hangs: nobody waits for it twice, and whoever waits at a terminal is told why.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use karyi::error::{ErrorCode, ToolError};
-use karyi::secret::{SecretName, SecretValue};
-use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep::{Terms, Vault};
-use karyi::vault::policy::Policy;
-use karyi::vault::store::disk::Guard;
-use karyi::vault::store::os::{Attended, OsStore};
-use karyi::vault::store::{Key, Kind, Store};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -135,106 +126,4 @@ fn whoever_waits_at_a_terminal_can_end_it() {
         terminal.expect(WAITING).keys("\x03");
         assert_eq!(terminal.echo_at_end(), (true, 130), "{args:?}");
     }
-}
-
-/// Tells this binary, started again on a private bus, which process keeps the keyring there.
-const KEYRING: &str = "KARYI_TEST_HALTED_KEYRING";
-
-/// A keyring that is halted when it is to keep something.
-struct Halting {
-    inner: OsStore,
-    keyring: Pid,
-}
-
-impl Halting {
-    fn signal(&self, signal: Signal) {
-        kill(self.keyring, signal).unwrap();
-        let is_halted = signal == Signal::SIGSTOP;
-        wait_until(|| (state(self.keyring) == Some('T')) == is_halted);
-    }
-}
-
-impl Store for Halting {
-    fn kind(&self) -> Kind {
-        Kind::Os
-    }
-    fn probe(&self) -> Result<(), ToolError> {
-        self.inner.probe()
-    }
-    fn list(&self) -> Result<Vec<SecretName>, ToolError> {
-        self.inner.list()
-    }
-    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
-        self.inner.get(key)
-    }
-    fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
-        loop {
-            self.signal(Signal::SIGSTOP);
-            let result = self.inner.set(key, text);
-            // On a busy machine it may have had to look whether the keyring is open first.
-            let has_begun = |error: &ToolError| error.message.contains("may have been changed");
-            if result.as_ref().is_err_and(has_begun) {
-                return result;
-            }
-            self.signal(Signal::SIGCONT);
-            wait_until(|| self.inner.probe().is_ok());
-        }
-    }
-    fn remove(&self, key: &Key) -> Result<bool, ToolError> {
-        self.inner.remove(key)
-    }
-    fn hold(&self, lock: Guard) {
-        self.inner.hold(lock);
-    }
-}
-
-/// Keeps a value in a keyring that hangs over it.
-fn keep_in_vain(keyring: i32) {
-    let root = tempfile::tempdir().unwrap();
-    let deadline = Duration::from_secs(1);
-    let store = Arc::new(Halting {
-        inner: OsStore::with_deadline("karyi-hanging", Attended::No, deadline),
-        keyring: Pid::from_raw(keyring),
-    });
-    let opened = Arc::clone(&store) as Arc<dyn Store>;
-    let vault = Vault::new(root.path().to_owned(), Chosen::os(), opened);
-    let (name, value) = (SecretName::parse("TOKEN").unwrap(), VALUE.to_owned());
-    let terms = Terms {
-        note: None,
-        policy: Policy::default(),
-    };
-    let told = vault.set(&name, &SecretValue::new(value), &terms);
-    assert_eq!(told.unwrap_err().code, ErrorCode::KeyringTimeout);
-    // Nobody takes it for broken off as long as it hangs.
-    let open = Index::read(root.path()).unwrap().generation;
-    let is_broken_off = || Index::is_broken_off(root.path(), open).unwrap();
-    assert!(!is_broken_off());
-    store.signal(Signal::SIGCONT);
-    wait_until(is_broken_off);
-    assert_eq!(store.list().unwrap(), [name]);
-}
-
-#[test]
-fn a_change_that_hangs_is_not_taken_for_broken_off() {
-    if let Ok(keyring) = std::env::var(KEYRING) {
-        return keep_in_vain(keyring.parse().unwrap());
-    }
-    let home = Home::new();
-    let Some(bus) = Bus::start(home.path(), Provider::Unlocked) else {
-        return;
-    };
-    let own = std::env::current_exe().unwrap();
-    let test = "vault::hanging::a_change_that_hangs_is_not_taken_for_broken_off";
-    let output = home
-        .command(&own, &[test, "--exact"])
-        .env("DBUS_SESSION_BUS_ADDRESS", &bus.address)
-        .env(KEYRING, bus.keyring().unwrap().to_string())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }

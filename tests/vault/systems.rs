@@ -187,16 +187,17 @@ fn entries_of_others_are_told_from_ours() {
         keep("not-karyi", "C", "value-5");
         let store = OsStore::over("karyi", family, Arc::clone(&keyring));
         assert_eq!(store.list().unwrap(), [name("A")], "{family:?}");
-        let strangers = store.strangers().unwrap();
-        let strangers: Vec<&str> = strangers.iter().map(|key| key.as_str()).collect();
-        assert_eq!(strangers, ["the mail of a.b@c.d"], "{family:?}");
-        let texts = |every: &karyi::vault::store::Every| {
-            let texts = every.texts.iter().map(|text| text.expose().to_owned());
-            texts.collect::<Vec<_>>()
-        };
-        let foreign: Vec<_> = store.foreign().unwrap().iter().flat_map(texts).collect();
-        assert_eq!(foreign, ["value-2"], "{family:?}");
-        assert_eq!(texts(&store.every(&key("A")).unwrap()), ["value-1"]);
+        let all = store.read_all().unwrap().into_iter();
+        let all = all.map(|held| {
+            (
+                held.key.is_strange(),
+                held.text.unwrap().expose().to_owned(),
+            )
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort();
+        let expected = [(false, "value-1".to_owned()), (true, "value-2".to_owned())];
+        assert_eq!(all, expected, "{family:?}");
     }
 }
 
@@ -288,7 +289,7 @@ fn what_a_keyring_fails_with_is_told_by_code() {
 }
 
 #[test]
-fn an_entry_of_others_that_cannot_be_read_hides_no_other_one() {
+fn an_entry_that_cannot_be_read_hides_no_other_one() {
     let keyring = mock::Store::new().unwrap();
     let store = OsStore::over("karyi", Family::SecretService, keyring.clone());
     let keep = |user: &str, text: &str| {
@@ -302,22 +303,23 @@ fn an_entry_of_others_that_cannot_be_read_hides_no_other_one() {
         entry.set_error(error);
     };
     let read = || {
-        let mut every = store.foreign().unwrap().into_iter();
-        let (first, second) = (every.next().unwrap(), every.next().unwrap());
-        assert_eq!(second.texts[0].expose(), "value-2");
-        (
-            first.texts.len(),
-            first.is_whole,
-            first.lost.map(|error| error.code),
-        )
+        let all = store.read_all().unwrap().into_iter();
+        let mut texts: Vec<_> = all
+            .map(|held| held.text.map(|text| text.expose().to_owned()))
+            .map(|text| text.map_err(|error| error.code.as_str().to_owned()))
+            .collect();
+        texts.sort();
+        texts
     };
+    let second = || Ok("value-2".to_owned());
+    let lost = |code: ErrorCode| Err(code.as_str().to_owned());
     let reason = || Box::new(std::io::Error::other("on purpose"));
     fail(Error::PlatformFailure(reason()));
-    assert_eq!(read(), (0, true, Some(ErrorCode::KeyringUnavailable)));
+    assert_eq!(read(), [second(), lost(ErrorCode::KeyringUnavailable)]);
     fail(Error::NoStorageAccess(reason()));
-    assert_eq!(read(), (0, true, Some(ErrorCode::KeyringLocked)));
+    assert_eq!(read(), [second(), lost(ErrorCode::KeyringLocked)]);
     // It went after it was found.
     fail(Error::NoEntry);
-    assert_eq!(read(), (0, true, None));
-    assert_eq!(read(), (1, true, None));
+    assert_eq!(read(), [second()]);
+    assert_eq!(read(), [Ok("value-1".to_owned()), second()]);
 }

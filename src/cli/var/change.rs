@@ -11,8 +11,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
 use crate::vault::index::Index;
 use crate::vault::keep::Vault;
-use crate::vault::session::listed;
-use crate::vault::store::Kind;
+use crate::vault::store::{Key, Kind};
 
 /// Removes secrets.
 pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
@@ -144,7 +143,7 @@ pub(super) fn migrate(flags: &VaultFlags, target: Target) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes what a migration into the store in use left in the other one.
+/// Moves what a migration into the store in use left in the other one, which both may hold alike.
 fn finish(flags: &VaultFlags, used: &Vault) -> Done {
     let own = used.store().kind();
     let (vault, kind) = match own {
@@ -155,34 +154,20 @@ fn finish(flags: &VaultFlags, used: &Vault) -> Done {
         vault,
         ..flags.clone()
     })?;
-    let had_file = kind == Kind::Age && place.has_age_file();
     let Some(old) = place.chosen(&Index::read(&place.directory)?) else {
         return Err(already(own));
     };
+    let had_file = kind == Kind::Age && place.has_age_file();
     let old = place.vault(old);
-    let seen = old.store().list();
-    seen.map_err(|error| unseen(own, kind, &error))?;
-    let done = used.finish(&old)?;
-    let is_cleared = had_file && !place.has_age_file();
-    let both = match done.removed.len() {
-        0 if done.is_key_removed => {
-            format!("removed the key of the undo journal from the store {kind}")
-        }
-        count => format!("removed {count} from the store {kind}: the store {own} has the same"),
-    };
-    if !done.left.is_empty() {
-        let left = left_there(own, kind, &done.left);
-        if done.removed.is_empty() {
-            return Err(left);
-        }
-        say(&both);
-        say(&format!("{}; {}", left.message, left.hint));
-        return Ok(ExitCode::SUCCESS);
-    }
-    if done.is_nothing() && !is_cleared {
+    let names = old.store().list();
+    let names = names.map_err(|error| unseen(own, kind, &error))?;
+    if names.is_empty() && !had_file && old.store().get(&Key::journal())?.is_none() {
         return Err(already(own));
     }
-    say(&both);
+    let count = old.migrate(used)?.len();
+    say(&format!(
+        "moved {count} to the store {own}; nothing is left in the store {kind}"
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -191,20 +176,6 @@ fn already(own: Kind) -> ToolError {
     let message = format!("the secrets are in the store {own} already");
     ToolError::new(ErrorCode::BadArguments, message)
         .with_hint("name another store with --to, or the one to move from with --vault")
-}
-
-/// Returns the error for entries of another store that are not those of the store in use.
-fn left_there(own: Kind, other: Kind, names: &[SecretName]) -> ToolError {
-    let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
-    let message = format!(
-        "the store {own} is in use, and the store {other} holds what is not the same there: {}",
-        listed(&names)
-    );
-    let hint = format!(
-        "remove it with `karyi var rm NAME --vault {other}`, or move what the store {own} lacks with `karyi var \
-         migrate --vault {other} --to {own}`"
-    );
-    ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
 /// Returns the error for a store that may have what a migration left, and cannot be looked into.

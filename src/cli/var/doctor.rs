@@ -17,7 +17,7 @@ use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::{State, Vault, check_agreement, elsewhere};
 use crate::vault::session::listed;
 use crate::vault::store::record::{self, Record};
-use crate::vault::store::{Key, Kind, Store, is_of_one};
+use crate::vault::store::{Key, Kind, Store, read_by_key};
 
 /// Checks the vault; with `repair` the index is made anew from the store first.
 pub(super) fn doctor(flags: &VaultFlags, shape: Shape, repair: bool) -> Done {
@@ -90,24 +90,20 @@ pub(in crate::cli) fn checks(place: &Place, is_written: bool) -> Vec<Check> {
     }
     let store = place.store(&chosen);
     // A file that is gone asks for no key, and would be a new one to the probe.
-    let names = store.list().and_then(|names| {
-        check_agreement(&index, chosen.kind, &names)?;
-        Ok(names)
-    });
-    let names = match names {
-        Ok(names) => names,
-        Err(error) => {
-            checks.push(failed("store", &error));
-            return checks;
-        }
-    };
+    let agreed = store
+        .list()
+        .and_then(|names| check_agreement(&index, chosen.kind, &names));
+    if let Err(error) = agreed {
+        checks.push(failed("store", &error));
+        return checks;
+    }
     let is_written = is_written && (chosen.kind == Kind::Os || place.has_age_file());
     checks.push(store_check(chosen.kind, store.as_ref(), is_written));
-    let held = Held::read(store.as_ref(), names);
+    let held = Held::read(store.as_ref());
     checks.extend(agreement(place, &held.unreadable));
     checks.extend(policies(&held.unreadable));
     checks.extend(held.records.iter().flat_map(of_record));
-    checks.extend(strangers(store.as_ref()));
+    checks.extend(strangers(&held.strangers));
     checks
 }
 
@@ -132,9 +128,7 @@ fn store_check(kind: Kind, store: &dyn Store, is_written: bool) -> Check {
 
 /// Keeps a value, reads it back and removes it.
 fn try_value(store: &dyn Store) -> Result<(), ToolError> {
-    let Some(key) = Key::of_stranger(".probe") else {
-        return Ok(());
-    };
+    let key = Key::probe();
     let value = SecretValue::new(format!("karyi-probe-{}", std::process::id()));
     store.set(&key, &value)?;
     let read = store.get(&key);
@@ -305,24 +299,23 @@ struct Held {
     records: Vec<(SecretName, Record)>,
     /// Names whose values or policies cannot be read, and why.
     unreadable: Vec<(SecretName, ToolError)>,
+    /// What other programs made up as names.
+    strangers: Vec<String>,
 }
 
 impl Held {
-    fn read(store: &dyn Store, names: Vec<SecretName>) -> Self {
+    fn read(store: &dyn Store) -> Self {
         let mut held = Self::default();
-        let keys: Vec<Key> = names.iter().map(Key::of).collect();
-        for (name, got) in names.into_iter().zip(store.get_each(&keys)) {
-            match got.transpose().map(|text| record::split(&name, &text?)) {
-                Some(Ok(record)) => held.records.push((name, record)),
-                Some(Err(error)) => {
-                    let is_lost = !is_of_one(&error);
-                    held.unreadable.push((name, error));
-                    // The others have the same to say.
-                    if is_lost {
-                        break;
-                    }
-                }
-                None => {}
+        for (key, texts) in read_by_key(store).unwrap_or_default() {
+            let Some(name) = SecretName::parse(key.as_str()) else {
+                // One may be empty, or begin and end with blanks.
+                let told = key.is_strange().then(|| format!("{:?}", key.as_str()));
+                held.strangers.extend(told);
+                continue;
+            };
+            match record::only(&name, &texts) {
+                Ok(record) => held.records.push((name, record)),
+                Err(error) => held.unreadable.push((name, error)),
             }
         }
         held
@@ -362,16 +355,10 @@ fn policies(problems: &[(SecretName, ToolError)]) -> impl Iterator<Item = Check>
 }
 
 /// Names what another program put into the store under words that are no names.
-fn strangers(store: &dyn Store) -> Option<Check> {
-    let keys = store.strangers().ok()?;
+fn strangers(keys: &[String]) -> Option<Check> {
     if keys.is_empty() {
         return None;
     }
-    // A key may be empty, or begin and end with blanks.
-    let keys: Vec<String> = keys
-        .iter()
-        .map(|key| format!("{:?}", key.as_str()))
-        .collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let found = format!("no names of secrets: {}", listed(&keys));
     let meaning = "values that cannot be used; what is text of them is masked";

@@ -206,7 +206,6 @@ fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Ent
 fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Done {
     // A policy that means nothing is told before anything is kept.
     set::new_policy(&args.policy)?;
-    vault.announce(chosen.iter().map(|(name, entry)| (name, &entry.value)));
     let kind = vault.store().kind();
     let (mut kept, mut failed) = (0, 0);
     for (name, entry) in chosen {

@@ -39,18 +39,25 @@ pub(super) enum Reading {
 /// Lists the secrets, by the index and, where that asks nobody, by the store.
 pub(super) fn listing(place: &Place, reading: Reading) -> Result<Listing, ToolError> {
     let index = Index::read(&place.directory)?;
-    let chosen = place
-        .chosen(&index)
-        .filter(|chosen| chosen.kind.is_persistent());
+    let was_chosen = place.chosen(&index);
+    // Where none is known the keyring may hold what an index listed that is gone.
+    let chosen = was_chosen.clone().unwrap_or_else(Chosen::os);
+    let chosen = Some(chosen).filter(|chosen| chosen.kind.is_persistent());
     let is_askable = |chosen: &&Chosen| {
         place.is_quiet(chosen) && (reading == Reading::Values || !is_whole(place, &index, chosen))
     };
     let askable = chosen.as_ref().filter(is_askable);
     let is_inside = inherited::is_inside_session();
-    let asked = askable
-        .filter(|_| !is_inside)
-        .map(|chosen| place.store(chosen).list());
+    let vault = askable.filter(|_| !is_inside);
+    let vault = vault.map(|chosen| place.vault(chosen.clone()));
+    let asked = vault.as_ref().map(|vault| vault.store().list());
+    let index = match (&vault, &asked) {
+        (Some(vault), Some(Ok(names))) => keep::agreed(vault, index, names),
+        _ => index,
+    };
+    let chosen = chosen.filter(|_| was_chosen.is_some() || index.store.is_some());
     let (kept, problem) = match &asked {
+        _ if chosen.is_none() => (None, None),
         Some(Ok(names)) => (Some(names.as_slice()), None),
         Some(Err(error)) => (None, Some(error.clone())),
         None if !place.has_unlisted(&index) => (None, None),
@@ -68,7 +75,8 @@ pub(super) fn listing(place: &Place, reading: Reading) -> Result<Listing, ToolEr
 /// Whether names come out of the store together with their values only: out of an encrypted file. One that is gone
 /// holds none, and one that no index lists is all there is to go by.
 fn is_whole(place: &Place, index: &Index, chosen: &Chosen) -> bool {
-    chosen.kind == Kind::Age && index.store.is_some() && place.has_age_file()
+    let is_known = index.store.is_some() && index.is_whole();
+    chosen.kind == Kind::Age && is_known && place.has_age_file()
 }
 
 /// Returns why a file that no index lists was not asked.

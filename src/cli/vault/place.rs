@@ -17,7 +17,7 @@ use crate::vault::session::Secrets;
 use crate::vault::store::age::{self, AgeKey, AgeStore, Asked, GetKey};
 use crate::vault::store::env::EnvStore;
 use crate::vault::store::memory::MemoryStore;
-use crate::vault::store::os::{Attended, Notice, OsStore};
+use crate::vault::store::os::{Notice, OsStore};
 use crate::vault::store::{Kind, Store};
 
 /// The place of the vault and how it is opened.
@@ -100,12 +100,8 @@ impl Place {
 
     /// Returns how that store is opened.
     pub(super) fn opening(&self, settled: Option<Chosen>) -> OpenChosen {
-        let (place, quiet) = (self.clone(), self.quiet());
+        let place = self.clone();
         Box::new(move |opening| {
-            let place = match opening.attended {
-                Attended::Yes => &place,
-                Attended::No => &quiet,
-            };
             let memory = || Chosen {
                 kind: Kind::Memory,
                 identity: None,
@@ -145,7 +141,9 @@ impl Place {
                 identity: None,
             })
         };
-        let remembered = index.store.clone().or_else(unlisted);
+        // An index that cannot be read any more was made for a store.
+        let keyring = || index.is_lost.then(Chosen::os);
+        let remembered = index.store.clone().or_else(unlisted).or_else(keyring);
         let kind = self.flags.vault.kind();
         let kind = kind.or(remembered.as_ref().map(|chosen| chosen.kind))?;
         let identity = (kind == Kind::Age)

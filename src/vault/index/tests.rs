@@ -14,7 +14,6 @@ fn listed() -> Listed {
         used: None,
         store: Kind::Os,
         policy: Policy::default(),
-        is_going: false,
     }
 }
 
@@ -70,15 +69,20 @@ fn a_change_that_fails_writes_nothing() {
     assert!(!root.path().join(FILE_NAME).exists());
 }
 
+/// An index of one secret with a note of so many bytes.
+fn noted(bytes: usize) -> Index {
+    let mut index = Index::default();
+    let note = Some("x".repeat(bytes));
+    index.names.insert("A".into(), Listed { note, ..listed() });
+    index
+}
+
 #[test]
 fn what_could_not_be_read_again_is_not_written() {
     let root = tempfile::tempdir().unwrap();
     let mut locked = Index::lock(root.path()).unwrap();
-    let mut after = Index::default();
-    let note = Some("x".repeat(17 << 20));
-    after.names.insert("A".into(), Listed { note, ..listed() });
     let mut is_done = false;
-    let result = locked.around(Index::default(), after, || {
+    let result = locked.around(noted(17 << 20), || {
         is_done = true;
         Ok(())
     });
@@ -92,118 +96,81 @@ fn what_could_not_be_read_again_is_not_written() {
 #[test]
 fn what_fails_in_the_store_leaves_the_index_as_it_was() {
     let root = tempfile::tempdir().unwrap();
-    let mut after = Index::default();
-    after.names.insert("A".into(), listed());
     let mut locked = Index::lock(root.path()).unwrap();
-    let meanwhile = || {
+    let read = || {
         let index = Index::read(root.path()).unwrap();
-        assert_eq!((index.generation, index.settled()), (1, None));
+        (index.generation, index.is_whole(), index.names.len())
     };
-    let failed = locked.around(Index::default(), after.clone(), || {
-        meanwhile();
+    let failed = locked.around(noted(1), || {
+        assert_eq!(read(), (1, false, 0));
         Err::<(), _>(ToolError::new(ErrorCode::Io, "no"))
     });
     assert_eq!(failed.unwrap_err().code, ErrorCode::Io);
-    let index = Index::read(root.path()).unwrap();
-    assert_eq!((index.settled(), index.names.len()), (Some(2), 0));
-    locked.around(index, after, || Ok(())).unwrap();
-    let index = Index::read(root.path()).unwrap();
-    assert_eq!((index.settled(), index.names.len()), (Some(4), 1));
-}
-
-#[test]
-fn what_is_no_index_is_refused() {
-    let root = tempfile::tempdir().unwrap();
-    for text in [
-        "",
-        "[]",
-        "{}",
-        r#"{"version":2,"generation":0,"store":null,"names":{}}"#,
-        r#"{"version":1,"generation":0,"store":null,"names":{},"more":1}"#,
-        r#"{"version":1,"generation":-1,"store":null,"names":{}}"#,
-    ] {
-        std::fs::write(root.path().join(FILE_NAME), text).unwrap();
-        let error = Index::read(root.path()).unwrap_err();
-        assert_eq!(error.code, ErrorCode::BadVault, "{text}");
-    }
-}
-
-#[test]
-fn what_is_going_is_not_listed() {
-    let mut index = Index::default();
-    index.names.insert("A".into(), listed());
-    let going = Listed {
-        is_going: true,
-        ..listed()
-    };
-    index.names.insert("B".into(), going);
-    assert_eq!(index.kept().collect::<Vec<_>>(), [name("A")]);
-    assert_eq!(index.get(&name("B")), None);
-    assert_eq!(
-        index.check_new(&name("a")).unwrap_err().code,
-        ErrorCode::BadArguments
-    );
-    assert_eq!(index.check_new(&name("b")), Ok(()));
-}
-
-/// An index of one secret with a note of so many bytes.
-fn noted(bytes: u64) -> Index {
-    let mut index = Index::default();
-    let note = Some("x".repeat(usize::try_from(bytes).unwrap()));
-    let listed = Listed { note, ..listed() };
-    index.names.insert("A".into(), listed);
-    index
-}
-
-#[test]
-fn what_is_as_large_as_it_may_be_can_be_removed() {
-    let root = tempfile::tempdir().unwrap();
-    let mut locked = Index::lock(root.path()).unwrap();
-    let change = |locked: &mut Locked, meanwhile: Index, after: Index| {
-        let result = locked.around(meanwhile, after, || Ok(()));
-        result.map_err(|error| error.code)
-    };
-    let empty = encode(&noted(0)).unwrap().len() as u64;
-    let most = limits::MAX_VAULT_FILE_BYTES - empty - 100;
-    let refused = change(&mut locked, Index::default(), noted(most));
-    assert_eq!(refused, Err(ErrorCode::BadArguments));
-    // An index of before, which may be so large.
-    locked.write(noted(most)).unwrap();
-    change(&mut locked, noted(most), noted(most)).unwrap();
-    let more = noted(most + 1);
-    assert_eq!(
-        change(&mut locked, noted(most), more),
-        Err(ErrorCode::BadArguments)
-    );
-    // One that stays within the room there is can be marked as going, and goes.
-    let most = most - limits::VAULT_INDEX_RESERVE;
-    let mut going = noted(most);
-    for listed in going.names.values_mut() {
-        listed.is_going = true;
-    }
-    change(&mut locked, noted(most), noted(most)).unwrap();
-    change(&mut locked, going, Index::default()).unwrap();
-    assert_eq!(Index::read(root.path()).unwrap().names.len(), 0);
+    assert_eq!(read(), (2, true, 0));
+    locked.around(noted(1), || Ok(())).unwrap();
+    assert_eq!(read(), (4, true, 1));
 }
 
 #[test]
 fn what_may_still_be_done_leaves_the_change_open() {
     let root = tempfile::tempdir().unwrap();
     let mut locked = Index::lock(root.path()).unwrap();
-    let mut going = noted(1);
-    for listed in going.names.values_mut() {
-        listed.is_going = true;
-    }
-    locked.around(noted(1), noted(1), || Ok(())).unwrap();
-    let failed = locked.around(going, Index::default(), || {
+    let after = Index {
+        store: Some(Chosen::os()),
+        ..noted(1)
+    };
+    let failed = locked.around(after, || {
         Err::<(), _>(ToolError::new(ErrorCode::KeyringTimeout, "no answer"))
     });
     assert_eq!(failed.unwrap_err().code, ErrorCode::KeyringTimeout);
     let index = Index::read(root.path()).unwrap();
-    assert_eq!((index.generation, index.settled()), (3, None));
-    // It may be there or not, and what was said of it is known.
-    assert_eq!(index.kept().count(), 0);
-    assert!(index.names["A"].is_going);
+    assert_eq!(
+        (index.generation, index.store, index.names.len()),
+        (1, Some(Chosen::os()), 0)
+    );
+}
+
+#[test]
+fn what_is_no_index_is_lost_and_not_thrown_away() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join(FILE_NAME);
+    let os = Some(Chosen::os());
+    for (text, store) in [
+        ("", None),
+        ("[]", None),
+        ("{}", None),
+        (r#"{"version":1,"generation":0,"store":null,"na"#, None),
+        (
+            r#"{"version":2,"generation":0,"store":{"kind":"os"},"names":{}}"#,
+            os,
+        ),
+        (
+            r#"{"version":1,"generation":-1,"store":null,"names":{}}"#,
+            None,
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let mut locked = Index::lock(root.path()).unwrap();
+        assert!(locked.index().is_lost, "{text}");
+        assert_eq!(locked.index().store, store, "{text}");
+        locked.around(noted(1), || Ok(())).unwrap();
+        assert!(Index::read(root.path()).unwrap().is_whole());
+        let old = std::fs::read_to_string(root.path().join("vars.json.damaged"));
+        assert_eq!(old.unwrap(), text);
+    }
+}
+
+#[test]
+fn the_index_of_an_earlier_version_is_read() {
+    let root = tempfile::tempdir().unwrap();
+    let text = r#"{"version":1,"generation":3,"store":{"kind":"age","identity":"/i"},"names":{"A":{
+        "created":"2024-02-03T04:05:06Z","updated":"2024-02-03T04:05:06Z","store":"age","policy":{},"is_going":true}}}"#;
+    std::fs::write(root.path().join(FILE_NAME), text).unwrap();
+    let index = Index::read(root.path()).unwrap();
+    assert_eq!((index.is_lost, index.is_whole()), (false, false));
+    assert_eq!(index.kept().collect::<Vec<_>>(), [name("A")]);
+    let refused = index.check_new(&name("a")).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::BadArguments);
 }
 
 #[test]
@@ -212,7 +179,7 @@ fn what_is_done_and_not_listed_is_told() {
     let mut locked = Index::lock(root.path()).unwrap();
     let path = root.path().join(FILE_NAME);
     let error = locked
-        .around(Index::default(), noted(1), || {
+        .around(noted(1), || {
             // Nothing can take its place.
             std::fs::remove_file(&path).unwrap();
             std::fs::create_dir_all(path.join("in the way")).unwrap();
@@ -226,5 +193,5 @@ fn what_is_done_and_not_listed_is_told() {
         "{}",
         error.message
     );
-    assert!(error.hint.contains("doctor --repair"), "{}", error.hint);
+    assert!(error.hint.contains("karyi var list"), "{}", error.hint);
 }

@@ -1,13 +1,9 @@
 //! Keeps a value in place of what is there, and goes by what that is under the lock.
 
-use std::cell::Cell;
-
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Index, Listed};
-use crate::vault::keep::room::{check_together, may_be_too_long};
-use crate::vault::keep::shown::Look;
-use crate::vault::keep::{Terms, Vault};
+use crate::vault::keep::{Terms, Vault, check_held, notes};
 use crate::vault::policy::Policy;
 use crate::vault::session::check_value;
 use crate::vault::store::Key;
@@ -54,8 +50,7 @@ pub struct Wanted {
     pub terms: Terms,
 }
 
-/// Says what is to be kept in place of what is there; nothing leaves that as it is. It is asked before the lock and
-/// again under it.
+/// Says what is to be kept in place of what is there; nothing leaves that as it is. It is asked under the lock.
 pub type Make<'a> = dyn Fn(&Earlier) -> Result<Option<Wanted>, ToolError> + 'a;
 
 impl Vault {
@@ -80,49 +75,25 @@ impl Vault {
     /// As [`Vault::set`], or what `make` says.
     pub fn update(&self, name: &SecretName, make: &Make<'_>) -> Result<bool, ToolError> {
         self.unlock()?;
-        // Checked before the lock, since that reads every value. The index comes first: whatever is changed after it is
-        // seen by its generation.
-        let seen = Index::read(&self.directory)?;
-        let first = self.earlier_in(&seen, name)?;
-        let Some(expected) = make(&first)? else {
-            return Ok(false);
-        };
-        self.check_all(&self.look(&seen, false), name, &expected, &first)?;
-        self.locked(|own, locked| {
-            let index = locked.index();
-            own.check_store(index, name)?;
-            index.check_new(name)?;
-            own.check_kept(name, None)?;
-            let earlier = own.earlier_in(index, name)?;
-            let Some(wanted) = make(&earlier)? else {
+        self.locked(|locked, held| {
+            let mut after = locked.index().clone();
+            self.check_store(&after, name)?;
+            after.check_new(name)?;
+            check_held(held, name, None)?;
+            let earlier = self.earlier_in(&after, name)?;
+            let Some(Wanted { value, terms }) = make(&earlier)? else {
                 return Ok(false);
             };
-            let is_as_checked = seen.settled() == Some(index.generation)
-                && wanted.terms == expected.terms
-                && wanted.value.expose() == expected.value.expose()
-                && earlier.note() == first.note();
-            if !is_as_checked {
-                own.check_all(&own.look(index, true), name, &wanted, &earlier)?;
-            }
-            let (from, mut after) = (index.generation, index.clone());
-            let facts = own.list_in(&mut after, name, &wanted.terms, earlier.facts());
-            let text = record::join(&wanted.value, &wanted.terms.policy, &facts)?;
-            let meanwhile = index.coming(name, &after);
-            let set = || own.store.set(&Key::of(name), &text);
-            locked.around(meanwhile, after, set)?;
-            let step = (from, locked.index().generation);
-            own.shown.is_kept(step, (name, &wanted.value));
+            check_value(name, value.expose())?;
+            terms.policy.check_length(name, value.expose())?;
+            let note = terms.note.as_deref().or(earlier.note());
+            let kept = (name, &value);
+            notes::check(self.store.as_ref(), &after, kept, &terms.policy, note)?;
+            let facts = self.list_in(&mut after, name, &terms, earlier.facts());
+            let text = record::join(&value, &terms.policy, &facts)?;
+            locked.around(after, || self.store.set(&Key::of(name), &text))?;
             Ok(true)
         })
-    }
-
-    fn look<'a>(&'a self, index: &'a Index, is_locked: bool) -> Look<'a> {
-        Look {
-            store: self.store.as_ref(),
-            index,
-            is_locked,
-            was_read: Cell::new(false),
-        }
     }
 
     /// Returns what there is under a name.
@@ -173,43 +144,6 @@ impl Vault {
             (None, Some(damage)) => Err(damage.clone()),
             (None, None) => Err(self.no_value(name)),
         }
-    }
-
-    /// Checks all that can be checked of what is to be kept.
-    fn check_all(
-        &self,
-        look: &Look<'_>,
-        name: &SecretName,
-        wanted: &Wanted,
-        earlier: &Earlier,
-    ) -> Result<(), ToolError> {
-        let Wanted { value, terms } = wanted;
-        check_value(name, value.expose())?;
-        terms.policy.check_length(name, value.expose())?;
-        let old = earlier.record.as_ref().map(|old| old.value.expose());
-        self.check_room(look, name, (value, old))?;
-        if old != Some(value.expose()) {
-            self.shown.check_others(look.index, name, value)?;
-        }
-        let note = terms.note.as_deref().or(earlier.note());
-        self.shown.check(look, (name, value), &terms.policy, note)
-    }
-
-    /// Checks that runs can hold the value, in place of an old one, with all others.
-    fn check_room(
-        &self,
-        look: &Look<'_>,
-        name: &SecretName,
-        (value, old): (&SecretValue, Option<&str>),
-    ) -> Result<(), ToolError> {
-        let size = value.expose().len();
-        if old.is_some_and(|old| size <= old.len()) {
-            return Ok(());
-        }
-        if !may_be_too_long(look.store.list()?.len() + 1) {
-            return Ok(());
-        }
-        check_together(name, size + self.shown.bytes_beside(look, name)?)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Moves everything into another store, and removes what a migration that broke off left in the old one.
+//! Moves everything into another store: copy, verify, switch, delete. One that breaks off before the switch has changed
+//! nothing that is in use, one that breaks off after it is ended by the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +7,6 @@ use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, Index, Locked};
 use crate::vault::keep::Vault;
-use crate::vault::keep::room::{check_together, may_be_too_long, usable_bytes};
-use crate::vault::keep::rows::check_agreement;
 use crate::vault::session::only_case;
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind};
@@ -15,106 +14,10 @@ use crate::vault::store::{Key, Kind};
 /// What one store is to keep and to remove.
 type Changes = Vec<(Key, Option<SecretValue>)>;
 
-/// What became of what another store still had.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Finished {
-    /// What both stores held alike, and the other one holds no more.
-    pub removed: Vec<SecretName>,
-    /// What stays there: the store in use has something else under the name or nothing, or the index lists it there.
-    pub left: Vec<SecretName>,
-    /// Whether the key of the undo journal went.
-    pub is_key_removed: bool,
-}
-
-impl Finished {
-    /// Whether the other store had nothing.
-    #[must_use]
-    pub fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl Vault {
-    /// Ends a migration into this store that was broken off after the index named it: what both hold alike is removed
-    /// from the old one, and nothing else but a key of the undo journal that is left alone there.
-    ///
-    /// # Errors
-    /// What the stores or the system say.
-    pub fn finish(&self, old: &Self) -> Result<Finished, ToolError> {
-        // Opened before the lock; of a store that has nothing the other one is not opened.
-        let has_key = old.store.get(&Key::journal())?.is_some();
-        if old.store.list()?.is_empty() && !has_key {
-            old.store.clear_away()?;
-            return Ok(Finished::default());
-        }
-        self.probe()?;
-        let old = old.quietly();
-        self.locked_with(&[&old], |own, locked| own.finished(&old, locked))
-    }
-
-    fn finished(&self, old: &Self, locked: &mut Locked) -> Result<Finished, ToolError> {
-        let index = locked.index().clone();
-        let mut done = Finished::default();
-        for name in old.store.list()? {
-            match self.holds_alike(&index, old, &name)? {
-                true => done.removed.push(name),
-                false => done.left.push(name),
-            }
-        }
-        let mut gone: Changes = done.removed.iter().map(|n| (Key::of(n), None)).collect();
-        let mut added = Changes::new();
-        if let Some(key) = old.store.get(&Key::journal())? {
-            let used = self.store.get(&Key::journal())?;
-            let is_alike = used.as_ref().is_some_and(|u| u.expose() == key.expose());
-            // In a store without anything else it is for nobody; it replaces none, and is not lost where there is none.
-            if is_alike || done.left.is_empty() {
-                done.is_key_removed = true;
-                gone.push((Key::journal(), None));
-                added.extend(used.is_none().then_some((Key::journal(), Some(key))));
-            }
-        }
-        let mut after = index.clone();
-        if done.left.is_empty() {
-            after.store = after.store.map(without_old);
-        }
-        if !gone.is_empty() || after != index {
-            let removed = locked.around(index, after, || {
-                self.store.apply(&added)?;
-                self.check_key(&added)?;
-                old.store.apply(&gone)?;
-                old.store.clear_away()
-            });
-            removed.map_err(|error| old.left_behind(self, error))?;
-        }
-        Ok(done)
-    }
-
-    /// Whether the old store has of a name what this one has, and the index lists it here.
-    fn holds_alike(&self, index: &Index, old: &Self, name: &SecretName) -> Result<bool, ToolError> {
-        let listed = index.get(name).map(|listed| listed.store);
-        if listed.is_some_and(|store| store != self.chosen.kind) {
-            return Ok(false);
-        }
-        let both = old
-            .get(name)
-            .and_then(|theirs| Ok((theirs, self.get(name)?)));
-        match both {
-            Ok((theirs, own)) => Ok(is_alike(&theirs, Ok(own))),
-            // What cannot be read, or is not there, is not alike.
-            Err(error)
-                if matches!(
-                    error.code,
-                    ErrorCode::BadVault | ErrorCode::UndefinedVariable
-                ) =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// Copies everything into another store, makes that the chosen one, and removes it here: all of it under the lock,
-    /// so that nothing is kept beside it that would be lost. Returns the names.
+    /// so that nothing is kept beside it that would be lost. What both hold alike stays there and goes here. Returns the
+    /// names.
     ///
     /// # Errors
     /// What the stores or the system say. What was copied before stays in both, and can be moved again.
@@ -122,37 +25,40 @@ impl Vault {
         // Opened before the lock.
         to.probe()?;
         self.store.list()?;
-        let to = to.quietly();
-        self.locked_with(&[&to], |own, locked| own.moved_to(&to, locked))
+        self.locked(|locked, names| self.moved_to(to, locked, names))
     }
 
-    fn moved_to(&self, to: &Self, locked: &mut Locked) -> Result<Vec<SecretName>, ToolError> {
-        let names = self.store.list()?;
+    fn moved_to(
+        &self,
+        to: &Self,
+        locked: &mut Locked,
+        names: &[SecretName],
+    ) -> Result<Vec<SecretName>, ToolError> {
         let index = locked.index().clone();
-        check_agreement(&index, self.chosen.kind, &names)?;
-        let records = self.records(&index, &names)?;
+        let records = self.records(&index, names)?;
         let mut changes = self.copies(to, &records)?;
         let mut gone: Changes = names.iter().map(|name| (Key::of(name), None)).collect();
         if let Some(key) = self.store.get(&Key::journal())? {
             // Moved or not: what is left of a store that is not in use is for nobody.
             gone.push((Key::journal(), None));
-            let moves = self.moves_journal(to, &index, &key)?;
+            let moves = self.moves_journal(to, &index)?;
             changes.extend(moves.then_some((Key::journal(), Some(key))));
         }
-        let after = self.moved(&index, to, &names);
-        locked.around(index, after.clone(), || {
+        let after = self.moved(&index, to, &records);
+        locked.around(after.clone(), || {
             to.store.apply(&changes)?;
             to.check_copied(&records)?;
             to.check_key(&changes)
         })?;
-        let mut last = after.clone();
-        last.store = last.store.map(without_old);
-        let removed = locked.around(after, last, || {
+        let mut last = after;
+        // What opens the old one is known until nothing is left there.
+        last.store = Some(to.chosen.clone());
+        let removed = locked.around(last, || {
             self.store.apply(&gone)?;
             self.store.clear_away()
         });
         removed.map_err(|error| self.left_behind(to, error))?;
-        Ok(names)
+        Ok(names.to_vec())
     }
 
     /// Returns the records under some names. Notes and dates that only the index has become part of them.
@@ -174,27 +80,14 @@ impl Vault {
     /// Returns what the other store is to keep: what it has alike already is left as it is.
     ///
     /// # Errors
-    /// `bad_arguments` when it has something else under one of the names, which would be lost; `bad_value` when runs
-    /// could not hold all that is together then.
+    /// `bad_arguments` when it has something else under one of the names, which would be lost.
     fn copies(&self, to: &Self, records: &[(SecretName, Record)]) -> Result<Changes, ToolError> {
-        let there = to.store.list()?;
+        let there: BTreeSet<SecretName> = to.store.list()?.into_iter().collect();
         let moved: BTreeSet<&SecretName> = records.iter().map(|(name, _)| name).collect();
-        let others = || there.iter().filter(|other| !moved.contains(other));
-        if may_be_too_long(others().count() + records.len()) {
-            let size = |other| {
-                to.get(other)
-                    .map_or(0, |record| usable_bytes(other, &record.value))
-            };
-            let mut total: usize = others().map(size).sum();
-            for (name, record) in records {
-                total += usable_bytes(name, &record.value);
-                check_together(name, total)?;
-            }
-        }
+        let others = there.iter().filter(|other| !moved.contains(other));
         let lower = |name: &SecretName| name.as_str().to_ascii_lowercase();
         let others: BTreeMap<String, &SecretName> =
-            others().map(|other| (lower(other), other)).collect();
-        let there: BTreeSet<&SecretName> = there.iter().collect();
+            others.map(|other| (lower(other), other)).collect();
         let mut changes = Changes::new();
         for (name, record) in records {
             if let Some(other) = others.get(&lower(name)) {
@@ -212,32 +105,25 @@ impl Vault {
         Ok(changes)
     }
 
-    /// Whether the key of the undo journal moves, too: the one that runs used until now goes on; that of a store that
-    /// was not in use replaces none.
-    fn moves_journal(
-        &self,
-        to: &Self,
-        index: &Index,
-        key: &SecretValue,
-    ) -> Result<bool, ToolError> {
+    /// Whether the key of the undo journal moves, too: that of a store that was not in use replaces none.
+    fn moves_journal(&self, to: &Self, index: &Index) -> Result<bool, ToolError> {
         let used = index.store.as_ref();
         let was_used = used.is_none_or(|used| used.kind == self.chosen.kind);
-        let theirs = to.store.get(&Key::journal())?;
-        Ok(was_used || theirs.is_none_or(|theirs| theirs.expose() == key.expose()))
+        Ok(was_used || to.store.get(&Key::journal())?.is_none())
     }
 
     /// Returns the index of when everything is in the other store.
-    fn moved(&self, index: &Index, to: &Self, names: &[SecretName]) -> Index {
+    fn moved(&self, index: &Index, to: &Self, records: &[(SecretName, Record)]) -> Index {
         let mut after = index.clone();
-        // What opens the old one is known until nothing is left there.
         let identity = to.chosen.identity.clone();
         after.store = Some(Chosen {
             identity: identity.or_else(|| self.chosen.identity.clone()),
             ..to.chosen.clone()
         });
-        for name in names {
-            if let Some(listed) = after.names.get_mut(name.as_str()) {
-                listed.store = to.chosen.kind;
+        for (name, record) in records {
+            match after.names.get_mut(name.as_str()) {
+                Some(listed) => listed.store = to.chosen.kind,
+                None => to.list_again(&mut after, name, record),
             }
         }
         after
@@ -288,14 +174,6 @@ impl Vault {
         );
         let hint = format!("remove them with `karyi var migrate --vault {own} --to {theirs}`");
         ToolError::new(error.code, message).with_hint(hint)
-    }
-}
-
-/// Returns a store in use without what opened the other one.
-fn without_old(used: Chosen) -> Chosen {
-    Chosen {
-        identity: used.identity.filter(|_| used.kind == Kind::Age),
-        ..used
     }
 }
 

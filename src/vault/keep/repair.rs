@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
-use crate::vault::index::{Index, Listed};
-use crate::vault::keep::rows::{self, Row, State};
+use crate::vault::index::{Index, Locked};
+use crate::vault::keep::rows::{self, Row, State, check_agreement};
 use crate::vault::keep::{Terms, Vault};
 use crate::vault::store::Kind;
 use crate::vault::store::record::Record;
@@ -29,63 +29,86 @@ impl Vault {
     pub fn repair(&self) -> Result<(Vec<SecretName>, Vec<SecretName>), ToolError> {
         // Opened before the lock, and listed under it: what is kept meanwhile is no lost name.
         self.store.list()?;
-        self.locked(|own, locked| {
-            let kept = own.store.list()?;
-            let mut index = locked.index().clone();
-            let rows = rows::rows(&index, Some(own.chosen.kind), Some(&kept));
-            let (mut added, mut removed) = (Vec::new(), Vec::new());
-            for row in rows {
-                match row.state {
-                    State::Kept | State::Unknown | State::Elsewhere => {}
-                    State::MissingValue => {
-                        index.names.remove(row.name.as_str());
-                        removed.push(row.name);
-                    }
-                    State::Untracked => {
-                        let record = match own.get(&row.name) {
-                            Ok(record) => record,
-                            Err(error) if error.code == ErrorCode::BadVault => continue,
-                            Err(error) => return Err(error),
-                        };
-                        own.list_again(&mut index, &row, record);
-                        added.push(row.name);
-                    }
-                }
-            }
-            // What was going when a removal broke off, and is gone.
-            let kept: BTreeSet<&str> = kept.iter().map(SecretName::as_str).collect();
-            let is_gone = |name: &str, listed: &Listed| {
-                let is_own = listed.store == own.chosen.kind;
-                listed.is_going && is_own && !kept.contains(name)
-            };
-            index.names.retain(|name, listed| !is_gone(name, listed));
-            // A file that could be read and holds no name is listed, too.
-            if own.chosen.kind == Kind::Age {
-                index.store.get_or_insert_with(|| own.chosen.clone());
-            }
-            if index != *locked.index() || locked.index().settled().is_none() {
-                locked.around(index.clone(), index, || Ok(()))?;
-            }
-            Ok((added, removed))
-        })
+        let mut locked = Index::lock(&self.directory)?;
+        self.list_anew(&mut locked, &self.store.list()?)
     }
 
-    /// Lists what the store has, with the note and the dates of its record; where that has none, with those of a
-    /// removal that broke off.
-    fn list_again(&self, index: &mut Index, row: &Row, record: Record) {
-        let listed = row.listed.as_ref();
-        let known = record
-            .facts
-            .or(listed.map(Listed::facts).unwrap_or_default());
+    /// Makes the index say what the store holds, which has these names.
+    pub(super) fn list_anew(
+        &self,
+        locked: &mut Locked,
+        held: &[SecretName],
+    ) -> Result<(Vec<SecretName>, Vec<SecretName>), ToolError> {
+        let mut index = locked.index().clone();
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        for row in rows::rows(&index, Some(self.chosen.kind), Some(held)) {
+            match row.state {
+                State::Kept | State::Unknown | State::Elsewhere => {}
+                State::MissingValue => {
+                    index.names.remove(row.name.as_str());
+                    removed.push(row.name);
+                }
+                State::Untracked => {
+                    let record = match self.get(&row.name) {
+                        Ok(record) => record,
+                        Err(error) if error.code == ErrorCode::BadVault => continue,
+                        Err(error) => return Err(error),
+                    };
+                    self.list_again(&mut index, &row.name, &record);
+                    added.push(row.name);
+                }
+            }
+        }
+        // A file that could be read and holds no name is listed, too.
+        if self.chosen.kind == Kind::Age {
+            index.store.get_or_insert_with(|| self.chosen.clone());
+        }
+        if index != *locked.index() || !index.is_whole() {
+            locked.around(index, || Ok(()))?;
+        }
+        Ok((added, removed))
+    }
+
+    /// Lists what the store has, with the note and the dates of its record.
+    pub(super) fn list_again(&self, index: &mut Index, name: &SecretName, record: &Record) {
         let terms = Terms {
             note: None,
-            policy: record.policy,
+            policy: record.policy.clone(),
         };
-        let updated = known.updated;
-        self.list_in(index, &row.name, &terms, known);
-        if let Some(new) = index.names.get_mut(row.name.as_str()) {
+        let updated = record.facts.updated;
+        self.list_in(index, name, &terms, record.facts.clone());
+        if let Some(new) = index.names.get_mut(name.as_str()) {
             new.updated = updated.unwrap_or(new.updated);
-            new.used = listed.and_then(|old| old.used);
         }
     }
+}
+
+/// Whether an index lists for a store of some kind what that holds.
+pub(super) fn is_alike(index: &Index, kind: Kind, held: &[SecretName]) -> bool {
+    let is_own = |name: &SecretName| index.get(name).is_some_and(|listed| listed.store == kind);
+    let listed: BTreeSet<SecretName> = index.kept().filter(is_own).collect();
+    // What is listed for another store stays so.
+    let is_elsewhere = |name: &SecretName| index.get(name).is_some_and(|l| l.store != kind);
+    let held = held.iter().filter(|name| !is_elsewhere(name)).cloned();
+    index.is_whole() && listed == held.collect()
+}
+
+/// Returns the index that lists what a store holds whose names were just read: the one that was read before that, or one
+/// that is made anew. It stays as it is where it cannot be written, when somebody changed both since or does so now, and
+/// when the store is another one.
+#[must_use]
+pub fn agreed(vault: &Vault, read: Index, held: &[SecretName]) -> Index {
+    let kind = vault.chosen.kind;
+    let is_in_order = is_alike(&read, kind, held) || check_agreement(&read, kind, held).is_err();
+    if is_in_order || !kind.is_persistent() {
+        return read;
+    }
+    let anew = || {
+        let mut locked = Index::lock_if_free(&vault.directory).ok()??;
+        vault
+            .list_anew(&mut locked, &vault.store.list().ok()?)
+            .ok()?;
+        Some(locked.index().clone())
+    };
+    anew().unwrap_or(read)
 }

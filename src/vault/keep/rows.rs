@@ -56,7 +56,9 @@ pub fn check_agreement(index: &Index, kind: Kind, held: &[SecretName]) -> Result
     let is_of_it = |name: &SecretName| index.get(name).is_some_and(|listed| listed.store == kind);
     let listed: Vec<SecretName> = index.kept().filter(is_of_it).collect();
     let held: BTreeSet<&SecretName> = held.iter().collect();
-    if listed.is_empty() || listed.iter().any(|name| held.contains(name)) {
+    // The removal of the last one may have broken off.
+    let may_be_gone = listed.len() <= usize::from(!index.is_whole());
+    if may_be_gone || listed.iter().any(|name| held.contains(name)) {
         return Ok(());
     }
     let count = listed.len();
@@ -73,8 +75,7 @@ pub fn check_agreement(index: &Index, kind: Kind, held: &[SecretName]) -> Result
     Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
 }
 
-/// Returns the names that the index lists for another store than one of some kind, and that store; also those whose
-/// value may be there or not.
+/// Returns the names that the index lists for another store than one of some kind, and that store.
 #[must_use]
 pub fn elsewhere(index: &Index, kind: Kind) -> Vec<(SecretName, Kind)> {
     let others = index.names.iter().filter(|(_, l)| l.store != kind);
@@ -105,28 +106,11 @@ pub fn rows(index: &Index, chosen: Option<Kind>, kept: Option<&[SecretName]>) ->
     let mut rows: Vec<Row> = listed.collect();
     let names = kept.unwrap_or_default();
     let untracked = names.iter().filter(|name| index.get(name).is_none());
-    // Of one whose removal broke off it knows more.
-    let is_of_it = |listed: &&Listed| chosen.is_none_or(|kind| listed.store == kind);
-    let going = |name: &SecretName| index.names.get(name.as_str()).filter(is_of_it).cloned();
     rows.extend(untracked.map(|name| Row {
         name: name.clone(),
-        listed: going(name),
+        listed: None,
         state: State::Untracked,
     }));
-    if kept.is_none() {
-        // What comes or goes may be there: nobody looked.
-        let open = index.names.iter().filter(|(_, listed)| listed.is_going);
-        rows.extend(open.filter_map(|(name, listed)| {
-            let name = SecretName::parse(name)?;
-            let state = state(&name, listed.store);
-            let listed = Some(listed.clone());
-            Some(Row {
-                name,
-                listed,
-                state,
-            })
-        }));
-    }
     rows.sort_by(|one, other| one.name.cmp(&other.name));
     rows
 }

@@ -1,20 +1,21 @@
 //! What of a store a session may use, and what it only must not show.
 
 mod changes;
-mod hanging;
 mod parts;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ThreadId};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 use super::*;
+use crate::error::ErrorCode;
+use crate::limits;
 use crate::secret::SecretValue;
 use crate::vault::index::{Chosen, Listed};
 use crate::vault::policy::{Approval, Policy};
 use crate::vault::redact::Redactor;
 use crate::vault::store::memory::MemoryStore;
 use crate::vault::store::record::Facts;
-use crate::vault::store::{Every, Key, record};
+use crate::vault::store::{Held, Key, record};
 
 const VALUE: &str = "S3cr3t-T0ken/Val+ue";
 
@@ -86,7 +87,7 @@ fn the_key_of_the_journal_is_not_shown() {
 
 #[test]
 fn another_key_of_the_journal_is_not_shown_either() {
-    let session = Session::new(Duration::MAX);
+    let session = Session::new();
     session.list("K", 2);
     for (key, generation) in [("a-key-of-before", 4), ("the-key-of-now", 6)] {
         session.store.keep("K", VALUE);
@@ -129,14 +130,10 @@ fn a_damaged_value_says_nothing_about_other_names() {
 struct Shared {
     memory: MemoryStore,
     is_away: AtomicBool,
-    /// Whether it lets whoever asks wait, and says so in the end.
-    hangs: AtomicBool,
-    /// Whether it tells its names, and lets whoever asks for a value wait.
-    is_slow: AtomicBool,
     /// What happens once, when the value of K was read and not given back yet.
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    /// Who asked for its names.
-    asked_by: Mutex<Vec<ThreadId>>,
+    /// How often it was asked for its names.
+    asked: AtomicUsize,
     /// Further texts under K.
     more: Mutex<Vec<String>>,
     /// Texts under a word that is no name.
@@ -145,19 +142,14 @@ struct Shared {
 
 impl Shared {
     fn check(&self) -> Result<(), ToolError> {
-        if self.hangs.load(Ordering::SeqCst) {
-            return Err(ToolError::new(ErrorCode::KeyringTimeout, "on purpose"));
-        }
         match self.is_away.load(Ordering::SeqCst) {
             true => Err(ToolError::new(ErrorCode::KeyringLocked, "on purpose")),
             false => Ok(()),
         }
     }
 
-    /// How often the session asked, and not somebody in the background.
     fn asked(&self) -> usize {
-        let (all, own) = (self.asked_by.lock().unwrap(), thread::current().id());
-        all.iter().filter(|asker| **asker == own).count()
+        self.asked.load(Ordering::SeqCst)
     }
 
     fn keep(&self, name: &str, value: &str) {
@@ -175,17 +167,11 @@ impl Store for Shared {
         self.check()
     }
     fn list(&self) -> Result<Vec<SecretName>, ToolError> {
-        self.asked_by.lock().unwrap().push(thread::current().id());
+        self.asked.fetch_add(1, Ordering::SeqCst);
         self.check()?;
         self.memory.list()
     }
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
-        if *key == Key::of(&name()) && !self.more.lock().unwrap().is_empty() {
-            return Err(ToolError::new(ErrorCode::BadVault, "two values"));
-        }
-        if self.is_slow.load(Ordering::SeqCst) {
-            return Err(ToolError::new(ErrorCode::KeyringTimeout, "on purpose"));
-        }
         let got = self.memory.get(key);
         let meanwhile = match *key == Key::of(&name()) {
             true => self.meanwhile.lock().unwrap().take(),
@@ -196,23 +182,29 @@ impl Store for Shared {
         }
         got
     }
-    fn every(&self, key: &Key) -> Result<Every, ToolError> {
-        let more = self.more.lock().unwrap();
-        let more = more.iter().map(|text| SecretValue::new(text.clone()));
-        let texts = self.memory.get(key)?.into_iter().chain(more).collect();
-        Ok(Every {
-            texts,
-            ..Every::default()
-        })
-    }
-    fn foreign(&self) -> Result<Vec<Every>, ToolError> {
-        let texts = self.foreign.lock().unwrap();
-        let every = |text: &String| Every {
-            texts: vec![SecretValue::new(text.clone())],
-            is_whole: text != "cut off",
-            lost: None,
-        };
-        Ok(texts.iter().map(every).collect())
+    fn read_all(&self) -> Result<Vec<Held>, ToolError> {
+        let names = self.list()?;
+        let keys = names.iter().map(Key::of).chain([Key::journal()]);
+        let mut all = Vec::new();
+        for key in keys {
+            let text = self.get(&key).transpose();
+            all.extend(text.map(|text| Held { key, text }));
+        }
+        let own = Key::of(&name());
+        for text in self.more.lock().unwrap().iter() {
+            let text = Ok(SecretValue::new(text.clone()));
+            let key = own.clone();
+            all.push(Held { key, text });
+        }
+        for text in self.foreign.lock().unwrap().iter() {
+            let key = Key::strange("no name");
+            let text = match text.as_str() {
+                "cut off" => Err(ToolError::new(ErrorCode::BadVault, "no text")),
+                text => Ok(SecretValue::new(text.to_owned())),
+            };
+            all.push(Held { key, text });
+        }
+        Ok(all)
     }
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
         self.memory.set(key, text)
@@ -222,34 +214,25 @@ impl Store for Shared {
     }
 }
 
-/// A session with that store, and who was to be asked each time it was opened.
+/// A session with that store.
 struct Session {
     dir: tempfile::TempDir,
     store: Arc<Shared>,
     secrets: Secrets,
-    loader: Arc<Loader>,
-    opened: Arc<Mutex<Vec<Attended>>>,
 }
 
 impl Session {
-    fn new(pause: Duration) -> Self {
+    fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (store, secrets) = (Arc::new(Shared::default()), Secrets::default());
-        let opened = Arc::<Mutex<Vec<Attended>>>::default();
-        let (shared, noted) = (Arc::clone(&store), Arc::clone(&opened));
-        let open: OpenChosen = Box::new(move |opening| {
-            noted.lock().unwrap().push(opening.attended);
-            Ok(Arc::clone(&shared) as Arc<dyn Store>)
-        });
-        let loader = Loader::choosing(dir.path().to_owned(), open).with_pause(pause);
-        let loader = Arc::new(loader);
-        secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
+        let shared = Arc::clone(&store);
+        let open: Open = Box::new(move || Ok(Arc::clone(&shared) as Arc<dyn Store>));
+        let loader = Loader::new(dir.path().to_owned(), open);
+        secrets.attach(Arc::new(loader));
         Self {
             dir,
             store,
             secrets,
-            loader,
-            opened,
         }
     }
 
@@ -277,13 +260,6 @@ impl Session {
         Index::read(self.dir.path()).unwrap().generation
     }
 
-    /// Waits until somebody in the background knows that the store answers.
-    fn wait_for_an_answer(&self) {
-        while self.loader.retry.hangs() {
-            thread::yield_now();
-        }
-    }
-
     fn masks(&self, text: &str) -> bool {
         Redactor::new(&self.secrets).redact_str(text) != text
     }
@@ -297,13 +273,12 @@ fn listed() -> Listed {
         used: None,
         store: Kind::Os,
         policy: Policy::default(),
-        is_going: false,
     }
 }
 
 #[test]
 fn looks_at_a_name_with_two_values_make_nobody_forget() {
-    let session = Session::new(Duration::MAX);
+    let session = Session::new();
     let (store, secrets) = (&session.store, &session.secrets);
     store.keep("K", VALUE);
     store.keep("GOOD", "the-value-before");
@@ -332,34 +307,32 @@ fn looks_at_a_name_with_two_values_make_nobody_forget() {
 }
 
 #[test]
-fn a_store_that_comes_back_is_read_without_a_question() {
-    for (pause, is_read) in [(Duration::ZERO, true), (Duration::MAX, false)] {
-        let session = Session::new(pause);
-        session.store.keep("K", VALUE);
-        session.list("K", 2);
-        session.store.is_away.store(true, Ordering::SeqCst);
+fn a_store_that_failed_is_asked_again_when_a_call_uses_a_name() {
+    let session = Session::new();
+    session.store.keep("K", VALUE);
+    session.list("K", 2);
+    session.store.is_away.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
         session.secrets.refresh(Need::Listed);
-        let failure = session.secrets.source_failure().map(|error| error.code);
-        assert_eq!(failure, Some(ErrorCode::KeyringLocked));
-        // What is still away leaves all as it was.
-        session.secrets.refresh(Need::Listed);
-        let failure = session.secrets.source_failure().map(|error| error.code);
-        assert_eq!(failure, Some(ErrorCode::KeyringLocked));
-        session.store.is_away.store(false, Ordering::SeqCst);
-        session.secrets.refresh(Need::Listed);
-        assert_eq!(session.masks(VALUE), is_read);
-        assert_eq!(session.secrets.source_failure().is_none(), is_read);
-        let mut expected = vec![Attended::Yes];
-        expected.extend(is_read.then_some(Attended::No));
-        assert_eq!(*session.opened.lock().unwrap(), expected);
-        session.secrets.refresh(Need::Used);
-        assert!(session.secrets.contains(&name()));
+        assert_eq!(session.failure(), Some(ErrorCode::KeyringLocked));
+        assert!(!session.secrets.is_behind());
     }
+    // Whatever somebody changes.
+    session.list("K", 4);
+    session.secrets.refresh(Need::Listed);
+    assert_eq!(session.store.asked(), 1);
+    session.secrets.refresh(Need::Used);
+    assert_eq!(session.failure(), Some(ErrorCode::KeyringLocked));
+    assert_eq!(session.store.asked(), 2);
+    session.store.is_away.store(false, Ordering::SeqCst);
+    session.secrets.refresh(Need::Used);
+    assert!(session.secrets.contains(&name()));
+    assert_eq!(session.failure(), None);
 }
 
 #[test]
 fn another_index_of_the_same_generation_is_seen() {
-    let session = Session::new(Duration::MAX);
+    let session = Session::new();
     session.store.keep("K", VALUE);
     session.list("K", 2);
     session.secrets.refresh(Need::Listed);
@@ -370,26 +343,25 @@ fn another_index_of_the_same_generation_is_seen() {
 }
 
 #[test]
-fn an_index_that_can_be_read_again_is_no_failure() {
-    let session = Session::new(Duration::MAX);
+fn an_index_that_is_lost_is_made_anew() {
+    let session = Session::new();
     session.store.keep("K", VALUE);
-    session.list("K", 2);
-    session.secrets.refresh(Need::Listed);
     let path = session.dir.path().join(FILE_NAME);
-    let whole = std::fs::read(&path).unwrap();
-    std::fs::write(&path, "{").unwrap();
-    session.secrets.refresh(Need::Listed);
-    let failure = session.secrets.source_failure().map(|error| error.code);
-    assert_eq!(failure, Some(ErrorCode::BadVault));
-    std::fs::write(&path, whole).unwrap();
-    session.secrets.refresh(Need::Listed);
-    assert_eq!(session.secrets.source_failure(), None);
+    for text in ["", "{", "[]"] {
+        std::fs::write(&path, text).unwrap();
+        session.secrets.refresh(Need::Listed);
+        assert_eq!(session.failure(), None);
+        assert!(session.masks(VALUE));
+        let index = Index::read(session.dir.path()).unwrap();
+        assert_eq!(index.kept().collect::<Vec<_>>(), [name()]);
+        assert_eq!(index.store, Some(Chosen::os()));
+    }
 }
 
 #[test]
 fn entries_of_others_that_cannot_be_masked_are_told() {
     let check = |text: &str, expected: Option<LackKind>| {
-        let session = Session::new(Duration::MAX);
+        let session = Session::new();
         session.store.foreign.lock().unwrap().push(text.into());
         session.secrets.refresh(Need::Used);
         let kind = session.secrets.lacks().first().map(|lack| lack.kind);
@@ -415,28 +387,9 @@ fn a_session_without_a_store_tells_of_an_index_it_cannot_read() {
     assert_eq!((kinds, source.lack_of("K")), (vec![LackKind::Unread], None));
 }
 
-/// What looks at the state of a file alone, as a server does, looks again after the pause.
-#[test]
-fn a_store_that_failed_is_behind_when_the_pause_is_over() {
-    for (pause, is_behind) in [(Duration::ZERO, true), (Duration::MAX, false)] {
-        let session = Session::new(pause);
-        session.store.keep("K", VALUE);
-        session.list("K", 2);
-        session.store.is_away.store(true, Ordering::SeqCst);
-        for _ in 0..2 {
-            session.secrets.refresh(Need::Listed);
-            assert_eq!(session.secrets.is_behind(), is_behind);
-        }
-        session.store.is_away.store(false, Ordering::SeqCst);
-        session.secrets.refresh(Need::Listed);
-        assert_eq!(session.masks(VALUE), is_behind);
-        assert!(!session.secrets.is_behind());
-    }
-}
-
 #[test]
 fn a_date_of_use_is_no_reason_to_read_the_store() {
-    let session = Session::new(Duration::MAX);
+    let session = Session::new();
     session.store.keep("K", VALUE);
     session.list("K", 2);
     session.secrets.refresh(Need::Listed);
@@ -455,16 +408,13 @@ fn a_date_of_use_is_no_reason_to_read_the_store() {
 }
 
 #[test]
-fn what_a_look_without_a_question_found_is_kept_though_it_failed() {
-    let session = Session::new(Duration::ZERO);
-    let store = &session.store;
+fn what_another_store_holds_is_masked_though_the_index_lists_none_of_it() {
+    let session = Session::new();
     session.list("K", 2);
-    store.is_away.store(true, Ordering::SeqCst);
-    session.secrets.refresh(Need::Listed);
-    // Another store came in its place, and what it holds is damaged.
-    store.keep("OTHER", &format!("karyi-secret 2 {{}}\n{VALUE}"));
-    store.foreign.lock().unwrap().push("cut off".into());
-    store.is_away.store(false, Ordering::SeqCst);
+    session
+        .store
+        .keep("OTHER", &format!("karyi-secret 2 {{}}\n{VALUE}"));
+    session.store.foreign.lock().unwrap().push("cut off".into());
     session.secrets.refresh(Need::Listed);
     assert_eq!(session.failure(), Some(ErrorCode::VaultUnavailable));
     let lack = |name: &str| {
@@ -477,30 +427,15 @@ fn what_a_look_without_a_question_found_is_kept_though_it_failed() {
         None,
     ];
     assert_eq!([lack("OTHER"), lack("K"), lack("NOBODY")], expected);
-}
-
-#[test]
-fn what_a_look_found_that_broke_off_adds_to_what_is_known() {
-    let damage = || Damage {
-        error: ToolError::new(ErrorCode::BadVault, "on purpose"),
-        is_masked: true,
-    };
-    let mut known = Found {
-        listed: Some(BTreeSet::from(["K".to_owned()])),
-        strangers: Some(ToolError::new(ErrorCode::BadVault, "strangers")),
-        ..Found::default()
-    };
-    known.add(Found {
-        damaged: BTreeMap::from([(name(), damage())]),
-        ..Found::default()
-    });
-    assert!(known.listed.is_some() && known.strangers.is_some());
-    assert!(known.damaged.contains_key(&name()));
+    assert!(session.masks(VALUE));
+    // What the index lists is not forgotten for that.
+    let index = Index::read(session.dir.path()).unwrap();
+    assert_eq!(index.kept().collect::<Vec<_>>(), [name()]);
 }
 
 #[test]
 fn a_policy_that_a_session_went_by_does_not_widen_while_the_value_is_away() {
-    let session = Session::new(Duration::MAX);
+    let session = Session::new();
     let (store, secrets) = (&session.store, &session.secrets);
     let policy = Policy {
         approval: Approval::Ask,

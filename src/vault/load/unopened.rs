@@ -108,7 +108,7 @@ impl Unopened {
 
 impl Source for Unopened {
     fn refresh(&self, _: &Secrets, _: Need) {
-        let index = Index::read(&self.directory);
+        let index = Index::read(&self.directory).and_then(|index| index.known(&self.directory));
         *self.names() = index.map(|index| elsewhere(&index, self.kind));
     }
 

@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use zeroize::Zeroizing;
@@ -20,7 +18,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::os::{Notice, Patience};
-use crate::vault::store::{Key, Kind, Store, disk, pairs};
+use crate::vault::store::{Held, Key, Kind, Store, disk, pairs};
 
 pub use key::{AgeKey, Asked, GetKey, identity_bytes, passphrase_of, secret_lines};
 
@@ -36,13 +34,9 @@ type Unsealed = (Look, Zeroizing<Vec<u8>>, Result<Texts, ToolError>);
 pub struct AgeStore {
     path: PathBuf,
     get_key: GetKey,
-    opened: Arc<Mutex<Opened>>,
-    /// Whether somebody is asked for the key meanwhile.
-    is_asking: Arc<AtomicBool>,
+    opened: Mutex<Opened>,
     /// Who is told that a passphrase takes long.
-    patience: Arc<Patience>,
-    /// Whether the key may not be asked for now.
-    is_quiet: bool,
+    patience: Patience,
 }
 
 #[derive(Default)]
@@ -78,10 +72,8 @@ impl AgeStore {
         Self {
             path,
             get_key,
-            opened: Arc::default(),
-            is_asking: Arc::default(),
-            patience: Arc::default(),
-            is_quiet: false,
+            opened: Mutex::default(),
+            patience: Patience::default(),
         }
     }
 
@@ -89,14 +81,14 @@ impl AgeStore {
     #[must_use]
     pub fn telling(self, notice: Notice) -> Self {
         Self {
-            patience: Arc::new(Patience::telling(notice)),
+            patience: Patience::telling(notice),
             ..self
         }
     }
 
     /// Does something with what the file holds.
     fn with<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
-        let mut opened = self.opened()?;
+        let mut opened = self.opened();
         self.refresh(&mut opened, Lock::Wanted)?;
         let (_, texts) = opened
             .held
@@ -106,7 +98,7 @@ impl AgeStore {
 
     /// Changes what the file holds.
     fn change<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
-        let mut opened = self.opened()?;
+        let mut opened = self.opened();
         // Typed before the file is locked.
         self.refresh(&mut opened, Lock::Wanted)?;
         match self.key(&mut opened, Lock::Wanted)?.takes_memory() {
@@ -190,7 +182,7 @@ impl AgeStore {
             };
             let is_wrong = error.code == ErrorCode::WrongKey && key.may_be_mistyped(&bytes);
             (opened.key, opened.was_wrong) = (None, is_wrong);
-            if is_wrong && !self.may_ask(lock) {
+            if is_wrong && lock == Lock::Held {
                 return Err(self.replaced());
             }
             if !is_wrong || tries == limits::PASSPHRASE_TRIES {
@@ -217,11 +209,6 @@ impl AgeStore {
         disk::read(&self.path, limits::MAX_VAULT_FILE_BYTES)
     }
 
-    /// Whether the key may be asked for: nobody waits for the user.
-    fn may_ask(&self, lock: Lock) -> bool {
-        lock == Lock::Wanted && !self.is_quiet
-    }
-
     /// Returns the error for a file that needs another key than the one that was found before the lock.
     fn replaced(&self) -> ToolError {
         let message = format!(
@@ -233,7 +220,7 @@ impl AgeStore {
 
     fn key<'a>(&self, opened: &'a mut Opened, lock: Lock) -> Result<&'a AgeKey, ToolError> {
         if opened.key.is_none() {
-            if !self.may_ask(lock) {
+            if lock == Lock::Held {
                 return Err(self.replaced());
             }
             let asked = match (self.path.exists(), opened.was_wrong) {
@@ -241,32 +228,15 @@ impl AgeStore {
                 (true, false) => Asked::First,
                 (true, true) => Asked::Again,
             };
-            self.is_asking.store(true, Ordering::SeqCst);
-            let key = (self.get_key)(asked);
-            self.is_asking.store(false, Ordering::SeqCst);
-            opened.key = Some(key?);
+            opened.key = Some((self.get_key)(asked)?);
         }
         let missing = || ToolError::new(ErrorCode::Internal, "the key is gone");
         opened.key.as_ref().ok_or_else(missing)
     }
 
-    /// Returns what was opened. Who holds a lock that others wait for waits for another thread of this process, too, but
-    /// not for the user it asks.
-    fn opened(&self) -> Result<MutexGuard<'_, Opened>, ToolError> {
-        // A poisoned lock only means that another thread panicked between two whole changes.
-        if !self.is_quiet {
-            return Ok(self.opened.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        loop {
-            match self.opened.try_lock() {
-                Ok(opened) => return Ok(opened),
-                Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
-                Err(TryLockError::WouldBlock) if self.is_asking.load(Ordering::SeqCst) => {
-                    return Err(asked_meanwhile(&self.path));
-                }
-                Err(TryLockError::WouldBlock) => thread::sleep(limits::VAULT_LOCK_PAUSE),
-            }
-        }
+    // A poisoned lock only means that another thread panicked between two whole changes.
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -275,19 +245,8 @@ impl Store for AgeStore {
         Kind::Age
     }
 
-    fn quiet(&self) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(Self {
-            path: self.path.clone(),
-            get_key: Arc::clone(&self.get_key),
-            opened: Arc::clone(&self.opened),
-            is_asking: Arc::clone(&self.is_asking),
-            patience: Arc::clone(&self.patience),
-            is_quiet: true,
-        }))
-    }
-
     fn probe(&self) -> Result<(), ToolError> {
-        let mut opened = self.opened()?;
+        let mut opened = self.opened();
         // What cannot be written, and what is no file, is told before anything is typed.
         drop(disk::lock(&self.path)?);
         self.refresh(&mut opened, Lock::Wanted)?;
@@ -308,6 +267,14 @@ impl Store for AgeStore {
         self.with(|texts| texts.get(key).map(SecretValue::duplicate))
     }
 
+    fn read_all(&self) -> Result<Vec<Held>, ToolError> {
+        let held = |(key, text): (&Key, &SecretValue)| Held {
+            key: key.clone(),
+            text: Ok(text.duplicate()),
+        };
+        self.with(|texts| texts.iter().map(held).collect())
+    }
+
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
         self.apply(&[(key.clone(), Some(text.duplicate()))])
     }
@@ -320,7 +287,7 @@ impl Store for AgeStore {
     }
 
     fn clear_away(&self) -> Result<(), ToolError> {
-        let mut opened = self.opened()?;
+        let mut opened = self.opened();
         self.refresh(&mut opened, Lock::Wanted)?;
         let _guard = disk::lock(&self.path)?;
         self.refresh(&mut opened, Lock::Held)?;
@@ -409,13 +376,6 @@ fn unseal(key: &AgeKey, bytes: &[u8]) -> Result<Texts, ToolError> {
     let pairs = pairs::read(rest).map_err(bad)?;
     let keyed = pairs.into_iter().map(|(key, text)| (Key(key), text));
     Ok(keyed.collect())
-}
-
-/// Returns the error for a file whose key the user is asked for elsewhere.
-fn asked_meanwhile(path: &Path) -> ToolError {
-    let message = format!("the passphrase of {} is being asked for", path.display());
-    ToolError::new(ErrorCode::VaultBusy, message)
-        .with_hint("answer that question; then run it again")
 }
 
 fn bad(message: &str) -> ToolError {

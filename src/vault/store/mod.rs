@@ -2,7 +2,7 @@
 //!
 //! A store knows keys and texts and nothing of policies or notes; [`record`] puts the policy beside
 //! its value, and `vault::keep` adds the index. Every call blocks and every one comes back: the
-//! keyring is asked by a thread of its own that is abandoned at a deadline. What goes wrong is told
+//! keyring is asked by a thread of its own with a deadline. What goes wrong is told
 //! by code: `keyring_unavailable`, `keyring_locked`, `keyring_timeout`, `wrong_key`, `bad_vault`.
 
 pub mod age;
@@ -14,14 +14,13 @@ pub mod os;
 pub mod pairs;
 pub mod record;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
-use disk::Guard;
 
 /// What kind of store it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,11 +78,22 @@ impl Key {
         Self(".journal".to_owned())
     }
 
-    /// Returns the key of another program's entry; nothing for a name or a word of karyi's own.
+    /// Returns the key under which a store is tried.
     #[must_use]
-    pub fn of_stranger(text: &str) -> Option<Self> {
-        let key = Self(text.to_owned());
-        (SecretName::parse(text).is_none() && key != Self::journal()).then_some(key)
+    pub fn probe() -> Self {
+        Self(".probe".to_owned())
+    }
+
+    /// Returns a key that another program made up, for tests.
+    #[cfg(test)]
+    pub(in crate::vault) fn strange(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// Whether another program made it up: it is neither a name nor a word of karyi's own.
+    #[must_use]
+    pub fn is_strange(&self) -> bool {
+        SecretName::parse(&self.0).is_none() && ![Self::journal(), Self::probe()].contains(self)
     }
 
     /// Returns the key as text.
@@ -105,36 +115,33 @@ pub fn is_of_one(error: &ToolError) -> bool {
     )
 }
 
-/// What is kept under one key.
-pub struct Every {
-    /// The texts.
-    pub texts: Vec<SecretValue>,
-    /// Whether nothing else is there that is no text.
-    pub is_whole: bool,
-    /// Why others could not be read now, if there are any.
-    pub lost: Option<ToolError>,
+/// One thing that a store holds.
+pub struct Held {
+    /// What it is kept under. Another program may have put more than one thing under a key, and made keys up.
+    pub key: Key,
+    /// The text, or why it cannot be read.
+    pub text: Result<SecretValue, ToolError>,
 }
 
-impl Default for Every {
-    fn default() -> Self {
-        Self {
-            texts: Vec::new(),
-            is_whole: true,
-            lost: None,
-        }
+/// What a store holds, by its keys.
+pub type ByKey = BTreeMap<Key, Vec<Result<SecretValue, ToolError>>>;
+
+/// Returns everything that a store holds, by its keys.
+///
+/// # Errors
+/// The reason why the store cannot be read.
+pub fn read_by_key(store: &dyn Store) -> Result<ByKey, ToolError> {
+    let mut by_key = ByKey::new();
+    for Held { key, text } in store.read_all()? {
+        by_key.entry(key).or_default().push(text);
     }
+    Ok(by_key)
 }
 
 /// A place where values are kept.
 pub trait Store: Send + Sync {
     /// Returns what kind of store it is.
     fn kind(&self) -> Kind;
-
-    /// Returns the same store for whoever holds a lock that others wait for: where the user would have to be asked, it
-    /// fails. Nothing when this one asks nobody.
-    fn quiet(&self) -> Option<Arc<dyn Store>> {
-        None
-    }
 
     /// Finds out whether values can be read and written now, without reading one.
     ///
@@ -148,66 +155,24 @@ pub trait Store: Send + Sync {
     /// The reason why the store cannot be read.
     fn list(&self) -> Result<Vec<SecretName>, ToolError>;
 
-    /// Returns the names of those secrets that can be read now, sorted, and why there are others that cannot.
-    ///
-    /// # Errors
-    /// The reason why the store cannot be read.
-    fn list_open(&self) -> Result<(Vec<SecretName>, Option<ToolError>), ToolError> {
-        Ok((self.list()?, None))
-    }
-
     /// Returns the text under a key; nothing when there is none.
     ///
     /// # Errors
     /// The reason why the store cannot be read, `bad_vault` when what it holds is no text.
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError>;
 
-    /// Returns the text under each of some keys, as `get` does, one after the other. A store that keeps its caller waiting
-    /// for each asks for some ahead. One that cannot be read is not asked for the rest.
-    fn get_each<'a>(&'a self, keys: &'a [Key]) -> Box<dyn Iterator<Item = Got> + 'a> {
-        let mut lost = None;
-        Box::new(keys.iter().map(move |key| match &lost {
-            Some(error) => Err(ToolError::clone(error)),
-            None => {
-                let got = self.get(key);
-                lost = got
-                    .as_ref()
-                    .err()
-                    .filter(|error| !is_of_one(error))
-                    .cloned();
-                got
-            }
-        }))
-    }
-
-    /// Returns all texts under a key: another program may have put more than one there.
+    /// Returns everything it holds.
     ///
     /// # Errors
     /// The reason why the store cannot be read.
-    fn every(&self, key: &Key) -> Result<Every, ToolError> {
-        Ok(Every {
-            texts: self.get(key)?.into_iter().collect(),
-            ..Every::default()
-        })
-    }
-
-    /// Returns the keys that another program made up and that are no names, sorted, without reading a value.
-    ///
-    /// # Errors
-    /// The reason why the store cannot be read.
-    fn strangers(&self) -> Result<Vec<Key>, ToolError> {
-        Ok(Vec::new())
-    }
-
-    /// Returns the texts under those keys, by key.
-    ///
-    /// # Errors
-    /// The reason why the store cannot be read.
-    fn foreign(&self) -> Result<Vec<Every>, ToolError> {
-        self.strangers()?
-            .iter()
-            .map(|key| self.every(key))
-            .collect()
+    fn read_all(&self) -> Result<Vec<Held>, ToolError> {
+        let names = self.list()?;
+        let keys = names.iter().map(Key::of).chain([Key::journal()]);
+        let held = keys.filter_map(|key| {
+            let text = self.get(&key).transpose()?;
+            Some(Held { key, text })
+        });
+        Ok(held.collect())
     }
 
     /// Keeps a text under a key, in place of an earlier one.
@@ -228,12 +193,6 @@ pub trait Store: Send + Sync {
     /// The reason why the store cannot be written.
     fn clear_away(&self) -> Result<(), ToolError> {
         Ok(())
-    }
-
-    /// Keeps a lock until the change has ended that was begun and given up at its deadline: it may be done yet. Where there
-    /// is none the lock is given back at once.
-    fn hold(&self, lock: Guard) {
-        drop(lock);
     }
 
     /// Keeps the texts under some keys and removes what is under others, in their order. A store that is one file

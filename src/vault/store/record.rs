@@ -129,6 +129,25 @@ pub fn split(name: &SecretName, text: &SecretValue) -> Result<Record, ToolError>
     })
 }
 
+/// Takes apart what a store holds under a name: one text, unless another program put more there.
+///
+/// # Errors
+/// As [`split`]; `bad_vault` for several texts; why the only one cannot be read.
+pub fn only(
+    name: &SecretName,
+    texts: &[Result<SecretValue, ToolError>],
+) -> Result<Record, ToolError> {
+    match texts {
+        [Ok(text)] => split(name, text),
+        [Err(error)] => Err(error.clone()),
+        several => {
+            let message = format!("the keyring holds {} values under {name}", several.len());
+            Err(ToolError::new(ErrorCode::BadVault, message)
+                .with_hint("remove all but one of them with the keyring's own program"))
+        }
+    }
+}
+
 /// Reads the first line of version 2 or 1.
 fn parse_line(line: &str) -> Option<Head> {
     if let Some(head) = line.strip_prefix(HEAD) {

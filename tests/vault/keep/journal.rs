@@ -1,11 +1,15 @@
 //! The key of the undo journal is made and moved like a value.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use karyi::vault::index::Index;
-use karyi::vault::keep::journal_key;
+use karyi::error::ToolError;
+use karyi::vault::index::{Chosen, Index};
+use karyi::vault::keep;
 use karyi::vault::load::Loader;
 use karyi::vault::session::{Need, Secrets};
+use karyi::vault::store::age::{AgeStore, GetKey};
+use karyi::vault::store::journal::JournalKey;
 use karyi::vault::store::{Key, Kind, Store};
 
 use super::races::{Call, Hooked, is_locked, vault};
@@ -15,6 +19,18 @@ use super::{Counting, name, terms, value};
 fn key_in(store: &Hooked) -> Option<String> {
     let text = store.memory.get(&Key::journal()).unwrap();
     text.map(|text| text.expose().to_owned())
+}
+
+/// Returns the key of a store, made at the first time.
+pub fn journal_key(
+    directory: &Path,
+    store: &Arc<dyn Store>,
+) -> Result<Option<JournalKey>, ToolError> {
+    let chosen = Chosen {
+        kind: store.kind(),
+        identity: None,
+    };
+    keep::journal_key(directory, chosen, store)
 }
 
 fn dyn_store(store: &Arc<Hooked>) -> Arc<dyn Store> {
@@ -38,14 +54,14 @@ fn a_new_key_is_made_under_the_lock_and_masked_by_every_session() {
     let directory = root.path().to_owned();
     store.at(Call::Set, move || {
         assert!(is_locked(&directory));
-        assert_eq!(Index::read(&directory).unwrap().settled(), None);
+        assert!(!Index::read(&directory).unwrap().is_whole());
     });
     let made = journal_key(root.path(), &dyn_store(&store)).unwrap();
     assert!(made.is_some());
     let after = Index::read(root.path()).unwrap();
     assert_eq!(
-        (after.settled(), after.names),
-        (Some(before.generation + 2), before.names)
+        (after.generation, after.names),
+        (before.generation + 2, before.names)
     );
     let text = key_in(&store).unwrap();
     assert!(!secrets.are_in(text.as_bytes()));
@@ -113,4 +129,17 @@ fn a_new_key_is_asked_for_once_before_it_is_made_and_once_after() {
     let made = journal_key(root.path(), &(Arc::clone(&store) as Arc<dyn Store>));
     assert!(made.unwrap().is_some());
     assert_eq!(store.read(), 2);
+}
+
+#[test]
+fn no_passphrase_is_asked_for_a_file_that_gets_no_key() {
+    let root = tempfile::tempdir().unwrap();
+    let own = vault(root.path(), &Hooked::new(Kind::Os));
+    own.set(&name("A"), &value("value-of-a"), &terms(None))
+        .unwrap();
+    let file = root.path().join("vault.age");
+    let key: GetKey = Arc::new(|_| panic!("asked"));
+    let store: Arc<dyn Store> = Arc::new(AgeStore::new(file.clone(), key));
+    assert!(journal_key(root.path(), &store).unwrap().is_none());
+    assert!(!file.exists());
 }

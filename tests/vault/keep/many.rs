@@ -65,7 +65,6 @@ fn many_names_are_compared_with_the_index_at_once() {
         used: None,
         store: Kind::Os,
         policy: Policy::default(),
-        is_going: false,
     };
     let mut index = Index::default();
     for name in &names {

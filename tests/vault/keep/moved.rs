@@ -1,4 +1,4 @@
-//! Migrations that break off are finished by the next one, and values that runs could not hold are not kept.
+//! Migrations that break off are finished by the next one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use karyi::error::ErrorCode;
 use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep::{Finished, Vault, journal_key};
+use karyi::vault::keep::Vault;
 use karyi::vault::policy::Policy;
 use karyi::vault::store::record::{self, Facts};
 use karyi::vault::store::{Key, Kind, Store};
 
+use super::journal::journal_key;
 use super::races::{Call, Hooked, kept, vault};
 use super::{name, terms, value};
 
@@ -69,55 +70,6 @@ fn copies_that_are_left_are_told_and_removed_by_the_next_one() {
     assert_eq!(kept(&new, "A").as_deref(), Some("value-one"));
 }
 
-/// Puts as many values as a run can hold into a store, but for 16 KiB.
-fn fill(store: &Hooked) {
-    let long = value(&"x".repeat(60 << 10));
-    for number in 0..68 {
-        let key = Key::of(&name(&format!("LONG{number}")));
-        store.memory.set(&key, &long).unwrap();
-    }
-}
-
-#[test]
-fn what_a_run_could_not_hold_is_not_kept() {
-    for kind in [Kind::Age, Kind::Os] {
-        is_not_kept(kind);
-    }
-}
-
-fn is_not_kept(kind: Kind) {
-    let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(kind);
-    let own = vault(root.path(), &store);
-    fill(&store);
-    let fits = value(&"y".repeat(16 << 10));
-    own.set(&name("LAST"), &fits, &terms(None)).unwrap();
-    let refused = own.set(&name("MORE"), &value("one-more-value"), &terms(None));
-    assert_eq!(refused.unwrap_err().code, ErrorCode::BadValue);
-    // A shorter one in place of a longer one is fine.
-    let shorter = value("shorter-value");
-    own.set(&name("LAST"), &shorter, &terms(None)).unwrap();
-    let again = Arc::clone(&store);
-    own.set(&name("MORE"), &value("one-more-value"), &terms(None))
-        .unwrap();
-    assert_eq!(again.list().unwrap().len(), 70);
-}
-
-#[test]
-fn what_a_run_could_not_hold_together_is_not_moved_together() {
-    let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
-    let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
-    fill(&from);
-    let there = value(&"y".repeat((16 << 10) + 1));
-    to.memory.set(&Key::of(&name("THERE")), &there).unwrap();
-    assert_eq!(old.migrate(&new).unwrap_err().code, ErrorCode::BadValue);
-    assert_eq!(from.list().unwrap().len(), 68);
-    assert_eq!(to.list().unwrap(), [name("THERE")]);
-    to.memory.remove(&Key::of(&name("THERE"))).unwrap();
-    assert_eq!(old.migrate(&new).unwrap().len(), 68);
-}
-
 /// Has a migration end before it removes anything, as one that is killed.
 fn kill_at_removal(old: &Vault, new: &Vault, from: &Hooked) {
     from.at(Call::Remove, || panic!("killed, on purpose"));
@@ -125,65 +77,40 @@ fn kill_at_removal(old: &Vault, new: &Vault, from: &Hooked) {
 }
 
 #[test]
-fn a_migration_that_was_killed_is_finished_and_takes_only_what_both_hold_alike() {
+fn a_migration_that_was_killed_is_ended_by_the_next_one() {
     let root = tempfile::tempdir().unwrap();
     let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
-    for key in ["A", "B", "C", "D"] {
+    for key in ["A", "B", "C"] {
         let text = value(&format!("value-of-{key}"));
         old.set(&name(key), &text, &terms(None)).unwrap();
     }
     let store = Arc::clone(&from) as Arc<dyn Store>;
     assert!(journal_key(root.path(), &store).unwrap().is_some());
+    // Before the switch nothing has changed of what is in use.
+    to.at(Call::Set, || panic!("killed, on purpose"));
+    assert!(catch_unwind(AssertUnwindSafe(|| old.migrate(&new))).is_err());
+    assert_eq!(Index::read(root.path()).unwrap().store, Some(Chosen::os()));
     kill_at_removal(&old, &new, &from);
-    assert_eq!(from.list().unwrap().len(), 4);
-    // Since then one has changed, and one has gone.
+    assert_eq!(from.list().unwrap().len(), 3);
+    let used = Index::read(root.path()).unwrap().store.unwrap();
+    assert_eq!(used.kind, Kind::Age);
+    // Since then one has changed: which is the right one nobody knows.
     new.set(&name("B"), &value("value-since"), &terms(None))
         .unwrap();
-    assert!(new.remove(&name("C")).unwrap());
-    let expected = Finished {
-        removed: vec![name("A"), name("D")],
-        left: vec![name("B"), name("C")],
-        is_key_removed: true,
-    };
-    assert_eq!(new.finish(&old).unwrap(), expected);
-    assert_eq!(from.list().unwrap(), [name("B"), name("C")]);
+    let refused = old.migrate(&new).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::BadArguments);
+    assert_eq!(kept(&old, "B").as_deref(), Some("value-of-B"));
+    assert!(from.memory.remove(&Key::of(&name("B"))).unwrap());
+    assert_eq!(old.migrate(&new).unwrap(), [name("A"), name("C")]);
+    assert_eq!(from.list().unwrap(), []);
     assert!(from.memory.get(&Key::journal()).unwrap().is_none());
     assert!(to.memory.get(&Key::journal()).unwrap().is_some());
-    assert_eq!(kept(&old, "B").as_deref(), Some("value-of-B"));
     assert_eq!(kept(&new, "A").as_deref(), Some("value-of-A"));
     assert_eq!(kept(&new, "B").as_deref(), Some("value-since"));
     let index = Index::read(root.path()).unwrap();
-    assert!(index.settled().is_some());
+    assert!(index.is_whole());
     assert_eq!(index.kept().collect::<Vec<_>>(), to.list().unwrap());
-    // Another time there is nothing to do, and nothing is written.
-    let again = Finished {
-        left: expected.left,
-        ..Finished::default()
-    };
-    assert_eq!(new.finish(&old).unwrap(), again);
-    assert_eq!(Index::read(root.path()).unwrap(), index);
-}
-
-#[test]
-fn what_the_index_lists_for_the_other_store_is_no_leftover() {
-    let root = tempfile::tempdir().unwrap();
-    let (used, other) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
-    let (own, there) = (vault(root.path(), &used), vault(root.path(), &other));
-    own.set(&name("A"), &value("value-of-a"), &terms(None))
-        .unwrap();
-    there
-        .set(&name("B"), &value("value-of-b"), &terms(None))
-        .unwrap();
-    // The same value, which the index does not know of.
-    let copy = record::join(&value("value-of-b"), &Policy::default(), &Facts::default()).unwrap();
-    used.memory.set(&Key::of(&name("B")), &copy).unwrap();
-    let expected = Finished {
-        left: vec![name("B")],
-        ..Finished::default()
-    };
-    assert_eq!(own.finish(&there).unwrap(), expected);
-    assert_eq!(kept(&there, "B").as_deref(), Some("value-of-b"));
 }
 
 #[test]
@@ -206,7 +133,7 @@ fn what_opens_the_old_store_is_known_until_nothing_is_left_there() {
         ..chosen
     };
     assert_eq!(used(), Some(between));
-    assert_eq!(new.finish(&old).unwrap().removed, [name("A")]);
+    assert_eq!(old.migrate(&new).unwrap(), [name("A")]);
     assert_eq!(used(), Some(Chosen::os()));
     old.set(&name("B"), &value("value-two"), &terms(None))
         .unwrap();
@@ -240,28 +167,9 @@ fn the_key_that_a_killed_migration_left_in_a_store_not_in_use_goes_with_the_rest
     let in_use = key_in(&used);
     kill_at_removal(&leftover, &own, &left);
     assert!(key_in(&left).is_some());
-    let expected = Finished {
-        removed: vec![name("B")],
-        left: vec![],
-        is_key_removed: true,
-    };
-    assert_eq!(own.finish(&leftover).unwrap(), expected);
+    assert_eq!(leftover.migrate(&own).unwrap(), [name("B")]);
     assert_eq!((key_in(&used), key_in(&left)), (in_use, None));
-    assert!(own.finish(&leftover).unwrap().is_nothing());
-}
-
-#[test]
-fn the_key_of_a_store_that_still_holds_something_stays_there() {
-    let root = tempfile::tempdir().unwrap();
-    let [used, other] = two_stores(root.path());
-    let (own, there) = (vault(root.path(), &used), vault(root.path(), &other));
-    let keys = (key_in(&used), key_in(&other));
-    let expected = Finished {
-        left: vec![name("B")],
-        ..Finished::default()
-    };
-    assert_eq!(own.finish(&there).unwrap(), expected);
-    assert_eq!((key_in(&used), key_in(&other)), keys);
+    assert_eq!(leftover.migrate(&own).unwrap(), []);
 }
 
 #[test]
@@ -272,16 +180,7 @@ fn a_key_that_the_store_in_use_has_not_is_moved_there() {
     kill_at_removal(&leftover, &own, &left);
     used.memory.remove(&Key::journal()).unwrap();
     let key = key_in(&left);
-    // Not one that comes out changed.
-    let changed = Arc::clone(&used);
-    used.at(Call::IsSet, move || {
-        let other = value("another-key");
-        changed.memory.set(&Key::journal(), &other).unwrap();
-    });
-    assert_eq!(own.finish(&leftover).unwrap_err().code, ErrorCode::BadVault);
-    assert_eq!(key_in(&left), key);
-    used.memory.remove(&Key::journal()).unwrap();
-    assert!(own.finish(&leftover).unwrap().is_key_removed);
+    assert_eq!(leftover.migrate(&own).unwrap(), [name("B")]);
     assert_eq!((key_in(&used), key_in(&left)), (key, None));
 }
 
@@ -307,5 +206,11 @@ fn a_key_that_comes_back_changed_is_not_removed() {
         )
     );
     assert_eq!(key_in(&from), key);
-    assert_eq!(Index::read(root.path()).unwrap().store, None);
+    assert_ne!(
+        Index::read(root.path())
+            .unwrap()
+            .store
+            .map(|used| used.kind),
+        Some(Kind::Age)
+    );
 }

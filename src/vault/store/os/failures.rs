@@ -1,20 +1,21 @@
 //! What a keyring fails with, without anything of what it holds.
 
-use keyring::Error;
+use keyring_core::Error;
 use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
 
-/// Returns the error for entries that are locked where others are not.
-pub(super) fn others_locked() -> ToolError {
-    let message = "a keyring beside the default one holds entries of karyi and is locked";
-    ToolError::new(ErrorCode::KeyringLocked, message)
-}
-
-/// Returns the error for a keyring that was open and would have to be unlocked again.
-pub(super) fn locked_meanwhile() -> ToolError {
-    let message = "the keyring was locked while something was about to be changed";
-    ToolError::new(ErrorCode::KeyringLocked, message).with_hint("run it again, and unlock it")
+/// Says of a change that took too long that nobody knows its end.
+pub(super) fn open_end(error: ToolError) -> ToolError {
+    if error.code != ErrorCode::KeyringTimeout {
+        return error;
+    }
+    let message = format!(
+        "{}; what it was asked to change may have been changed, or may be yet",
+        error.message
+    );
+    ToolError::new(error.code, message)
+        .with_hint("once the keyring answers, look with `karyi var list`, and do it again")
 }
 
 /// Maps an error of the keyring, without the bytes some of them hold.

@@ -1,14 +1,12 @@
-//! What is told and remembered of a store that lets others wait.
+//! What is told of a store that lets others wait.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::progress::Progress;
 use crate::limits;
-use crate::vault::store::disk::Guard;
 
 /// Is told that somebody waits for the store, and how long at most. Returns whether the user knows now.
 pub type Notice = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
@@ -17,36 +15,16 @@ pub type Notice = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
 #[derive(Default)]
 pub(in crate::vault::store) struct Patience {
     /// Who is told, where a user may wonder.
-    pub(super) notice: Option<Notice>,
-    /// Whether that was done since the keyring answered in time last.
+    notice: Option<Notice>,
+    /// Whether that was done: a store that is slow each time is told of once.
     is_told: AtomicBool,
-    /// The call that was given up last, as long as it hangs.
-    given_up: Mutex<Weak<Progress>>,
 }
 
 impl Patience {
     pub(in crate::vault::store) fn telling(notice: Notice) -> Self {
         Self {
             notice: Some(notice),
-            ..Self::default()
-        }
-    }
-
-    /// Whether the call that was given up last hangs still: then the next one would, too.
-    pub(super) fn is_over(&self) -> bool {
-        self.given_up().upgrade().is_some()
-    }
-
-    /// Gives up a call, which keeps its progress until it ends.
-    pub(super) fn give_up(&self, call: Weak<Progress>) {
-        *self.given_up() = call;
-    }
-
-    /// Has the call that was given up last keep a lock until it ends, if it may change something until then.
-    pub(super) fn hold(&self, lock: Guard) {
-        let call = self.given_up().upgrade();
-        if let Some(call) = call {
-            call.hold(lock);
+            is_told: AtomicBool::new(false),
         }
     }
 
@@ -73,34 +51,19 @@ impl Patience {
         receiver: &Receiver<T>,
         deadline: Duration,
     ) -> Result<T, RecvTimeoutError> {
-        let Some(notice) = &self.notice else {
-            return receiver.recv_timeout(deadline);
-        };
         let start = Instant::now();
-        let mut step = limits::KEYRING_NOTICE_AFTER.min(deadline);
-        let mut is_first = true;
-        loop {
+        let left = || deadline.saturating_sub(start.elapsed());
+        while let Some(notice) = &self.notice
+            && !self.is_told.load(Ordering::SeqCst)
+        {
+            let step = limits::KEYRING_NOTICE_AFTER.min(left());
             let came = receiver.recv_timeout(step);
-            let left = deadline.saturating_sub(start.elapsed());
-            if !matches!(came, Err(RecvTimeoutError::Timeout)) || left.is_zero() {
-                if is_first {
-                    self.is_told.store(false, Ordering::SeqCst);
-                }
+            if !matches!(came, Err(RecvTimeoutError::Timeout)) || left().is_zero() {
                 return came;
             }
-            is_first = false;
-            // A keyring that is slow each time is told of once; what could not be said is tried again.
-            let is_told = self.is_told.load(Ordering::SeqCst) || notice(deadline);
-            self.is_told.store(is_told, Ordering::SeqCst);
-            step = match is_told {
-                true => left,
-                false => limits::KEYRING_NOTICE_AFTER.min(left),
-            };
+            // What could not be said is tried again.
+            self.is_told.store(notice(deadline), Ordering::SeqCst);
         }
-    }
-
-    // A poisoned lock only means that another thread panicked between two calls.
-    fn given_up(&self) -> MutexGuard<'_, Weak<Progress>> {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+        receiver.recv_timeout(left())
     }
 }

@@ -1,18 +1,14 @@
-//! Which keyring a system has, what is its own, and how to see that it is locked without asking anybody.
+//! Which keyring a system has, and how it is searched.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use keyring::Error;
-use keyring_core::Entry;
 use keyring_core::api::CredentialStore;
 
-use super::asking::{Known, Unlock};
 #[cfg(all(unix, not(target_os = "macos")))]
-pub(super) use super::service::Shared;
-#[cfg(all(unix, not(target_os = "macos")))]
-use super::{bus::Found, service::Service};
+pub(super) use super::service::Door;
 use crate::error::ToolError;
+use crate::vault::store::os::failures::failure;
 
 /// A kind of keyring, and how it is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,16 +32,12 @@ impl Family {
         Self::SecretService
     };
 
-    /// Returns what finds everything under a service name; with a user at least all of theirs, which only has to be less
-    /// where it is slow to look at an entry.
-    pub(super) fn query(self, service: &str, user: Option<&str>) -> HashMap<&'static str, String> {
+    /// Returns what finds everything under a service name.
+    pub(super) fn query(self, service: &str) -> HashMap<&'static str, String> {
         match self {
-            Self::SecretService => {
-                let user = user.map(|user| ("username", user.to_owned()));
-                let service = ("service", service.to_owned());
-                [service].into_iter().chain(user).collect()
+            Self::SecretService | Self::Keychain => {
+                HashMap::from([("service", service.to_owned())])
             }
-            Self::Keychain => HashMap::from([("service", service.to_owned())]),
             Self::CredentialManager => {
                 let pattern = format!(r"(?s)\A.*\.{}\z", regex::escape(service));
                 HashMap::from([("pattern", pattern)])
@@ -54,95 +46,31 @@ impl Family {
     }
 }
 
-/// What stores share that are to be the same to the keyring: nothing, on these systems.
-#[cfg(not(all(unix, not(target_os = "macos"))))]
-#[derive(Clone, Default)]
-pub(super) struct Shared;
-
 /// Opens the keyring.
 #[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn open(shared: &Shared) -> Result<Arc<CredentialStore>, ToolError> {
-    Ok(Arc::new(Service::open(shared)?))
+pub(super) fn open() -> Result<(Arc<CredentialStore>, Door), ToolError> {
+    let door = Door::connect()?;
+    let store = zbus_secret_service_keyring_store::Store::new().map_err(failure)?;
+    Ok((store, door))
 }
 
 /// Opens the keyring.
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn open(_: &Shared) -> Result<Arc<CredentialStore>, ToolError> {
+pub(super) fn open() -> Result<(Arc<CredentialStore>, Door), ToolError> {
     #[cfg(target_os = "macos")]
-    let store =
-        apple_native_keyring_store::keychain::Store::new().map_err(super::failures::failure)?;
+    let store = apple_native_keyring_store::keychain::Store::new().map_err(failure)?;
     #[cfg(target_os = "windows")]
-    let store = windows_native_keyring_store::Store::new().map_err(super::failures::failure)?;
-    Ok(store)
+    let store = windows_native_keyring_store::Store::new().map_err(failure)?;
+    Ok((store, Door))
 }
-
-/// Checks that the default keyring is there and open; the user may be asked to unlock it.
-#[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn check(store: &CredentialStore, unlock: Unlock) -> Result<(), ToolError> {
-    let service = store.as_any().downcast_ref::<Service>();
-    service.map_or(Ok(()), |service| service.check(unlock))
-}
-
-/// Says of what is looked for from now on whether the user may be asked to unlock it.
-#[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn may_unlock(store: &CredentialStore, unlock: Unlock) {
-    if let Some(service) = store.as_any().downcast_ref::<Service>() {
-        service.may_unlock(unlock);
-    }
-}
-
-/// Nothing to say: these systems unlock the keyring with the user's session.
-#[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn may_unlock(_: &CredentialStore, _: Unlock) {}
 
 /// Nothing to check: these systems unlock the keyring with the user's session.
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn check(_: &CredentialStore, _: Unlock) -> Result<(), ToolError> {
-    Ok(())
-}
+pub(super) struct Door;
 
-/// Returns the entries that fit and can be read without asking anybody, and whether there are others.
-#[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn open_entries(
-    store: &CredentialStore,
-    wanted: &HashMap<&str, &str>,
-) -> Result<(Vec<Entry>, bool), Error> {
-    match store.as_any().downcast_ref::<Service>() {
-        Some(service) => service.open_entries(wanted),
-        None => Ok((store.search(wanted)?, false)),
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+impl Door {
+    pub(super) fn check(&self, _: &str, _: super::Attended) -> Result<(), ToolError> {
+        Ok(())
     }
 }
-
-/// Returns the entries that fit: these systems lock all of them or none.
-#[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn open_entries(
-    store: &CredentialStore,
-    wanted: &HashMap<&str, &str>,
-) -> Result<(Vec<Entry>, bool), Error> {
-    Ok((store.search(wanted)?, false))
-}
-
-/// Checks of an entry without a user that the keyring said so.
-#[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn check_entry(entry: &Entry) -> Result<(), Error> {
-    let found = entry.as_any().downcast_ref::<Found>();
-    found.map_or(Ok(()), Found::check)
-}
-
-/// Nothing to check: these systems tell the user with the entry.
-#[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn check_entry(_: &Entry) -> Result<(), Error> {
-    Ok(())
-}
-
-/// Finds out what is easily read of some users, all asked for in one go.
-#[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn ahead(store: &CredentialStore, service: &str, users: &[String], known: &Known) {
-    if let Some(found) = store.as_any().downcast_ref::<Service>() {
-        found.ahead(service, users, known);
-    }
-}
-
-/// Nothing is asked for ahead: these systems answer each question at once.
-#[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn ahead(_: &CredentialStore, _: &str, _: &[String], _: &Known) {}

@@ -1,0 +1,81 @@
+//! Notes and policies are listed and shown to everybody: they must hold no value.
+
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::index::{Index, Listed};
+use crate::vault::policy::Policy;
+use crate::vault::redact::Redactor;
+use crate::vault::session::Secrets;
+use crate::vault::store::record;
+use crate::vault::store::{Held, Store};
+
+/// Checks that what is listed and shown of a secret holds neither its value nor another one that the store has, and what
+/// is listed of others not its value, in no form.
+///
+/// # Errors
+/// `bad_arguments`, or what the store says.
+pub(super) fn check(
+    store: &dyn Store,
+    index: &Index,
+    (name, value): (&SecretName, &SecretValue),
+    policy: &Policy,
+    note: Option<&str>,
+) -> Result<(), ToolError> {
+    let secrets = Secrets::default();
+    secrets.mask_only(name, value.duplicate())?;
+    let redactor = Redactor::new(&secrets);
+    let mut others = index.names.iter();
+    let is_shown = |(other, listed): &(&String, &Listed)| {
+        let texts = texts(&listed.policy, listed.note.as_deref());
+        *other != name.as_str() && holds(&redactor, &texts)
+    };
+    if let Some((other, _)) = others.find(is_shown) {
+        return Err(shown_by(other, name));
+    }
+    let own = texts(policy, note);
+    if own.is_empty() {
+        return Ok(());
+    }
+    for Held { key, text } in store.read_all()? {
+        if let (Some(other), Ok(text)) = (SecretName::parse(key.as_str()), text) {
+            // What is too short to be masked, or too much, is in no text for certain.
+            let value = record::split(&other, &text).map(|record| record.value);
+            let _ = value.map(|value| secrets.mask_only(&other, value));
+        }
+    }
+    match holds(&Redactor::new(&secrets), &own) {
+        true => Err(shown_value(name)),
+        false => Ok(()),
+    }
+}
+
+fn holds(redactor: &Redactor, texts: &[String]) -> bool {
+    let mut texts = texts.iter();
+    texts.any(|text| redactor.redact_again(text) != *text)
+}
+
+/// Returns what is listed and shown of a secret.
+fn texts(policy: &Policy, note: Option<&str>) -> Vec<String> {
+    let hosts = policy.hosts.iter().flatten().map(ToString::to_string);
+    let dirs = policy.dirs.iter().flatten();
+    let dirs = dirs.map(|dir| dir.to_string_lossy().into_owned());
+    let commands = policy.commands.iter().flatten().cloned();
+    let all = hosts.chain(dirs).chain(commands);
+    all.chain(note.map(str::to_owned)).collect()
+}
+
+/// Returns the error for a value in what is listed.
+fn shown_value(name: &SecretName) -> ToolError {
+    let message = format!("the note or policy of {name} holds the value of a secret");
+    ToolError::new(ErrorCode::BadArguments, message)
+        .with_hint("both are shown; say in words what the value is for")
+}
+
+/// Returns the error for a new value that is listed and shown already.
+fn shown_by(other: &str, name: &SecretName) -> ToolError {
+    let message = format!("the note or policy of {other} holds the value of {name}");
+    let hint = format!(
+        "both are shown; say it in other words first: `karyi var set {other} --keep-value --note TEXT`, or its policy"
+    );
+    ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
+}
