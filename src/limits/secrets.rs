@@ -91,9 +91,5 @@ pub const MAX_SCRIPT_DEPTH: usize = 64;
 pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a session may take to say whether it takes a value: it may have to open its store first.
 pub const CONTROL_ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
-/// Largest message between them, in bytes: the longest value, one byte more that tells a longer one, and a policy.
+/// Largest message between them, in bytes: the longest value, or a policy.
 pub const MAX_CONTROL_FRAME_BYTES: usize = MAX_SECRET_BYTES + (64 << 10);
-/// Most callers a session hears at a time; further ones are sent away.
-pub const MAX_CONTROL_CALLERS: usize = 32;
-/// Most sessions that are listened to when one is wanted, and most sockets of ended ones that are taken away at a time.
-pub const MAX_CONTROL_SOCKETS: usize = 256;

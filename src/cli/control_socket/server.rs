@@ -6,16 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nix::unistd::geteuid;
-use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::message::{Hello, Reply, SetSecret, VERSION};
-use super::peer::Peer;
-use super::{SocketName, sweep};
+use super::{Head, Reply, SocketName, live_sockets, peer, read, write};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault;
 use crate::error::{ErrorCode, ToolError};
@@ -23,6 +18,8 @@ use crate::exec::resolve;
 use crate::limits;
 use crate::mcp::stdio::GetSecrets;
 use crate::pty::{inherited, runtime};
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::policy::Policy;
 use crate::vault::session::{Need, known, only_case};
 
 /// The control socket of this session; it closes when this is dropped.
@@ -38,13 +35,6 @@ impl Drop for ControlSocket {
     }
 }
 
-/// The session behind the socket.
-struct Session {
-    /// The greeting, as it is sent.
-    hello: Vec<u8>,
-    secrets: GetSecrets,
-}
-
 /// Opens the control socket of this session: `what` it is with its script or client, its directory and its secrets.
 /// Without one the session runs as well; `karyi var set --session` does not find it then.
 pub(in crate::cli) fn open(
@@ -56,22 +46,23 @@ pub(in crate::cli) fn open(
     if !cfg!(target_os = "linux") || inherited::is_inside_session() {
         return None;
     }
-    let hello = Reply::Hello(Hello {
-        version: VERSION,
-        what: what.to_owned(),
-        source,
-        cwd: cwd.display().to_string(),
-        since: Timestamp::now(),
-    });
+    let (cwd, since) = (cwd.display(), Timestamp::now());
+    let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let hello = format!("karyi {what} of {source} in {cwd} since {since}");
+    let hello: Arc<[u8]> = serde_json::to_vec(&Reply::Hello(hello)).ok()?.into();
     let directory = runtime_dir();
     let (path, listener) = listen(&directory).ok()?;
-    let session = Session {
-        hello: hello.frame().ok()?,
-        secrets,
-    };
     let task = tokio::spawn(async move {
-        sweep(&directory).await;
-        accept_all(listener, Arc::new(session)).await;
+        live_sockets(&directory);
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let (hello, secrets) = (Arc::clone(&hello), Arc::clone(&secrets));
+                    tokio::spawn(async move { serve(&hello, &secrets, stream).await });
+                }
+                Err(_) => tokio::time::sleep(limits::ACCEPT_PAUSE).await,
+            }
+        }
     });
     Some(ControlSocket { path, task })
 }
@@ -89,88 +80,64 @@ pub(super) fn listen(directory: &Path) -> io::Result<(PathBuf, UnixListener)> {
     Ok((path, listener))
 }
 
-async fn accept_all(listener: UnixListener, session: Arc<Session>) {
-    let places = Arc::new(Semaphore::new(limits::MAX_CONTROL_CALLERS));
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(limits::ACCEPT_PAUSE).await;
-            continue;
-        };
-        // In another thread, and one at a time: a program that connects again and again does not slow the session.
-        let checked = spawn_blocking(move || (check_peer(&stream), stream));
-        match checked.await {
-            // Whoever is refused takes no place.
-            Ok((Err(error), stream)) => {
-                let _ = stream.try_write(&Reply::refused(error).frame().unwrap_or_default());
-            }
-            Ok((Ok(()), stream)) => {
-                if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-                    let session = Arc::clone(&session);
-                    tokio::spawn(async move {
-                        serve(&session, stream).await;
-                        drop(place);
-                    });
-                }
-            }
-            Err(_) => {}
-        }
-    }
-}
-
-/// Takes a value from one process that connected.
-async fn serve(session: &Session, mut stream: UnixStream) {
+/// Takes a value from one process that connected; of one that does not go on nothing comes.
+async fn serve(hello: &[u8], secrets: &GetSecrets, mut stream: UnixStream) {
     let received = timeout(limits::CONTROL_TIMEOUT, async {
-        stream.write_all(&session.hello).await.ok()?;
-        Some(SetSecret::read(&mut stream).await)
+        peer(&stream)?;
+        write(&mut stream, hello).await.map_err(broken)?;
+        receive(&mut stream).await
     });
-    let Ok(Some(request)) = received.await else {
-        return;
+    let result = match received.await {
+        Ok(Ok(given)) => set(secrets, given).await,
+        Ok(Err(error)) => Err(error),
+        Err(_) => return,
     };
-    let result = match request.and_then(|request| check_peer(&stream).map(|()| request)) {
-        Ok(request) => set(session, request).await,
-        Err(error) => Err(error),
-    };
-    let reply = result.map_or_else(Reply::refused, |()| Reply::Done);
-    let frame = reply.frame().unwrap_or_default();
-    let _ = timeout(limits::CONTROL_TIMEOUT, stream.write_all(&frame)).await;
+    let reply = serde_json::to_vec(&Reply::from(result)).unwrap_or_default();
+    let _ = timeout(limits::CONTROL_TIMEOUT, write(&mut stream, &reply)).await;
 }
 
-async fn set(session: &Session, request: SetSecret) -> Result<(), ToolError> {
-    let secrets = (session.secrets)().await?;
-    resolve::refresh(&secrets, Need::Listed).await;
-    // Also what is kept in a store that this session has not, or cannot read.
-    for name in vault::taken_names(&secrets)? {
-        if name == request.name {
-            return Err(known(&name));
-        }
-        if name.differs_only_in_case(&request.name) {
-            return Err(only_case(&name, &request.name));
-        }
-    }
-    secrets.insert_new(request.name, request.value, request.policy)
-}
-
-/// Checks who connected.
+/// Reads a request.
 ///
 /// # Errors
-/// `permission_denied` for another user; `inside_session` for a process of a session, and for one of which nobody can
-/// tell that it is none.
-fn check_peer(stream: &UnixStream) -> Result<(), ToolError> {
-    let peer = Peer::of(stream);
-    if peer
-        .as_ref()
-        .is_some_and(|peer| peer.uid != geteuid().as_raw())
-    {
-        let message = "a session takes values of its own user only";
-        return Err(ToolError::new(ErrorCode::PermissionDenied, message)
-            .with_hint("run `karyi var set` as the user of the session"));
+/// `bad_arguments` for what is none, and `io_error` when it does not come to its end.
+pub(super) async fn receive(
+    stream: &mut UnixStream,
+) -> Result<(SecretName, Policy, SecretValue), ToolError> {
+    let other = || {
+        let message = "expected a value from a karyi of the same version, found something else";
+        ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("start the session again with this karyi")
+    };
+    let head = read(stream).await.map_err(broken)?;
+    let head: Head = serde_json::from_slice(&head).map_err(|_| other())?;
+    let name = SecretName::parse(&head.name).ok_or_else(other)?;
+    let value = read(stream).await.map_err(broken)?;
+    let value = std::str::from_utf8(&value).map_err(|_| other())?;
+    Ok((name, head.policy, SecretValue::new(value.to_owned())))
+}
+
+fn broken(error: io::Error) -> ToolError {
+    let code = match error.kind() {
+        io::ErrorKind::InvalidData => ErrorCode::BadArguments,
+        _ => ErrorCode::Io,
+    };
+    ToolError::new(code, format!("the value did not come: {error}"))
+}
+
+async fn set(
+    secrets: &GetSecrets,
+    (name, policy, value): (SecretName, Policy, SecretValue),
+) -> Result<(), ToolError> {
+    let secrets = secrets().await?;
+    resolve::refresh(&secrets, Need::Listed).await;
+    // Also what is kept in a store that this session has not, or cannot read.
+    for taken in vault::taken_names(&secrets)? {
+        if taken == name {
+            return Err(known(&taken));
+        }
+        if taken.differs_only_in_case(&name) {
+            return Err(only_case(&taken, &name));
+        }
     }
-    match peer.and_then(|peer| peer.started_outside()) {
-        Some(_) => Ok(()),
-        None => Err(ToolError::new(
-            ErrorCode::InsideSession,
-            "this runs inside a session of karyi, or nobody can tell that it does not: all its ancestors must be seen \
-             in /proc",
-        )),
-    }
+    secrets.insert_new(name, value, policy)
 }

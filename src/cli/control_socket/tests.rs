@@ -1,5 +1,7 @@
-use std::os::unix::fs::DirBuilderExt;
+//! Who is at the other end of a control socket, and what comes through it.
+
 use std::os::unix::net::UnixListener;
+use std::process::{Child, Command, Stdio};
 
 use super::*;
 
@@ -22,70 +24,119 @@ fn names_are_read_back_and_nothing_else() {
     }
 }
 
-fn left(directory: &Path) -> Vec<SocketName> {
-    let mut left: Vec<SocketName> = sockets(directory).collect();
-    left.sort();
-    left
-}
-
-#[tokio::test]
-async fn only_what_nobody_listens_on_is_removed() {
-    let home = tempfile::tempdir().unwrap();
-    let bind =
-        |pid, started| UnixListener::bind(SocketName { pid, started }.in_dir(home.path())).unwrap();
-    // One of a process of another container, which cannot be seen here.
-    let _listening = bind(0, 1);
-    drop(bind(0, 2));
-    std::fs::write(home.path().join("control-0-3"), "").unwrap();
-    sweep(home.path()).await;
-    assert_eq!(left(home.path()), [SocketName { pid: 0, started: 1 }]);
-    assert_eq!(live_sockets(home.path()), []);
-    let mut files: Vec<_> = std::fs::read_dir(home.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    files.sort();
-    assert_eq!(files, ["control-0-1", "control-0-3"]);
-}
-
 /// Returns the name of the socket of a process that runs.
 fn name_of(pid: u32) -> SocketName {
     let started = inherited::started(pid.cast_signed()).unwrap();
     SocketName { pid, started }
 }
 
-#[tokio::test]
-async fn live_sockets_are_found_among_many_sockets_of_others() {
+#[test]
+fn sockets_of_processes_that_ended_are_removed() {
     let home = tempfile::tempdir().unwrap();
     let bind = |name: SocketName| UnixListener::bind(name.in_dir(home.path())).unwrap();
-    for started in 0..4000 {
-        drop(bind(SocketName { pid: 0, started }));
-    }
-    let parent = nix::unistd::getppid().as_raw().cast_unsigned();
-    let mut expected = [1, parent, std::process::id()].map(name_of).to_vec();
-    expected.sort();
-    expected.dedup();
-    for name in &expected {
-        drop(bind(*name));
-    }
-    assert_eq!(live_sockets(home.path()), expected);
-    // Nor does a start take longer the more there are.
-    sweep(home.path()).await;
-    let remaining = 4000 - limits::MAX_CONTROL_SOCKETS + expected.len();
-    assert_eq!(left(home.path()).len(), remaining);
-    assert_eq!(live_sockets(home.path()), expected);
+    let own = name_of(std::process::id());
+    let earlier = SocketName {
+        started: own.started - 1,
+        ..own
+    };
+    let _all = [own, earlier, SocketName { pid: 0, started: 1 }].map(bind);
+    std::fs::write(home.path().join("control-0-3"), "no socket").unwrap();
+    assert_eq!(live_sockets(home.path()), [own]);
+    let left = std::fs::read_dir(home.path()).unwrap();
+    let mut left: Vec<PathBuf> = left.map(|entry| entry.unwrap().path()).collect();
+    left.sort();
+    assert_eq!(
+        left,
+        [home.path().join("control-0-3"), own.in_dir(home.path())]
+    );
 }
 
 #[tokio::test]
 async fn the_name_of_this_process_is_its_own() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("karyi");
-    let mut builder = std::fs::DirBuilder::new();
-    builder.mode(0o700).create(&directory).unwrap();
+    runtime_dir_in(&directory);
     let own = name_of(std::process::id());
     let _other = UnixListener::bind(own.in_dir(&directory)).unwrap();
     let (path, listener) = server::listen(&directory).unwrap();
     assert_eq!(path, own.in_dir(&directory));
-    let (_call, heard) = tokio::join!(tokio::net::UnixStream::connect(&path), listener.accept());
+    let (_call, heard) = tokio::join!(UnixStream::connect(&path), listener.accept());
     assert!(heard.is_ok());
+}
+
+fn runtime_dir_in(directory: &Path) {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o700).create(directory).unwrap();
+}
+
+/// A program that connects to a socket and stays until it is ended.
+fn caller(path: &Path) -> Child {
+    let script = format!(
+        "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(\"{}\") or die; sysread STDIN, my $x, 1",
+        path.display()
+    );
+    let mut command = Command::new("perl");
+    command.args(["-e", &script]).stdin(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_has_ended_is_nobody() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("socket");
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let mut child = caller(&path);
+    let (stream, _) = listener.accept().await.unwrap();
+    // What a process of ours connects is inside; as if its number were that of one outside.
+    let outside = || outside(&stream, nix::unistd::getppid().as_raw());
+    assert_eq!(peer(&stream).unwrap_err().code, ErrorCode::InsideSession);
+    assert!(outside().is_some());
+    let process = nix::sys::socket::getsockopt(&stream, nix::sys::socket::sockopt::PeerPidfd);
+    let is_untold = process.is_err_and(|error| error == nix::errno::Errno::ENOPROTOOPT);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(outside().is_some(), is_untold);
+}
+
+/// Sends frames and reads a request of them.
+async fn received(frames: &[&[u8]]) -> Result<String, ErrorCode> {
+    let (mut near, mut far) = UnixStream::pair().unwrap();
+    let (request, ()) = tokio::join!(server::receive(&mut near), async {
+        for frame in frames {
+            write(&mut far, frame).await.unwrap();
+        }
+        drop(far);
+    });
+    let shown = |(name, policy, value): (_, Policy, crate::secret::SecretValue)| {
+        format!("{name} {} {}", policy.write, value.expose())
+    };
+    request.map(shown).map_err(|error| error.code)
+}
+
+#[tokio::test]
+async fn only_a_whole_request_is_taken() {
+    let policy = Policy {
+        write: true,
+        ..Policy::default()
+    };
+    let head = |name: &str| {
+        let (name, policy) = (name.to_owned(), policy.clone());
+        serde_json::to_vec(&Head { name, policy }).unwrap()
+    };
+    let (good, value) = (head("TOKEN"), "v\u{e4}lue\n\"of 12");
+    let taken = received(&[&good, value.as_bytes()]).await;
+    assert_eq!(taken, Ok(format!("TOKEN true {value}")));
+    let long = vec![b'x'; limits::MAX_CONTROL_FRAME_BYTES + 1];
+    for (frames, code) in [
+        (&[][..], ErrorCode::Io),
+        (&[&good[..]], ErrorCode::Io),
+        (&[b"GET / HTTP/1.1"], ErrorCode::BadArguments),
+        (&[&head("a b"), b"value"], ErrorCode::BadArguments),
+        (&[&good, b"\xe4"], ErrorCode::BadArguments),
+        (&[&good, &long], ErrorCode::BadArguments),
+    ] {
+        assert_eq!(received(frames).await, Err(code));
+    }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 
-use crate::cli::control_socket::client::{self, RunningSession, SecretForSession};
+use crate::cli::control_socket::client::{self, RunningSession};
 use crate::cli::var::args::SetArgs;
 use crate::cli::var::{Done, asking, set, value};
 use crate::cli::vault::{self, VaultFlags};
@@ -21,19 +21,9 @@ pub(super) fn send(flags: &VaultFlags, args: &SetArgs, pid: Option<u32>) -> Done
     let asking = asking()?;
     // Before anything is typed.
     let session = chosen(client::find()?, pid)?;
-    let what = format!("{name} for {}", session.description());
+    let what = format!("{name} for {}", session.description);
     let value = value::typed(&asking, &what, &args.input)?;
-    let secret = SecretForSession {
-        name,
-        policy,
-        value,
-    };
-    client::send(&session, &secret)?;
-    let SecretForSession {
-        name,
-        policy,
-        value,
-    } = secret;
+    client::send(&session, &name, &policy, &value)?;
     secret_lints::tell_of_policy(&name, &policy);
     secret_lints::tell(&name, &value);
     if args.note.is_some() {
@@ -41,7 +31,7 @@ pub(super) fn send(flags: &VaultFlags, args: &SetArgs, pid: Option<u32>) -> Done
     }
     say(&format!(
         "{name} is given to {} until that ends",
-        session.description()
+        session.description
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -51,7 +41,10 @@ pub(super) fn send(flags: &VaultFlags, args: &SetArgs, pid: Option<u32>) -> Done
 /// # Errors
 /// `no_session`; `bad_arguments` when several run and none is named.
 fn chosen(mut found: Vec<RunningSession>, pid: Option<u32>) -> Result<RunningSession, ToolError> {
-    let shown: Vec<String> = found.iter().map(RunningSession::description).collect();
+    let shown: Vec<String> = found
+        .iter()
+        .map(|session| session.description.clone())
+        .collect();
     let list = shown.join("\n  ");
     let Some(pid) = pid else {
         return match (found.pop(), found.len()) {
