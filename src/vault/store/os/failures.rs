@@ -1,6 +1,6 @@
 //! What a keyring fails with, without anything of what it holds.
 
-use keyring_core::Error;
+use keyring::Error;
 use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};

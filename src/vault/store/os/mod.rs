@@ -20,8 +20,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use keyring::Error;
+use keyring_core::Entry;
 use keyring_core::api::CredentialStore;
-use keyring_core::{Entry, Error};
 use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
