@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod linear;
 mod places;
 mod ways_out;
 

@@ -76,37 +76,30 @@ impl SimpleCommand {
     /// Returns the texts, in quotes, that this same shell reads as code: the action of `trap`, the definitions of
     /// `alias`, and the only word of `eval`.
     pub(super) fn own_code(&self) -> Vec<Span> {
-        let mut words = self.words.iter().filter(|word| word.text != "--");
-        let name = words.by_ref().find(|word| !is_modifier(&word.text));
-        let words: Vec<&Word> = words.collect();
-        let code = match (name.map(|name| name.text.as_str()), words.as_slice()) {
-            (Some("eval"), [code]) | (Some("trap"), [code, ..]) => {
-                let start = code.quoted.as_ref().map(|quoted| quoted.start - 1);
-                vec![*code; usize::from(start == Some(code.span.start))]
-            }
-            (Some("alias"), words) => words.to_vec(),
-            _ => Vec::new(),
+        let words = self.words.iter().filter(|word| word.text != "--");
+        let mut words = words.skip_while(|word| is_modifier(&word.text));
+        let name = words.next().map_or("", |word| word.text.as_str());
+        let (most, is_whole) = match (name, words.clone().count()) {
+            ("eval", 1) | ("trap", _) => (1, true),
+            ("alias", all) => (all, false),
+            _ => (0, true),
         };
-        let whole = |word: &Word| {
+        let code = |word: &Word| {
             let quoted = word.quoted.clone()?;
-            (quoted.end + 1 == word.span.end).then_some(quoted)
+            let is_code = !is_whole || quoted.start == word.span.start + 1;
+            (is_code && quoted.end + 1 == word.span.end).then_some(quoted)
         };
-        code.into_iter().filter_map(whole).collect()
+        words.take(most).filter_map(code).collect()
     }
 }
 
 /// Whether a word only says how the shell finds the command behind it.
 pub(in crate::vault) fn is_modifier(word: &str) -> bool {
-    matches!(
-        word,
-        "builtin" | "command" | "exec" | "noglob" | "nocorrect"
-    )
+    ["builtin", "command", "exec", "noglob", "nocorrect"].contains(&word)
 }
 
 /// Whether a command declares the variables that its arguments name.
 pub(in crate::vault) fn is_declaration(command: &str) -> bool {
-    matches!(
-        command,
-        "declare" | "typeset" | "local" | "export" | "readonly" | "integer" | "float"
-    )
+    let mut names = "declare typeset local export readonly integer float".split(' ');
+    names.any(|name| name == command)
 }

@@ -3,6 +3,7 @@
 use super::command::{Assignment, Redirection, SimpleCommand, Word, is_declaration};
 use super::heredoc::Pending;
 use super::list::{Case, Closer, List, Role};
+use super::text::{NAME, name_length};
 use super::{Lexer, Quoting, Step};
 
 impl Lexer<'_> {
@@ -13,51 +14,45 @@ impl Lexer<'_> {
             ..List::default()
         };
         let outer = std::mem::replace(&mut self.list, list);
-        let number = std::mem::take(&mut self.is_number);
-        let refusal = self.refusal.take();
-        let braces = std::mem::take(&mut self.braces);
+        let around = std::mem::take(&mut self.around);
         let is_inner = matches!(closer, Closer::Parenthesis | Closer::Subshell);
         self.depth += usize::from(is_inner);
         self.nested(Self::list_body)?;
         self.depth -= usize::from(is_inner);
-        (self.is_number, self.braces, self.refusal) = (number, braces, refusal);
+        self.around = around;
         let inner = std::mem::replace(&mut self.list, outer);
         self.list.pending.extend(inner.pending);
         Ok(())
     }
 
     fn list_body(&mut self) -> Step {
-        loop {
-            if self.at >= self.limit {
-                self.end_command();
-                self.documents()?;
-                return match self.list.closer {
-                    Closer::End => Ok(()),
-                    _ => self.fail("a parenthesis is not closed"),
-                };
-            }
+        while self.at < self.limit {
             if self.token()? {
                 // Behind a subshell they are read after the line.
-                if self.list.closer != Closer::Subshell && !self.list.pending.is_empty() {
-                    return self
-                        .fail("a here-document begins in a substitution that ends on its line");
+                if self.list.closer == Closer::Subshell || self.list.pending.is_empty() {
+                    return Ok(());
                 }
-                return Ok(());
+                return self.fail("a here-document begins in a substitution that ends on its line");
             }
+        }
+        self.end_command();
+        self.documents()?;
+        match self.list.closer {
+            Closer::End => Ok(()),
+            _ => self.fail("a parenthesis is not closed"),
         }
     }
 
     /// Reads one token; returns whether it closed the list.
     fn token(&mut self) -> Step<bool> {
-        if self.at_placeholder(0) {
-            self.word();
-            self.placeholder(Quoting::Bare);
-            return Ok(false);
-        }
         let Some(byte) = self.peek(0) else {
             return Ok(false);
         };
         match byte {
+            _ if self.at_placeholder(0) => {
+                self.begin_word()?;
+                self.placeholder(Quoting::Bare);
+            }
             b' ' | b'\t' | b'\r' => {
                 self.end_word();
                 self.at += 1;
@@ -66,91 +61,118 @@ impl Lexer<'_> {
             b';' | b'&' | b'|' => self.separator(byte),
             b'(' => self.open()?,
             b')' => return self.close(),
-            b'<' | b'>' => self.angle(byte)?,
-            b'#' if self.list.word.is_none() => self.comment()?,
-            b'[' if self.begins_index() => self.index()?,
-            b'=' => self.equals(),
-            _ => self.word_part(byte)?,
+            b'<' | b'>' => self.angle()?,
+            b'#' if self.list.word.is_none() && self.begins_comment() => {
+                let line = memchr::memchr(b'\n', self.rest());
+                let end = line.map_or(self.limit, |length| self.at + length);
+                self.placeholders(end, Quoting::Comment);
+            }
+            b'\\' if self.peek(1) == Some(b'\n') => self.at += 2,
+            _ => {
+                let start = self.at;
+                self.begin_word()?;
+                if self.at == start {
+                    self.word_part()?;
+                }
+            }
         }
         Ok(false)
     }
 
     /// Reads a part of a word.
-    fn word_part(&mut self, byte: u8) -> Step {
-        if byte == b'\\' && self.peek(1) == Some(b'\n') {
-            self.at += 2;
-            return Ok(());
-        }
-        self.word();
-        match byte {
-            b'\\' => self.escape(),
-            b'\'' => self.single(),
-            b'"' => {
-                self.list.add_quoted(None);
-                self.double()
-            }
-            b'$' => self.dollar(Quoting::Bare),
-            b'`' => self.backtick(),
+    fn word_part(&mut self) -> Step {
+        match self.peek(0) {
+            Some(b'\\') => self.escape(false, Quoting::Bare),
+            Some(b'\'') => self.single(),
+            Some(b'"') => self.double(),
+            Some(b'$') => self.dollar(Quoting::Bare),
+            Some(b'`') => self.backtick(),
             _ => {
-                self.plain();
+                let start = self.at;
+                self.run(b" \t\r\n;&|()<>\\'\"$`");
+                let text = self.text_of(start..self.at);
+                let is_pattern = text.contains(['*', '?', '{', '}', '~', '[', '^']);
+                let is_bracket = matches!(text, "{" | "}" | "[" | "[[");
+                self.list.add_text("", !is_pattern || is_bracket);
                 Ok(())
             }
         }
     }
 
-    /// Reads the bytes of a word that mean themselves, or a pattern.
-    fn plain(&mut self) {
-        let rest = self.bytes.get(self.at..self.next_placeholder());
-        let rest = rest.unwrap_or_default();
-        let is_special = |byte: &u8| b" \t\r\n;&|()<>\\'\"$`=[#".contains(byte);
-        let length = rest.iter().skip(1).position(is_special);
-        let length = length.map_or(rest.len(), |length| length + 1);
-        let text = self.text_of(self.at..self.at + length);
-        let is_pattern = text.contains(['*', '?', '{', '}', '~', '[', '^']);
-        let is_brace = matches!(text, "{" | "}" | "[" | "[[");
-        self.list.add_text(text, !is_pattern || is_brace);
-        self.at += length;
-    }
-
-    /// Begins a word, and the command around it, unless they have begun.
-    pub(super) fn word(&mut self) {
+    /// Begins a word, and the command around it, unless they have begun. The name and the index of an assignment are read.
+    fn begin_word(&mut self) -> Step {
         if self.list.word.is_some() {
-            return;
+            return Ok(());
         }
-        if self.list.closer != Closer::Array {
+        let is_array = self.list.closer == Closer::Array;
+        if !is_array {
             self.begin_command();
         }
+        let span = self.at..self.at;
         self.list.word = Some(Word {
             is_certain: true,
-            span: self.at..self.at,
+            span,
             ..Word::default()
         });
+        self.list.value_at = 0;
+        let text = self.before_placeholder();
+        let length = name_length(text);
+        let is_place = match self.first_words() {
+            _ if self.list.in_test => false,
+            [Some(name), _] => is_array || is_declaration(name),
+            [None, _] => true,
+        };
+        let mut is_name = length > 0 && text.get(length) != Some(&b'[');
+        if text.get(length) == Some(&b'[') && is_place && (length == 0) == is_array {
+            is_name = true;
+            let start = self.at;
+            self.at += length;
+            self.index()?;
+            self.list.add_text(self.text_of(start..self.at), false);
+        } else {
+            self.list
+                .add_text(self.text_of(self.at..self.at + length), true);
+            self.at += length;
+        }
+        let sign = self.before_placeholder();
+        let sign = match sign {
+            [b'+', b'=', ..] => "+=",
+            [b'=', ..] => "=",
+            _ => "",
+        };
+        if is_name && !sign.is_empty() && !self.list.in_test {
+            self.list.add_text(sign, true);
+            self.at += sign.len();
+            let word = self.list.word.as_ref();
+            self.list.value_at = word.map_or(0, |word| word.text.len());
+        }
+        Ok(())
     }
 
     /// Returns the index of the current command, which begins here if there is none.
     fn begin_command(&mut self) -> usize {
-        if let Some(at) = self.list.command {
-            return at;
-        }
-        let at = self.first_command + self.script.commands.len();
-        self.list.command = Some(at);
-        self.script.commands.push(SimpleCommand {
-            depth: self.depth,
-            ..SimpleCommand::default()
-        });
-        at
+        let (at, depth) = (self.script.commands.len(), self.depth);
+        *self.list.command.get_or_insert_with(|| {
+            self.script.commands.push(SimpleCommand {
+                depth,
+                ..SimpleCommand::default()
+            });
+            at
+        })
     }
 
     /// Returns the current command, which begins here if there is none.
     fn command(&mut self) -> &mut SimpleCommand {
-        let at = self.begin_command() - self.first_command;
+        let at = self.begin_command();
         &mut self.script.commands[at]
     }
 
     /// Returns the texts of the first two words of the current command.
     pub(super) fn first_words(&self) -> [Option<&str>; 2] {
-        let at = self.list.command.map(|at| at - self.first_command);
-        let command = at.and_then(|at| self.script.commands.get(at));
+        let command = self
+            .list
+            .command
+            .and_then(|at| self.script.commands.get(at));
         [0, 1].map(|at| Some(command?.words.get(at)?.text.as_str()))
     }
 
@@ -159,14 +181,15 @@ impl Lexer<'_> {
             return;
         };
         word.span.end = self.at;
-        let is_assignment = std::mem::take(&mut self.list.is_assignment);
+        let is_assignment = self.list.is_assignment();
+        let value_at = std::mem::take(&mut self.list.value_at);
         match std::mem::take(&mut self.list.role) {
             _ if self.list.closer == Closer::Array => {}
             Role::Target(descriptor, operator) => self.end_target(descriptor, operator, word),
-            Role::Argument if is_assignment && self.list.words == 0 => {
-                let (name, value) = word.text.split_once('=').unwrap_or_default();
+            Role::Argument if is_assignment => {
+                let (name, value) = word.text.split_at(value_at);
                 let assignment = Assignment {
-                    name: name.trim_end_matches('+').to_owned(),
+                    name: name.trim_end_matches(['=', '+']).to_owned(),
                     value: value.to_owned(),
                     is_certain: word.is_certain,
                 };
@@ -177,40 +200,39 @@ impl Lexer<'_> {
     }
 
     fn end_target(&mut self, descriptor: Option<String>, operator: &'static str, word: Word) {
+        let command = self.begin_command();
         if let "<<" | "<<-" = operator {
-            let command = self.begin_command();
-            let pending = Pending {
+            self.list.pending.push(Pending {
                 delimiter: word.text.clone(),
                 span: word.span.clone(),
                 is_quoted: word.is_quoted,
                 strips_tabs: operator == "<<-",
                 command,
-            };
-            self.list.pending.push(pending);
+            });
         }
-        self.command().redirections.push(Redirection {
+        let operator = operator.to_owned();
+        let redirection = Redirection {
             descriptor,
-            operator: operator.to_owned(),
+            operator,
             target: word,
-        });
+        };
+        self.command().redirections.push(redirection);
     }
 
     fn end_argument(&mut self, word: Word) {
-        let (is_plain, mut ends_test) = (!word.is_quoted, false);
-        if self.list.in_test {
-            ends_test = is_plain && word.text == "]]";
-        } else if is_plain && self.keyword(&word.text) {
+        let is_plain = !word.is_quoted;
+        let ends_test = self.list.in_test && is_plain && word.text == "]]";
+        if is_plain && !self.list.in_test && self.keyword(&word.text) {
             return;
         }
-        self.list.is_timed = false;
         self.list.words += 1;
         self.command().words.push(word);
-        if let (2, [Some("function"), Some(name)]) = (self.list.words, self.first_words()) {
-            let name = name.to_owned();
-            self.script.functions.push(name);
-            ends_test = true;
-        }
-        if ends_test {
+        let function = match (self.list.words, self.first_words()) {
+            (2, [Some("function"), Some(name)]) => Some(name.to_owned()),
+            _ => None,
+        };
+        if ends_test || function.is_some() {
+            self.script.functions.extend(function);
             self.end_head();
         }
     }
@@ -229,33 +251,24 @@ impl Lexer<'_> {
                 return true;
             }
             (Some(Case::Pattern), _) => return false,
+            _ if self.list.words > 0 => return false,
             _ => {}
         }
         match text {
-            _ if self.list.words > 0 => false,
-            "-p" if self.list.is_timed => true,
             "if" | "then" | "else" | "elif" | "fi" | "while" | "until" | "do" | "done" | "{"
             | "}" | "!" | "time" | "coproc" | "always" => {
                 self.end_command();
-                self.list.is_timed = text == "time";
-                true
+                let is_portable = text == "time" && self.rest().starts_with(b" -p ");
+                self.at += if is_portable { 3 } else { 0 };
+                return true;
             }
-            "case" => {
-                self.list.cases.push(Case::Subject);
-                self.command().is_head = true;
-                false
-            }
-            "for" | "foreach" | "select" | "repeat" | "function" => {
-                self.command().is_head = true;
-                false
-            }
-            "[[" => {
-                self.list.in_test = true;
-                self.command().is_head = true;
-                false
-            }
-            _ => false,
+            "case" => self.list.cases.push(Case::Subject),
+            "[[" => self.list.in_test = true,
+            "for" | "foreach" | "select" | "repeat" | "function" => {}
+            _ => return false,
         }
+        self.command().is_head = true;
+        false
     }
 
     fn end_head(&mut self) {
@@ -267,15 +280,14 @@ impl Lexer<'_> {
         self.end_word();
         if let Some(at) = self.list.command.take() {
             let is_pattern = self.list.cases.last() == Some(&Case::Pattern);
-            let is_last = at + 1 == self.first_command + self.script.commands.len();
+            let is_last = at + 1 == self.script.commands.len();
             match self.script.commands.last_mut().filter(|_| is_last) {
                 Some(last) if last.is_empty() => drop(self.script.commands.pop()),
                 Some(last) => last.is_head |= is_pattern,
                 None => {}
             }
         }
-        (self.list.words, self.list.in_test) = (0, false);
-        (self.list.role, self.list.is_timed) = (Role::Argument, false);
+        (self.list.words, self.list.in_test, self.list.role) = (0, false, Role::Argument);
     }
 
     fn newline(&mut self) -> Step {
@@ -304,148 +316,100 @@ impl Lexer<'_> {
             return;
         }
         self.end_command();
-        let start = self.at;
-        while self.peek(0).is_some_and(|next| b";&|".contains(&next)) {
-            self.at += 1;
-        }
-        let operator = self.bytes.get(start..self.at).unwrap_or_default();
-        if let (Some(case @ Case::Body), [b';', _, ..]) = (self.list.cases.last_mut(), operator) {
+        let is_sign = |byte: &&u8| b";&|".contains(byte);
+        let length = self.rest().iter().take_while(is_sign).count();
+        if let (Some(case @ Case::Body), true) =
+            (self.list.cases.last_mut(), byte == b';' && length > 1)
+        {
             *case = Case::Pattern;
         }
-        if operator == b"&" && self.peek(0) == Some(b'!') {
-            // `&!` of zsh.
-            self.at += 1;
-        }
+        // `&!` of zsh.
+        let is_disowned = byte == b'&' && length == 1 && self.peek(1) == Some(b'!');
+        self.at += length + usize::from(is_disowned);
     }
 
     /// Reads an opening parenthesis.
     fn open(&mut self) -> Step {
-        let is_first = self.list.words == 0 && self.list.role == Role::Argument;
+        let is_first = self.list.is_first();
         if let Some(word) = &self.list.word {
-            let name = word.text.clone();
-            if !word.is_quoted && is_array_start(&name) {
+            let (is_quoted, length) = (word.is_quoted, word.text.len());
+            if !is_quoted && length > 0 && length == self.list.value_at {
                 self.at += 1;
                 self.list.add_text("(", false);
                 return self.commands(Closer::Array);
             }
-            if is_first && self.opens_function() {
-                self.script.functions.push(name);
-                self.end_word();
-                self.end_head();
-                return Ok(());
-            }
-            return self.group();
-        }
-        if self.list.in_test {
-            self.at += 1;
-            return Ok(());
+            return if is_first && self.opens_function() {
+                Ok(())
+            } else {
+                self.group()
+            };
         }
         let is_loop = matches!(self.first_words(), [Some("for"), None]);
-        if (is_first || is_loop) && self.peek(1) == Some(b'(') && self.closes_arithmetic() {
-            self.command().is_head = true;
-            self.at += 2;
-            self.arithmetic(b"))")?;
+        if self.list.in_test {
+            self.at += 1;
+        } else if (is_first || is_loop) && self.closes_arithmetic() {
+            self.command();
+            self.expression()?;
             // A keyword may follow at once.
             self.end_head();
-            return Ok(());
+        } else if is_first && self.list.cases.last() == Some(&Case::Pattern) {
+            self.at += 1;
+        } else if self.list.words < 2 && self.opens_function() {
+            // One of zsh may have no name.
+        } else if is_first {
+            self.at += 1;
+            return self.commands(Closer::Subshell);
+        } else {
+            self.begin_word()?;
+            return self.group();
         }
-        match self.list.cases.last().copied() {
-            Some(Case::Pattern) if is_first => {
-                self.at += 1;
-                Ok(())
-            }
-            _ if is_first => {
-                if self.opens_function() {
-                    // A function of zsh without a name.
-                    return Ok(());
-                }
-                self.at += 1;
-                self.commands(Closer::Subshell)
-            }
-            _ if self.list.words == 1 && self.opens_function() => {
-                let name = self.first_words()[0].map(str::to_owned);
-                self.script.functions.extend(name);
-                self.end_head();
-                Ok(())
-            }
-            _ => {
-                self.word();
-                self.group()
-            }
-        }
+        Ok(())
     }
 
-    /// Passes `()`; returns whether that stands here.
+    /// Passes `()` behind the name of a function, and notes that; returns whether this stands here.
     fn opens_function(&mut self) -> bool {
-        let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
+        let rest = self.rest().get(1..).unwrap_or_default();
         let blanks = rest.iter().take_while(|byte| b" \t".contains(byte)).count();
-        let is_empty = rest.get(blanks) == Some(&b')');
-        if is_empty {
-            self.at += blanks + 2;
+        if rest.get(blanks) != Some(&b')') {
+            return false;
         }
-        is_empty
-    }
-
-    /// Reads a parenthesis of a pattern, as a part of a word.
-    fn group(&mut self) -> Step {
-        self.list.add_text("(", false);
-        self.at += 1;
-        self.nested(|lexer| {
-            loop {
-                if lexer.at_placeholder(0) {
-                    // To zsh it may be a qualifier, which is code.
-                    if !lexer.in_pattern() {
-                        return lexer
-                            .fail("a placeholder stands in the parentheses of a pattern of files");
-                    }
-                    lexer.placeholder(Quoting::Bare);
-                    continue;
-                }
-                match lexer.peek(0) {
-                    None => return lexer.fail("a parenthesis is not closed"),
-                    Some(b')') => {
-                        lexer.list.add_text(")", false);
-                        lexer.at += 1;
-                        return Ok(());
-                    }
-                    Some(b'(') => lexer.group()?,
-                    Some(byte @ (b'\\' | b'\'' | b'"' | b'$' | b'`')) => lexer.word_part(byte)?,
-                    Some(_) => lexer.plain(),
-                }
-            }
-        })
+        self.end_word();
+        self.at += blanks + 2;
+        if let Some(name) = self.first_words()[0].map(str::to_owned) {
+            self.script.functions.push(name);
+            self.end_head();
+        }
+        true
     }
 
     /// Reads a closing parenthesis; returns whether it closed the list.
     fn close(&mut self) -> Step<bool> {
         self.end_word();
+        self.at += 1;
         if self.list.in_test {
-            self.at += 1;
             return Ok(false);
         }
         if let Some(case @ Case::Pattern) = self.list.cases.last_mut() {
             *case = Case::Body;
-            self.at += 1;
             self.end_head();
             return Ok(false);
         }
         if self.list.closer == Closer::End {
+            self.at -= 1;
             return self.fail("a parenthesis is closed that was not opened");
         }
         self.end_command();
-        self.at += 1;
         Ok(true)
     }
 
     /// Reads `<` or `>`: a redirection, or a process substitution.
-    fn angle(&mut self, byte: u8) -> Step {
+    fn angle(&mut self) -> Step {
         if self.peek(1) == Some(b'(') {
-            self.word();
+            self.begin_word()?;
             let start = self.at;
             self.at += 2;
             self.commands(Closer::Parenthesis)?;
-            let text = self.text_of(start..self.at);
-            self.list.add_text(text, false);
+            self.list.add_text(self.text_of(start..self.at), false);
             return Ok(());
         }
         if self.list.in_test {
@@ -453,95 +417,45 @@ impl Lexer<'_> {
             self.at += 1;
             return Ok(());
         }
-        let is_descriptor = |word: &Word| {
+        let is_descriptor = |word: &mut Word| {
             let text = word.text.as_str();
-            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             let is_name = text.len() > 2 && text.starts_with('{') && text.ends_with('}');
-            !word.is_quoted && (is_number || is_name) && byte != b'('
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            !word.is_quoted && (is_number || is_name)
         };
-        let descriptor = self.list.word.take_if(|word| is_descriptor(word));
+        let descriptor = self.list.word.take_if(is_descriptor).map(|word| word.text);
         if descriptor
             .as_ref()
-            .is_some_and(|word| word.text.contains("$KARYI"))
+            .is_some_and(|name| name.contains("$KARYI"))
         {
-            return self.fail(super::expansion::NAME);
+            return self.fail(NAME);
         }
         self.end_word();
-        self.redirection(descriptor.map(|word| word.text));
+        self.redirection(descriptor);
         Ok(())
     }
 
     /// Passes the operator of a redirection; its target is the next word.
     fn redirection(&mut self, descriptor: Option<String>) {
-        let is_operator = |operator: &&&str| self.starts_with(operator.as_bytes());
+        let rest = self.rest();
+        let is_operator = |operator: &&&str| rest.starts_with(operator.as_bytes());
         let operator = OPERATORS.iter().find(is_operator).unwrap_or(&"<");
         self.at += operator.len();
         self.list.role = Role::Target(descriptor, operator);
     }
 
-    /// Reads a comment, or a `#` that begins a word.
-    fn comment(&mut self) -> Step {
-        let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
-        // In a pattern it may be a flag of zsh, `(#i)`.
-        let signs: &[u8] = if self.in_pattern() {
+    /// Whether `#` begins a comment here. In a pattern it may be a flag of zsh, `(#i)`.
+    fn begins_comment(&self) -> bool {
+        let before = self
+            .at
+            .checked_sub(1)
+            .and_then(|at| self.text.as_bytes().get(at));
+        let signs: &[u8] = if self.list.in_pattern() {
             b" \t\n"
         } else {
             b" \t\r\n;&|()"
         };
-        if before.is_some_and(|byte| !signs.contains(byte)) {
-            self.word();
-            self.plain();
-            return Ok(());
-        }
-        let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
-        let end = memchr::memchr(b'\n', rest).map_or(self.limit, |end| self.at + end);
-        while self.next_placeholder() < end {
-            self.at = self.next_placeholder();
-            self.placeholder(Quoting::Comment);
-        }
-        self.at = end;
-        Ok(())
-    }
-
-    /// Whether a pattern of text stands here, and none of files.
-    fn in_pattern(&self) -> bool {
-        self.list.in_test || self.list.cases.last() == Some(&Case::Pattern)
-    }
-
-    /// Whether a `[` here begins the index of an assignment.
-    fn begins_index(&self) -> bool {
-        match &self.list.word {
-            Some(word) => {
-                let is_place = self.list.words == 0
-                    || matches!(self.first_words(), [Some(name), _] if is_declaration(name));
-                is_place && !self.list.in_test && !word.is_quoted && is_name(&word.text)
-            }
-            None => self.list.closer == Closer::Array,
-        }
-    }
-
-    fn index(&mut self) -> Step {
-        self.word();
-        let start = self.at;
-        self.at += 1;
-        self.arithmetic(b"]")?;
-        let text = self.text_of(start..self.at);
-        self.list.add_text(text, false);
-        Ok(())
-    }
-
-    fn equals(&mut self) {
-        self.word();
-        let is_first = self.list.words == 0 && self.list.role == Role::Argument;
-        if let Some(word) = self.list.word.as_ref().filter(|_| is_first) {
-            let name = word.text.strip_suffix('+').unwrap_or(&word.text);
-            let name = name.strip_suffix(']').map_or(Some(name), |name| {
-                name.split_once('[').map(|(name, _)| name)
-            });
-            self.list.is_assignment |= !word.is_quoted && name.is_some_and(is_name);
-        }
-        self.list.add_text("=", true);
-        self.at += 1;
+        before.is_none_or(|byte| signs.contains(byte))
     }
 }
 
@@ -549,21 +463,3 @@ impl Lexer<'_> {
 const OPERATORS: &[&str] = &[
     "<<<", "<<-", "<<", "<&", "<>", "<", ">>|", ">>!", ">>", ">&", ">|", ">!", ">",
 ];
-
-/// Whether a text is the name of a variable.
-pub(super) fn is_name(text: &str) -> bool {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let begins = text
-        .bytes()
-        .next()
-        .is_some_and(|byte| !byte.is_ascii_digit());
-    begins && text.bytes().all(is_word)
-}
-
-/// Whether a parenthesis after this text begins the elements of an array.
-fn is_array_start(text: &str) -> bool {
-    let name = text
-        .strip_suffix('=')
-        .map(|name| name.strip_suffix('+').unwrap_or(name));
-    name.is_some_and(is_name)
-}

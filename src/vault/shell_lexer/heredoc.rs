@@ -1,5 +1,7 @@
 //! Reads the bodies of here-documents.
 
+use super::list::Role;
+use super::text::BODY;
 use super::{Lexer, QuotedDocument, Quoting, Span, Step};
 
 /// Here-document whose body comes after the line.
@@ -16,86 +18,49 @@ impl Lexer<'_> {
     /// Reads the bodies that begin here.
     pub(super) fn documents(&mut self) -> Step {
         for document in std::mem::take(&mut self.list.pending) {
-            self.document(&document)?;
-        }
-        Ok(())
-    }
-
-    fn document(&mut self, document: &Pending) -> Step {
-        if document.delimiter.contains("$KARYI") {
-            return self.fail("a placeholder stands in the delimiter of a here-document");
-        }
-        let (body, end) = self.document_spans(document);
-        self.list.set_body(Some(document.command));
-        if document.is_quoted {
-            self.quoted_body(document, body, &end)?;
-        } else {
-            let limit = std::mem::replace(&mut self.limit, body.end);
-            self.nested(Self::body)?;
-            self.limit = limit;
-        }
-        self.list.set_body(None);
-        self.at = end.end;
-        if self.peek(0) == Some(b'\n') {
-            self.at += 1;
+            if document.delimiter.contains("$KARYI") {
+                return self.fail("a placeholder stands in the delimiter of a here-document");
+            }
+            let (body, end) = self.document_spans(&document);
+            self.list.role = Role::Body(document.command);
+            let has_placeholder = self.next_placeholder() < body.end;
+            if !document.is_quoted {
+                let limit = std::mem::replace(&mut self.limit, body.end);
+                self.nested(|lexer| lexer.text(BODY, Quoting::Text))?;
+                self.limit = limit;
+            } else if has_placeholder && self.backticks > 0 {
+                return self
+                    .fail("a placeholder stands in a here-document in backticks; use $(...)");
+            } else if has_placeholder {
+                self.placeholders(body.end, Quoting::Literal);
+                let (delimiter, end) = (document.span, end.clone());
+                self.script.documents.push(QuotedDocument {
+                    delimiter,
+                    body,
+                    end,
+                });
+            }
+            self.list.role = Role::Argument;
+            self.at = end.end;
+            self.at += usize::from(self.peek(0) == Some(b'\n'));
         }
         Ok(())
     }
 
     /// Returns the body that begins here, and the delimiter that ends it.
     fn document_spans(&self, document: &Pending) -> (Span, Span) {
-        let start = self.at;
-        let (mut at, mut is_continued) = (start, false);
-        while at < self.limit {
-            let rest = self.bytes.get(at..self.limit).unwrap_or_default();
-            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            let line = rest.get(..length).unwrap_or_default();
-            let tabs = match document.strips_tabs {
-                true => line.iter().take_while(|byte| **byte == b'\t').count(),
-                false => 0,
-            };
-            if !is_continued && line.get(tabs..) == Some(document.delimiter.as_bytes()) {
-                return (start..at, at + tabs..at + length);
+        let (mut at, mut is_continued) = (self.at, false);
+        for line in self.rest().split_inclusive(|byte| *byte == b'\n') {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            let is_tab = |byte: &&u8| document.strips_tabs && **byte == b'\t';
+            let tabs = text.iter().take_while(is_tab).count();
+            if !is_continued && text.get(tabs..) == Some(document.delimiter.as_bytes()) {
+                return (self.at..at, at + tabs..at + text.len());
             }
-            let backslashes = line.iter().rev().take_while(|byte| **byte == b'\\').count();
+            let backslashes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
             is_continued = !document.is_quoted && backslashes % 2 == 1;
-            at += length + 1;
+            at += line.len();
         }
-        (start..self.limit, self.limit..self.limit)
-    }
-
-    fn quoted_body(&mut self, document: &Pending, body: Span, end: &Span) -> Step {
-        if self.next_placeholder() >= body.end {
-            return Ok(());
-        }
-        if self.backticks > 0 {
-            return self.fail("a placeholder stands in a here-document in backticks; use $(...)");
-        }
-        while self.next_placeholder() < body.end {
-            self.at = self.next_placeholder();
-            self.placeholder(Quoting::Literal);
-        }
-        self.script.documents.push(QuotedDocument {
-            delimiter: document.span.clone(),
-            body,
-            end: end.clone(),
-        });
-        Ok(())
-    }
-
-    fn body(&mut self) -> Step {
-        while self.at < self.limit {
-            if self.at_placeholder(0) {
-                self.placeholder(Quoting::Text);
-                continue;
-            }
-            match self.peek(0) {
-                Some(b'\\') => self.escape_in_text(b"$`\\\n")?,
-                Some(b'$') => self.dollar(Quoting::Text)?,
-                Some(b'`') => self.backtick()?,
-                _ => self.run(b"\\$`"),
-            }
-        }
-        Ok(())
+        (self.at..self.limit, self.limit..self.limit)
     }
 }

@@ -43,15 +43,13 @@ pub(super) struct List {
     pub(super) closer: Closer,
     /// Index of the current command, once it has begun.
     pub(super) command: Option<usize>,
-    /// Number of its words, which are read without a look at the command.
+    /// Number of its words.
     pub(super) words: usize,
     pub(super) word: Option<Word>,
-    /// Whether the current word is an assignment.
-    pub(super) is_assignment: bool,
+    /// Length of `name=` at the start of the current word.
+    pub(super) value_at: usize,
     pub(super) role: Role,
     pub(super) in_test: bool,
-    /// Whether `time` stands before the command.
-    pub(super) is_timed: bool,
     pub(super) cases: Vec<Case>,
     pub(super) pending: Vec<Pending>,
 }
@@ -62,18 +60,33 @@ impl List {
         match (&self.role, self.command) {
             (Role::Body(command), _) => Site::Input(*command),
             (Role::Target(_, "<<<"), Some(command)) => Site::Input(command),
-            (Role::Argument, Some(command)) if !self.is_assignment => {
+            (Role::Argument, Some(command)) if !self.is_assignment() => {
                 Site::Word(command, self.words)
             }
             _ => Site::Other,
         }
     }
 
+    /// Whether the next or current word is the first of a command.
+    pub(super) fn is_first(&self) -> bool {
+        self.words == 0 && self.role == Role::Argument
+    }
+
+    /// Whether the current word is an assignment before a command.
+    pub(super) fn is_assignment(&self) -> bool {
+        self.is_first() && self.value_at > 0
+    }
+
+    /// Whether a pattern of text stands here, and none of files.
+    pub(super) fn in_pattern(&self) -> bool {
+        self.in_test || self.cases.last() == Some(&Case::Pattern)
+    }
+
     /// Whether the current word ends with a sign that zsh expands when it begins a word.
     pub(super) fn follows_sign(&self) -> bool {
         let word = self.word.as_ref().filter(|word| !word.is_quoted);
         word.is_some_and(|word| {
-            let is_value = self.is_assignment && word.text.ends_with(['=', ':']);
+            let is_value = self.is_assignment() && word.text.ends_with(['=', ':']);
             let rest = word.text.strip_suffix(['=', '~']);
             rest.is_some_and(|rest| rest.is_empty() || rest.ends_with([':', '='])) && !is_value
         })
@@ -95,23 +108,9 @@ impl List {
         }
     }
 
-    /// Takes the current word away, while text is read that is none of it.
-    pub(super) fn take_word(&mut self) -> Option<Word> {
-        self.word.take()
-    }
-
-    pub(super) fn put_word_back(&mut self, word: Option<Word>) {
-        self.word = word;
-    }
-
-    /// Says that the body of a here-document of a command begins, or with `None` ends.
-    pub(super) fn set_body(&mut self, command: Option<usize>) {
-        self.role = command.map_or(Role::Argument, Role::Body);
-    }
-
     /// Whether an unquoted expansion here stays one word.
     pub(super) fn is_unsplit(&self) -> bool {
-        self.is_assignment || self.in_test || matches!(self.role, Role::Target(_, "<<<"))
+        self.is_assignment() || self.in_test || matches!(self.role, Role::Target(_, "<<<"))
     }
 
     /// Whether the number of a descriptor stands here.

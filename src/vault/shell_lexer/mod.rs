@@ -6,10 +6,9 @@
 
 mod command;
 mod commands;
-mod expansion;
 mod heredoc;
 mod list;
-mod quotes;
+mod text;
 
 use std::ops::Range;
 
@@ -123,49 +122,22 @@ pub const AFTER_BACKSLASH: &str = "a backslash stands before a placeholder";
 /// that bash and zsh read differently, and nesting deeper than [`limits::MAX_SCRIPT_DEPTH`].
 pub fn read(script: &str, placeholders: &[Span]) -> Step<Script> {
     let mut lexer = Lexer::new(script, placeholders);
-    lexer.read_list()?;
-    let mut read = lexer.script;
-    read_own_code(script, placeholders, &mut read);
-    Ok(read)
-}
-
-/// Reads the single-quoted texts of `trap`, `alias` and `eval`, which this same shell runs: placeholders in them
-/// have the quoting of that text, and its commands are listed.
-fn read_own_code(script: &str, placeholders: &[Span], read: &mut Script) {
+    lexer.read_all()?;
     let mut at = 0;
-    while let Some(command) = read.commands.get(at) {
-        at += 1;
+    while let Some(command) = lexer.script.commands.get(at) {
         let depth = command.depth + 1;
         for code in command.own_code() {
-            let first = placeholders.partition_point(|hole| hole.start < code.start);
-            let mut lexer = Lexer::new(script, placeholders);
-            (lexer.at, lexer.limit, lexer.depth) = (code.start, code.end, depth);
-            (lexer.next, lexer.first_command) = (first, read.commands.len());
-            // Text that is no whole script stays a word in quotes.
-            if lexer.read_list().is_ok() {
-                read.take(lexer.script, first);
-            }
+            lexer = lexer.read_own_code(code, depth);
         }
+        at += 1;
     }
-}
-
-impl Script {
-    /// Takes over a script that was read in a part of this one, from the placeholder `first` on.
-    fn take(&mut self, part: Script, first: usize) {
-        let places = self.placements.iter_mut().skip(first);
-        for (place, inner) in places.zip(part.placements) {
-            *place = inner;
-        }
-        self.commands.extend(part.commands);
-        self.documents.extend(part.documents);
-        self.functions.extend(part.functions);
-    }
+    Ok(lexer.script)
 }
 
 /// State of reading.
+#[derive(Default)]
 struct Lexer<'a> {
     text: &'a str,
-    bytes: &'a [u8],
     at: usize,
     /// End of the text that is read.
     limit: usize,
@@ -173,15 +145,21 @@ struct Lexer<'a> {
     /// Index of the next placeholder.
     next: usize,
     script: Script,
-    /// Index of the first command that this lexer adds.
-    first_command: usize,
     list: List,
     /// Substitutions and subshells around this place.
     depth: usize,
     /// Constructs around this place, each of which is a level of recursion.
     levels: usize,
     backticks: usize,
-    braces: usize,
+    around: Around,
+    /// Place before which no index holds a placeholder.
+    no_index: usize,
+}
+
+/// What the expansions around a place, up to the next list of commands, say of it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Around {
+    in_braces: bool,
     /// Whether the shell calculates with what stands here.
     is_number: bool,
     /// The reason why no value can stand here.
@@ -190,45 +168,74 @@ struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     fn new(text: &'a str, placeholders: &'a [Span]) -> Self {
+        let limit = text.len();
         Self {
             text,
-            bytes: text.as_bytes(),
-            at: 0,
-            limit: text.len(),
+            limit,
             placeholders,
-            next: 0,
-            script: Script::default(),
-            first_command: 0,
-            list: List::default(),
-            depth: 0,
-            levels: 0,
-            backticks: 0,
-            braces: 0,
-            is_number: false,
-            refusal: None,
+            ..Self::default()
         }
     }
 
     /// Reads all commands up to the limit.
-    fn read_list(&mut self) -> Step {
+    fn read_all(&mut self) -> Step {
         self.commands(Closer::End)?;
-        match self.placeholders.get(self.next) {
-            Some(missed) if missed.start < self.limit => Err(Unreadable {
-                offset: missed.start,
-                why: "a placeholder stands in a construct that is not understood",
-            }),
-            _ => Ok(()),
+        if self.next_placeholder() < self.limit {
+            self.at = self.next_placeholder();
+            return self.fail("a placeholder stands in a construct that is not understood");
         }
+        Ok(())
+    }
+
+    /// Reads the single-quoted text of `trap`, `alias` or `eval`, which this same shell runs: placeholders in it have the
+    /// quoting of that text, and its commands are listed. Text that is no whole script stays a word in quotes.
+    fn read_own_code(mut self, code: Span, depth: usize) -> Self {
+        let first = self
+            .placeholders
+            .partition_point(|hole| hole.start < code.start);
+        let last = self
+            .placeholders
+            .partition_point(|hole| hole.start < code.end);
+        let script = &mut self.script;
+        let places = script.placements[first..last].to_vec();
+        let lengths = (
+            script.commands.len(),
+            script.documents.len(),
+            script.functions.len(),
+        );
+        let mut lexer = Lexer {
+            at: code.start,
+            limit: code.end,
+            next: first,
+            depth,
+            script: std::mem::take(script),
+            ..Lexer::new(self.text, self.placeholders)
+        };
+        if lexer.read_all().is_err() {
+            lexer.script.placements.splice(first..last, places);
+            lexer.script.commands.truncate(lengths.0);
+            lexer.script.documents.truncate(lengths.1);
+            lexer.script.functions.truncate(lengths.2);
+        }
+        lexer
+    }
+
+    /// Returns the text from here on.
+    fn rest(&self) -> &'a [u8] {
+        let bytes = self.text.as_bytes();
+        bytes.get(self.at..self.limit).unwrap_or_default()
+    }
+
+    /// Returns the text up to the next placeholder.
+    fn before_placeholder(&self) -> &'a [u8] {
+        let bytes = self.text.as_bytes();
+        bytes
+            .get(self.at..self.next_placeholder())
+            .unwrap_or_default()
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {
-        let at = self.at + ahead;
-        (at < self.limit).then(|| self.bytes.get(at).copied())?
-    }
-
-    fn starts_with(&self, text: &[u8]) -> bool {
-        let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
-        rest.starts_with(text)
+        self.rest().get(ahead).copied()
     }
 
     fn text_of(&self, span: Span) -> &'a str {
@@ -247,10 +254,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn fail<T>(&self, why: &'static str) -> Step<T> {
-        Err(Unreadable {
-            offset: self.at.min(self.bytes.len()),
-            why,
-        })
+        let offset = self.at.min(self.text.len());
+        Err(Unreadable { offset, why })
     }
 
     /// Notes the place of the placeholder that starts here, and passes it.
@@ -264,16 +269,31 @@ impl<'a> Lexer<'a> {
                 Quoting::Comment => Site::Other,
                 _ => self.list.site(),
             },
-            is_number: self.is_number || self.list.is_descriptor(),
+            is_number: self.around.is_number || self.list.is_descriptor(),
             in_backticks: self.backticks > 0,
-            in_braces: self.braces > 0,
+            in_braces: self.around.in_braces,
             follows_sign: quoting == Quoting::Bare && self.list.follows_sign(),
-            refusal: self.refusal,
+            refusal: self.around.refusal,
         };
-        self.script.placements.push(placement);
+        match self.script.placements.get_mut(self.next) {
+            Some(place) => *place = placement,
+            None => self.script.placements.push(placement),
+        }
         self.next += 1;
-        self.list.add_text(self.text_of(span.clone()), false);
         self.at = span.end;
+        self.list.add_text(self.text_of(span), false);
+    }
+
+    /// Notes all placeholders up to a place.
+    fn placeholders(&mut self, end: usize, quoting: Quoting) {
+        while self.next_placeholder() < end {
+            let text = self.text_of(self.at..self.next_placeholder());
+            self.list.add_text(text, true);
+            self.at = self.next_placeholder();
+            self.placeholder(quoting);
+        }
+        self.list.add_text(self.text_of(self.at..end), true);
+        self.at = end;
     }
 
     /// Reads something one level deeper.

@@ -1,0 +1,95 @@
+//! Long scripts take processor time in proportion to their length, and none makes the reader panic.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::*;
+
+/// Twice the script may take this many times the time.
+const MOST: f64 = 2.3;
+/// How often a ratio is measured before it is believed.
+const ATTEMPTS: usize = 12;
+
+/// What is repeated: before, unit, after; `@` is a placeholder.
+#[rustfmt::skip]
+const FAMILIES: &[(&str, &str, &str)] = &[
+    ("r @\n", "echo \"$x\" 'a' b # c\n", ""),
+    ("", "curl -H \"A: @\" -d '@' h\n", ""),
+    ("r @ ", "(", ""), ("r @ ", "$(", ""), ("r @ ", "((", ""), ("r @ ", "$((", ""), ("r @ ", "<(", ""),
+    ("r @ ", "'", ""), ("r @ ", "\"", ""), ("r @ ", "`", ""), ("r @ ", "\\`", ""), ("r @ ", "${", ""), ("r @ ", "${x:-", ""),
+    ("r @ ", "{", ""), ("r @ ", "[", ""), ("r @ ", "x[", ""), ("r ", "$x[", "@"), ("r ", "$x[", "\n@"), ("r @ ", "\\", ""), ("r @ ", "=", ""),
+    ("r @\n", "((a) b)\n", ""), ("r @\n", "(( '", ""), ("r @\n", "(( a )) ", ""), ("r @\n", "f() { :; }\n", ""),
+    ("r @ ", "<<E ", ""), ("r @ ", "<<E\n", ""), ("", "cat <<'E'\n@ $x\nE\n", ""), ("", "cat <<E\n@ $x\n", ""), ("r @\n", "<<E\nE\n", ""),
+    ("cat <<'E'\n@\n", "KARYI_EOF\n", "E\n"), ("r @ ", "<<", ""), ("r @ ", "a(b)", ""), ("r @\n", "a", "="), ("aaaa", "=", "@"), ("aa-", "=", "@"),
+    ("r ", "@ ", ""), ("r ", "@", ""), ("r ", "$(r @) ", ""), ("r ", "@ $(r @) ", ""), ("sh -c ", "@ ", ""), ("", "sh ", "@"), ("", "sh -c @ ", ""),
+    ("awk -v ", "@ ", ""), ("xargs ", "awk @ ", ""), ("ssh ", "ssh ", "<<< @"), ("ssh h ", "ssh h ", "<<< @"), ("declare ", "-x @ ", ""), ("", "command ", "@"), ("sudo ", "env ", "sh -c @"),
+    ("", "eval 'r @'\n", ""), ("alias ", "x='r @' ", ""), ("trap '", "r @;", "'"), ("eval '", "r @ (", "'"),
+    ("r @ # ", "@ ", ""), ("", "# @\n", ""), ("case x in ", "@) r @;; ", "esac"), ("r @\n", "case x in ", ""), ("[[ ", "@ == @ && ", "a ]]"),
+    ("a=(", "@ ", ")"), ("", "x=@ ", ""), ("", "x[@]=@ ", "r"), ("r ", "$'\\n@' ", ""), ("r ", "$$KARYI{A} ", ""), ("r @", "\0", ""), ("r ", "$KARYI{", ""),
+];
+
+fn used() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+    Duration::from(time).as_secs_f64()
+}
+
+fn script((before, unit, after): (&str, &str, &str), length: usize) -> String {
+    let text = [before, &unit.repeat(length.div_ceil(unit.len())), after].concat();
+    text.replace('@', "$KARYI{K}")
+}
+
+fn time(script: &str) -> f64 {
+    let value_of = |_: &SecretName| Some(SecretValue::new(NUMBER.to_owned()));
+    let start = used();
+    let found = rewrite(script, &value_of);
+    let time = used() - start;
+    if let Err(error) = found {
+        assert!(
+            !error.message.is_empty() && !error.message.contains('\n'),
+            "{error:?}"
+        );
+    }
+    time
+}
+
+/// Returns how much longer twice the script takes, where it is longer than linear.
+fn problem(family: (&str, &str, &str)) -> Option<String> {
+    let mut length = 20_000;
+    let mut one = script(family, length);
+    while time(&one) < 2e-3 {
+        if length > 1 << 20 {
+            // Refused at its start.
+            return None;
+        }
+        length *= 2;
+        one = script(family, length);
+    }
+    let two = script(family, 2 * length);
+    let (mut short, mut long, mut ratio) = (f64::MAX, f64::MAX, f64::MAX);
+    for _ in 0..ATTEMPTS {
+        (short, long) = (short.min(time(&one)), long.min(time(&two)));
+        ratio = long / short;
+        if ratio <= MOST {
+            return None;
+        }
+    }
+    Some(format!(
+        "{family:?}: {:.1} ms for {length} bytes, {ratio:.2} times that for twice as much",
+        1e3 * short
+    ))
+}
+
+#[test]
+fn scripts_take_linear_time() {
+    let problems: Vec<String> = FAMILIES.iter().copied().filter_map(problem).collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn large_scripts_are_read_or_refused() {
+    let is_full = std::env::var_os("KARYI_FULL").is_some();
+    for family in FAMILIES {
+        time(&script(*family, if is_full { 10 << 20 } else { 1 << 17 }));
+    }
+}
