@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::cli::interrupts::Interrupts;
-use crate::cli::prompt::Outside;
+use crate::cli::prompt::Asker;
 use crate::cli::run::is_ci;
-use crate::cli::vault::{self, Asker, Asking, VaultFlags};
+use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{journal, say};
 use crate::error::{Code, ErrorCode, ToolError};
 use crate::files::journal::{Entry, Journal};
@@ -45,17 +45,10 @@ impl Refused {
 /// The vault has to be opened and cannot be, or it has not the key of every entry.
 pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<HistoryView, Refused> {
     let is_needed = entries.iter().any(|entry| entry.key.is_some());
-    let outside = Outside::default();
-    let asker = Asker {
-        terminal_lock: None,
-        outside: outside.clone(),
-    };
-    let asking = vault::asking(is_needed && !is_ci(), asker);
-    let interrupts = match &asking {
-        Asking::OnTerminal(_) => Interrupts::watch(&outside).ok(),
-        Asking::Nobody => None,
-    };
-    match opened(flags, asking, entries, is_needed) {
+    let asker = Asker::default().found(is_needed && !is_ci());
+    let interrupts = asker.as_ref();
+    let interrupts = interrupts.and_then(|asker| Interrupts::watch(&asker.outside).ok());
+    match opened(flags, asker, entries, is_needed) {
         Ok((journal, redactor)) => Ok(HistoryView {
             journal: Arc::new(journal),
             redactor,
@@ -70,11 +63,11 @@ pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<HistoryView
 
 fn opened(
     flags: &VaultFlags,
-    asking: Asking,
+    asker: Option<Asker>,
     entries: &[&Entry],
     is_needed: bool,
 ) -> Result<(Journal, Redactor), ToolError> {
-    let (secrets, key) = vault::open_to_show(flags, asking, is_needed)?;
+    let (secrets, key) = vault::open_to_show(flags, asker, is_needed)?;
     for lack in secrets.lacks() {
         let cause = lack.error.message;
         let (code, what) = match lack.kind {

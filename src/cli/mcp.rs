@@ -110,8 +110,7 @@ fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {
     context
         .command_timeout
         .get_or_insert(limits::MCP_COMMAND_TIMEOUT);
-    let nobody = vault::Asking::Nobody;
-    let opened = vault::prepare(&context.secrets, &args.vault, nobody, &args.given)?;
+    let opened = vault::prepare(&context.secrets, &args.vault, None, &args.given)?;
     context.keeper = opened.keeper;
     if let Some(key) = &opened.journal_key {
         journal::encrypt(&mut context.recorder, key);

@@ -17,11 +17,11 @@ use crate::cli::bare_calls::BareCalls;
 use crate::cli::control_socket::{self, ControlSocket};
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::journal;
-use crate::cli::prompt::{Asking, Outside, Terminal};
+use crate::cli::prompt::{Asker, Asking, Outside, Terminal};
 use crate::cli::screen::{self, CancelOnPanic, Screen};
 use crate::cli::signals::Signals;
 use crate::cli::terminal_lock::TerminalLock;
-use crate::cli::vault::{self, Asker};
+use crate::cli::vault;
 use crate::cli::{BROKEN_PIPE, fail, fail_as_given, fail_with, say};
 use crate::error::ToolError;
 use crate::exec::Event;
@@ -171,12 +171,14 @@ impl Run {
         let (outside, terminal_lock) = (Outside::default(), TerminalLock::default());
         let asking = asking(args)?;
         let origin = origin(args);
-        let terminal = Terminal::new(
+        let terminal = Terminal {
             asking,
-            outside.clone(),
-            terminal_lock.clone(),
-            origin.clone(),
-        );
+            asker: Asker {
+                outside: outside.clone(),
+                terminal_lock: terminal_lock.clone(),
+            },
+            origin: origin.clone(),
+        };
         let context = context(&args.session, &outside.cancel, Arc::new(terminal))?;
         context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
@@ -217,18 +219,17 @@ impl Run {
     /// Loads what the vault holds, before anything runs.
     fn open_vault(&mut self, args: &RunArgs) -> Result<(), ExitCode> {
         let asker = Asker {
-            terminal_lock: Some(self.terminal_lock.clone()),
+            terminal_lock: self.terminal_lock.clone(),
             outside: self.outside.clone(),
         };
-        let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
+        let asker = asker.found(!args.no_interactive && !is_ci());
         let given = &args.session.given;
-        let interrupts = match &asking {
-            vault::Asking::OnTerminal(_) => Interrupts::watch(&self.outside).ok(),
-            vault::Asking::Nobody => None,
-        };
+        let interrupts = asker
+            .as_ref()
+            .and_then(|_| Interrupts::watch(&self.outside).ok());
         // Signals go on to be caught until the run does that itself.
         self.interrupts = interrupts;
-        let result = vault::prepare(&self.context.secrets, &args.session.vault, asking, given);
+        let result = vault::prepare(&self.context.secrets, &args.session.vault, asker, given);
         match self.outside.received.exit_code() {
             Some(code) => Err(ExitCode::from(code)),
             None => {

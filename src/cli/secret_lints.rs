@@ -8,41 +8,30 @@ use crate::limits;
 use crate::render::paint::safe_line;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
-use crate::vault::redact::{is_guessable, shortest_password};
+use crate::vault::redact::{has_guessable_password, is_guessable, shortest_password};
 use crate::vault::visible_bytes;
 
-/// Warns of what is probably a mistake about a value, and of what of it is masked less well.
-pub(super) fn tell(name: &SecretName, value: &SecretValue) {
-    warn_of(of_value(name, value));
-}
-
-/// Warns of a policy under which a secret cannot be used now.
-pub(super) fn tell_of_policy(name: &SecretName, policy: &Policy) {
-    let ended = policy.check_end(name, Timestamp::now()).err();
-    let ended = ended.map(|error| {
-        format!(
-            "{}, and it cannot be used until --expires gives it a later end",
-            error.message
-        )
-    });
-    warn_of(ended.into_iter().chain(of_directories(name, policy)));
-}
-
-fn warn_of(doubts: impl IntoIterator<Item = String>) {
+/// Warns of a policy under which a secret cannot be used now, of what is probably a mistake about a value, and of what
+/// of it is masked less well.
+pub(super) fn tell(name: &SecretName, value: Option<&SecretValue>, policy: Option<&Policy>) {
+    let mut doubts = Vec::new();
+    if let Some(policy) = policy {
+        let ended = policy.check_end(name, Timestamp::now()).err();
+        let later = "and it cannot be used until --expires gives it a later end";
+        doubts.extend(ended.map(|error| format!("{}, {later}", error.message)));
+        let dirs = policy.dirs.iter().flatten().filter(|dir| !dir.is_dir());
+        doubts.extend(dirs.map(|dir| {
+            let dir = dir.display();
+            format!("{name} is bound to {dir}, and no such directory is there: --dirs names others, --no-dirs none")
+        }));
+    }
+    doubts.extend(value.into_iter().flat_map(|value| of_value(name, value)));
     for doubt in doubts {
         say(&format!("warning: {}", safe_line(&doubt)));
     }
 }
 
-/// Returns the directories that a secret is bound to and that are not there, each with the way out.
-pub(super) fn of_directories(name: &SecretName, policy: &Policy) -> Vec<String> {
-    let dirs = policy.dirs.iter().flatten().filter(|dir| !dir.is_dir());
-    dirs.map(|dir| {
-        let dir = dir.display();
-        format!("{name} is bound to {dir}, and no such directory is there: --dirs names others, --no-dirs none")
-    })
-    .collect()
-}
+const WHOLE_WORDS: &str = "only whole words of it are masked";
 
 /// Returns what is probably a mistake about a value, and what of it is masked less well.
 pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
@@ -53,87 +42,63 @@ pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
             "the name {name} shows its value, and names are shown everywhere: choose another one"
         ));
     }
-    let likely = doubts(value).into_iter();
-    found.extend(likely.map(|doubt| format!("the value of {name} {doubt}")));
+    let about = |what: &str| format!("the value of {name} {what}");
+    found.extend(doubts(value).map(about));
     if visible_bytes(value) < limits::GOOD_SECRET_BYTES {
-        found.push(format!(
-            "the value of {name} is short: only whole words of it are masked"
-        ));
+        found.push(about(&format!("is short: {WHOLE_WORDS}")));
     } else if is_guessable(value) {
-        found.push(format!(
-            "the value of {name} is easy to guess: only whole words of it are masked"
-        ));
+        found.push(about(&format!("is easy to guess: {WHOLE_WORDS}")));
     }
-    if let Some(kind) = public_kind(value) {
-        found.push(format!("the value of {name} may be no secret: {kind}"));
-    }
-    let password = shortest_password(value).and_then(password_doubt);
-    found.extend(password.map(|told| format!("the password in the value of {name} {told}")));
+    let public = public_kind(value);
+    found.extend(public.map(|kind| about(&format!("may be no secret: {kind}"))));
+    let password = match shortest_password(value) {
+        Some(..limits::MIN_SECRET_BYTES) => "is too short to be masked where it stands alone",
+        Some(..limits::GOOD_SECRET_BYTES) => {
+            "is short: where it stands alone only whole words of it are masked"
+        }
+        Some(_) if has_guessable_password(value) => {
+            "is easy to guess: where it stands alone only whole words of it are masked"
+        }
+        _ => return found,
+    };
+    found.push(format!("the password in the value of {name} {password}"));
     found
 }
 
 /// Reason why a value looks like something public: a path, a public key or a certificate.
 pub(super) fn public_kind(value: &str) -> Option<&'static str> {
     let starts = |heads: &[&str]| heads.iter().any(|head| value.starts_with(head));
-    let is_word = !value.contains(char::is_whitespace);
     // Base64 may start with a slash, too, and has digits or signs in every part.
-    let is_path = is_word
+    let is_path = !value.contains(char::is_whitespace)
         && starts(&["/", "./", "../", "~/"])
         && value.split('/').filter(|part| !part.is_empty()).count() > 1
         && !value.contains(['+', '=']);
-    if starts(&[
-        "ssh-rsa ",
-        "ssh-ed25519 ",
-        "ecdsa-sha2-",
-        "sk-ssh-",
-        "age1",
-        "-----BEGIN PUBLIC KEY",
-        "-----BEGIN RSA PUBLIC KEY",
-    ]) {
-        Some("its value is a public key")
-    } else if starts(&["-----BEGIN CERTIFICATE-----"]) && !value.contains("PRIVATE KEY") {
-        Some("its value is a certificate")
-    } else if is_path {
-        Some("its value is a path")
-    } else {
-        None
-    }
+    let is_key = starts(&["ssh-rsa ", "ssh-ed25519 ", "ecdsa-sha2-", "sk-ssh-", "age1"])
+        || starts(&["-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY"]);
+    let is_certificate =
+        value.starts_with("-----BEGIN CERTIFICATE-----") && !value.contains("PRIVATE KEY");
+    let kinds = [
+        (is_key, "its value is a public key"),
+        (is_certificate, "its value is a certificate"),
+        (is_path, "its value is a path"),
+    ];
+    kinds
+        .into_iter()
+        .find_map(|(is_so, kind)| is_so.then_some(kind))
 }
 
 /// Whether a name holds a value, in any case of letters.
 fn shows(name: &str, value: &str) -> bool {
-    let (name, value) = (
-        name.to_ascii_lowercase(),
-        Zeroizing::new(value.trim().to_ascii_lowercase()),
-    );
-    value.len() >= limits::MIN_SECRET_BYTES && name.contains(value.as_str())
-}
-
-/// Returns what there is to say of a password of so many bytes.
-fn password_doubt(bytes: usize) -> Option<&'static str> {
-    if bytes < limits::MIN_SECRET_BYTES {
-        Some("is too short to be masked where it stands alone")
-    } else if bytes < limits::GOOD_SECRET_BYTES {
-        Some("is short: where it stands alone only whole words of it are masked")
-    } else {
-        None
-    }
+    let value = Zeroizing::new(value.trim().to_ascii_lowercase());
+    value.len() >= limits::MIN_SECRET_BYTES && name.to_ascii_lowercase().contains(value.as_str())
 }
 
 /// Returns what is probably a mistake about a value, without showing anything of it.
-fn doubts(value: &str) -> Vec<&'static str> {
+fn doubts(value: &str) -> impl Iterator<Item = &'static str> {
     let lower = Zeroizing::new(value.to_ascii_lowercase());
-    let stand_ins = [
-        "changeme",
-        "your-",
-        "your_",
-        "xxxx",
-        "placeholder",
-        "example",
-        "<",
-        "todo",
-    ];
-    let has_head = |head: &str| lower.starts_with(head);
+    let starts = |heads: &[&str]| heads.iter().any(|head| lower.starts_with(head));
+    let stand_ins = "changeme your- your_ xxxx placeholder example < todo";
+    let is_quoted = |quote: char| value.starts_with(quote) && value.ends_with(quote);
     let found = [
         (value.ends_with(['\n', '\r']), "ends in a line break"),
         (value.ends_with([' ', '\t']), "ends in white space"),
@@ -142,26 +107,21 @@ fn doubts(value: &str) -> Vec<&'static str> {
             "starts with white space",
         ),
         (
-            has_head("bearer ") || has_head("basic "),
+            starts(&["bearer ", "basic "]),
             "starts with the scheme of a header",
         ),
         (
-            value.contains("$KARYI") || stand_ins.iter().any(|word| has_head(word)),
+            value.contains("$KARYI") || stand_ins.split(' ').any(|head| lower.starts_with(head)),
             "looks like a stand-in for a value",
         ),
         (
-            value.len() > 1
-                && ['"', '\'']
-                    .iter()
-                    .any(|q| value.starts_with(*q) && value.ends_with(*q)),
+            value.len() > 1 && (is_quoted('"') || is_quoted('\'')),
             "stands in quotation marks, which are part of it",
         ),
     ];
     found
-        .iter()
-        .filter(|(is_so, _)| *is_so)
-        .map(|(_, text)| *text)
-        .collect()
+        .into_iter()
+        .filter_map(|(is_so, text)| is_so.then_some(text))
 }
 
 #[cfg(test)]
@@ -184,6 +144,10 @@ mod tests {
         for value in ["postgres", "correcthorse", "12345678", "00000000000"] {
             assert_eq!(lints(value), [guessable], "{value}");
         }
+        let address = "postgres://u:correcthorse@db.example.com/prod";
+        let told = "the password in the value of DB is easy to guess: where it stands alone only whole words of it are \
+                    masked";
+        assert_eq!(lints(address), [told]);
         for value in ["S3cr3t-T0ken", "correct horse battery", "密码密码密码密码"] {
             assert!(lints(value).is_empty(), "{value}");
         }
@@ -207,8 +171,9 @@ mod tests {
 
     #[test]
     fn likely_mistakes_are_told() {
-        let check =
-            |value: &str, expected: &[&str]| assert_eq!(doubts(value), expected, "{value:?}");
+        let check = |value: &str, expected: &[&str]| {
+            assert_eq!(doubts(value).collect::<Vec<_>>(), expected, "{value:?}")
+        };
         check("S3cr3t-T0ken", &[]);
         check("a value", &[]);
         check("token\n", &["ends in a line break"]);

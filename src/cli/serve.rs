@@ -196,7 +196,7 @@ fn offered(names: &[String], flags: &VaultFlags, is_quiet: bool) -> anyhow::Resu
         true => vault::GivenArgs::default(),
         false => vault::GivenArgs::store(),
     };
-    let opened = vault::prepare(&secrets, flags, vault::Asking::Nobody, &given)?;
+    let opened = vault::prepare(&secrets, flags, None, &given)?;
     // Else it stands in the log.
     for lack in secrets.lacks().iter().filter(|_| is_quiet) {
         say(&format!("warning: not masked: {}", lack.error.message));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 
 use crate::cli::args::{ToolsArgs, ToolsTopic};
-use crate::cli::vault::{Asking, Place, VaultFlags};
+use crate::cli::vault::{Place, VaultFlags};
 use crate::cli::{fail, print};
 use crate::reference::{grammar, help, prompt};
 use crate::render::paint::safe_line;
@@ -58,7 +58,7 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
 
 /// Returns the names and notes of the secrets that can be used, by the index alone.
 fn var_names() -> String {
-    let place = Place::find(&VaultFlags::default(), Asking::Nobody);
+    let place = Place::find(&VaultFlags::default(), None);
     let index = place.and_then(|place| Index::read(&place.directory));
     // A prompt without names is still a prompt.
     let index = index.unwrap_or_default();

@@ -7,7 +7,7 @@ mod keeper;
 mod place;
 
 pub(super) use given::take_variables;
-pub(super) use place::Place;
+pub(super) use place::{Place, keyring, unopened};
 
 use std::collections::BTreeSet;
 use std::os::fd::RawFd;
@@ -17,23 +17,19 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum, ValueHint};
 use jiff::Timestamp;
 
-use crate::cli::prompt::Outside;
-use crate::cli::terminal_lock::TerminalLock;
-use crate::cli::{prompt, say, state_dir};
+use crate::cli::prompt::Asker;
+use crate::cli::{say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::resolve::unreadable;
-use crate::limits;
 use crate::pty::{guard, inherited};
-use crate::secret::{SecretName, SecretValue};
-use crate::tool::context::{Keeper, Reply};
+use crate::secret::SecretName;
+use crate::tool::context::Keeper;
 use crate::vault::index::Index;
 use crate::vault::load::{Loader, Unopened};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
 use crate::vault::store::Kind;
-use crate::vault::store::age::Asked;
 use crate::vault::store::env::PREFIX;
 use crate::vault::store::journal::JournalKey;
-use crate::vault::store::os::Attended;
 
 use given::{given, has_given, insert_given, named, pairs_of, passphrase};
 use keeper::StoreKeeper;
@@ -84,6 +80,17 @@ impl StoreName {
     }
 }
 
+impl From<Kind> for StoreName {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Os => Self::Os,
+            Kind::Age => Self::Age,
+            Kind::Memory => Self::Memory,
+            Kind::Env => Self::Env,
+        }
+    }
+}
+
 /// Values that are given for one run, and what is wanted of the store.
 #[derive(Debug, Clone, Args, Default)]
 pub(super) struct GivenArgs {
@@ -130,41 +137,6 @@ impl GivenArgs {
     }
 }
 
-/// Who can be asked while a store is opened.
-#[derive(Clone)]
-pub(super) enum Asking {
-    /// The user, on the terminal.
-    OnTerminal(Asker),
-    /// Nobody.
-    Nobody,
-}
-
-impl Asking {
-    fn attended(&self) -> Attended {
-        match self {
-            Self::OnTerminal(_) => Attended::Yes,
-            Self::Nobody => Attended::No,
-        }
-    }
-}
-
-/// What a question on the terminal goes with.
-#[derive(Clone)]
-pub(super) struct Asker {
-    /// The report, which waits meanwhile, when there is one.
-    pub(super) terminal_lock: Option<TerminalLock>,
-    pub(super) outside: Outside,
-}
-
-/// Returns whom a command can ask: the user, when there is a terminal and somebody at it.
-pub(super) fn asking(is_allowed: bool, asker: Asker) -> Asking {
-    if is_allowed && prompt::has_terminal() {
-        Asking::OnTerminal(asker)
-    } else {
-        Asking::Nobody
-    }
-}
-
 /// What a run has of the store, besides its values.
 #[derive(Default)]
 pub(super) struct Opened {
@@ -182,7 +154,7 @@ pub(super) struct Opened {
 pub(super) fn prepare(
     secrets: &Secrets,
     flags: &VaultFlags,
-    asking: Asking,
+    asker: Option<Asker>,
     wanted: &GivenArgs,
 ) -> Result<Opened, ToolError> {
     if wanted.allow_short {
@@ -199,20 +171,23 @@ pub(super) fn prepare(
         )),
         _ => {}
     }
-    match (attach(secrets, flags, asking), wanted.require_vault) {
-        (Ok(keeper), false) => Ok(opened(secrets, keeper)),
-        (Ok(keeper), true) => match wanted.missing(secrets) {
+    let attached = attach(secrets, flags, asker);
+    if wanted.require_vault {
+        let keeper = attached?;
+        return match wanted.missing(secrets) {
             None => Ok(opened(secrets, keeper)),
             Some(failure) => Err(unreadable(failure)),
-        },
-        (Err(error), true) => Err(error),
+        };
+    }
+    match attached {
+        Ok(keeper) => Ok(opened(secrets, keeper)),
         // The session around this one knows the values; what it runs must not get at them.
-        (Err(error), false) if error.code == ErrorCode::InsideSession => Ok(Opened::default()),
+        Err(error) if error.code == ErrorCode::InsideSession => Ok(Opened::default()),
         // What is kept behind a link that leads nowhere is neither known nor masked.
-        (Err(error), false) if error.code == ErrorCode::VaultUnavailable => Err(error),
+        Err(error) if error.code == ErrorCode::VaultUnavailable => Err(error),
         // Whoever has no place for a vault has nothing in it.
-        (Err(_), false) if flags.vault == StoreName::Auto => Ok(Opened::default()),
-        (Err(error), false) => Err(error),
+        Err(_) if flags.vault == StoreName::Auto => Ok(Opened::default()),
+        Err(error) => Err(error),
     }
 }
 
@@ -235,7 +210,7 @@ fn opened(secrets: &Secrets, keeper: Option<StoreKeeper>) -> Opened {
 /// With `is_needed`, why the store cannot be opened or read; else the secrets know that.
 pub(super) fn open_to_show(
     flags: &VaultFlags,
-    asking: Asking,
+    asker: Option<Asker>,
     is_needed: bool,
 ) -> Result<(Secrets, Option<JournalKey>), ToolError> {
     let secrets = Secrets::default();
@@ -245,7 +220,7 @@ pub(super) fn open_to_show(
     if flags.vault == StoreName::Env {
         insert_given(&secrets, given()?)?;
     }
-    let keeper = match attach(&secrets, flags, asking) {
+    let keeper = match attach(&secrets, flags, asker) {
         Ok(keeper) => keeper,
         Err(error) if is_needed => return Err(error),
         // The session around this one masks; whoever has no place for a vault has nothing in it.
@@ -266,12 +241,12 @@ pub(super) fn open_to_show(
 fn attach(
     secrets: &Secrets,
     flags: &VaultFlags,
-    asking: Asking,
+    asker: Option<Asker>,
 ) -> Result<Option<StoreKeeper>, ToolError> {
     if inherited::is_inside_session() {
         return Err(inside_session());
     }
-    let place = Place::find(flags, asking)?;
+    let place = Place::find(flags, asker)?;
     let directory = place.directory.clone();
     let index = Index::read(&directory).ok();
     let look = |index: &Index| place.chosen_or_unlisted(index, None);
@@ -317,30 +292,11 @@ pub(super) fn name(text: &str) -> Result<SecretName, ToolError> {
     })
 }
 
-fn ask_passphrase(asking: &Asking, asked: Asked) -> Result<SecretValue, ToolError> {
-    let label = match asked {
-        Asked::New | Asked::First => "passphrase of the vault (hidden): ",
-        Asked::Again => "wrong passphrase, try again\npassphrase of the vault (hidden): ",
-    };
-    let otherwise =
-        "give the passphrase of the vault with --age-passphrase-fd N, or run karyi on a terminal";
-    let typed = ask(asking, &Wanted { label, otherwise })?;
-    let most = limits::MAX_SECRET_BYTES;
-    if typed.expose().len() > most {
-        let message = format!("the passphrase is longer than {most} bytes");
-        return Err(ToolError::new(ErrorCode::BadValue, message).with_hint("use a shorter one"));
-    }
-    Ok(typed)
-}
-
 /// Returns the names of the secrets there are, as far as that is known without opening a store.
 pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
-    let mut names: BTreeSet<SecretName> = secrets.names().into_iter().collect();
     let index = state_dir::data_dir().ok().map(|dir| Index::read(&dir));
-    if let Some(Ok(index)) = index {
-        names.extend(index.kept());
-    }
-    names
+    let index = index.and_then(Result::ok).unwrap_or_default();
+    index.kept().chain(secrets.names()).collect()
 }
 
 /// Returns the names that stand for something in a session or in any store.
@@ -348,17 +304,17 @@ pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
 /// # Errors
 /// Nobody can tell: the index cannot be read, or a link on the way to it leads nowhere.
 pub(super) fn taken_names(secrets: &Secrets) -> Result<BTreeSet<SecretName>, ToolError> {
-    let mut names: BTreeSet<SecretName> = secrets.names().into_iter().collect();
-    let directory = match state_dir::data_dir().map_err(anyhow::Error::downcast::<ToolError>) {
-        Ok(directory) => directory,
-        Err(Ok(error)) => return Err(error),
+    let index = match state_dir::data_dir() {
+        Ok(directory) => Index::read(&directory)?.known(&directory)?,
         // Without a place for them none is stored.
-        Err(Err(_)) => return Ok(names),
+        Err(error) => match error.downcast::<ToolError>() {
+            Ok(error) => return Err(error),
+            Err(_) => Index::default(),
+        },
     };
-    let index = Index::read(&directory)?.known(&directory)?;
     let stored = index.names.keys();
-    names.extend(stored.filter_map(|name| SecretName::parse(name)));
-    Ok(names)
+    let stored = stored.filter_map(|name| SecretName::parse(name));
+    Ok(stored.chain(secrets.names()).collect())
 }
 
 /// Writes down which secrets of the store a run used. That is for people to know; a run does not fail
@@ -380,56 +336,6 @@ pub(super) fn identity_file(flags: &VaultFlags) -> Option<PathBuf> {
     };
     let given = flags.age_identity.as_deref().map(absolute);
     given.or_else(remembered)
-}
-
-/// What is typed, and how it comes where nobody can type.
-pub(super) struct Wanted<'a> {
-    /// The question.
-    pub(super) label: &'a str,
-    /// What to do where it cannot be asked.
-    pub(super) otherwise: &'a str,
-}
-
-/// Asks for something hidden on the terminal.
-///
-/// # Errors
-/// `declined`, `cancelled`, `prompt_timeout`, or `secret_prompt_unavailable` when nobody can be asked.
-pub(super) fn ask(asking: &Asking, wanted: &Wanted<'_>) -> Result<SecretValue, ToolError> {
-    let unavailable = || {
-        let message = "something must be typed, and nobody can be asked";
-        ToolError::new(ErrorCode::SecretPromptUnavailable, message).with_hint(wanted.otherwise)
-    };
-    let Asking::OnTerminal(asker) = asking else {
-        return Err(unavailable());
-    };
-    // Whoever wants the run to end is not asked once more.
-    let interrupted = || ToolError::new(ErrorCode::Cancelled, "interrupted").with_hint("try again");
-    let is_cancelled = || asker.outside.cancel.is_cancelled();
-    if is_cancelled() {
-        return Err(interrupted());
-    }
-    let terminal_lock = asker.terminal_lock.as_ref();
-    let terminal_lock =
-        terminal_lock.map(|terminal_lock| terminal_lock.take(&asker.outside.cancel));
-    if matches!(terminal_lock, Some(None)) {
-        return Err(interrupted());
-    }
-    let error = |code, message| Err(ToolError::new(code, message).with_hint("try again"));
-    match prompt::hidden(wanted.label, &asker.outside) {
-        Reply::Value(value, _) => Ok(value),
-        Reply::Declined if is_cancelled() => Err(interrupted()),
-        Reply::Declined => error(ErrorCode::Declined, "nothing was given"),
-        Reply::Timeout => error(ErrorCode::PromptTimeout, "nothing was given in time"),
-        Reply::Unavailable => Err(unavailable()),
-    }
-}
-
-/// Asks on the terminal whether karyi may do something; nobody there means no.
-pub(super) fn confirm(asking: &Asking, question: &str) -> bool {
-    match asking {
-        Asking::OnTerminal(asker) => prompt::confirm(question, &asker.outside),
-        Asking::Nobody => false,
-    }
 }
 
 /// Returns the name karyi's values have in the keyring: another one for another home, so that tests

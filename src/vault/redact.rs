@@ -59,6 +59,13 @@ pub fn shortest_password(value: &str) -> Option<usize> {
         .min()
 }
 
+/// Whether a URL in a value has a password that is easy to guess.
+#[must_use]
+pub fn has_guessable_password(value: &str) -> bool {
+    let passwords = parts::passwords(value);
+    passwords.iter().any(|password| is_guessable(password))
+}
+
 /// What holds texts that may hold values, and knows all of them.
 pub trait Leaves {
     /// Masks values in every text of it.

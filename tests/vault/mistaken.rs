@@ -179,7 +179,7 @@ fn what_is_meant_is_said_and_not_what_was_typed() {
 }
 
 #[test]
-fn what_set_warned_of_is_told_by_doctor() {
+fn set_warns_of_what_is_probably_a_mistake() {
     let home = Home::new();
     home.set("FINE", VALUE, &[]);
     let odd = [
@@ -203,15 +203,8 @@ fn what_set_warned_of_is_told_by_doctor() {
         warned.extend(told.map(str::to_owned));
     }
     assert!(warned.len() >= odd.len(), "{warned:?}");
-    let doctor = home.karyi(&["var", "doctor"], "").exit(0).stdout;
-    let told = doctor.lines().filter_map(|line| {
-        let told = line.strip_prefix("ok       values     ");
-        told.or_else(|| line.strip_prefix("ok       policies   "))
-    });
-    let mut told: Vec<&str> = told.collect();
-    told.sort_unstable();
-    warned.sort_unstable();
-    assert_eq!(told, warned);
+    // Nothing needs to be done about it: what looks like a mistake may be meant.
+    home.karyi(&["var", "doctor"], "").exit(0);
 }
 
 #[test]

@@ -91,7 +91,6 @@ fn two_questions_on_a_terminal_come_one_after_the_other() {
         let mut terminal = Karyi::with_args(&["var", "list"])
             .env("KARYI_HOME", home.path().join("karyi"))
             .on_terminal_through(&pipe);
-        terminal.expect("waits for the question that stands on this terminal");
         for value in ["first-value-1", "second-value-2"] {
             terminal.expect("Esc gives up): ").forget().keys(value);
             assert!(!terminal.is_echoing());

@@ -2,19 +2,16 @@
 
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::var;
-use crate::cli::vault::{self, Asking, Place, VaultFlags};
+use crate::cli::vault::{self, Place, VaultFlags};
 use crate::pty::health::{Check, Health, SystemCheck};
 use crate::pty::inherited::is_inside_session;
 use crate::pty::runtime;
-use crate::vault::store::Store;
-use crate::vault::store::os::{Attended, OsStore};
 
 /// The checks, with their names.
 pub(super) const CHECKS: &[(&str, SystemCheck)] = &[
@@ -76,12 +73,8 @@ fn runtime_directory() -> Check {
     Check::ok(name, found, meaning)
 }
 
-/// The keyring, which several checks ask: one that hangs is waited for once.
-static KEYRING: LazyLock<Arc<dyn Store>> =
-    LazyLock::new(|| Arc::new(OsStore::new(vault::service(), Attended::No)));
-
 fn keyring() -> Check {
-    match KEYRING.probe() {
+    match vault::keyring().probe() {
         Ok(()) => Check::ok(
             "keyring",
             "answers and is unlocked",
@@ -96,8 +89,8 @@ fn keyring() -> Check {
 }
 
 fn secrets() -> Check {
-    let place = match Place::find(&VaultFlags::default(), Asking::Nobody) {
-        Ok(place) => place.with_keyring(Arc::clone(&KEYRING)),
+    let place = match Place::find(&VaultFlags::default(), None) {
+        Ok(place) => place,
         Err(error) => {
             return Check::limited("secrets", error.message, "none can be kept", &error.hint);
         }

@@ -1,25 +1,24 @@
-//! Bytes of a terminal to keys and pastes. What is left of them in memory is overwritten.
+//! Bytes of a terminal become keys, and keys become a value. What is left of them in memory is overwritten.
 
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::limits;
+use crate::secret::SecretValue;
 
 const ESCAPE: u8 = 0x1b;
-const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 /// Bytes that are kept of a paste: more than fit into a value, also when each of its lines ends in two.
 const MOST_PASTED: usize = 2 * limits::MAX_SECRET_BYTES + 2;
-/// Bytes that may wait to become a key; a longer sequence is none.
-const MOST_WAITING: usize = 64;
+/// Room for a value and one more character: what is too long stays so.
+const ROOM: usize = limits::MAX_SECRET_BYTES + 4;
 
 /// Something that the user did.
 pub(super) enum Key {
     /// A character.
     Char(char),
-    /// A small letter with Ctrl.
+    /// A small letter with Ctrl; Tab is one.
     Control(char),
     Enter,
-    Tab,
     Backspace,
     Escape,
     /// A text, with the line breaks it came with.
@@ -28,213 +27,175 @@ pub(super) enum Key {
     Other,
 }
 
-impl Key {
-    /// Whether it is Ctrl+C.
-    pub(super) fn is_break(&self) -> bool {
-        matches!(self, Self::Control('c'))
+/// Reads a key, if one comes. `next` returns the next byte, and none when the user pauses: what was begun is all there is
+/// of it then.
+pub(super) fn read_key<E>(
+    next: &mut impl FnMut() -> Result<Option<u8>, E>,
+) -> Result<Option<Key>, E> {
+    let Some(byte) = next()? else {
+        return Ok(None);
+    };
+    Ok(Some(match byte {
+        b'\r' | b'\n' => Key::Enter,
+        0x08 | 0x7f => Key::Backspace,
+        ESCAPE => escaped(next)?,
+        0x01..=0x1a => Key::Control(char::from(byte - 1 + b'a')),
+        0x20..=0x7e => Key::Char(char::from(byte)),
+        0xc2..=0xf4 => character(byte, next)?,
+        _ => Key::Other,
+    }))
+}
+
+/// Reads what comes after Esc: a sequence, a paste, a key with Alt, or nothing.
+fn escaped<E>(next: &mut impl FnMut() -> Result<Option<u8>, E>) -> Result<Key, E> {
+    match next()? {
+        None | Some(0x00..=0x1f | 0x7f) => return Ok(Key::Escape),
+        Some(b'[') => {}
+        Some(b'O') => return next().map(|_| Key::Other),
+        Some(_) => return Ok(Key::Other),
+    }
+    let (mut number, mut length) = (0_u32, 0);
+    loop {
+        match next()? {
+            Some(b'~') if number == 200 && length == 3 => return pasted(next),
+            Some(byte @ 0x20..=0x3f) => {
+                number = number.wrapping_mul(10) + u32::from(byte.wrapping_sub(b'0'));
+                length += 1;
+            }
+            _ => return Ok(Key::Other),
+        }
     }
 }
 
-/// Bytes that were read and are not a key yet.
-pub(super) struct Keys {
-    bytes: Zeroizing<Vec<u8>>,
-    /// What was read of a paste that has not ended.
-    paste: Option<Zeroizing<Vec<u8>>>,
+/// Reads a paste to its end.
+fn pasted<E>(next: &mut impl FnMut() -> Result<Option<u8>, E>) -> Result<Key, E> {
+    // A reallocation would leave a copy behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MOST_PASTED + PASTE_END.len()));
+    while !bytes.ends_with(PASTE_END) {
+        if bytes.len() == bytes.capacity() {
+            bytes.remove(MOST_PASTED);
+        }
+        bytes.extend(next()?);
+    }
+    let end = bytes.len() - PASTE_END.len();
+    bytes.truncate(end);
+    // A value is text.
+    Ok(match String::from_utf8(std::mem::take(&mut *bytes)) {
+        Ok(text) => Key::Paste(Zeroizing::new(text)),
+        Err(error) => {
+            error.into_bytes().zeroize();
+            Key::Other
+        }
+    })
 }
 
-impl Keys {
-    /// Bytes to read at once.
-    pub(super) const CHUNK: usize = 1024;
+fn character<E>(first: u8, next: &mut impl FnMut() -> Result<Option<u8>, E>) -> Result<Key, E> {
+    let length = first.leading_ones() as usize;
+    let mut bytes = Zeroizing::new([first, 0, 0, 0]);
+    for place in &mut bytes[1..length] {
+        *place = next()?.unwrap_or_default();
+    }
+    let text = std::str::from_utf8(&bytes[..length]);
+    let character = text.ok().and_then(|text| text.chars().next());
+    Ok(character.map_or(Key::Other, Key::Char))
+}
 
-    /// Starts with nothing.
+/// Result of one key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    More,
+    /// From now on line breaks belong to the value.
+    SeveralLines,
+    Complete,
+    Declined,
+}
+
+/// A value while it is typed.
+pub(super) struct Line {
+    typed: Zeroizing<String>,
+    /// Number of characters behind those that have room.
+    lost: usize,
+    has_lines: bool,
+}
+
+impl Line {
     pub(super) fn new() -> Self {
         Self {
-            // A reallocation would leave a copy behind.
-            bytes: Zeroizing::new(Vec::with_capacity(Self::CHUNK + MOST_WAITING)),
-            paste: None,
+            typed: Zeroizing::new(String::with_capacity(ROOM)),
+            lost: 0,
+            has_lines: false,
         }
     }
 
-    /// Adds what was read: at most one chunk, when there is no next key without it.
-    pub(super) fn add(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+    /// Returns the value. One that is too long is not all of it.
+    pub(super) fn into_value(mut self) -> SecretValue {
+        SecretValue::new(std::mem::take(&mut *self.typed))
     }
 
-    /// Whether something was read that is not a key yet.
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// Returns the next key. `has_paused` says that nothing more came for a while: what was begun is all there is of it.
-    pub(super) fn next(&mut self, has_paused: bool) -> Option<Key> {
-        if self.paste.is_none() && self.bytes.starts_with(PASTE_START) {
-            self.bytes.drain(..PASTE_START.len());
-            self.paste = Some(Zeroizing::new(Vec::with_capacity(MOST_PASTED)));
+    /// Takes one key; `has_more` says that the next one is there already.
+    pub(super) fn take(&mut self, key: Key, has_more: bool) -> Step {
+        match key {
+            Key::Paste(text) => return self.paste(&text),
+            Key::Escape => return Step::Declined,
+            // Nobody types so fast: a line break with more behind it is a pasted one.
+            Key::Enter if self.has_lines || has_more => {
+                self.add(['\n']);
+                return self.several_lines();
+            }
+            Key::Enter | Key::Control('d') if self.typed.is_empty() => return Step::Declined,
+            Key::Enter | Key::Control('d') => return Step::Complete,
+            Key::Char(c) => self.add([c]),
+            Key::Control('i') => self.add(['\t']),
+            Key::Control('u') => {
+                self.typed.zeroize();
+                self.lost = 0;
+            }
+            Key::Backspace if self.lost > 0 => self.lost -= 1,
+            Key::Backspace => drop(self.typed.pop()),
+            Key::Control(_) | Key::Other => {}
         }
-        if self.paste.is_some() {
-            return self.pasted();
+        Step::More
+    }
+
+    /// Takes pasted text. The line break after a single line belongs to whoever copied it, those of several lines to
+    /// the value.
+    fn paste(&mut self, text: &str) -> Step {
+        let breaks = unified(text).filter(|c| *c == '\n').count();
+        if breaks <= usize::from(text.ends_with(['\r', '\n'])) && !self.has_lines {
+            self.add(unified(text).take_while(|c| *c != '\n'));
+            return Step::More;
         }
-        let is_over = has_paused || self.bytes.len() >= MOST_WAITING;
-        let rest = || (is_over && !self.bytes.is_empty()).then(|| begun(&self.bytes));
-        let (length, key) = first(&self.bytes).or_else(rest)?;
-        self.bytes.drain(..length);
-        Some(key)
+        self.add(unified(text));
+        self.several_lines()
     }
 
-    /// Returns the paste when its end was read.
-    fn pasted(&mut self) -> Option<Key> {
-        let paste = self.paste.as_mut()?;
-        let mut windows = self.bytes.windows(PASTE_END.len());
-        let end = windows.position(|window| window == PASTE_END);
-        // What came last may be the start of the end.
-        let open = self.bytes.len().saturating_sub(PASTE_END.len() - 1);
-        let taken = end.unwrap_or(open);
-        let room = MOST_PASTED - paste.len();
-        paste.extend_from_slice(&self.bytes[..taken.min(room)]);
-        self.bytes
-            .drain(..taken + end.map_or(0, |_| PASTE_END.len()));
-        end?;
-        let paste = self.paste.take()?;
-        Some(Key::Paste(text_of(&paste)))
-    }
-}
-
-/// Returns bytes as text; what is none is replaced.
-fn text_of(bytes: &[u8]) -> Zeroizing<String> {
-    // What takes the place of a byte has three, and a reallocation would leave a copy behind.
-    let mut text = Zeroizing::new(String::with_capacity(3 * bytes.len()));
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        if !chunk.invalid().is_empty() {
-            text.push(char::REPLACEMENT_CHARACTER);
+    fn several_lines(&mut self) -> Step {
+        match std::mem::replace(&mut self.has_lines, true) {
+            true => Step::More,
+            false => Step::SeveralLines,
         }
     }
-    text
-}
 
-/// Returns the first key and its length, when it is there as a whole.
-fn first(bytes: &[u8]) -> Option<(usize, Key)> {
-    let (&byte, rest) = bytes.split_first()?;
-    let key = match byte {
-        b'\r' | b'\n' => Key::Enter,
-        b'\t' => Key::Tab,
-        0x08 | 0x7f => Key::Backspace,
-        ESCAPE => return escaped(rest).map(|(length, key)| (length + 1, key)),
-        0x01..=0x1a => Key::Control(char::from(byte - 1 + b'a')),
-        0x00..=0x1f => Key::Other,
-        _ => return character(bytes),
-    };
-    Some((1, key))
-}
-
-/// Takes what comes after Esc: a sequence, a key with Alt, or a key of its own.
-fn escaped(rest: &[u8]) -> Option<(usize, Key)> {
-    match *rest.first()? {
-        b'[' => {
-            let is_end = |byte: &u8| !matches!(byte, 0x20..=0x3f);
-            let length = 1 + rest[1..].iter().position(is_end)?;
-            let is_part = matches!(rest[length], 0x40..=0x7e);
-            Some((length + usize::from(is_part), Key::Other))
+    fn add(&mut self, text: impl IntoIterator<Item = char>) {
+        for c in text {
+            if self.lost == 0 && self.typed.len() + c.len_utf8() <= ROOM {
+                self.typed.push(c);
+            } else {
+                self.lost += 1;
+            }
         }
-        b'O' => rest.get(1).map(|_| (2, Key::Other)),
-        0x00..=0x1f | 0x7f => Some((0, Key::Escape)),
-        _ => Some((1, Key::Other)),
     }
 }
 
-fn character(bytes: &[u8]) -> Option<(usize, Key)> {
-    let length = match bytes.first()? {
-        0x00..=0x7f => 1,
-        0xc2..=0xdf => 2,
-        0xe0..=0xef => 3,
-        0xf0..=0xf4 => 4,
-        _ => return Some((1, Key::Other)),
-    };
-    let text = std::str::from_utf8(bytes.get(..length)?);
-    let key = text.ok().and_then(|text| text.chars().next());
-    Some(key.map_or((1, Key::Other), |c| (length, Key::Char(c))))
-}
-
-/// Returns what was begun and did not go on: Esc alone, or nothing that counts.
-fn begun(bytes: &[u8]) -> (usize, Key) {
-    match bytes {
-        [ESCAPE] => (1, Key::Escape),
-        _ => (bytes.len(), Key::Other),
-    }
+/// Returns text with one character for each of its line breaks, without a copy that would stay in memory.
+fn unified(text: &str) -> impl Iterator<Item = char> {
+    let mut last = ' ';
+    text.chars().filter_map(move |c| {
+        let is_second = c == '\n' && std::mem::replace(&mut last, c) == '\r';
+        last = c;
+        (!is_second).then_some(if c == '\r' { '\n' } else { c })
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(key: &Key) -> String {
-        match key {
-            Key::Char(c) => c.to_string(),
-            Key::Control(c) => format!("^{c}"),
-            Key::Enter => "Enter".into(),
-            Key::Tab => "Tab".into(),
-            Key::Backspace => "Back".into(),
-            Key::Escape => "Esc".into(),
-            Key::Paste(text) => format!("{:?}", text.as_str()),
-            Key::Other => "-".into(),
-        }
-    }
-
-    /// Reads bytes in chunks of this size; the keys, with a space between them.
-    fn read(bytes: &[u8], size: usize) -> String {
-        let mut keys = Keys::new();
-        let mut all = Vec::new();
-        for chunk in bytes.chunks(size) {
-            keys.add(chunk);
-            while let Some(key) = keys.next(false) {
-                all.push(shown(&key));
-            }
-        }
-        while let Some(key) = keys.next(true) {
-            all.push(shown(&key));
-        }
-        assert!(keys.is_empty());
-        all.join(" ")
-    }
-
-    #[test]
-    fn keys_are_the_same_however_they_are_read() {
-        for (bytes, expected) in [
-            (&b"aZ \r\n\t\x7f\x08"[..], "a Z   Enter Enter Tab Back Back"),
-            (b"\x03\x04\x15\x00\x1c", "^c ^d ^u - -"),
-            ("é名🦀".as_bytes(), "é 名 🦀"),
-            (b"a\xff\xc3(\xe5\x90", "a - - ( -"),
-            (b"\x1b[A\x1b[1;5C\x1bOPx\x1b[15~", "- - - x -"),
-            (b"\x1bxy\x1b\x03\x1b[\x03", "- y Esc ^c - ^c"),
-            (b"\x1b[200~a\r\nb\x1b[201~c", "\"a\\r\\nb\" c"),
-            (
-                b"\x1b[200~\x1b[A\x1b[20\x1b[201~",
-                "\"\\u{1b}[A\\u{1b}[20\"",
-            ),
-            (b"a\x1b", "a Esc"),
-            (b"\x1b[", "-"),
-        ] {
-            for size in 1..=bytes.len() {
-                assert_eq!(read(bytes, size), expected, "{size}");
-            }
-        }
-    }
-
-    #[test]
-    fn nothing_grows_without_end() {
-        let endless = [b"\x1b[".as_slice(), &[b'1'; 5000]].concat();
-        let mut keys = Keys::new();
-        let mut others = 0;
-        for chunk in endless.chunks(Keys::CHUNK) {
-            keys.add(chunk);
-            while keys.next(false).is_some() {
-                others += 1;
-            }
-            assert!(keys.bytes.capacity() <= Keys::CHUNK + MOST_WAITING);
-        }
-        assert!(others > 0);
-        let long = [PASTE_START, &[b'x'; 3 * MOST_PASTED], PASTE_END].concat();
-        let pasted = read(&long, Keys::CHUNK);
-        assert_eq!(pasted.len(), MOST_PASTED + 2);
-    }
-}
+mod tests;

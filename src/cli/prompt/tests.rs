@@ -50,37 +50,35 @@ fn a_reason_cannot_fake_lines_or_colours() {
 }
 
 #[test]
-fn a_key_chooses_for_how_long() {
-    let check = |key: Key, expected: Option<Option<Lifetime>>| {
-        assert_eq!(
-            format!("{:?}", chosen(&key, false)),
-            format!("{expected:?}")
-        );
-    };
-    check(Key::Enter, Some(Some(Lifetime::Session)));
-    check(Key::Char('u'), Some(Some(Lifetime::Once)));
-    check(Key::Char('v'), None);
-    check(Key::Escape, Some(None));
-    assert!(matches!(
-        chosen(&Key::Char('v'), true),
-        Some(Some(Lifetime::Saved))
-    ));
-}
-
-#[test]
 fn what_cannot_be_used_is_refused() {
-    let question = ValueQuestion {
-        text: String::new(),
-        name: SecretName::parse("A").unwrap(),
-        store: None,
-        least_bytes: limits::GOOD_SECRET_BYTES,
-    };
-    let told = |value: &str| question.refusal(value).unwrap_or_default();
+    let told = |value: &str| refusal(limits::GOOD_SECRET_BYTES, value).unwrap_or_default();
     assert!(told("abc").contains("at least 8 bytes (4 with --allow-short)"));
     assert!(told("             ").contains("not white space"));
     let long = "x".repeat(limits::MAX_SECRET_BYTES + 1);
     assert_eq!(told(&long), "a value has at most 61440 bytes");
     assert_eq!(told("value-12"), "");
+}
+
+#[test]
+fn the_script_is_shown_safely_and_not_without_end() {
+    let request = |text: String| Request {
+        name: SecretName::parse("K").unwrap(),
+        tool: "command",
+        text,
+        hosts: vec!["evil.org".into()],
+        warnings: vec!["K is an argument of curl".into()],
+    };
+    assert_eq!(
+        request_text(&request("curl\x1b[2J $KARYI{K}\n\nx".into())),
+        "karyi: <command> wants to use K\n  | curl␛[2J $KARYI{K}\n  | x\n  hosts in it: evil.org\n  \
+         K is an argument of curl\n"
+    );
+    let long = request_text(&request("x\n".repeat(1000)));
+    assert!(long.contains("... and 970 more lines"), "{long}");
+    let wide = "x".repeat(limits::MAX_REASON_CHARS);
+    let told = request_text(&request(format!("{wide}; curl evil.org")));
+    let line = format!("  | {wide} ... and 15 more characters\n");
+    assert!(told.contains(&line), "{told}");
 }
 
 /// Tells this program, started again on a terminal, to ask there.

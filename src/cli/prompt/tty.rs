@@ -9,10 +9,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
-use crossterm::style::Print;
-use crossterm::terminal::{Clear, ClearType};
-use crossterm::{Command, ExecutableCommand};
 use nix::errno::Errno;
 use nix::libc::O_NOCTTY;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -24,12 +20,14 @@ use nix::unistd::{getpgid, getpgrp, getppid, getsid, tcgetpgrp, ttyname};
 use zeroize::Zeroizing;
 
 use super::Outside;
-use super::keys::{Key, Keys};
+use super::keys::{Key, read_key};
 use crate::cli::screen::is_dumb;
 use crate::limits;
 
 /// The signal of a terminal that is gone.
 const HANGUP: u8 = 1;
+/// Bytes to read at once.
+const CHUNK: usize = 1024;
 
 /// Reason why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +63,9 @@ pub(super) struct Tty {
     prior: Termios,
     /// The locked device: one program of ours asks at a time. None where no stream leads to the terminal.
     device: Option<File>,
-    keys: Keys,
+    /// What was read, and which part of it is not a key yet.
+    read: Zeroizing<[u8; CHUNK]>,
+    unused: std::ops::Range<usize>,
     outside: Outside,
     deadline: Instant,
     /// The question, which is shown again when the program was stopped.
@@ -84,7 +84,8 @@ impl Tty {
             prior: tcgetattr(&terminal)?,
             terminal,
             device: device(),
-            keys: Keys::new(),
+            read: Zeroizing::new([0; CHUNK]),
+            unused: 0..0,
             outside: outside.clone(),
             deadline: Instant::now() + limits::PROMPT_TIMEOUT,
             question: String::new(),
@@ -95,10 +96,13 @@ impl Tty {
         Ok(tty)
     }
 
-    /// Sets raw mode, once the program is in the foreground and no other one asks.
+    /// Sets raw mode, once the program is in the foreground and no other one of ours asks.
     fn enter(&mut self) -> Result<(), Unanswered> {
         self.come_to_front()?;
-        self.lock()?;
+        while let Some(Err(TryLockError::WouldBlock)) = self.device.as_ref().map(File::try_lock) {
+            self.check_time()?;
+            std::thread::sleep(limits::KEY_WAIT);
+        }
         let modes = tcgetattr(&self.terminal)?;
         if is_echoing(&modes) {
             self.prior = modes;
@@ -107,9 +111,9 @@ impl Tty {
         cfmakeraw(&mut modes);
         tcsetattr(&self.terminal, SetArg::TCSANOW, &modes)?;
         self.deadline = Instant::now() + limits::PROMPT_TIMEOUT;
-        self.command(EnableBracketedPaste)?;
-        self.command(Print('\r'))?;
-        Ok(self.command(Clear(ClearType::CurrentLine))?)
+        // Pastes are told from typing, and the line is cleared.
+        self.control("\x1b[?2004h\r\x1b[2K")?;
+        self.show(&self.question.clone())
     }
 
     /// Stops the job, as the system stops every program in the background that wants the terminal, until it is in
@@ -119,28 +123,8 @@ impl Tty {
             if !has_shell() {
                 return Err(Unanswered::Unavailable);
             }
-            killpg(getpgrp(), Signal::SIGTTOU)?;
-            std::thread::sleep(limits::KEY_WAIT);
-            if self.outside.cancel.is_cancelled() {
-                return Err(Unanswered::Declined);
-            }
-        }
-        Ok(())
-    }
-
-    fn lock(&mut self) -> Result<(), Unanswered> {
-        let Some(device) = &self.device else {
-            return Ok(());
-        };
-        let mut is_told = false;
-        while let Err(TryLockError::WouldBlock) = device.try_lock() {
+            stop_job(Signal::SIGTTOU)?;
             self.check_time()?;
-            if !std::mem::replace(&mut is_told, true) {
-                let text =
-                    "\r\nkaryi: waits for the question that stands on this terminal already\r\n";
-                (&self.terminal).write_all(text.as_bytes())?;
-            }
-            std::thread::sleep(limits::KEY_WAIT);
         }
         Ok(())
     }
@@ -148,10 +132,15 @@ impl Tty {
     /// Restores the modes, unless another program has the terminal meanwhile.
     fn leave(&mut self) {
         if tcgetpgrp(&self.terminal) == Ok(getpgrp()) {
-            let _ = self.command(DisableBracketedPaste);
-            let _ = self.terminal.write_all(b"\r\n");
-            if self.was_interrupted && self.has_typed_interrupt() {
-                self.cancel_run();
+            let _ = self.control("\x1b[?2004l");
+            let _ = self.show("\n");
+            // A second Ctrl+C ends the run, as for a job.
+            while self.was_interrupted
+                && let Ok(Some(key)) = self.next_key(limits::NO_GRACE)
+            {
+                if matches!(key, Key::Control('c')) {
+                    self.cancel_run();
+                }
             }
             let _ = tcflush(&self.terminal, FlushArg::TCIFLUSH);
             let _ = tcsetattr(&self.terminal, SetArg::TCSANOW, &self.prior);
@@ -161,19 +150,18 @@ impl Tty {
         }
     }
 
-    /// Sends the terminal a control sequence, if it understands any.
-    fn command(&mut self, command: impl Command) -> io::Result<()> {
-        if !is_dumb() {
-            self.terminal.execute(command)?;
+    /// Sends the terminal control sequences, if it understands any.
+    fn control(&mut self, sequences: &str) -> Result<(), Unanswered> {
+        match is_dumb() {
+            true => Ok(()),
+            false => self.show(sequences),
         }
-        Ok(())
     }
 
     /// Shows a text.
     pub(super) fn show(&mut self, text: &str) -> Result<(), Unanswered> {
         let text = text.replace('\n', "\r\n");
-        self.terminal.write_all(text.as_bytes())?;
-        Ok(self.terminal.flush()?)
+        Ok(self.terminal.write_all(text.as_bytes())?)
     }
 
     /// Shows a question. What was typed before it stands there is no answer to it.
@@ -186,51 +174,38 @@ impl Tty {
     /// Discards what is typed until the user pauses.
     pub(super) fn settle(&mut self) -> Result<(), Unanswered> {
         let end = Instant::now() + limits::TYPING_LIMIT;
-        loop {
-            while let Some(key) = self.keys.next(true) {
-                if key.is_break() {
-                    return Err(self.interrupt());
-                }
+        while let Some(key) = self.next_key(limits::TYPING_PAUSE)? {
+            if matches!(key, Key::Control('c')) {
+                return Err(self.interrupt());
             }
-            self.check_time()?;
-            if Instant::now() >= end || !self.is_readable(limits::TYPING_PAUSE)? {
+            if Instant::now() >= end && self.unused.is_empty() {
                 break;
             }
-            self.read()?;
         }
-        self.keys = Keys::new();
         Ok(())
     }
 
     /// Waits for the next key of the answer.
     pub(super) fn key(&mut self) -> Result<Key, Unanswered> {
         loop {
-            self.check_time()?;
-            let key = match self.keys.next(false) {
-                Some(key) => key,
-                None if self.is_readable(limits::KEY_WAIT)? => {
-                    self.read()?;
-                    continue;
+            match self.next_key(limits::KEY_WAIT)? {
+                Some(Key::Control('c')) => return Err(self.interrupt()),
+                Some(Key::Control('z')) if has_shell() => {
+                    self.leave();
+                    stop_job(Signal::SIGTSTP)?;
+                    self.enter()?;
                 }
-                None => match self.keys.next(true) {
-                    Some(key) => key,
-                    None => {
-                        self.hide_again()?;
-                        continue;
-                    }
-                },
-            };
-            match key {
-                Key::Control('c') => return Err(self.interrupt()),
-                Key::Control('z') => self.stop()?,
-                key => return Ok(key),
+                Some(key) => return Ok(key),
+                // The program was stopped, and somebody else changed the modes.
+                None if is_echoing(&tcgetattr(&self.terminal)?) => self.enter()?,
+                None => {}
             }
         }
     }
 
     /// Returns true when more was typed already.
     pub(super) fn has_more(&self) -> Result<bool, Unanswered> {
-        Ok(!self.keys.is_empty() || self.is_readable(limits::NO_GRACE)?)
+        Ok(!self.unused.is_empty() || self.is_readable(limits::NO_GRACE)?)
     }
 
     fn check_time(&self) -> Result<(), Unanswered> {
@@ -243,7 +218,7 @@ impl Tty {
         }
     }
 
-    /// Takes the first Ctrl+C as an answer; a second one ends the run, as for a job.
+    /// Takes the first Ctrl+C as an answer.
     fn interrupt(&mut self) -> Unanswered {
         self.was_interrupted = true;
         if self.breaks_run {
@@ -257,67 +232,35 @@ impl Tty {
         self.outside.cancel.cancel();
     }
 
-    /// Returns true when Ctrl+C is among the keys that were typed already.
-    fn has_typed_interrupt(&mut self) -> bool {
-        loop {
-            while let Some(key) = self.keys.next(true) {
-                if key.is_break() {
-                    return true;
-                }
-            }
-            let is_readable = self.is_readable(limits::NO_GRACE).unwrap_or(false);
-            if !is_readable || self.read().is_err() || self.keys.is_empty() {
-                return false;
-            }
-        }
+    /// Returns the next key, if one comes within this time.
+    fn next_key(&mut self, patience: Duration) -> Result<Option<Key>, Unanswered> {
+        let mut first = Some(patience);
+        read_key(&mut || self.byte(first.take().unwrap_or(limits::KEY_WAIT)))
     }
 
-    /// Stops the job where a shell waits for it.
-    fn stop(&mut self) -> Result<(), Unanswered> {
-        if has_shell() {
-            self.leave();
-            killpg(getpgrp(), Signal::SIGTSTP)?;
-            // Another thread may take the signal a moment later.
-            std::thread::sleep(limits::KEY_WAIT);
-            self.enter()?;
-            self.show(&self.question.clone())?;
+    fn byte(&mut self, patience: Duration) -> Result<Option<u8>, Unanswered> {
+        if self.unused.is_empty() {
+            self.check_time()?;
+            if !self.is_readable(patience)? {
+                return Ok(None);
+            }
+            match self.terminal.read(self.read.as_mut_slice()) {
+                Ok(length @ 1..) => self.unused = 0..length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+                Ok(0) | Err(_) => return Err(self.hang_up()),
+            }
         }
-        Ok(())
-    }
-
-    /// Asks again, hidden, when the program was stopped and somebody else changed the modes.
-    fn hide_again(&mut self) -> Result<(), Unanswered> {
-        if is_echoing(&tcgetattr(&self.terminal)?) {
-            self.enter()?;
-            self.show(&self.question.clone())?;
-        }
-        Ok(())
+        Ok(self.unused.next().map(|at| self.read[at]))
     }
 
     fn is_readable(&self, patience: Duration) -> Result<bool, Unanswered> {
         let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
         let mut polled = [PollFd::new(self.terminal.as_fd(), PollFlags::POLLIN)];
         match poll(&mut polled, timeout) {
-            Ok(0) | Err(Errno::EINTR) => return Ok(false),
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
-        }
-        match polled[0].revents() == Some(PollFlags::POLLIN) {
-            true => Ok(true),
-            false => Err(self.hang_up()),
-        }
-    }
-
-    fn read(&mut self) -> Result<(), Unanswered> {
-        let mut chunk = Zeroizing::new([0; Keys::CHUNK]);
-        match self.terminal.read(chunk.as_mut_slice()) {
-            Ok(0) => Err(self.hang_up()),
-            Ok(length) => {
-                self.keys.add(&chunk[..length]);
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(_) => Err(self.hang_up()),
+            Ok(0) | Err(Errno::EINTR) => Ok(false),
+            Ok(_) if polled[0].revents() == Some(PollFlags::POLLIN) => Ok(true),
+            Ok(_) => Err(self.hang_up()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -347,12 +290,21 @@ fn has_shell() -> bool {
         && getpgid(parent).is_ok_and(|group| group != getpgrp())
 }
 
+/// Stops the job until its shell lets it go on.
+fn stop_job(signal: Signal) -> Result<(), Unanswered> {
+    killpg(getpgrp(), signal)?;
+    // Another thread may take the signal a moment later.
+    std::thread::sleep(limits::KEY_WAIT);
+    Ok(())
+}
+
 /// Opens the device of the terminal, which is the same file for all programs on it.
 fn device() -> Option<File> {
     let streams: [&dyn AsFd; 3] = [&io::stderr(), &io::stdout(), &io::stdin()];
-    let path = streams
+    let mut paths = streams
         .iter()
-        .find_map(|stream| ttyname(stream.as_fd()).ok())?;
+        .filter_map(|stream| ttyname(stream.as_fd()).ok());
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(O_NOCTTY).open(path).ok()
+    let options = options.read(true).custom_flags(O_NOCTTY);
+    options.open(paths.next()?).ok()
 }

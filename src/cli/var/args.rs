@@ -1,12 +1,15 @@
 //! What can be said to `karyi var`.
 
 use std::ffi::OsString;
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand, ValueHint};
+use serde::de::DeserializeOwned;
 
 use crate::cli::vault::VaultFlags;
 use crate::vault::policy::{Approval, Shown, Terms};
+use crate::vault::store::Kind;
 
 /// Arguments of `karyi var`.
 #[derive(Debug, Args)]
@@ -88,7 +91,11 @@ pub(super) enum VarCommand {
     /// Give a secret a new value; note and policy stay
     Rotate(RotateArgs),
     /// Move everything into another store
-    Migrate(MigrateArgs),
+    Migrate {
+        /// The store to move to
+        #[arg(long, value_parser = words::<Kind>(STORES), value_name = "STORE")]
+        to: Kind,
+    },
     /// Run a program with secrets in its environment
     #[command(after_help = EXEC)]
     Exec {
@@ -132,8 +139,6 @@ pub(super) struct SetArgs {
     pub(super) session: Option<Option<u32>>,
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
-    #[command(flatten)]
-    pub(super) less: TakenBackArgs,
 }
 
 /// Where a value comes from.
@@ -164,11 +169,11 @@ pub(super) struct PolicyArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_hint = ValueHint::DirPath)]
     pub(super) dirs: Option<Vec<PathBuf>>,
     /// Whether the user must agree
-    #[arg(long = "use", value_enum, value_name = "WHEN")]
-    pub(super) approval: Option<ApprovalName>,
+    #[arg(long = "use", value_parser = words::<Approval>(APPROVALS), value_name = "WHEN")]
+    pub(super) approval: Option<Approval>,
     /// What is shown of results
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub(super) output: Option<ShownName>,
+    #[arg(long, value_parser = words::<Shown>(OUTPUTS), value_name = "HOW")]
+    pub(super) output: Option<Shown>,
     /// It may be written to files
     #[arg(long)]
     pub(super) write: bool,
@@ -179,12 +184,6 @@ pub(super) struct PolicyArgs {
     /// Accept a value of 4 to 7 bytes, which is masked as a whole word only
     #[arg(long)]
     pub(super) allow_short: bool,
-}
-
-/// What of a policy is taken back: the secret is as one that never had it.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Policy, taken back")]
-pub(super) struct TakenBackArgs {
     /// It goes to no host
     #[arg(long, conflicts_with = "hosts")]
     no_hosts: bool,
@@ -202,76 +201,60 @@ pub(super) struct TakenBackArgs {
     no_allow_short: bool,
 }
 
-impl TakenBackArgs {
-    /// Returns what is said about a policy with what is taken back.
-    pub(super) fn added_to(&self, terms: Terms) -> Terms {
-        Terms {
-            hosts: terms.hosts.or(self.no_hosts.then(Vec::new)),
-            any_command: self.no_commands,
-            any_dir: self.no_dirs,
-            write: terms.write.or(self.no_write.then_some(false)),
-            allow_short: terms.allow_short.or(self.no_allow_short.then_some(false)),
-            ..terms
-        }
-    }
-}
+/// The stores that last.
+const STORES: &[(&str, &str)] = &[
+    ("os", "The keyring of the system"),
+    ("age", "A file encrypted with age"),
+];
+const APPROVALS: &[(&str, &str)] = &[
+    ("ask", "The user is asked, or the run says --allow NAME"),
+    ("session", "Running a script is the approval"),
+    ("always", "Also where no user is at hand"),
+];
+const OUTPUTS: &[(&str, &str)] = &[
+    ("redact", "Everything but the value"),
+    ("sealed", "The status of a url_fetch, and nothing else"),
+];
 
-/// Names of the approvals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ApprovalName {
-    /// The user is asked, or the run says --allow NAME
-    Ask,
-    /// Running a script is the approval
-    Session,
-    /// Also where no user is at hand
-    Always,
-}
-
-/// Names of what is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ShownName {
-    /// Everything but the value
-    Redact,
-    /// The status of a url_fetch, and nothing else
-    Sealed,
+/// Reads one of some words, which have the same names where they are kept.
+fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    words: &'static [(&'static str, &'static str)],
+) -> impl TypedValueParser<Value = T> {
+    let possible = words.iter();
+    let possible = possible.map(|(word, help)| PossibleValue::new(*word).help(*help));
+    PossibleValuesParser::new(possible).try_map(|word| serde_json::from_value::<T>(word.into()))
 }
 
 impl PolicyArgs {
     /// Returns what is said about the policy; directories become absolute.
     pub(super) fn terms(&self) -> Terms {
-        let absolute = |dir: &PathBuf| match dir.as_os_str().as_encoded_bytes() {
-            // Only shells know whose home directory that is; it is refused as it stands.
-            [b'~', ..] => dir.clone(),
-            // Where that leads depends on links, so it must be there.
-            _ if dir.components().any(|part| part == Component::ParentDir) => {
-                dir.canonicalize().unwrap_or_else(|_| dir.clone())
-            }
-            _ => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
-        };
-        let dirs = self
-            .dirs
-            .as_ref()
-            .map(|dirs| dirs.iter().map(absolute).collect());
+        let either = |yes: bool, no: bool| (yes || no).then_some(yes);
+        let dirs = self.dirs.as_ref();
         Terms {
             tools: self.tools.clone(),
-            hosts: self.hosts.clone(),
+            hosts: self.hosts.clone().or(self.no_hosts.then(Vec::new)),
             commands: self.commands.clone(),
-            dirs,
-            approval: self.approval.map(|name| match name {
-                ApprovalName::Ask => Approval::Ask,
-                ApprovalName::Session => Approval::Session,
-                ApprovalName::Always => Approval::Always,
-            }),
-            shown: self.output.map(|name| match name {
-                ShownName::Redact => Shown::Redact,
-                ShownName::Sealed => Shown::Sealed,
-            }),
-            write: self.write.then_some(true),
+            dirs: dirs.map(|dirs| dirs.iter().map(|dir| absolute(dir)).collect()),
+            approval: self.approval,
+            shown: self.output,
+            write: either(self.write, self.no_write),
             expires: self.expires.clone(),
-            allow_short: self.allow_short.then_some(true),
-            ..Terms::default()
+            allow_short: either(self.allow_short, self.no_allow_short),
+            any_command: self.no_commands,
+            any_dir: self.no_dirs,
         }
     }
+}
+
+fn absolute(dir: &Path) -> PathBuf {
+    let found = match dir.as_os_str().as_encoded_bytes() {
+        // Only shells know whose home directory that is; it is refused as it stands.
+        [b'~', ..] => return dir.to_owned(),
+        // Where that leads depends on links, so it must be there.
+        _ if dir.components().any(|part| part == Component::ParentDir) => dir.canonicalize(),
+        _ => std::path::absolute(dir),
+    };
+    found.unwrap_or_else(|_| dir.to_owned())
 }
 
 /// Arguments of `karyi var import`.
@@ -306,21 +289,4 @@ pub(super) struct RotateArgs {
     /// When the new value ends: as with set
     #[arg(long, value_name = "WHEN")]
     pub(super) expires: Option<String>,
-}
-
-/// Arguments of `karyi var migrate`.
-#[derive(Debug, Args)]
-pub(super) struct MigrateArgs {
-    /// The store to move to
-    #[arg(long, value_enum, value_name = "STORE")]
-    pub(super) to: Target,
-}
-
-/// Stores that last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Target {
-    /// The keyring of the system
-    Os,
-    /// A file encrypted with age
-    Age,
 }

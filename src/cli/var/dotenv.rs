@@ -1,5 +1,7 @@
 //! Files of `KEY=value` lines, as `.env` files are. Nothing in them is expanded: `$X` is `$X`.
 
+use std::borrow::Cow;
+
 use zeroize::Zeroizing;
 
 use crate::secret::SecretValue;
@@ -15,153 +17,111 @@ pub(super) struct Entry {
 /// A line that is no entry: its number, from 1, and the reason.
 pub(super) type BadLine = (usize, &'static str);
 
-/// Reads a file: its entries, and the lines that are none.
-pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<BadLine>) {
-    let text = without_windows_breaks(text);
-    let (mut entries, mut bad) = (Vec::new(), Vec::new());
-    let (mut rest, mut line) = (text.as_str(), 1);
-    while !rest.is_empty() {
-        let (first, mut behind) = split_line(rest);
-        let mut lines = 1;
-        match assignment(first) {
-            Ok(None) => {}
-            Err(reason) => bad.push((line, reason)),
-            Ok(Some((key, value))) => {
-                let start = rest.get(first.len() - value.len()..).unwrap_or(value);
-                let value = match start.chars().next() {
-                    Some(quote @ ('"' | '\'')) => quoted(start, quote).map(|quoted| {
-                        lines += quoted.inside.matches('\n').count();
-                        behind = quoted.behind;
-                        unescaped(quoted.inside, quote)
-                    }),
-                    _ => Ok(plain(value)),
-                };
-                match value {
-                    Ok(value) => entries.push(Entry {
-                        line,
-                        key: key.to_owned(),
-                        value,
-                    }),
-                    Err(reason) => {
-                        bad.push((line, reason));
-                        // Lines behind an open quotation mark may be parts of the value, and are no names.
-                        if reason == OPEN {
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-        rest = behind;
-        line += lines;
-    }
-    (entries, bad)
-}
-
 const NO_ASSIGNMENT: &str = "is no KEY=value";
 const OPEN: &str = "has a quotation mark that is not closed, so nothing from there on was read";
 const TEXT_BEHIND: &str = "has text behind its closing quotation mark";
 
-/// Returns key and value of a line; nothing for an empty one or a comment.
-fn assignment(line: &str) -> Result<Option<(&str, &str)>, &'static str> {
+/// Reads a file: its entries, and the lines that are none.
+pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<BadLine>) {
+    // Of a file whose lines all end in CR LF, the CR is no part of a value of several lines.
+    let is_windows = text.matches("\r\n").count() == text.matches('\n').count();
+    let text = match is_windows {
+        true => Cow::Owned(text.replace("\r\n", "\n")),
+        false => Cow::Borrowed(text),
+    };
+    let (mut entries, mut bad) = (Vec::new(), Vec::new());
+    let (mut rest, mut line) = (text.as_ref(), 1);
+    while !rest.is_empty() {
+        let start = rest;
+        match entry(&mut rest) {
+            Ok(Some((key, value))) => entries.push(Entry { line, key, value }),
+            Ok(None) => {}
+            Err(reason) => {
+                bad.push((line, reason));
+                // Lines behind an open quotation mark may be parts of the value, and are no names.
+                if reason == OPEN {
+                    break;
+                }
+            }
+        }
+        let read = start.get(..start.len() - rest.len()).unwrap_or_default();
+        line += read.matches('\n').count();
+    }
+    (entries, bad)
+}
+
+/// Takes the first entry from a text, or a line that is none: an empty one or a comment.
+fn entry(rest: &mut &str) -> Result<Option<(String, SecretValue)>, &'static str> {
+    let whole = *rest;
+    let line = next_line(rest);
     let text = line.trim_start();
     if text.is_empty() || text.starts_with('#') {
         return Ok(None);
     }
     let text = match text.strip_prefix("export") {
-        Some(rest) if rest.starts_with([' ', '\t']) => rest.trim_start(),
+        Some(behind) if behind.starts_with([' ', '\t']) => behind.trim_start(),
         _ => text,
     };
     let (key, value) = text.split_once('=').ok_or(NO_ASSIGNMENT)?;
-    Ok(Some((key.trim_end(), value.trim_start())))
-}
-
-/// Returns a text without the CR of its line breaks, where all of them have one.
-fn without_windows_breaks(text: &str) -> Zeroizing<String> {
-    let mut unix = Zeroizing::new(String::with_capacity(text.len()));
-    let is_windows = text.matches("\r\n").count() == text.matches('\n').count();
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if !(is_windows && c == '\r' && chars.peek() == Some(&'\n')) {
-            unix.push(c);
+    let value = value.trim_start();
+    let value = match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => {
+            *rest = whole.get(line.len() - value.len()..).unwrap_or_default();
+            quoted(rest, quote)?
         }
-    }
-    unix
-}
-
-/// Returns the first line, without its end, and the text behind it.
-fn split_line(text: &str) -> (&str, &str) {
-    let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
-    (line.strip_suffix('\r').unwrap_or(line), rest)
-}
-
-/// A value in quotation marks.
-struct QuotedValue<'a> {
-    inside: &'a str,
-    /// The lines behind it.
-    behind: &'a str,
-}
-
-/// Reads a value that begins with a quotation mark; it may have several lines.
-fn quoted(text: &str, quote: char) -> Result<QuotedValue<'_>, &'static str> {
-    let mut is_escaped = false;
-    let is_end = |(_, c): &(usize, char)| {
-        let ends = *c == quote && !is_escaped;
-        is_escaped = *c == '\\' && quote == '"' && !is_escaped;
-        ends
+        _ => {
+            // A comment needs white space before it: `#` is a good character of a password.
+            let end = value.find(" #").or_else(|| value.find("\t#"));
+            let value = value.get(..end.unwrap_or(value.len())).unwrap_or_default();
+            value.trim_end().to_owned()
+        }
     };
-    let (end, _) = text.char_indices().skip(1).find(is_end).ok_or(OPEN)?;
-    let (after, behind) = split_line(text.get(end + 1..).unwrap_or_default());
+    Ok(Some((key.trim_end().to_owned(), SecretValue::new(value))))
+}
+
+/// Takes the first line from a text and returns it without its end.
+fn next_line<'a>(rest: &mut &'a str) -> &'a str {
+    let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
+    *rest = behind;
+    line.strip_suffix('\r').unwrap_or(line)
+}
+
+/// Takes a value that begins with a quotation mark, and the rest of its last line; it may have several lines.
+fn quoted(rest: &mut &str, quote: char) -> Result<String, &'static str> {
+    let whole = *rest;
+    let mut value = Zeroizing::new(String::with_capacity(whole.len()));
+    let mut chars = whole.char_indices().skip(1);
+    let end = loop {
+        let (at, c) = chars.next().ok_or(OPEN)?;
+        match c {
+            c if c == quote => break at,
+            '\\' if quote == '"' => value.push(match chars.next().ok_or(OPEN)?.1 {
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                other => other,
+            }),
+            c => value.push(c),
+        }
+    };
+    *rest = whole.get(end + 1..).unwrap_or_default();
+    let after = next_line(rest);
     let is_comment = after.starts_with([' ', '\t']) && after.trim_start().starts_with('#');
     match after.trim().is_empty() || is_comment {
-        true => Ok(QuotedValue {
-            inside: text.get(1..end).unwrap_or_default(),
-            behind,
-        }),
+        true => Ok(value.as_str().to_owned()),
         false => Err(TEXT_BEHIND),
     }
-}
-
-/// Returns a value without quotation marks.
-fn plain(text: &str) -> SecretValue {
-    // A comment needs white space before it: `#` is a good character of a password.
-    let end = text.find(" #").or_else(|| text.find("\t#"));
-    let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
-    SecretValue::new(text.trim_end().to_owned())
-}
-
-/// Returns the value between quotation marks.
-fn unescaped(inside: &str, quote: char) -> SecretValue {
-    let mut value = Zeroizing::new(String::with_capacity(inside.len()));
-    let mut chars = inside.chars();
-    while let Some(c) = chars.next() {
-        let c = match c {
-            '\\' if quote == '"' => match chars.next() {
-                Some('n') => '\n',
-                Some('r') => '\r',
-                Some('t') => '\t',
-                Some(other) => other,
-                None => break,
-            },
-            other => other,
-        };
-        value.push(c);
-    }
-    SecretValue::new(std::mem::take(&mut *value))
 }
 
 /// Returns the line of one value, as this module and shells read it.
 pub(super) fn line(key: &str, value: &str) -> Zeroizing<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
     let mut line = Zeroizing::new(String::with_capacity(key.len() + 2 * value.len() + 4));
-    line.push_str(key);
-    line.push('=');
+    line.extend([key, "="]);
     if value.chars().all(is_plain) && !value.is_empty() {
         line.push_str(value);
     } else if !value.contains('\'') {
-        line.push('\'');
-        line.push_str(value);
-        line.push('\'');
+        line.extend(["'", value, "'"]);
     } else {
         line.push('"');
         for c in value.chars() {

@@ -1,8 +1,7 @@
 //! `karyi var import`: keeps values of a .env file. Most of such a file are no secrets, so what looks
 //! like one is listed first and nothing is kept without a choice.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -19,28 +18,15 @@ use crate::cli::{print, say, secret_lints};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
-use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
+use crate::vault::keep::{Earlier, Terms, Vault};
 use crate::vault::redact::shortest_password;
+use crate::vault::store::is_of_one;
 use crate::vault::visible_bytes;
 
 /// Parts of names that say that the value is a secret.
-const TELLING: &[&str] = &[
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASS",
-    "PWD",
-    "CREDENTIAL",
-    "AUTH",
-    "PRIVATE",
-    "DSN",
-    "SIGNING",
-    "WEBHOOK",
-];
+const TELLING: &str = "KEY TOKEN SECRET PASS PWD CREDENTIAL AUTH PRIVATE DSN SIGNING WEBHOOK";
 /// Endings of names that say that it is none.
-const HARMLESS: &[&str] = &[
-    "_ID", "_NAME", "_USER", "_HOST", "_PORT", "_PATH", "_FILE", "_DIR", "_URL",
-];
+const HARMLESS: &str = "_ID _NAME _USER _HOST _PORT _PATH _FILE _DIR _URL";
 /// How a key in PEM begins.
 const PEM: &str = "-----BEGIN ";
 /// Shortest value that may be a token by its look, in bytes.
@@ -48,38 +34,64 @@ const MIN_TOKEN_BYTES: usize = 20;
 
 /// Keeps values of a file.
 pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
+    let file = args.file.display();
     let bytes = bytes_of(&args.file)?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| {
-        let message = format!("{} is not UTF-8", args.file.display());
-        ToolError::new(ErrorCode::BinaryFile, message).with_hint("name a file of KEY=value lines")
-    })?;
-    if let Some(kind) = whole_secret(text) {
-        let message = format!(
-            "{} is {kind} and no list of KEY=value lines",
-            args.file.display()
-        );
-        return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(
-            "keep it whole: `karyi var set NAME --stdin < FILE`; where a program wants a file, a script \
-             writes $KARYI{NAME|file}",
-        ));
-    }
-    let (entries, bad) = dotenv::read(text);
-    let entries = last_ones(entries);
+    let (mut entries, bad) = dotenv::read(list_in(&bytes, &args.file)?);
     for (line, reason) in bad {
         say(&format!("warning: line {line} {reason}"));
     }
-    let is_chosen = args.yes || args.all || !args.select.is_empty();
-    if !is_chosen {
-        return propose(&entries);
+    // The last line with a name counts, as for programs that read such files. What stands there may be a part of a value.
+    let mut later = BTreeMap::new();
+    entries.reverse();
+    entries.retain(
+        |Entry { line, key, .. }| match later.insert(key.clone(), *line) {
+            Some(other) => {
+                say(&format!(
+                    "warning: lines {line} and {other} have the same name; the last one counts"
+                ));
+                false
+            }
+            None => true,
+        },
+    );
+    entries.reverse();
+    let is_missing = |name: &String| entries.iter().all(|entry| entry.key != *name);
+    if let Some(at) = args.select.iter().position(is_missing) {
+        // What stands there may be a value and is not repeated.
+        let message = format!(
+            "{file} has no entry for name number {} after --select",
+            at + 1
+        );
+        return Err(ToolError::new(ErrorCode::NotFound, message)
+            .with_hint("leave out --select to see the entries"));
     }
-    let chosen = choose(entries, args)?;
-    let command = format!("karyi var import {}", args.file.display());
-    let vault = writable(&place(flags)?, &command)?;
-    keep(&vault, args, &chosen)
+    let count = entries.len();
+    let chosen: Vec<(SecretName, Entry)> = entries
+        .into_iter()
+        .filter_map(|entry| choose(entry, args))
+        .collect();
+    if args.yes || args.all || !args.select.is_empty() {
+        let vault = writable(&place(flags)?, &format!("karyi var import {file}"))?;
+        return keep(&vault, args, &chosen);
+    }
+    say(&format!(
+        "{} of {count} entries look like secrets; nothing was kept: `karyi var import {file} --yes` keeps these, --select \
+         NAMES others, --all everything",
+        chosen.len()
+    ));
+    let keys = chosen.iter();
+    for (name, _) in keys.filter(|(_, entry)| entry.value.expose().starts_with(PEM)) {
+        say(&format!(
+            "{name} is a key in PEM; where a program wants a file, a script writes $KARYI{{{name}|file}}"
+        ));
+    }
+    let list = chosen.iter().map(|(name, _)| format!("{name}\n"));
+    Ok(print(&list.collect::<String>()))
 }
 
 /// Reads the file, which may be a pipe from another program: `<(sops -d .env)`.
 fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
+    let hint = "name a file of KEY=value lines that you can read";
     let failed = |error: io::Error| {
         let found = ToolError::from_io(path, &error);
         let message = match path.symlink_metadata() {
@@ -87,218 +99,115 @@ fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
             // A secret that was typed in the place of a file, for all anybody knows.
             Err(_) => "there is no such file to import".into(),
         };
-        // The usual hints are for a model and its tools.
-        ToolError::new(found.code, message)
-            .with_hint("name a file of KEY=value lines that you can read")
+        ToolError::new(found.code, message).with_hint(hint)
     };
     let most = limits::MAX_VAULT_FILE_BYTES;
+    // A buffer that grows leaves copies behind that nobody clears.
+    let room = usize::try_from(most).unwrap_or_default() + 2;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(room));
     let file = File::open(path).map_err(failed)?;
-    // As much as may come at once: a buffer that grows leaves copies behind that nobody clears.
-    let found = file.metadata().ok().filter(|found| found.is_file());
-    let size = found.map_or(most, |found| found.len().min(most));
-    let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 2));
-    file.take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    if bytes.len() as u64 > most {
+    let read = file.take(most + 1).read_to_end(&mut bytes);
+    if read.map_err(failed)? as u64 > most {
         let message = format!("{} is larger than {most} bytes", path.display());
-        return Err(ToolError::new(ErrorCode::BadArguments, message)
-            .with_hint("name a file of KEY=value lines"));
+        return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
     }
     Ok(bytes)
 }
 
-/// Says what a file is that is one secret as a whole.
-fn whole_secret(text: &str) -> Option<&'static str> {
-    let text = text.trim_start();
-    match text.starts_with(PEM) {
-        true => Some("a key in PEM"),
-        false => text.starts_with('{').then_some("JSON"),
-    }
-}
-
-/// Leaves of entries with one name the last one, as programs that read such files do, and tells. What stands before the
-/// equals sign may be a part of a value, so it is not repeated.
-fn last_ones(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut last: BTreeMap<String, Entry> = BTreeMap::new();
-    for entry in entries {
-        if let Some(earlier) = last.get(&entry.key) {
-            say(&format!(
-                "warning: lines {} and {} have the same name; the last one counts",
-                earlier.line, entry.line
-            ));
-        }
-        last.insert(entry.key.clone(), entry);
-    }
-    let mut entries: Vec<Entry> = last.into_values().collect();
-    entries.sort_by_key(|entry| entry.line);
-    entries
-}
-
-/// Lists the entries that look like secrets, and the others with the reason.
-fn propose(entries: &[Entry]) -> Done {
-    let (found, left): (Vec<&Entry>, Vec<&Entry>) =
-        entries.iter().partition(|entry| is_secret(entry));
-    say(&format!(
-        "{} of {} entries look like secrets; nothing was kept: --yes keeps these, --select NAMES others, --all everything",
-        found.len(),
-        entries.len()
-    ));
-    tell_of_left(left.into_iter());
-    for entry in &found {
-        if entry.value.expose().starts_with(PEM) {
-            let key = &entry.key;
-            say(&format!(
-                "{key} is a key in PEM; where a program wants a file, a script writes $KARYI{{{key}|file}}"
-            ));
-        }
-    }
-    let list: String = found
-        .iter()
-        .map(|entry| format!("{}\n", entry.key))
-        .collect();
-    Ok(print(&list))
-}
-
-/// Tells which entries are left out and why. A text that is no name may be a part of a value and is not repeated.
-fn tell_of_left<'a>(left: impl Iterator<Item = &'a Entry>) {
-    for (entry, reason) in left.filter_map(|entry| Some((entry, reason_to_leave(entry)?))) {
-        let name = SecretName::parse(&entry.key);
-        let name = name.map_or_else(String::new, |name| format!(", {name}"));
-        say(&format!("left out: line {}{name}: {reason}", entry.line));
-    }
-}
-
-fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Entry)>, ToolError> {
-    let keys: BTreeSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
-    let is_missing = |name: &String| !keys.contains(name.as_str());
-    if let Some(at) = args.select.iter().position(is_missing) {
-        // What stands there may be a value and is not repeated.
-        let message = format!(
-            "{} has no entry for name number {} after --select",
-            args.file.display(),
-            at + 1
-        );
-        return Err(ToolError::new(ErrorCode::NotFound, message)
-            .with_hint("leave out --select to see the entries"));
-    }
-    let selected: BTreeSet<&str> = args.select.iter().map(String::as_str).collect();
-    let is_chosen = |entry: &Entry| {
-        args.all || selected.contains(entry.key.as_str()) || (args.yes && is_secret(entry))
+/// Returns the text of a file that is a list of values.
+fn list_in<'a>(bytes: &'a [u8], file: &Path) -> Result<&'a str, ToolError> {
+    let file = file.display();
+    let text = std::str::from_utf8(bytes).map_err(|_| {
+        ToolError::new(ErrorCode::BinaryFile, format!("{file} is not UTF-8"))
+            .with_hint("name a file of KEY=value lines")
+    })?;
+    let kind = match text.trim_start() {
+        start if start.starts_with(PEM) => "a key in PEM",
+        start if start.starts_with('{') => "JSON",
+        _ => return Ok(text),
     };
-    if args.yes {
-        tell_of_left(entries.iter());
+    let message = format!("{file} is {kind} and no list of KEY=value lines");
+    Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(
+        "keep it whole: `karyi var set NAME --stdin < FILE`; where a program wants a file, a script writes \
+         $KARYI{NAME|file}",
+    ))
+}
+
+/// Returns an entry that is to be kept, or else tells why it is left out. A text that is no name may be a part of a value
+/// and is not repeated.
+fn choose(entry: Entry, args: &ImportArgs) -> Option<(SecretName, Entry)> {
+    let is_named = args.select.contains(&entry.key);
+    if !args.select.is_empty() && !is_named {
+        return None;
     }
-    let mut chosen: Vec<(SecretName, Entry)> = Vec::new();
-    for entry in entries.into_iter().filter(is_chosen) {
-        let Some(name) = SecretName::parse(&entry.key) else {
-            say(&format!(
-                "warning: line {} has no name that can be kept",
-                entry.line
-            ));
-            continue;
-        };
-        chosen.push((name, entry));
+    let line = entry.line;
+    let Some(name) = SecretName::parse(&entry.key) else {
+        say(&format!(
+            "left out: line {line}: it has no name that can be kept"
+        ));
+        return None;
+    };
+    match reason_to_leave(&entry).filter(|_| !is_named && !args.all) {
+        Some(reason) => {
+            say(&format!("left out: line {line}, {name}: {reason}"));
+            None
+        }
+        None => Some((name, entry)),
     }
-    Ok(chosen)
 }
 
 fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Done {
+    let (said, now) = (args.policy.terms(), Timestamp::now());
     // A policy that means nothing is told before anything is kept.
-    set::new_policy(&args.policy)?;
+    said.policy(now)?;
+    let file = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let file = file.replace(char::is_control, " ");
+    let note: String = format!("from {file}")
+        .chars()
+        .take(limits::MAX_NOTE_CHARS)
+        .collect();
     let kind = vault.store().kind();
     let (mut kept, mut failed) = (0, 0);
-    for (name, entry) in chosen {
-        match keep_one(vault, args, (name, entry)) {
-            Ok(true) => kept += 1,
-            Ok(false) => say(&format!(
+    for (name, Entry { line, value, .. }) in chosen {
+        // One that is there already stays unless it is to be replaced, and then policy and note stay.
+        let terms = |earlier: &Earlier| {
+            if !earlier.is_nothing() && !args.replace {
+                return Ok(None);
+            }
+            let listed = earlier.listed.as_ref();
+            let has_note = listed.is_some_and(|listed| listed.note.is_some());
+            Ok(Some(Terms {
+                note: (!has_note).then(|| note.clone()),
+                policy: said.applied(&set::base(earlier, &said)?, now)?,
+            }))
+        };
+        match set::keep(vault, name, Some(value), &terms) {
+            Ok(Some(_)) => kept += 1,
+            Ok(None) => say(&format!(
                 "{name} is kept already; --replace takes the new value"
             )),
-            Err(error) if is_of_one(&error) => {
+            Err(error) if is_of_one(&error) || error.code == ErrorCode::BadPolicy => {
                 failed += 1;
                 say(&format!(
-                    "warning: line {}: {}; {}",
-                    entry.line, error.message, error.hint
+                    "warning: line {line}: {}; {}",
+                    error.message, error.hint
                 ));
             }
             Err(error) => {
                 let count = chosen.len();
                 say(&format!(
-                    "kept {kept} in the store {kind}, and stopped at line {}, of {name}: the same command goes on \
-                     with the others of {count}",
-                    entry.line
+                    "kept {kept} in the store {kind}, and stopped at line {line}, of {name}: the same command goes on \
+                     with the others of {count}"
                 ));
                 return Err(error);
             }
         }
     }
     say(&format!("kept {kept} in the store {kind}"));
-    Ok(if failed > 0 {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
+    Ok(match failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     })
-}
-
-/// Whether an error is about one entry and not about the store.
-fn is_of_one(error: &ToolError) -> bool {
-    matches!(
-        error.code,
-        ErrorCode::BadValue | ErrorCode::BadArguments | ErrorCode::BadPolicy
-    )
-}
-
-/// Makes the error of a policy that nobody knows one of this entry alone: the others are kept.
-fn of_one(error: ToolError) -> ToolError {
-    ToolError {
-        code: ErrorCode::BadPolicy,
-        ..error
-    }
-}
-
-/// Keeps one entry. Returns whether it is kept; one that is there already stays unless it is to be replaced, and then
-/// policy and note stay as with `karyi var set`.
-fn keep_one(
-    vault: &Vault,
-    args: &ImportArgs,
-    (name, entry): (&SecretName, &Entry),
-) -> Result<bool, ToolError> {
-    let now = Timestamp::now();
-    let told = RefCell::new((None, None));
-    let is_kept = vault.update(name, &|earlier: &Earlier| {
-        if !earlier.is_nothing() && !args.replace {
-            return Ok(None);
-        }
-        let said = args.policy.terms();
-        let policy = set::base(earlier, &said).map_err(of_one)?;
-        let policy = said.applied(&policy, now)?;
-        told.replace((earlier.damage.clone(), Some(policy.clone())));
-        let listed = earlier.listed.as_ref();
-        let has_note = listed.is_some_and(|listed| listed.note.is_some());
-        Ok(Some(Wanted {
-            value: entry.value.duplicate(),
-            terms: Terms {
-                note: (!has_note).then(|| format!("from {}", file_name(args))),
-                policy,
-            },
-        }))
-    })?;
-    if let (true, (damage, Some(policy))) = (is_kept, told.take()) {
-        secret_lints::tell_of_policy(name, &policy);
-        secret_lints::tell(name, &entry.value);
-        set::tell_of_damage(name, damage.as_ref());
-    }
-    Ok(is_kept)
-}
-
-fn file_name(args: &ImportArgs) -> String {
-    let name = args.file.file_name().unwrap_or_default();
-    let name = name.to_string_lossy().replace(char::is_control, " ");
-    name.chars().take(limits::MAX_NOTE_CHARS / 2).collect()
-}
-
-fn is_secret(entry: &Entry) -> bool {
-    reason_to_leave(entry).is_none()
 }
 
 /// Reason why an entry does not look like a secret; none for a secret by its name, a URL with a password, a private key
@@ -313,9 +222,11 @@ fn reason_to_leave(entry: &Entry) -> Option<&'static str> {
         None
     } else if let Some(kind) = secret_lints::public_kind(value) {
         Some(kind)
-    } else if HARMLESS.iter().any(|end| key.ends_with(end)) && !is_token(value) {
+    } else if is_token(value) {
+        None
+    } else if HARMLESS.split(' ').any(|end| key.ends_with(end)) {
         Some("its name says that it is no secret")
-    } else if TELLING.iter().any(|part| key.contains(part)) || is_token(value) {
+    } else if TELLING.split(' ').any(|part| key.contains(part)) {
         None
     } else {
         Some("neither its name nor its value looks like a secret")
@@ -342,7 +253,7 @@ mod tests {
     fn secrets_are_told_from_settings() {
         let check = |line: &str, expected: bool| {
             let (entries, _) = dotenv::read(line);
-            assert_eq!(is_secret(&entries[0]), expected, "{line}");
+            assert_eq!(reason_to_leave(&entries[0]).is_none(), expected, "{line}");
         };
         check("API_KEY=abcdefgh", true);
         check("github_token=abcdefgh", true);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::cli::var::{Done, Shape, quiet_place};
+use crate::cli::var::Done;
 use crate::cli::vault::{self, Place, StoreName, VaultFlags};
 use crate::cli::{print, say};
 use crate::error::{ErrorCode, ToolError};
@@ -18,56 +18,48 @@ use crate::vault::policy::Policy;
 use crate::vault::store::Kind;
 
 /// The secrets there are, and the store that was asked about them.
-pub(super) struct Listing {
-    /// The store that was chosen.
-    pub(super) store: Option<Kind>,
-    /// The secrets.
-    pub(super) rows: Vec<Row>,
+struct Listing {
+    store: Option<Kind>,
+    rows: Vec<Row>,
     /// Why the store could not be asked.
-    pub(super) problem: Option<ToolError>,
+    problem: Option<ToolError>,
 }
 
-/// What may be done to find out what a store holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// Whatever asks nobody.
-    Values,
-    /// Nothing for which a value is read.
-    Names,
-}
-
-/// Lists the secrets, by the index and, where that asks nobody, by the store.
-pub(super) fn listing(place: &Place, reading: Reading) -> Result<Listing, ToolError> {
+/// Lists the secrets, by the index and, where that asks nobody and reads no value, by the store.
+fn listing(place: &Place) -> Result<Listing, ToolError> {
     let index = Index::read(&place.directory)?;
     let was_chosen = place.chosen(&index);
     // Where none is known the keyring may hold what an index listed that is gone.
     let chosen = was_chosen.clone().unwrap_or_else(Chosen::os);
     let chosen = Some(chosen).filter(|chosen| chosen.kind.is_persistent());
-    let is_askable = |chosen: &&Chosen| {
-        place.is_quiet(chosen) && (reading == Reading::Values || !is_whole(place, &index, chosen))
-    };
-    let askable = chosen.as_ref().filter(is_askable);
+    let is_askable = |chosen: &&Chosen| place.is_quiet(chosen) && !is_whole(place, &index, chosen);
     let is_inside = inherited::is_inside_session();
-    let vault = askable.filter(|_| !is_inside);
-    let vault = vault.map(|chosen| place.vault(chosen.clone()));
+    let asked = chosen.as_ref().filter(is_askable).filter(|_| !is_inside);
+    let vault = asked.map(|chosen| place.vault(chosen.clone()));
     let asked = vault.as_ref().map(|vault| vault.store().list());
     let index = match (&vault, &asked) {
         (Some(vault), Some(Ok(names))) => keep::agreed(vault, index, names),
         _ => index,
     };
     let chosen = chosen.filter(|_| was_chosen.is_some() || index.store.is_some());
-    let (kept, problem) = match &asked {
+    let (kept, problem) = match asked {
         _ if chosen.is_none() => (None, None),
-        Some(Ok(names)) => (Some(names.as_slice()), None),
-        Some(Err(error)) => (None, Some(error.clone())),
+        Some(Ok(names)) => (Some(names), None),
+        Some(Err(error)) => (None, Some(error)),
         None if !place.has_unlisted(&index) => (None, None),
         None if is_inside => (None, Some(vault::inside_session())),
-        None => (None, Some(closed(place))),
+        None => {
+            let message = format!("{} needs its passphrase", place.age_file().display());
+            let error = ToolError::new(ErrorCode::SecretPromptUnavailable, message);
+            (None, Some(error.with_hint(
+                "give it with --age-passphrase-fd N; `karyi var doctor --repair` makes the index anew",
+            )))
+        }
     };
     let store = chosen.map(|chosen| chosen.kind);
     Ok(Listing {
         store,
-        rows: keep::rows(&index, store, kept),
+        rows: keep::rows(&index, store, kept.as_deref()),
         problem,
     })
 }
@@ -79,18 +71,9 @@ fn is_whole(place: &Place, index: &Index, chosen: &Chosen) -> bool {
     chosen.kind == Kind::Age && is_known && place.has_age_file()
 }
 
-/// Returns why a file that no index lists was not asked.
-fn closed(place: &Place) -> ToolError {
-    let message = format!("{} needs its passphrase", place.age_file().display());
-    ToolError::new(ErrorCode::SecretPromptUnavailable, message).with_hint(
-        "give it with --age-passphrase-fd N; `karyi var doctor --repair` makes the index anew",
-    )
-}
-
 /// Lists the secrets.
-pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
-    let place = quiet_place(flags)?;
-    let listing = listing(&place, Reading::Names)?;
+pub(super) fn list(flags: &VaultFlags, is_json: bool) -> Done {
+    let listing = listing(&Place::find(flags, None)?)?;
     if let Some(problem) = &listing.problem {
         say(&format!(
             "the store could not be asked, this is the index alone: {}: {} ({})",
@@ -99,60 +82,55 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
             problem.hint
         ));
     }
-    Ok(match shape {
-        Shape::Text if listing.rows.is_empty() && listing.problem.is_none() => {
-            say(match flags.vault {
-                StoreName::Env => {
-                    "the store env keeps nothing: runs take its values as KARYI_VAR_NAME"
-                }
-                _ => "no secrets yet; `karyi var set NAME` keeps one",
-            });
-            ExitCode::SUCCESS
-        }
-        Shape::Text => print(&table(&listing.rows)),
-        Shape::Json => {
-            let names: Vec<Value> = listing.rows.iter().map(|row| json_of(row).into()).collect();
-            let store = listing.store.map(Kind::as_str);
-            print(&format!(
-                "{:#}\n",
-                json!({ "store": store, "secrets": names })
-            ))
-        }
-    })
+    if is_json {
+        let names: Vec<Value> = listing.rows.iter().map(|row| json_of(row).into()).collect();
+        let store = listing.store.map(Kind::as_str);
+        let all = json!({ "store": store, "secrets": names });
+        return Ok(print(&format!("{all:#}\n")));
+    }
+    if listing.rows.is_empty() && listing.problem.is_none() {
+        say(match flags.vault {
+            StoreName::Env => "the store env keeps nothing: runs take its values as KARYI_VAR_NAME",
+            _ => "no secrets yet; `karyi var set NAME` keeps one",
+        });
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(print(&table(&listing.rows)))
 }
 
 /// Shows one secret.
-pub(super) fn show(flags: &VaultFlags, name: &str, shape: Shape) -> Done {
+pub(super) fn show(flags: &VaultFlags, name: &str, is_json: bool) -> Done {
     let name: SecretName = vault::name(name)?;
-    let listing = listing(&quiet_place(flags)?, Reading::Names)?;
+    let listing = listing(&Place::find(flags, None)?)?;
     let Some(row) = listing.rows.iter().find(|row| row.name == name) else {
         let message = format!("there is no secret called {name}");
         return Err(ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi var list`"));
     };
     let fields = json_of(row);
-    Ok(match shape {
-        Shape::Json => print(&format!("{:#}\n", Value::from(fields))),
-        Shape::Text => print(&lines(&fields)),
-    })
+    Ok(print(&match is_json {
+        true => format!("{:#}\n", Value::from(fields)),
+        false => lines(&fields),
+    }))
 }
 
 /// Returns what is known of a secret, for programs.
 fn json_of(row: &Row) -> Map<String, Value> {
-    let mut fields = Map::new();
-    fields.insert("name".into(), row.name.as_str().into());
-    fields.insert("state".into(), row.state.as_str().into());
+    let mut fields = json!({ "name": row.name.as_str(), "state": row.state.as_str() });
     if let Some(listed) = &row.listed {
-        fields.insert("note".into(), listed.note.clone().into());
-        fields.insert("created".into(), listed.created.to_string().into());
-        fields.insert("updated".into(), listed.updated.to_string().into());
-        fields.insert("expired".into(), has_ended(row).into());
-        let used = listed.used.map(|used| used.to_string());
-        fields.insert("used".into(), used.into());
-        fields.insert("store".into(), listed.store.as_str().into());
-        let policy = serde_json::to_value(&listed.policy).unwrap_or_default();
-        fields.insert("policy".into(), policy);
+        let Listed {
+            note,
+            created,
+            updated,
+            used,
+            policy,
+            ..
+        } = listed;
+        fields = json!({
+            "name": row.name.as_str(), "state": row.state.as_str(), "note": note, "created": created,
+            "updated": updated, "expired": has_ended(row), "used": used, "store": listed.store, "policy": policy,
+        });
     }
-    fields
+    fields.as_object().cloned().unwrap_or_default()
 }
 
 /// Returns one line for each field; those of the policy too.
@@ -185,74 +163,59 @@ fn plain(value: &Value) -> String {
 fn summary(policy: &Policy) -> String {
     let fields = |policy: &Policy| serde_json::to_value(policy).unwrap_or_default();
     let (own, usual) = (fields(policy), fields(&Policy::default()));
-    let own = own.as_object().cloned().unwrap_or_default();
-    let parts = own
-        .iter()
-        .filter(|(key, value)| usual.get(key) != Some(value));
-    let parts: Vec<String> = parts
-        .map(|(key, value)| match value {
-            Value::Bool(true) => flag(key),
-            value => format!("{}={}", flag(key), plain(value)),
-        })
-        .collect();
-    parts.join(" ")
+    let own = own.as_object().into_iter().flatten();
+    let own = own.filter(|(key, value)| usual.get(key) != Some(value));
+    let parts = own.map(|(key, value)| match value {
+        Value::Bool(true) => flag(key),
+        value => format!("{}={}", flag(key), plain(value)),
+    });
+    parts.collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the policy in the index says that the secret has ended.
 fn has_ended(row: &Row) -> bool {
+    let now = Timestamp::now();
     let listed = row.listed.as_ref();
-    listed.is_some_and(|listed| {
-        listed
-            .policy
-            .check_end(&row.name, Timestamp::now())
-            .is_err()
-    })
+    listed.is_some_and(|listed| listed.policy.check_end(&row.name, now).is_err())
 }
 
 /// Returns what is to be known of a secret before it is used.
 fn state_of(row: &Row) -> String {
     let state = match row.state {
         State::Kept | State::Unknown => None,
-        State::MissingValue | State::Untracked | State::Elsewhere => Some(row.state.as_str()),
+        state => Some(state.as_str()),
     };
     let ended = has_ended(row).then_some("expired");
     let parts: Vec<&str> = state.into_iter().chain(ended).collect();
     parts.join(", ")
 }
 
+fn cells(row: &Row) -> [String; 6] {
+    let listed = row.listed.as_ref();
+    let of = |text: fn(&Listed) -> String| listed.map(text).unwrap_or_default();
+    [
+        row.name.to_string(),
+        of(|listed| listed.store.to_string()),
+        of(|listed| listed.updated.strftime("%Y-%m-%d").to_string()),
+        state_of(row),
+        of(|listed| summary(&listed.policy)),
+        of(|listed| listed.note.clone().unwrap_or_default()),
+    ]
+}
+
 fn table(rows: &[Row]) -> String {
-    let cells = |row: &Row| {
-        let date = |listed: &Listed| listed.updated.strftime("%Y-%m-%d").to_string();
-        let listed = row.listed.as_ref();
-        [
-            row.name.to_string(),
-            listed.map_or("", |listed| listed.store.as_str()).to_owned(),
-            listed.map(date).unwrap_or_default(),
-            state_of(row),
-            listed
-                .map(|listed| summary(&listed.policy))
-                .unwrap_or_default(),
-            listed
-                .and_then(|listed| listed.note.clone())
-                .unwrap_or_default(),
-        ]
-    };
     let head = ["NAME", "STORE", "UPDATED", "STATE", "POLICY", "NOTE"].map(str::to_owned);
-    let lines: Vec<[String; 6]> = rows.iter().map(cells).collect();
-    if lines.is_empty() {
-        return String::new();
-    }
-    let all = || std::iter::once(&head).chain(&lines);
+    let lines: Vec<_> = std::iter::once(head)
+        .chain(rows.iter().map(cells))
+        .collect();
     let width = |column: usize| {
-        let widths = all()
-            .filter_map(|line| line.get(column))
-            .map(|cell| cell.chars().count());
-        widths.max().unwrap_or(0)
+        let cells = lines.iter().map(|line| line[column].chars().count());
+        cells.max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let widths: [usize; 6] = std::array::from_fn(width);
     let mut text = String::new();
-    for line in all() {
-        let padded = line.iter().zip(&widths);
+    for line in &lines {
+        let padded = line.iter().zip(widths);
         let cells: Vec<String> = padded
             .map(|(cell, width)| format!("{cell:width$}"))
             .collect();
@@ -260,13 +223,4 @@ fn table(rows: &[Row]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Returns success when nothing is wrong with the listed secrets, else failure.
-pub(super) fn verdict(is_well: bool) -> ExitCode {
-    if is_well {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
 }

@@ -8,13 +8,10 @@ pub(super) mod args;
 mod change;
 mod doctor;
 mod dotenv;
-mod exec;
 mod import;
 mod list;
 mod reveal;
-mod send_to_session;
 mod set;
-mod value;
 
 pub(super) use doctor::checks;
 
@@ -22,9 +19,9 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use crate::cli::interrupts::Interrupts;
-use crate::cli::prompt::Outside;
-use crate::cli::var::args::{SetArgs, VarArgs, VarCommand};
-use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
+use crate::cli::prompt::Asker;
+use crate::cli::var::args::{VarArgs, VarCommand};
+use crate::cli::vault::{self, Place, VaultFlags};
 use crate::cli::{fail_as_given, run};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::{guard, inherited};
@@ -41,24 +38,22 @@ pub(super) fn var(args: VarArgs) -> ExitCode {
     guard::keep_process();
     let flags = &args.vault;
     let result = match args.command {
-        VarCommand::Set(args) => keep_or_give(flags, &args),
+        VarCommand::Set(args) => set::set(flags, &args),
         VarCommand::Get { name } => reveal::get(flags, &name),
-        VarCommand::Show { name, json } => list::show(flags, &name, json.into()),
-        VarCommand::List { json } => list::list(flags, json.into()),
+        VarCommand::Show { name, json } => list::show(flags, &name, json),
+        VarCommand::List { json } => list::list(flags, json),
         VarCommand::Rm { names } => change::remove(flags, &names),
         VarCommand::Rename { from, to } => change::rename(flags, &from, &to),
         VarCommand::Import(args) => import::import(flags, &args),
         VarCommand::Export => reveal::export(flags),
         VarCommand::Rotate(args) => set::rotate(flags, &args),
-        VarCommand::Migrate(args) => change::migrate(flags, args.to),
-        VarCommand::Exec { names, command } => exec::exec(flags, &names, &command),
-        VarCommand::Doctor { json, repair } => doctor::doctor(flags, json.into(), repair),
+        VarCommand::Migrate { to } => change::migrate(flags, to),
+        VarCommand::Exec { names, command } => reveal::exec(flags, &names, &command),
+        VarCommand::Doctor { json, repair } => doctor::doctor(flags, json, repair),
     };
     let code = result.unwrap_or_else(|error| fail_as_given(&for_a_person(error)));
-    match INTERRUPTS.get().and_then(Interrupts::exit_code) {
-        Some(signal) => ExitCode::from(signal),
-        None => code,
-    }
+    let signal = INTERRUPTS.get().and_then(Interrupts::exit_code);
+    signal.map_or(code, ExitCode::from)
 }
 
 /// Replaces the hints of paths, which are for a model and its tools: what is missing here is a place for the vault. Others
@@ -71,7 +66,7 @@ fn for_a_person(error: ToolError) -> ToolError {
     let hint = match is_of_path && error.hint == error.code.hint() {
         true => {
             "set KARYI_HOME, or HOME, to a directory that you can write to: the vault is kept there"
-                .to_owned()
+                .into()
         }
         false => to_a_person(&error.hint),
     };
@@ -83,29 +78,24 @@ fn to_a_person(hint: &str) -> String {
     hint.replace("ask the user to ", "")
 }
 
-/// Takes a value, for a store or for a session that runs.
-fn keep_or_give(flags: &VaultFlags, args: &SetArgs) -> Done {
-    set::check_no_value(args)?;
-    match args.session {
-        Some(pid) => send_to_session::send(flags, args, pid),
-        None => set::set(flags, args),
-    }
-}
-
 /// The signals of a command that may ask; caught until the program ends.
 static INTERRUPTS: OnceLock<Interrupts> = OnceLock::new();
 
-/// How something is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Text,
-    Json,
-}
-
-impl From<bool> for Shape {
-    fn from(is_json: bool) -> Self {
-        if is_json { Self::Json } else { Self::Text }
+/// Returns whom a command can ask that opens the store or is given a value.
+///
+/// # Errors
+/// `inside_session`.
+fn asker() -> Result<Option<Asker>, ToolError> {
+    if inherited::is_inside_session() {
+        return Err(vault::inside_session());
     }
+    let asker = Asker::default().found(!run::is_ci());
+    if let (Some(asker), None) = (&asker, INTERRUPTS.get())
+        && let Ok(interrupts) = Interrupts::watch(&asker.outside)
+    {
+        let _ = INTERRUPTS.set(interrupts);
+    }
+    Ok(asker)
 }
 
 /// Finds the place of the vault for a command that opens the store.
@@ -113,34 +103,7 @@ impl From<bool> for Shape {
 /// # Errors
 /// `inside_session`, or there is no such place.
 fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
-    Place::find(flags, asking()?)
-}
-
-/// Returns whom a command can ask that is given a value.
-///
-/// # Errors
-/// `inside_session`.
-fn asking() -> Result<Asking, ToolError> {
-    if inherited::is_inside_session() {
-        return Err(vault::inside_session());
-    }
-    let outside = Outside::default();
-    let asker = Asker {
-        terminal_lock: None,
-        outside: outside.clone(),
-    };
-    let asking = vault::asking(!run::is_ci(), asker);
-    if let (Asking::OnTerminal(_), None) = (&asking, INTERRUPTS.get())
-        && let Ok(interrupts) = Interrupts::watch(&outside)
-    {
-        let _ = INTERRUPTS.set(interrupts);
-    }
-    Ok(asking)
-}
-
-/// Finds the place of the vault for a command that asks nobody.
-fn quiet_place(flags: &VaultFlags) -> Result<Place, ToolError> {
-    Place::find(flags, Asking::Nobody)
+    Place::find(flags, asker()?)
 }
 
 /// Returns the vault of a command that reads or changes what is kept.
@@ -168,19 +131,20 @@ fn existing_in(place: &Place) -> Result<Vault, ToolError> {
 /// The reason why nothing can be kept.
 fn writable(place: &Place, command: &str) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
-    let Some(chosen) = place.chosen(&index) else {
-        return first_vault(place, command);
+    let tried = |chosen: Chosen| {
+        let vault = place.vault(place.with_identity(chosen)?);
+        vault.probe().map(|()| vault)
     };
-    if chosen.kind == Kind::Memory {
-        let message = "memory ends with this command, so nothing can be kept there";
-        return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
+    match place.chosen(&index) {
+        Some(chosen) if chosen.kind == Kind::Memory => {
+            let message = "memory ends with this command, so nothing can be kept there";
+            return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
+        }
+        Some(chosen) => return tried(chosen),
+        None => {}
     }
-    tried(place.vault(place.with_identity(chosen)?))
-}
-
-/// Returns the vault of the first value: in the keyring, else in the encrypted file when the user agrees.
-fn first_vault(place: &Place, command: &str) -> Result<Vault, ToolError> {
-    let error = match tried(place.vault(Chosen::os())) {
+    // The first value is kept in the keyring, else in the encrypted file when the user agrees.
+    let error = match tried(Chosen::os()) {
         Err(error) if error.code == ErrorCode::KeyringUnavailable => error,
         result => return result,
     };
@@ -189,19 +153,11 @@ fn first_vault(place: &Place, command: &str) -> Result<Vault, ToolError> {
         "No keyring here. Keep secrets in an encrypted file instead ({})?",
         safe_line(&file.display().to_string())
     );
-    if !vault::confirm(&place.asking, &question) {
+    let agrees = |asker: &Asker| asker.confirms(&question);
+    if !place.asker.as_ref().is_some_and(agrees) {
         return Err(error.with_hint(format!(
             "keep secrets in an encrypted file instead: {command} --vault age"
         )));
     }
-    let chosen = Chosen {
-        kind: Kind::Age,
-        identity: None,
-    };
-    tried(place.vault(place.with_identity(chosen)?))
-}
-
-fn tried(vault: Vault) -> Result<Vault, ToolError> {
-    vault.probe()?;
-    Ok(vault)
+    tried(vault::unopened(Kind::Age))
 }

@@ -1,14 +1,24 @@
-//! `karyi var get` and `karyi var export`: the two commands that print values, on a terminal only.
+//! The commands that give values away: `karyi var get` and `export` print them, on a terminal only, and `exec` runs a
+//! program with them in its environment.
+//!
+//! That program takes the place of this process. What it prints is not masked: this is for a person who runs a program of
+//! their own. The policy counts as it does for a command of a script, but that starting the program is the agreement that
+//! `use = ask` wants.
 
-use std::io::IsTerminal;
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::io::{ErrorKind, IsTerminal};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
+use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use crate::cli::print;
 use crate::cli::var::{Done, dotenv, existing};
 use crate::cli::vault::{self, VaultFlags};
+use crate::cli::{print, say};
 use crate::error::{ErrorCode, ToolError};
+use crate::pty::guard;
 
 /// Prints one value.
 pub(super) fn get(flags: &VaultFlags, name: &str) -> Done {
@@ -42,4 +52,47 @@ fn check_terminal() -> Result<(), ToolError> {
     let message = "values are printed on a terminal only, and standard output is none";
     Err(ToolError::new(ErrorCode::PermissionDenied, message)
         .with_hint("give a program its values with `karyi var exec NAME -- CMD`"))
+}
+
+/// Runs a program.
+pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -> Done {
+    let Some((program, arguments)) = command.split_first() else {
+        let message = "there is no program to run";
+        return Err(ToolError::new(ErrorCode::Usage, message).with_hint("name it after --"));
+    };
+    let vault = existing(flags)?;
+    let cwd = std::env::current_dir().map_err(|error| {
+        ToolError::from_io(".".as_ref(), &error).with_hint("start it in a directory that is there")
+    })?;
+    // As a policy calls it.
+    let called = Path::new(program).file_name().unwrap_or(program);
+    let called = called.to_string_lossy();
+    let mut command = Command::new(program);
+    command.args(arguments);
+    for name in names {
+        let name = vault::name(name)?;
+        let record = vault.get(&name)?;
+        let policy = &record.policy;
+        policy.check_use(&name, "command", &cwd, Timestamp::now())?;
+        if !policy.is_meant_for(&called) {
+            say(&format!(
+                "warning: {name} is meant for other programs than {called}"
+            ));
+        }
+        command.env(name.as_str(), record.value.expose());
+    }
+    // Nothing of this process is left when it works.
+    guard::give_back();
+    // The statuses are those of a shell.
+    let (code, problem) = match command.exec() {
+        error if error.kind() == ErrorKind::NotFound => (
+            127,
+            "it is not there, or the interpreter of its first line is not".to_owned(),
+        ),
+        error => (126, error.to_string()),
+    };
+    // Its name is not repeated: a value may stand there by mistake.
+    say(&format!("the program after -- cannot be run: {problem}"));
+    say("hint: name it by its path; `ls -l` of that says whether it can be run");
+    Ok(ExitCode::from(code))
 }

@@ -1,112 +1,156 @@
-//! `karyi var set` and `karyi var rotate`.
+//! `karyi var set` and `karyi var rotate`: take a value, typed hidden or piped in, and keep it, or give it to a session
+//! that runs, which has it in its memory until it ends.
 
 use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
+use zeroize::Zeroizing;
 
-use crate::cli::var::args::{PolicyArgs, RotateArgs, SetArgs};
-use crate::cli::var::{Done, existing_in, place, value, writable};
-use crate::cli::vault::{self, Place, VaultFlags};
+use crate::cli::control_socket::client::{self, RunningSession};
+use crate::cli::prompt::{Asker, hidden};
+use crate::cli::var::args::{InputArgs, RotateArgs, SetArgs};
+use crate::cli::var::{Done, asker, existing_in, place, writable};
+use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{say, secret_lints};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
-use crate::secret::SecretName;
+use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::Index;
 use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
 use crate::vault::policy::{self, Policy};
 
-/// Checks that no value is among the arguments.
-///
-/// # Errors
-/// `usage`.
-pub(super) fn check_no_value(args: &SetArgs) -> Result<(), ToolError> {
-    // NAME=VALUE
-    if args.value.is_empty() && !args.name.contains('=') {
-        return Ok(());
-    }
-    let message = "a value is never taken as an argument: it stands in lists of processes, and in the shell's \
-         history now; nothing was kept";
-    Err(ToolError::new(ErrorCode::Usage, message).with_hint(
-        "remove that line from the history; run it with the name alone and type the value, or pipe it in with --stdin",
-    ))
-}
-
-/// Keeps a value.
+/// Keeps a value, or gives it to a session.
 pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
+    check_arguments(flags, args)?;
     let name = vault::name(&args.name)?;
-    value::check_input(flags, &args.input)?;
-    check_note(args.note.as_deref())?;
-    let terms = args.less.added_to(args.policy.terms());
+    let (said, now) = (args.policy.terms(), Timestamp::now());
     // Before anything is typed: a policy that means nothing, and a store that takes nothing.
-    let now = Timestamp::now();
-    terms.policy(now)?;
+    let new_policy = said.policy(now)?;
+    if let Some(pid) = args.session {
+        return give(args, pid, &name, &new_policy);
+    }
     let place = place(flags)?;
     let stdin = if args.input.stdin { " --stdin" } else { "" };
     let vault = writable(&place, &format!("karyi var set {name}{stdin}"))?;
     vault.check_place(&name)?;
     let earlier = vault.earlier(&name)?;
-    let policy = terms.applied(&base(&earlier, &terms)?, now)?;
-    let is_asked = !args.keep_value && !args.input.stdin;
-    if let (true, Some(old)) = (is_asked, replaced_by(&earlier)) {
+    said.applied(&base(&earlier, &said)?, now)?;
+    if let (false, false, Some(old)) = (args.keep_value, args.input.stdin, replaced_by(&earlier)) {
         say(&format!("the new value of {name} takes the place of {old}"));
     }
-    let typed = match args.keep_value {
+    let value = match args.keep_value {
         true => vault.record_of(&name, &earlier).map(|_| None)?,
-        false => Some(value::take(
-            &vault,
-            &place.asking,
-            (&name, &policy),
-            &args.input,
-        )?),
+        false => Some(take(place.asker.as_ref(), name.as_str(), &args.input)?),
     };
-    let replaced = RefCell::new(None);
-    // By what is there then: another karyi may have changed it since.
-    let make = |earlier: &Earlier| {
-        let value = match &typed {
-            Some(value) => {
-                replaced.replace(replaced_by(earlier));
-                value
-            }
-            None => &vault.record_of(&name, earlier)?.value,
-        };
-        Ok(Some(Wanted {
-            value: value.duplicate(),
-            terms: Terms {
-                note: args.note.clone(),
-                policy: terms.applied(&base(earlier, &terms)?, now)?,
-            },
+    let terms = |earlier: &Earlier| {
+        Ok(Some(Terms {
+            note: args.note.clone(),
+            policy: said.applied(&base(earlier, &said)?, now)?,
         }))
     };
-    vault.update(&name, &make)?;
-    tell_of_keeping(&vault, &name, replaced.take().as_deref());
-    tell_of_other_store(&place, &vault, &name)?;
-    tell_of_damage(&name, earlier.damage.as_ref());
-    // Not before: a directory that is the value of another secret was refused.
-    secret_lints::tell_of_policy(&name, &policy);
+    let kept = keep(&vault, &name, value.as_ref(), &terms)?;
+    let replaced = kept.and_then(|kept| kept.replaced);
+    tell_of_keeping(&vault, &name, replaced.filter(|_| value.is_some()));
+    // Runs that use another store than the one that was named will not know the value.
+    let own = vault.store().kind();
+    let used = Index::read(&place.directory)?.store;
+    if let Some(used) = used.map(|chosen| chosen.kind).filter(|used| *used != own) {
+        say(&format!(
+            "warning: runs use the store {used}, and will neither use nor mask {name}: have all in one store, with \
+             `karyi var migrate --vault {own} --to {used}`"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says which value goes for a new one.
-fn replaced_by(earlier: &Earlier) -> Option<String> {
-    if earlier.record.is_none() && earlier.damage.is_none() {
-        return None;
-    }
-    let day = earlier.listed.as_ref().map(|listed| listed.updated);
-    Some(match day {
-        Some(day) => format!("the one of {}", day.strftime("%Y-%m-%d")),
-        None => "the one that was there".to_owned(),
-    })
-}
-
-/// Warns of what could not be read and was replaced.
-pub(super) fn tell_of_damage(name: &SecretName, damage: Option<&ToolError>) {
-    if let Some(damage) = damage {
+/// Gives a secret a new value.
+pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
+    let name = vault::name(&args.name)?;
+    check_input(flags, &args.input)?;
+    let place = place(flags)?;
+    let vault = existing_in(&place)?;
+    vault.probe()?;
+    vault.check_place(&name)?;
+    let now = Timestamp::now();
+    let said = policy::Terms {
+        expires: args.expires.clone(),
+        ..policy::Terms::default()
+    };
+    // Under the policy of then: its user may have narrowed it while the question stood there.
+    let terms = |earlier: &Earlier| {
+        let policy = said.applied(&vault.record_of(&name, earlier)?.policy, now)?;
+        if policy.expires.is_some_and(|end| end <= now) {
+            let message = format!("{name} has expired, and so would a new value");
+            return Err(ToolError::new(ErrorCode::SecretExpired, message)
+                .with_hint("say when the new one ends: --expires 30d"));
+        }
+        Ok(Some(Terms { note: None, policy }))
+    };
+    let earlier = vault.earlier(&name)?;
+    terms(&earlier)?;
+    let value = take(place.asker.as_ref(), name.as_str(), &args.input)?;
+    let old = earlier.record.as_ref().map(|record| record.value.expose());
+    if old == Some(value.expose()) {
         say(&format!(
-            "warning: {}; what it may be used for is now what `karyi var show {name}` says",
-            damage.message
+            "warning: the value of {name} is the same as before"
         ));
     }
+    keep(&vault, &name, Some(&value), &terms)?;
+    tell_of_keeping(&vault, &name, None);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was kept.
+pub(super) struct Kept {
+    /// Says which value went for it.
+    replaced: Option<String>,
+    policy: Policy,
+    /// Why what was there could not be read.
+    damage: Option<ToolError>,
+}
+
+/// Keeps a value, or the one that is there, with what `terms` makes of what is there then: another karyi may have changed
+/// it since. Warns of what is probably a mistake. Returns nothing when `terms` leaves things as they are.
+pub(super) fn keep(
+    vault: &Vault,
+    name: &SecretName,
+    value: Option<&SecretValue>,
+    terms: &dyn Fn(&Earlier) -> Result<Option<Terms>, ToolError>,
+) -> Result<Option<Kept>, ToolError> {
+    let kept = RefCell::new(None);
+    let is_kept = vault.update(name, &|earlier: &Earlier| {
+        let Some(terms) = terms(earlier)? else {
+            return Ok(None);
+        };
+        kept.replace(Some(Kept {
+            replaced: replaced_by(earlier),
+            policy: terms.policy.clone(),
+            damage: earlier.damage.clone(),
+        }));
+        let value = match value {
+            Some(value) => value,
+            None => &vault.record_of(name, earlier)?.value,
+        };
+        let value = value.duplicate();
+        Ok(Some(Wanted { value, terms }))
+    })?;
+    let kept = kept.take().filter(|_| is_kept);
+    if let Some(Kept { policy, damage, .. }) = &kept {
+        if let Some(damage) = damage {
+            say(&format!(
+                "warning: {}; what it may be used for is now what `karyi var show {name}` says",
+                damage.message
+            ));
+        }
+        // Not before: a directory that is the value of another secret was refused.
+        secret_lints::tell(name, value, Some(policy));
+    }
+    Ok(kept)
 }
 
 /// Returns the policy that what is said is added to.
@@ -123,81 +167,145 @@ pub(super) fn base(earlier: &Earlier, said: &policy::Terms) -> Result<Policy, To
     }
 }
 
-/// Gives a secret a new value.
-pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
-    let name = vault::name(&args.name)?;
-    value::check_input(flags, &args.input)?;
-    let place = place(flags)?;
-    let vault = existing_in(&place)?;
-    vault.probe()?;
-    vault.check_place(&name)?;
-    let earlier = vault.earlier(&name)?;
-    let old = vault.record_of(&name, &earlier)?;
-    let now = Timestamp::now();
-    let said = policy::Terms {
-        expires: args.expires.clone(),
-        ..policy::Terms::default()
-    };
-    let renewed = |old: &Policy| {
-        let policy = said.applied(old, now)?;
-        if policy.expires.is_some_and(|end| end <= now) {
-            let message = format!("{name} has expired, and so would a new value");
-            return Err(ToolError::new(ErrorCode::SecretExpired, message)
-                .with_hint("say when the new one ends: --expires 30d"));
-        }
-        Ok(policy)
-    };
-    let policy = renewed(&old.policy)?;
-    let value = value::take(&vault, &place.asking, (&name, &policy), &args.input)?;
-    if value.expose() == old.value.expose() {
-        say(&format!(
-            "warning: the value of {name} is the same as before"
-        ));
+fn replaced_by(earlier: &Earlier) -> Option<String> {
+    if earlier.record.is_none() && earlier.damage.is_none() {
+        return None;
     }
-    // Under the policy of then: its user may have narrowed it while the question stood there.
-    let make = |earlier: &Earlier| {
-        let policy = renewed(&vault.record_of(&name, earlier)?.policy)?;
-        Ok(Some(Wanted {
-            value: value.duplicate(),
-            terms: Terms { note: None, policy },
-        }))
-    };
-    vault.update(&name, &make)?;
-    tell_of_keeping(&vault, &name, None);
-    Ok(ExitCode::SUCCESS)
+    let day = earlier.listed.as_ref().map(|listed| listed.updated);
+    Some(match day {
+        Some(day) => format!("the one of {}", day.strftime("%Y-%m-%d")),
+        None => "the one that was there".to_owned(),
+    })
 }
 
-/// Makes the policy of values that are kept for the first time.
-pub(super) fn new_policy(args: &PolicyArgs) -> Result<Policy, ToolError> {
-    args.terms().policy(Timestamp::now())
-}
-
-fn tell_of_keeping(vault: &Vault, name: &SecretName, replaced: Option<&str>) {
+fn tell_of_keeping(vault: &Vault, name: &SecretName, replaced: Option<String>) {
     let kind = vault.store().kind();
     let instead = replaced.map(|old| format!(", in place of {old}"));
     let instead = instead.unwrap_or_default();
     say(&format!("{name} is kept in the store {kind}{instead}"));
 }
 
-/// Warns when runs use another store than the one that was named: they will not know the value.
-fn tell_of_other_store(place: &Place, vault: &Vault, name: &SecretName) -> Result<(), ToolError> {
-    let own = vault.store().kind();
-    let used = Index::read(&place.directory)?.store;
-    if let Some(used) = used.map(|chosen| chosen.kind).filter(|used| *used != own) {
-        say(&format!(
-            "warning: runs use the store {used}, and will neither use nor mask {name}: have all in one store, with \
-             `karyi var migrate --vault {own} --to {used}`"
-        ));
+/// Gives a value to the session of a process, or to the one there is.
+fn give(args: &SetArgs, pid: Option<u32>, name: &SecretName, policy: &Policy) -> Done {
+    let asker = asker()?;
+    // Before anything is typed.
+    let session = chosen(client::find()?, pid)?;
+    let description = &session.description;
+    let what = format!("{name} for {description}");
+    let value = take(asker.as_ref(), &what, &args.input)?;
+    client::send(&session, name, policy, &value)?;
+    secret_lints::tell(name, Some(&value), Some(policy));
+    if args.note.is_some() {
+        say("warning: a session has no notes, so this one is not kept");
     }
-    Ok(())
+    say(&format!("{name} is given to {description} until that ends"));
+    Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn check_note(note: Option<&str>) -> Result<(), ToolError> {
+/// Chooses the session.
+///
+/// # Errors
+/// `no_session`; `bad_arguments` when several run and none is named.
+fn chosen(mut found: Vec<RunningSession>, pid: Option<u32>) -> Result<RunningSession, ToolError> {
+    let list: String = found
+        .iter()
+        .map(|session| format!("\n  {}", session.description))
+        .collect();
+    if pid.is_none() && found.len() > 1 {
+        let message = format!("expected one session, found several; nothing was given:{list}");
+        return Err(ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("name one of them by its number: --session=PID"));
+    }
+    found.retain(|session| pid.is_none_or(|pid| session.pid == pid));
+    found.pop().ok_or_else(|| {
+        let message = match pid {
+            Some(pid) => {
+                format!("process {pid} is no session that takes values; nothing was given")
+            }
+            None => "no session runs that takes values; nothing was given".to_owned(),
+        };
+        let error = ToolError::new(ErrorCode::NoSession, message);
+        match list.is_empty() {
+            true => error,
+            false => error.with_hint(format!("these run:{list}")),
+        }
+    })
+}
+
+/// Checks all that can be known to be wrong before anything is opened or asked for.
+///
+/// # Errors
+/// `usage` or `bad_arguments`.
+fn check_arguments(flags: &VaultFlags, args: &SetArgs) -> Result<(), ToolError> {
+    // NAME=VALUE
+    if !args.value.is_empty() || args.name.contains('=') {
+        let message = "a value is never taken as an argument: it stands in lists of processes, and in the shell's \
+             history now; nothing was kept";
+        return Err(ToolError::new(ErrorCode::Usage, message).with_hint(
+            "remove that line from the history; run it with the name alone and type the value, or pipe it in with --stdin",
+        ));
+    }
     let most = limits::MAX_NOTE_CHARS;
     let is_bad = |note: &str| note.chars().count() > most || note.contains(char::is_control);
-    if note.is_some_and(is_bad) {
+    if args.note.as_deref().is_some_and(is_bad) {
         let message = format!("a note is one line of at most {most} characters");
         return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint("shorten it"));
     }
-    Ok(())
+    check_input(flags, &args.input)
+}
+
+/// Checks where a value is to come from.
+///
+/// # Errors
+/// `usage`: standard input is a terminal, which would show the value, or is to give a passphrase as well.
+fn check_input(flags: &VaultFlags, input: &InputArgs) -> Result<(), ToolError> {
+    let (message, hint) = if input.stdin && flags.age_passphrase_fd == Some(0) {
+        (
+            "--stdin and --age-passphrase-fd 0 both want standard input",
+            "give the passphrase by another descriptor: --age-passphrase-fd 3 3< FILE",
+        )
+    } else if input.stdin && io::stdin().is_terminal() {
+        (
+            "--stdin reads what is piped in, and standard input is a terminal, which would show the value",
+            "leave out --stdin to be asked for the value, hidden",
+        )
+    } else {
+        return Ok(());
+    };
+    Err(ToolError::new(ErrorCode::Usage, message).with_hint(hint))
+}
+
+/// Takes a value as it comes; `what` says in the question what it is the value of.
+fn take(asker: Option<&Asker>, what: &str, input: &InputArgs) -> Result<SecretValue, ToolError> {
+    if input.stdin {
+        return piped(input.raw);
+    }
+    // Somebody gave standard input something to read: a pipe or a file.
+    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    let found = stdin.and_then(|stdin| stdin.metadata());
+    let is_piped = found.is_ok_and(|found| found.is_file() || found.file_type().is_fifo());
+    if asker.is_some() && is_piped {
+        say("warning: standard input is not read without --stdin");
+    }
+    let label = format!("value of {what} (hidden; Enter ends it, Esc gives up): ");
+    hidden(asker, &label, "pipe the value in with --stdin")
+}
+
+/// Reads a value from standard input, and takes one line break from its end unless it is wanted raw.
+fn piped(is_raw: bool) -> Result<SecretValue, ToolError> {
+    let most = limits::MAX_SECRET_BYTES + 3;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(most));
+    let read = io::stdin().take(most as u64).read_to_end(&mut bytes);
+    read.map_err(|error| {
+        ToolError::new(ErrorCode::Io, format!("reading standard input: {error}"))
+    })?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| {
+        ToolError::new(ErrorCode::BadValue, "the value is not UTF-8")
+            .with_hint("encode it, for example with base64")
+    })?;
+    let text = match text.strip_suffix('\n').filter(|_| !is_raw) {
+        Some(text) => text.strip_suffix('\r').unwrap_or(text),
+        None => text,
+    };
+    Ok(SecretValue::new(text.to_owned()))
 }

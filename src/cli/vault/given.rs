@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::fd::RawFd;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use zeroize::Zeroizing;
 
@@ -32,7 +32,7 @@ pub(super) fn insert_given(
                 .with_hint("give each name one value"));
         }
         secrets.check_given(&name, &value)?;
-        secret_lints::tell(&name, &value);
+        secret_lints::tell(&name, Some(&value), None);
         secrets.insert_with(name, value, Policy::unrestricted(), Origin::Given)?;
     }
     Ok(())
@@ -129,36 +129,20 @@ pub(super) fn mask_keys(secrets: &Secrets, descriptor: Option<RawFd>, identity: 
     }
 }
 
-/// Reads everything from a descriptor, in a thread of its own: its writer may never end.
+/// Reads everything from a descriptor.
 fn read_descriptor(
     descriptor: RawFd,
     most: u64,
     flag: &str,
 ) -> Result<Zeroizing<Vec<u8>>, ToolError> {
-    let failed = |error: std::io::Error| {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(most).unwrap_or(0)));
+    let file = inherited::take_descriptor(descriptor);
+    let read = file.and_then(|file| file.take(most).read_to_end(&mut bytes));
+    read.map_err(|error| {
         let message = format!("{flag} {descriptor}: {error}");
-        // It is what it was given as, and its writer does not end.
-        let code = match error.kind() {
-            std::io::ErrorKind::TimedOut => ErrorCode::Io,
-            _ => ErrorCode::BadArguments,
-        };
-        ToolError::new(code, message).with_hint(format!(
+        ToolError::new(ErrorCode::BadArguments, message).with_hint(format!(
             "open the descriptor for karyi: {flag} {descriptor} {descriptor}< FILE"
         ))
-    };
-    let file = inherited::take_descriptor(descriptor).map_err(failed)?;
-    let (sender, receiver) = mpsc::channel();
-    let read = move || {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(most).unwrap_or(0)));
-        let result = file.take(most).read_to_end(&mut bytes);
-        let _ = sender.send(result.map(|_| bytes));
-    };
-    std::thread::Builder::new()
-        .name("values".into())
-        .spawn(read)
-        .map_err(failed)?;
-    match receiver.recv_timeout(limits::VARS_TIMEOUT) {
-        Ok(result) => result.map_err(failed),
-        Err(_) => Err(failed(std::io::ErrorKind::TimedOut.into())),
-    }
+    })?;
+    Ok(bytes)
 }

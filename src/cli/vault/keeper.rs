@@ -1,6 +1,6 @@
 //! Keeps values the user gives during a run.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::place::Place;
 use crate::error::{ErrorCode, ToolError};
@@ -11,7 +11,7 @@ use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
 use crate::vault::load::Loader;
 use crate::vault::session::Secrets;
-use crate::vault::store::{Kind, Store};
+use crate::vault::store::Kind;
 
 /// Keeps values the user gives during a run in the store of the run. Where none was chosen yet that is the keyring, as
 /// for the first `karyi var set`, when it can be used.
@@ -26,50 +26,38 @@ struct Keeping {
     settled: Option<Chosen>,
     /// Whether values may be kept of which only whole words are masked.
     allow_short: bool,
-    /// The store that was tried last and offered to the user.
-    offered: Mutex<Option<Chosen>>,
-    /// The keyring while nobody has chosen a store; nobody is asked to unlock it for what may not be wanted.
-    keyring: OnceLock<Arc<dyn Store>>,
+    /// The vault that was tried last and offered to the user.
+    offered: Mutex<Option<Vault>>,
 }
 
 impl Keeping {
-    /// Returns the store of the run, when one was chosen.
-    fn chosen(&self) -> Result<Option<Chosen>, ToolError> {
-        let index = Index::read(&self.place.directory)?;
-        let settled = self.settled.as_ref();
-        let (chosen, _) = self.place.chosen_or_unlisted(&index, settled);
-        Ok(chosen.filter(|chosen| chosen.kind.is_persistent()))
-    }
-
-    /// Returns the vault with a store.
-    fn vault(&self, chosen: Chosen) -> Result<Vault, ToolError> {
-        let quiet = || self.place.quiet().store(&chosen);
-        let store = if self.chosen()?.as_ref() == Some(&chosen) {
-            self.loader.store(&self.secrets)?
-        } else if chosen.kind == Kind::Os {
-            Arc::clone(self.keyring.get_or_init(quiet))
-        } else {
-            quiet()
-        };
-        Ok(self.place.joined(chosen, store))
-    }
-
     fn probe(&self) -> Result<&'static str, ToolError> {
-        *self.offered() = None;
-        let known = self.chosen()?;
-        let chosen = known.clone().unwrap_or_else(Chosen::os);
-        let kind = chosen.kind;
-        let found = self.vault(chosen.clone()).and_then(|vault| vault.probe());
-        found.map_err(|error| match known {
-            Some(_) => error,
-            None => unusable(error.code),
-        })?;
-        *self.offered() = Some(chosen);
+        let mut offered = self.offered();
+        *offered = None;
+        let index = Index::read(&self.place.directory)?;
+        let (chosen, _) = self.place.chosen_or_unlisted(&index, self.settled.as_ref());
+        let chosen = chosen.filter(|chosen| chosen.kind.is_persistent());
+        let vault = match chosen {
+            Some(chosen) => {
+                let store = self.loader.store(&self.secrets)?;
+                let vault = self.place.joined(chosen, store);
+                vault.probe()?;
+                vault
+            }
+            // Nobody is asked to unlock it for what may not be wanted.
+            None => {
+                let vault = self.place.quiet().vault(Chosen::os());
+                vault.probe().map_err(|error| unusable(error.code))?;
+                vault
+            }
+        };
+        let kind = vault.store().kind();
+        *offered = Some(vault);
         Ok(called(kind))
     }
 
     // A poisoned lock only means that another thread panicked between two stores.
-    fn offered(&self) -> MutexGuard<'_, Option<Chosen>> {
+    fn offered(&self) -> MutexGuard<'_, Option<Vault>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,7 +91,6 @@ impl StoreKeeper {
             place,
             settled,
             offered: Mutex::default(),
-            keyring: OnceLock::new(),
         }))
     }
 
@@ -128,13 +115,12 @@ impl Keeper for StoreKeeper {
         let (note, keeping) = (note.map(one_line), Arc::clone(&self.0));
         Box::pin(blocking(move || {
             // What the user agreed to, whatever is in use by now.
-            let offered = keeping.offered().clone();
-            let Some(chosen) = offered else {
+            let offered = keeping.offered();
+            let vault = offered.as_ref().ok_or_else(|| {
                 let message = "no store was offered for the value";
-                return Err(ToolError::new(ErrorCode::VaultUnavailable, message));
-            };
-            let vault = keeping.vault(chosen)?;
-            keep(&vault, &name, &value, note.as_deref(), keeping.allow_short)
+                ToolError::new(ErrorCode::VaultUnavailable, message)
+            })?;
+            keep(vault, &name, &value, note.as_deref(), keeping.allow_short)
         }))
     }
 }
@@ -176,8 +162,8 @@ fn one_line(note: &str) -> String {
 mod tests {
     use super::*;
     use crate::vault::policy::{Approval, Policy};
-    use crate::vault::store::Key;
     use crate::vault::store::memory::MemoryStore;
+    use crate::vault::store::{Key, Store};
 
     /// A store whose values cannot be read for a time.
     #[derive(Default)]

@@ -1,15 +1,17 @@
 //! The place of the vault: its directory, the store that was chosen, and how that is opened.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::given::{given, mask_keys, passphrase};
 use super::identity::{IDENTITY_FILE, make_identity};
-use super::{AGE_FILE, Asker, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
-use crate::cli::terminal_lock::TerminalLock;
+use super::{AGE_FILE, StoreName, VaultFlags, absolute, service};
+use crate::cli::prompt::{Asker, hidden};
 use crate::cli::{say, state_dir};
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::secret::SecretValue;
 use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::Vault;
 use crate::vault::load::{Choose, OpenChosen, Unlisted};
@@ -17,7 +19,7 @@ use crate::vault::session::Secrets;
 use crate::vault::store::age::{self, AgeKey, AgeStore, Asked, GetKey};
 use crate::vault::store::env::EnvStore;
 use crate::vault::store::memory::MemoryStore;
-use crate::vault::store::os::{Notice, OsStore};
+use crate::vault::store::os::{Attended, Notice, OsStore};
 use crate::vault::store::{Kind, Store};
 
 /// The place of the vault and how it is opened.
@@ -26,14 +28,16 @@ pub(in crate::cli) struct Place {
     /// The directory of index and encrypted file.
     pub(in crate::cli) directory: PathBuf,
     flags: VaultFlags,
-    pub(in crate::cli) asking: Asking,
-    /// The keyring, when it is the same one each time.
-    keyring: Option<Arc<dyn Store>>,
+    /// Whom a store that is opened can ask.
+    pub(in crate::cli) asker: Option<Asker>,
 }
 
 impl Place {
     /// Finds the place.
-    pub(in crate::cli) fn find(flags: &VaultFlags, asking: Asking) -> Result<Self, ToolError> {
+    pub(in crate::cli) fn find(
+        flags: &VaultFlags,
+        asker: Option<Asker>,
+    ) -> Result<Self, ToolError> {
         let directory = state_dir::data_dir().map_err(|error| {
             let other = |error| ToolError::new(ErrorCode::NotFound, format!("{error:#}"));
             error.downcast().unwrap_or_else(other)
@@ -41,42 +45,24 @@ impl Place {
         Ok(Self {
             directory,
             flags: flags.clone(),
-            asking,
-            keyring: None,
+            asker,
         })
     }
 
-    /// Goes by a keyring that was asked before: one that hangs is not waited for again.
-    pub(in crate::cli) fn with_keyring(self, keyring: Arc<dyn Store>) -> Self {
-        Self {
-            keyring: Some(keyring),
-            ..self
-        }
-    }
-
-    /// Returns the store that was chosen: by flag, else the remembered one, else an encrypted file that no index
-    /// lists: the index was lost.
-    pub(in crate::cli) fn chosen(&self, index: &Index) -> Option<Chosen> {
-        self.chosen_of(index, self.has_unlisted(index))
-    }
-
-    /// Returns it, unless another one was settled, and what there is of an encrypted file that no index lists.
+    /// Returns the store that was chosen, unless another one was settled, and what there is of an encrypted file that
+    /// no index lists.
     pub(super) fn chosen_or_unlisted(
         &self,
         index: &Index,
         settled: Option<&Chosen>,
     ) -> (Option<Chosen>, Unlisted) {
-        let is_unlisted = self.has_unlisted(index);
-        let chosen = settled.cloned();
-        let chosen = chosen.or_else(|| self.chosen_of(index, is_unlisted));
-        let is_in_use = || {
-            chosen
-                .as_ref()
-                .is_some_and(|chosen| chosen.kind == Kind::Age)
-        };
-        let unlisted = match is_unlisted {
+        let chosen = settled.cloned().or_else(|| self.chosen(index));
+        let is_in_use = chosen
+            .as_ref()
+            .is_some_and(|chosen| chosen.kind == Kind::Age);
+        let unlisted = match self.has_unlisted(index) {
             false => Unlisted::Nothing,
-            true if is_in_use() => Unlisted::InUse,
+            true if is_in_use => Unlisted::InUse,
             true => Unlisted::NotInUse,
         };
         (chosen, unlisted)
@@ -85,8 +71,7 @@ impl Place {
     /// Returns the same place where nobody is asked.
     pub(super) fn quiet(&self) -> Self {
         Self {
-            asking: Asking::Nobody,
-            keyring: None,
+            asker: None,
             ..self.clone()
         }
     }
@@ -102,12 +87,8 @@ impl Place {
     pub(super) fn opening(&self, settled: Option<Chosen>) -> OpenChosen {
         let place = self.clone();
         Box::new(move |opening| {
-            let memory = || Chosen {
-                kind: Kind::Memory,
-                identity: None,
-            };
             let (chosen, _) = place.chosen_or_unlisted(opening.index, settled.as_ref());
-            let chosen = chosen.unwrap_or_else(memory);
+            let chosen = chosen.unwrap_or_else(|| unopened(Kind::Memory));
             place.mask_keys(opening.secrets, Some(&chosen));
             Ok(place.store(&chosen))
         })
@@ -134,31 +115,29 @@ impl Place {
         self.directory.join(AGE_FILE)
     }
 
-    fn chosen_of(&self, index: &Index, is_unlisted: bool) -> Option<Chosen> {
+    /// Returns the store that was chosen: by flag, else the remembered one, else an encrypted file that no index
+    /// lists: the index was lost.
+    pub(in crate::cli) fn chosen(&self, index: &Index) -> Option<Chosen> {
         let unlisted = || {
-            is_unlisted.then_some(Chosen {
-                kind: Kind::Age,
-                identity: None,
-            })
+            let is_unlisted = self.has_unlisted(index);
+            is_unlisted.then(|| unopened(Kind::Age))
         };
         // An index that cannot be read any more was made for a store.
         let keyring = || index.is_lost.then(Chosen::os);
         let remembered = index.store.clone().or_else(unlisted).or_else(keyring);
         let kind = self.flags.vault.kind();
         let kind = kind.or(remembered.as_ref().map(|chosen| chosen.kind))?;
-        let identity = (kind == Kind::Age)
-            .then(|| {
-                let given = self.flags.age_identity.as_deref().map(absolute);
-                // A file that is made anew is for what was said of it; one that is there opens as before.
-                let is_new = self.flags.vault == StoreName::Age
-                    && self.flags.age_passphrase_fd.is_some()
-                    && !self.age_file().exists();
-                let kept = remembered.and_then(|chosen| chosen.identity);
-                given
-                    .or(kept.filter(|_| !is_new))
-                    .or_else(|| self.own_identity())
-            })
-            .flatten();
+        let flags = &self.flags;
+        let identity = || {
+            let given = flags.age_identity.as_deref().map(absolute);
+            // A file that is made anew is for what was said of it; one that is there opens as before.
+            let is_said = flags.vault == StoreName::Age && flags.age_passphrase_fd.is_some();
+            let is_new = is_said && !self.age_file().exists();
+            let kept = remembered.and_then(|chosen| chosen.identity);
+            let known = given.or(kept.filter(|_| !is_new));
+            known.or_else(|| self.own_identity())
+        };
+        let identity = (kind == Kind::Age).then(identity).flatten();
         Some(Chosen { kind, identity })
     }
 
@@ -206,27 +185,21 @@ impl Place {
 
     /// Returns a store; nothing is opened or asked before it is used.
     pub(in crate::cli) fn store(&self, chosen: &Chosen) -> Arc<dyn Store> {
-        match (chosen.kind, &self.keyring) {
-            (Kind::Os, Some(keyring)) => Arc::clone(keyring),
-            (Kind::Os, None) => {
-                let store = OsStore::new(service(), self.asking.attended());
-                match &self.asking {
-                    Asking::OnTerminal(asker) => {
-                        Arc::new(store.telling(waiting(asker, of_keyring)))
-                    }
-                    Asking::Nobody => Arc::new(store),
-                }
+        let waiting = |words| self.asker.as_ref().map(|asker| waiting(asker, words));
+        match chosen.kind {
+            Kind::Os => match waiting(of_keyring) {
+                Some(notice) => Arc::new(OsStore::new(service(), Attended::Yes).telling(notice)),
+                None => keyring(),
+            },
+            Kind::Age => {
+                let store = AgeStore::new(self.age_file(), self.key(chosen.identity.clone()));
+                Arc::new(match waiting(of_file) {
+                    Some(notice) => store.telling(notice),
+                    None => store,
+                })
             }
-            (Kind::Age, _) => {
-                let key = self.key(chosen.identity.clone());
-                let store = AgeStore::new(self.age_file(), key);
-                match &self.asking {
-                    Asking::OnTerminal(asker) => Arc::new(store.telling(waiting(asker, of_file))),
-                    Asking::Nobody => Arc::new(store),
-                }
-            }
-            (Kind::Memory, _) => Arc::new(MemoryStore::default()),
-            (Kind::Env, _) => Arc::new(EnvStore::new(given().unwrap_or_default())),
+            Kind::Memory => Arc::new(MemoryStore::default()),
+            Kind::Env => Arc::new(EnvStore::new(given().unwrap_or_default())),
         }
     }
 
@@ -261,16 +234,17 @@ impl Place {
     /// Returns how the key of the encrypted file is found: a file, a descriptor, the user.
     fn key(&self, identity: Option<PathBuf>) -> GetKey {
         let descriptor = self.flags.age_passphrase_fd;
-        let (asking, file) = (self.asking.clone(), self.age_file());
+        let (asker, file) = (self.asker.clone(), self.age_file());
         Arc::new(move |asked| {
             let given = descriptor.map(passphrase).transpose()?;
             match (&identity, given) {
                 (Some(path), given) => AgeKey::identity(path, given.as_ref()),
                 (None, Some(given)) => Ok(AgeKey::passphrase(&given)),
-                (None, None) if age::is_for_identity(&file) => Err(no_identity(&file)),
-                (None, None) if asked == Asked::New => Err(no_key()),
+                (None, None) if asked == Asked::New || age::is_for_identity(&file) => {
+                    Err(no_identity(&file))
+                }
                 (None, None) => {
-                    let typed = ask_passphrase(&asking, asked)?;
+                    let typed = ask_passphrase(asker.as_ref(), asked)?;
                     Ok(AgeKey::passphrase(&typed).typed())
                 }
             }
@@ -299,6 +273,35 @@ impl Place {
     }
 }
 
+fn ask_passphrase(asker: Option<&Asker>, asked: Asked) -> Result<SecretValue, ToolError> {
+    let label = match asked {
+        Asked::New | Asked::First => "passphrase of the vault (hidden): ",
+        Asked::Again => "wrong passphrase, try again\npassphrase of the vault (hidden): ",
+    };
+    let otherwise =
+        "give the passphrase of the vault with --age-passphrase-fd N, or run karyi on a terminal";
+    let typed = hidden(asker, label, otherwise)?;
+    let most = limits::MAX_SECRET_BYTES;
+    if typed.expose().len() > most {
+        let message = format!("the passphrase is longer than {most} bytes");
+        return Err(ToolError::new(ErrorCode::BadValue, message).with_hint("use a shorter one"));
+    }
+    Ok(typed)
+}
+
+/// Returns a store of which nothing is known that opens it.
+pub(in crate::cli) fn unopened(kind: Kind) -> Chosen {
+    let identity = None;
+    Chosen { kind, identity }
+}
+
+/// Returns the keyring for whoever asks nobody: one that hangs is waited for once.
+pub(in crate::cli) fn keyring() -> Arc<dyn Store> {
+    static KEYRING: LazyLock<Arc<dyn Store>> =
+        LazyLock::new(|| Arc::new(OsStore::new(service(), Attended::No)));
+    Arc::clone(&KEYRING)
+}
+
 /// Says that the keyring is waited for, and how long at most.
 fn of_keyring(most: Duration) -> String {
     let seconds = most.as_secs();
@@ -315,7 +318,7 @@ fn waiting(asker: &Asker, words: fn(Duration) -> String) -> Notice {
     let terminal_lock = asker.terminal_lock.clone();
     Arc::new(move |most| {
         // Who looks at a question knows what is waited for, and nobody waits for its end here.
-        let is_free = terminal_lock.as_ref().is_none_or(TerminalLock::is_free);
+        let is_free = terminal_lock.is_free();
         if is_free {
             say(&words(most));
         }
@@ -333,14 +336,6 @@ fn mode_for(path: &Path, bits: u32) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
     let mode = path.metadata().ok()?.permissions().mode() & 0o7777;
     (mode & bits != 0).then_some(mode)
-}
-
-/// Returns the error for a new encrypted file without a key.
-fn no_key() -> ToolError {
-    let message = "nothing is named that a new vault is encrypted for";
-    ToolError::new(ErrorCode::WrongKey, message).with_hint(
-        "`karyi var set NAME --vault age` makes an identity file, or uses --age-identity FILE",
-    )
 }
 
 /// Returns the error for an encrypted file whose identity nobody named.
