@@ -10,7 +10,15 @@
 //! ```
 //!
 //! Texts are compared without white space, control characters and escape sequences, so a value
-//! that is coloured letter by letter or wrapped at a column is still one.
+//! that is coloured letter by letter or wrapped at a column is still one. Found are any twelve characters
+//! in a row of a value, or of a part that programs use alone (the password of a URL, a secret string of JSON,
+//! what escapes in the value stand for), and all of a shorter one:
+//!
+//! - as they are, as a JSON string, in base64 at any offset, in hexadecimal, in single quotes of a shell;
+//! - any of these with any of their characters written by a backslash, by `%NN` or by a reference of HTML.
+//!
+//! A short line of a value of several that looks like a code counts as such a part; a value that is easy to guess is
+//! masked as a whole word only. Behind a stray sign of an escape a value shorter than sixteen characters may be missed.
 
 use std::borrow::Cow;
 use std::fmt;

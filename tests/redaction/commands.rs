@@ -229,6 +229,30 @@ fn a_value_cut_off_by_its_end_is_masked() {
     );
 }
 
+/// What a signal ends may have printed the start of a value only.
+#[test]
+fn a_value_cut_off_by_a_signal_is_masked() {
+    let part = "v=$KARYI{K}; ";
+    for script in [
+        "printf %s \"${v:0:8}\"; kill -9 $$",
+        "exec bash -c 'printf %s \"$1\"; kill -9 $$' x \"${v:0:11}\"",
+        "(printf %s \"${v:0:8}\"; kill -PIPE $BASHPID)",
+    ] {
+        check(T, &format!("{part}{script}"), "[KARYI:K:part]");
+    }
+    // Too short to be told from anything else, or a normal end.
+    check(
+        T,
+        &format!("{part}printf %s \"${{v:0:3}}\"; kill -9 $$"),
+        "S3c",
+    );
+    check(
+        T,
+        &format!("{part}printf %s \"${{v:0:8}}\"; (exit 3)"),
+        "S3cr3t-T",
+    );
+}
+
 #[test]
 fn scripts_hold_what_the_user_wrote() {
     let outcome = run(T, &format!("x={T}; echo ${{#x}}"));

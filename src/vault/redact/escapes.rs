@@ -56,6 +56,9 @@ pub(super) fn reading(bytes: &[u8], is_end: bool) -> Reading {
     match bytes {
         // Whole texts consist of these.
         [b'\\', next, ..] => short(*next).unwrap_or_else(|| long(bytes, is_end)),
+        [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+            Reading::Byte((value(*high) << 4 | value(*low)) as u8, 3)
+        }
         _ => long(bytes, is_end),
     }
 }

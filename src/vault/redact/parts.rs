@@ -215,9 +215,9 @@ fn json_parts(value: &str) -> Vec<Range<usize>> {
 
 fn collect<'a>(value: &'a Value, key: &str, leaves: &mut Vec<&'a str>) {
     match value {
-        Value::String(text) if !is_public_name(key) => {
+        Value::String(text) => {
             let is_named = is_secret_name(key) && text.len() >= MIN_NAMED;
-            if is_named || is_token(text) {
+            if is_named || is_token(text) && !is_public_name(key) {
                 leaves.push(text);
             } else if let Some(password) = url_password(text) {
                 leaves.extend((password.len() >= MIN_NAMED).then_some(password));
@@ -349,6 +349,9 @@ mod tests {
         );
         check("{\"password\":\"«pw1\\n»\",\"client_email\":\"a1@b2.example.com\"}");
         check("{\"url\":\"postgres://u:«pw123456»@db/x\"}");
+        check(
+            "{\"database_url\":\"postgres://u:«pw123456»@db/x\",\"token_url\":\"https://a/b1c2d3e4\"}",
+        );
         check("{\"list\":[\"«tok3n-abcdef»\"]}");
     }
 

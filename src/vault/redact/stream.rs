@@ -394,8 +394,8 @@ impl RedactStream {
     fn trimmed(&self, region: &Found, start: usize, end: usize) -> (usize, usize) {
         let (mut start, mut end) = (start, end);
         let stretch = self.held.get(start..end).unwrap_or_default();
-        let is_whole = self.tables.whole(stretch.as_bytes(), b"").is_some();
-        if region.form != Form::Raw || is_whole || !self.tables.has_lines(region.secret) {
+        let has_lines = region.form == Form::Raw && self.tables.has_lines(region.secret);
+        if !has_lines || self.tables.whole(stretch.as_bytes(), b"").is_some() {
             return (start, end);
         }
         let is_few = |text: &str| visible_bytes(text) < limits::MIN_CUT_SECRET_BYTES;

@@ -354,6 +354,11 @@ fn a_sign_at_the_end_of_a_line_hides_nothing_of_a_value() {
         ),
         ("BC}8Aw7é+", "100% BC%7d8Aw7é+", "100% [KARYI:K:percent]"),
         ("u00e9b-cd", "\\\nu00e9b\\x2dcd", "\\\n[KARYI:K:escaped]"),
+        (
+            "a-bw.7.9.F; aCek",
+            "a\\-bw.7.9.F\\;\\\n aCek",
+            "[KARYI:K:escaped]",
+        ),
         ("x41!!bcde", "\\ x41\\!\\!bcde", "\\ [KARYI:K:escaped]"),
         (
             "ab-cd/efg-hij-klm",

@@ -18,14 +18,14 @@ pub(super) struct Known<'a> {
     pub(super) base: u64,
 }
 
-/// What white space stands first between the bytes of an escape.
+/// What white space stands between the bytes of an escape.
 #[derive(PartialEq, Eq)]
 enum Gap {
     /// None.
     None,
-    /// A blank: it is no escape.
+    /// A blank, and it is no escape.
     Blank,
-    /// The end of a line: it may be none.
+    /// The end of a line, as where a program wraps it; it may be none.
     Line,
 }
 
@@ -41,12 +41,18 @@ impl Known<'_> {
             .iter()
             .zip(0..)
             .filter(|(_, at)| shown.get(*at) != Some(&false));
-        let mut gaps = shown.filter_map(|(byte, _)| match byte {
-            b' ' | b'\t' => Some(Gap::Blank),
-            b'\r' | b'\n' => Some(Gap::Line),
-            _ => None,
-        });
-        gaps.next().unwrap_or(Gap::None)
+        let mut spaces = shown
+            .map(|(byte, _)| *byte)
+            .filter(|byte| b" \t\r\n".contains(byte));
+        match spaces.next() {
+            None => Gap::None,
+            Some(b'\r' | b'\n') => Gap::Line,
+            // A line editor writes a blank and goes back.
+            Some(_) => match spaces.find(|byte| b"\r\n".contains(byte)) {
+                Some(b'\r') if !spaces.any(|byte| byte == b'\n') => Gap::Line,
+                _ => Gap::Blank,
+            },
+        }
     }
 }
 
@@ -116,14 +122,15 @@ impl Unescaped {
                 Reading::Char(own, length) => (own.encode_utf8(&mut character).as_bytes(), length),
             };
             self.begin(main, at);
-            self.put(
-                bytes,
-                Place::over(main.place(at), main.place(at + length - 1)),
-            );
+            let place = Place::over(main.place(at), main.place(at + length - 1));
             if gap == Gap::Line {
-                self.has_other = true;
-                self.other.divide(main.place(at).start());
-                self.other.copy(main, at + 1..at + length);
+                self.fork(main, at, length);
+            }
+            for byte in bytes.iter().filter(|byte| is_visible(**byte)) {
+                self.lane.push(*byte, place);
+                if self.has_other && gap != Gap::Line {
+                    self.other.push(*byte, place);
+                }
             }
             at += length;
         }
@@ -178,14 +185,15 @@ impl Unescaped {
         self.left = AROUND;
     }
 
-    /// Takes the visible bytes of what an escape stands for.
-    fn put(&mut self, bytes: &[u8], place: Place) {
-        for byte in bytes.iter().filter(|byte| is_visible(**byte)) {
-            self.lane.push(*byte, place);
-            if self.has_other {
-                self.other.push(*byte, place);
-            }
-        }
+    /// Starts to take an escape of some length, and what follows it, as if it was none; a backslash quotes then.
+    fn fork(&mut self, main: &Lane, at: usize, length: usize) {
+        let known = self.lane.bytes().len();
+        let sign = usize::from(self.sign == b'\\');
+        self.has_other = true;
+        self.other.divide(main.place(at).start());
+        self.other
+            .copy(&self.lane, known.saturating_sub(AROUND)..known);
+        self.other.copy(main, at + sign..at + length);
     }
 
     /// Finds matches in what came.
