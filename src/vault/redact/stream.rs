@@ -3,6 +3,7 @@
 //! As much of the text is held back as could still become a match, not a byte more. Offsets count
 //! the bytes of the whole text.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -195,7 +196,6 @@ impl RedactStream {
         for lane in [&self.main, &self.inside] {
             lane.flush(&mut found);
         }
-        found.drain(..).for_each(|found| self.add_region(found));
         let known = Known {
             bytes: self.held.as_bytes(),
             base: self.base,
@@ -206,9 +206,7 @@ impl RedactStream {
             lane.scan_end(&self.tables, &mut found);
             lane.flush(&mut found);
         }
-        found
-            .into_iter()
-            .for_each(|found| self.add_unescaped(found));
+        found.into_iter().for_each(|found| self.add_region(found));
     }
 
     fn end(&self) -> u64 {
@@ -254,7 +252,7 @@ impl RedactStream {
             bytes,
             base: self.base,
         };
-        let (mut found, mut unescaped) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
         let blocks = bytes.get(start..).unwrap_or_default();
         for block in blocks.chunks(limits::REDACT_BLOCK_BYTES) {
             self.view.split(block, at, &mut self.main, &mut self.inside);
@@ -263,7 +261,7 @@ impl RedactStream {
             self.inside.scan(&self.tables, &mut found);
             for lane in &mut self.unescaped {
                 lane.read(&self.main, &known, false);
-                lane.scan(&self.tables, &mut unescaped);
+                lane.scan(&self.tables, &mut found);
             }
             self.main.forget();
             self.inside.forget();
@@ -271,33 +269,20 @@ impl RedactStream {
         self.main.scan_end(&self.tables, &mut found);
         self.inside.scan_end(&self.tables, &mut found);
         for lane in &mut self.unescaped {
-            lane.scan_end(&self.tables, &mut unescaped);
+            lane.scan_end(&self.tables, &mut found);
         }
         *self.held = held;
         found.into_iter().for_each(|found| self.add_region(found));
-        unescaped
-            .into_iter()
-            .for_each(|found| self.add_unescaped(found));
         self.find_shorts(false);
     }
 
-    /// Adds a match in what escapes stand for, unless it is one as it stands.
-    fn add_unescaped(&mut self, found: Found) {
-        let first = self.regions.partition_point(|old| old.end < found.end);
-        let old = self.regions.get(first);
-        if old.is_some_and(|old| old.start <= found.start && old.length >= found.length) {
-            return;
-        }
-        self.add_region(found);
-    }
-
-    /// Adds a stretch that is masked; those that overlap become one.
+    /// Adds a stretch that is masked; those that overlap become one, named as the longest of them, and of two alike as
+    /// the one in the plainer form.
     fn add_region(&mut self, mut new: Found) {
         let first = self.regions.partition_point(|old| old.end <= new.start);
         while let Some(old) = self.regions.get(first).filter(|old| old.start < new.end) {
-            let is_better = (old.length, std::cmp::Reverse(old.secret))
-                > (new.length, std::cmp::Reverse(new.secret));
-            if is_better {
+            let rank = |found: &Found| (Reverse(found.length), found.secret, found.form);
+            if rank(old) < rank(&new) {
                 (new.secret, new.form, new.length) = (old.secret, old.form, old.length);
             }
             new.start = new.start.min(old.start);

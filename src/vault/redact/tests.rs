@@ -359,6 +359,16 @@ fn a_sign_at_the_end_of_a_line_hides_nothing_of_a_value() {
             "a\\-bw.7.9.F\\;\\\n aCek",
             "[KARYI:K:escaped]",
         ),
+        (
+            "86 (!>d>>C8@",
+            "100%\n86%20%28%\n21>d>>C8@",
+            "100%\n[KARYI:K:percent]",
+        ),
+        (
+            "h\\,5v ~-<~rn&G",
+            "h\\\\\\,5v\\  \r\\~-\\<\\~rn\\&G",
+            "[KARYI:K:escaped]",
+        ),
         ("x41!!bcde", "\\ x41\\!\\!bcde", "\\ [KARYI:K:escaped]"),
         (
             "ab-cd/efg-hij-klm",

@@ -9,6 +9,7 @@ use super::escapes::{Reading, reading};
 use super::form::Form;
 use super::lane::{AROUND, Found, Lane, Place};
 use super::tables::Tables;
+use crate::limits;
 use crate::vault::view::{self, Sink, is_visible};
 
 /// The text that places are in, as far as it is known.
@@ -66,6 +67,8 @@ pub(super) struct Unescaped {
     /// The same from an escape on that is spread over lines, as if that was none: a value may begin behind its sign.
     other: Lane,
     has_other: bool,
+    /// How many bytes it had there.
+    forked: u64,
     /// How many visible bytes were read: what is behind them may become an escape.
     next: u64,
     /// How many bytes are still taken.
@@ -86,6 +89,7 @@ impl Unescaped {
             lane: Lane::default(),
             other: Lane::default(),
             has_other: false,
+            forked: 0,
             next: 0,
             left: 0,
         })
@@ -123,12 +127,10 @@ impl Unescaped {
             };
             self.begin(main, at);
             let place = Place::over(main.place(at), main.place(at + length - 1));
-            if gap == Gap::Line {
-                self.fork(main, at, length);
-            }
+            let is_fork = gap == Gap::Line && self.fork(main, at, length);
             for byte in bytes.iter().filter(|byte| is_visible(**byte)) {
                 self.lane.push(*byte, place);
-                if self.has_other && gap != Gap::Line {
+                if self.has_other && !is_fork {
                     self.other.push(*byte, place);
                 }
             }
@@ -185,15 +187,27 @@ impl Unescaped {
         self.left = AROUND;
     }
 
-    /// Starts to take an escape of some length, and what follows it, as if it was none; a backslash quotes then.
-    fn fork(&mut self, main: &Lane, at: usize, length: usize) {
+    /// Starts to take an escape of some length, and what follows it, as if it was none; a backslash quotes then. Returns
+    /// false where that was done shortly before.
+    fn fork(&mut self, main: &Lane, at: usize, length: usize) -> bool {
+        let since = self.other.count() - self.forked;
+        if self.has_other && since < limits::REDACTED_RUN_BYTES as u64 {
+            return false;
+        }
+        let own = main.bytes().get(at..at + length).unwrap_or_default();
+        let signs = match (self.sign, own) {
+            (b'\\', [_, b'\\', ..]) => 2,
+            (b'\\', _) => 1,
+            _ => 0,
+        };
         let known = self.lane.bytes().len();
-        let sign = usize::from(self.sign == b'\\');
         self.has_other = true;
         self.other.divide(main.place(at).start());
         self.other
             .copy(&self.lane, known.saturating_sub(AROUND)..known);
-        self.other.copy(main, at + sign..at + length);
+        self.forked = self.other.count();
+        self.other.copy(main, at + signs..at + length);
+        true
     }
 
     /// Finds matches in what came.

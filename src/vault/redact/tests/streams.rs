@@ -211,3 +211,70 @@ fn a_value_is_found_wherever_it_stands_in_a_long_text_full_of_escapes() {
         }
     }
 }
+
+/// Wherever a text is divided, the same is shown of it: halves of escapes, wraps, colours and parts of values.
+#[test]
+fn every_division_of_a_random_text_shows_the_same() {
+    const VALUES: [&str; 6] = [T, M, URL, Q, "a%41b\\n&lt;c-1234", "Пароль-мой-секретный"];
+    const BITS: [&str; 24] = [
+        "\\",
+        "%",
+        "&",
+        "\n",
+        " ",
+        "\r\n",
+        " \r",
+        "\u{1b}[31m",
+        "\\\\",
+        "%4",
+        "&#",
+        "&#x41;",
+        "\\u00",
+        "\\n",
+        "x41",
+        "\u{1b}]0;",
+        "\u{7}",
+        "\u{1b}P",
+        "\u{1b}\\",
+        "$KARYI",
+        "{",
+        "日",
+        "b",
+        "0",
+    ];
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    let mut below = |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 16) as usize % limit
+    };
+    for _ in 0..300 {
+        let value = VALUES[below(VALUES.len())];
+        let redactor = Redactor::new(&secrets(&[("A", value), ("B", VALUES[below(6)])]));
+        let mut text = String::new();
+        for _ in 0..=below(8) {
+            text.push_str(BITS[below(BITS.len())]);
+            for c in value.chars() {
+                match below(9) {
+                    0 => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+                    1 => text.push_str(&format!("%{:02x}", u32::from(c) & 0xff)),
+                    2 => text.push_str(&format!("&#{};", u32::from(c))),
+                    3 if below(3) == 0 => text.push_str(BITS[below(BITS.len())]),
+                    _ => text.push(c),
+                }
+            }
+        }
+        let whole = in_pieces(&redactor, &[&text]);
+        let letters: Vec<&str> = text.split_inclusive(|_| true).collect();
+        assert_eq!(in_pieces(&redactor, &letters), whole, "{text:?}");
+        let (mut pieces, mut rest) = (Vec::new(), text.as_str());
+        while !rest.is_empty() {
+            let at = rest.ceil_char_boundary((1 + below(20)).min(rest.len()));
+            let (piece, after) = rest.split_at(at);
+            pieces.push(piece);
+            rest = after;
+        }
+        assert_eq!(in_pieces(&redactor, &pieces), whole, "{pieces:?}");
+    }
+}
