@@ -224,45 +224,18 @@ impl Policy {
     /// # Errors
     /// `bad_policy` when a term means nothing.
     pub fn narrowed(&self, terms: &Terms) -> Result<Self, ToolError> {
-        let mut new = self.clone();
-        if let Some(wanted) = tools(terms)? {
-            new.tools = Some(match &self.tools {
-                None => wanted,
-                Some(own) => own.intersection(&wanted).cloned().collect(),
-            });
-        }
-        if let Some(wanted) = commands(terms)? {
-            new.commands = Some(match &self.commands {
-                None => wanted,
-                Some(own) => own.intersection(&wanted).cloned().collect(),
-            });
-        }
-        if let Some(wanted) = hosts(terms)? {
-            new.hosts = Some(match &self.hosts {
-                None => wanted,
-                Some(own) => narrower(own, &wanted, Host::covers),
-            });
-        }
-        if let Some(wanted) = dirs(terms)? {
-            let covers = |outer: &PathBuf, inner: &PathBuf| inner.starts_with(outer);
-            new.dirs = Some(match &self.dirs {
-                None => wanted,
-                Some(own) => narrower(own, &wanted, covers),
-            });
-        }
-        new.approval = self
-            .approval
-            .min(terms.approval.unwrap_or(Approval::Always));
-        new.write = self.write && terms.write.unwrap_or(true);
-        if let Some(text) = terms.expires.as_ref().filter(|text| *text != NEVER) {
-            let wanted = expiry(text, None)?;
-            new.expires = Some(self.expires.map_or(wanted, |own| own.min(wanted)));
-        }
-        if terms.shown == Some(Shown::Sealed) {
-            new.shown = Shown::Sealed;
-            new.write = false;
-        }
-        Ok(new)
+        let end = terms.expires.as_ref().filter(|text| *text != NEVER);
+        Ok(self.within(&Self {
+            tools: tools(terms)?,
+            hosts: hosts(terms)?,
+            commands: commands(terms)?,
+            dirs: dirs(terms)?,
+            approval: terms.approval.unwrap_or(Approval::Always),
+            shown: terms.shown.unwrap_or(Shown::Redact),
+            write: terms.write.unwrap_or(true),
+            expires: end.map(|text| expiry(text, None)).transpose()?,
+            allow_short: true,
+        }))
     }
 
     /// Returns what two policies both permit.
