@@ -12,6 +12,7 @@ pub mod home;
 mod import;
 mod keep;
 mod keyring;
+mod killed;
 mod listing;
 mod lost;
 mod mistaken;

@@ -12,11 +12,11 @@ mod rows;
 
 pub use change::{Earlier, Make, Wanted};
 pub use journal::journal_key;
-pub use repair::agreed;
 pub use rows::{Row, State, check_agreement, elsewhere, rows};
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
@@ -24,7 +24,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, Index, Listed, Locked};
 use crate::vault::policy::Policy;
-use crate::vault::session::{check_value, only_case};
+use crate::vault::session::check_value;
 use crate::vault::store::record::{self, Facts, Record};
 use crate::vault::store::{Key, Kind, Store};
 
@@ -35,6 +35,10 @@ pub struct Vault {
     store: Arc<dyn Store>,
     /// Whether the store is the one in use, and nobody named it.
     follows: bool,
+    /// The generation of the index at which it said what the store holds.
+    agreed_at: Mutex<Option<u64>>,
+    /// Notes and parts of policies that held none of the values that the store had then.
+    clean: Mutex<BTreeSet<String>>,
 }
 
 /// What is said of a secret when it is kept.
@@ -55,6 +59,8 @@ impl Vault {
             chosen,
             store,
             follows: false,
+            agreed_at: Mutex::default(),
+            clean: Mutex::default(),
         }
     }
 
@@ -146,23 +152,29 @@ impl Vault {
         index.check_new(name)
     }
 
-    /// Does something while nobody else may change index or store, with the names that the store has; the index says
-    /// the same by then.
+    /// Does something while nobody else may change index or store. By then the index says what the store holds; whoever
+    /// keeps many values compares both once.
     fn locked<T>(
         &self,
-        work: impl FnOnce(&mut Locked, &[SecretName]) -> Result<T, ToolError>,
+        work: impl FnOnce(&mut Locked) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
         let mut locked = Index::lock(&self.directory)?;
         let used = locked.index().store.as_ref().map(|used| used.kind);
         if let Some(used) = used.filter(|used| self.follows && *used != self.chosen.kind) {
             return Err(left(self.chosen.kind, used));
         }
-        let held = self.store.list()?;
-        check_agreement(locked.index(), self.chosen.kind, &held)?;
-        if !repair::is_alike(locked.index(), self.chosen.kind, &held) {
-            self.list_anew(&mut locked, &held)?;
+        let is_known = mutex(&self.agreed_at).take() == Some(locked.index().generation);
+        if !is_known || locked.index().is_lost {
+            mutex(&self.clean).clear();
+            let held = self.store.list()?;
+            check_agreement(locked.index(), self.chosen.kind, &held)?;
+            if !repair::is_alike(locked.index(), self.chosen.kind, &held) {
+                self.list_anew(&mut locked, &held)?;
+            }
         }
-        work(&mut locked, &held)
+        let result = work(&mut locked)?;
+        *mutex(&self.agreed_at) = Some(locked.index().generation);
+        Ok(result)
     }
 
     /// Has the store opened before the index is locked: a dialogue may stand for a minute, and others wait for the index
@@ -252,7 +264,7 @@ impl Vault {
         self.check_place(name)?;
         // Of a store that cannot be opened nothing goes, and the name stays listed.
         self.store.list()?;
-        self.locked(|locked, _| {
+        self.locked(|locked| {
             let mut after = locked.index().clone();
             self.check_store(&after, name)?;
             let was_listed = after.names.remove(name.as_str()).is_some();
@@ -272,7 +284,7 @@ impl Vault {
     pub fn remove_copy(&self, name: &SecretName) -> Result<Option<Kind>, ToolError> {
         // Opened before the lock.
         self.store.list()?;
-        self.locked(|locked, _| {
+        self.locked(|locked| {
             let index = locked.index().clone();
             let other = index.get(name).map(|listed| listed.store);
             let Some(other) = other.filter(|other| *other != self.chosen.kind) else {
@@ -290,7 +302,7 @@ impl Vault {
     /// the store or the system says.
     pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
         self.unlock()?;
-        self.locked(|locked, held| {
+        self.locked(|locked| {
             let mut after = locked.index().clone();
             self.check_store(&after, from)?;
             if from == to || after.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
@@ -299,7 +311,6 @@ impl Vault {
             let record = self.get(from)?;
             let listed = after.names.remove(from.as_str());
             after.check_new(to)?;
-            check_held(held, to, Some(from))?;
             let terms = Terms {
                 note: None,
                 policy: record.policy,
@@ -316,17 +327,9 @@ impl Vault {
     }
 }
 
-/// Checks that a store has no name that differs from this one only in case, listed or not.
-fn check_held(
-    held: &[SecretName],
-    name: &SecretName,
-    except: Option<&SecretName>,
-) -> Result<(), ToolError> {
-    let mut others = held.iter().filter(|other| Some(*other) != except);
-    match others.find(|other| other.differs_only_in_case(name)) {
-        Some(other) => Err(only_case(other, name)),
-        None => Ok(()),
-    }
+// A poisoned lock only means that another thread panicked between two changes.
+fn mutex<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the time in whole seconds: more would only make lists wide.

@@ -305,7 +305,7 @@ impl Loader {
         let held: Vec<SecretName> = held.cloned().collect();
         let chosen = state.in_use(store.as_ref());
         let vault = Vault::new(self.directory.clone(), chosen, store);
-        without_use(keep::agreed(&vault, index, &held))
+        without_use(vault.agreed(index, &held))
     }
 
     // A poisoned lock only means that another thread panicked while it loaded.

@@ -8,7 +8,7 @@ use karyi::error::ErrorCode;
 use karyi::secret::{SecretName, SecretValue};
 use karyi::vault::store::age::{AgeKey, AgeStore};
 use karyi::vault::store::env::EnvStore;
-use karyi::vault::store::journal::journal_key;
+use karyi::vault::store::journal;
 use karyi::vault::store::memory::MemoryStore;
 use karyi::vault::store::os::{Attended, OsStore};
 use karyi::vault::store::{Key, Kind, Store};
@@ -111,9 +111,8 @@ pub fn check_with(store: &dyn Store, lacks: &Lacks) {
     assert_eq!(store.list().unwrap(), names);
     assert_eq!(shown(store, small), Some(format!("of {small}")));
 
-    let journal = journal_key(store).unwrap();
-    assert_eq!(journal.is_some(), store.kind().is_persistent());
-    assert_eq!(journal_key(store).unwrap(), journal);
+    let key = journal::make(store).unwrap();
+    assert_eq!(journal::kept_key(store).unwrap(), Some(key));
     assert_eq!(store.list().unwrap(), names);
 
     for name in &names {
@@ -335,7 +334,7 @@ fn the_environment_is_read_only() {
         store.remove(&key("A")).unwrap_err().code,
         ErrorCode::VaultReadOnly
     );
-    assert_eq!(journal_key(&store).unwrap(), None);
+    assert_eq!(journal::kept_key(&store).unwrap(), None);
 }
 
 #[test]

@@ -35,16 +35,11 @@ fn listing(place: &Place) -> Result<Listing, ToolError> {
     let is_askable = |chosen: &&Chosen| place.is_quiet(chosen) && !is_whole(place, &index, chosen);
     let is_inside = inherited::is_inside_session();
     let asked = chosen.as_ref().filter(is_askable).filter(|_| !is_inside);
-    let vault = asked.map(|chosen| place.vault(chosen.clone()));
-    let asked = vault.as_ref().map(|vault| vault.store().list());
-    let index = match (&vault, &asked) {
-        (Some(vault), Some(Ok(names))) => keep::agreed(vault, index, names),
-        _ => index,
-    };
-    let chosen = chosen.filter(|_| was_chosen.is_some() || index.store.is_some());
-    let (kept, problem) = match asked {
-        _ if chosen.is_none() => (None, None),
-        Some(Ok(names)) => (Some(names), None),
+    let asked = asked.map(|chosen| place.vault(chosen.clone()).rows());
+    let store = chosen.as_ref().map(|chosen| chosen.kind);
+    let (rows, problem) = match asked {
+        Some(Ok(rows)) => (Some(rows), None),
+        Some(Err(_)) if was_chosen.is_none() => (None, None),
         Some(Err(error)) => (None, Some(error)),
         None if !place.has_unlisted(&index) => (None, None),
         None if is_inside => (None, Some(vault::inside_session())),
@@ -56,10 +51,11 @@ fn listing(place: &Place) -> Result<Listing, ToolError> {
             )))
         }
     };
-    let store = chosen.map(|chosen| chosen.kind);
+    let rows = rows.unwrap_or_else(|| keep::rows(&index, store, None));
+    let is_known = was_chosen.is_some() || !rows.is_empty();
     Ok(Listing {
-        store,
-        rows: keep::rows(&index, store, kept.as_deref()),
+        store: store.filter(|_| is_known),
+        rows,
         problem,
     })
 }

@@ -3,7 +3,7 @@
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Index, Listed};
-use crate::vault::keep::{Terms, Vault, check_held, notes};
+use crate::vault::keep::{Terms, Vault, mutex, notes};
 use crate::vault::policy::Policy;
 use crate::vault::session::check_value;
 use crate::vault::store::Key;
@@ -75,22 +75,24 @@ impl Vault {
     /// As [`Vault::set`], or what `make` says.
     pub fn update(&self, name: &SecretName, make: &Make<'_>) -> Result<bool, ToolError> {
         self.unlock()?;
-        self.locked(|locked, held| {
+        self.locked(|locked| {
             let mut after = locked.index().clone();
             self.check_store(&after, name)?;
             after.check_new(name)?;
-            check_held(held, name, None)?;
             let earlier = self.earlier_in(&after, name)?;
-            let Some(Wanted { value, terms }) = make(&earlier)? else {
+            let Some(wanted) = make(&earlier)? else {
                 return Ok(false);
             };
+            let Wanted { value, terms } = &wanted;
             check_value(name, value.expose())?;
             terms.policy.check_length(name, value.expose())?;
             let note = terms.note.as_deref().or(earlier.note());
-            let kept = (name, &value);
-            notes::check(self.store.as_ref(), &after, kept, &terms.policy, note)?;
-            let facts = self.list_in(&mut after, name, &terms, earlier.facts());
-            let text = record::join(&value, &terms.policy, &facts)?;
+            let mut clean = mutex(&self.clean);
+            let kept = (name, &wanted);
+            notes::check(self.store.as_ref(), &after, &mut clean, kept, note)?;
+            drop(clean);
+            let facts = self.list_in(&mut after, name, terms, earlier.facts());
+            let text = record::join(value, &terms.policy, &facts)?;
             locked.around(after, || self.store.set(&Key::of(name), &text))?;
             Ok(true)
         })

@@ -25,7 +25,7 @@ pub fn journal_key(
         return Ok(None);
     }
     let vault = Vault::new(directory.to_owned(), chosen, Arc::clone(store));
-    vault.locked(|locked, held| {
+    vault.locked(|locked| {
         // Two processes that make one at the same time must not use two.
         if let Some(key) = journal::kept_key(store.as_ref())? {
             return Ok(Some(key));
@@ -33,7 +33,7 @@ pub fn journal_key(
         let index = locked.index().clone();
         let is_used = |used: &Chosen| used.kind == kind;
         // Where everything was moved away nobody would look for it.
-        if !index.store.as_ref().is_none_or(is_used) && held.is_empty() {
+        if !index.store.as_ref().is_none_or(is_used) && store.list()?.is_empty() {
             return Ok(None);
         }
         locked

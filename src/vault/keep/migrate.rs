@@ -25,17 +25,13 @@ impl Vault {
         // Opened before the lock.
         to.probe()?;
         self.store.list()?;
-        self.locked(|locked, names| self.moved_to(to, locked, names))
+        self.locked(|locked| self.moved_to(to, locked))
     }
 
-    fn moved_to(
-        &self,
-        to: &Self,
-        locked: &mut Locked,
-        names: &[SecretName],
-    ) -> Result<Vec<SecretName>, ToolError> {
+    fn moved_to(&self, to: &Self, locked: &mut Locked) -> Result<Vec<SecretName>, ToolError> {
         let index = locked.index().clone();
-        let records = self.records(&index, names)?;
+        let names = self.store.list()?;
+        let records = self.records(&index, &names)?;
         let mut changes = self.copies(to, &records)?;
         let mut gone: Changes = names.iter().map(|name| (Key::of(name), None)).collect();
         if let Some(key) = self.store.get(&Key::journal())? {
@@ -58,7 +54,7 @@ impl Vault {
             self.store.clear_away()
         });
         removed.map_err(|error| self.left_behind(to, error))?;
-        Ok(names.to_vec())
+        Ok(names)
     }
 
     /// Returns the records under some names. Notes and dates that only the index has become part of them.

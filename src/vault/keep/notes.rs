@@ -1,8 +1,11 @@
 //! Notes and policies are listed and shown to everybody: they must hold no value.
 
+use std::collections::BTreeSet;
+
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::{SecretName, SecretValue};
+use crate::secret::SecretName;
 use crate::vault::index::{Index, Listed};
+use crate::vault::keep::Wanted;
 use crate::vault::policy::Policy;
 use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
@@ -10,29 +13,34 @@ use crate::vault::store::record;
 use crate::vault::store::{Held, Store};
 
 /// Checks that what is listed and shown of a secret holds neither its value nor another one that the store has, and what
-/// is listed of others not its value, in no form.
+/// is listed of others not its value, in no form. Of texts that are `clean` the store is not asked again.
 ///
 /// # Errors
 /// `bad_arguments`, or what the store says.
 pub(super) fn check(
     store: &dyn Store,
     index: &Index,
-    (name, value): (&SecretName, &SecretValue),
-    policy: &Policy,
+    clean: &mut BTreeSet<String>,
+    (name, wanted): (&SecretName, &Wanted),
     note: Option<&str>,
 ) -> Result<(), ToolError> {
     let secrets = Secrets::default();
-    secrets.mask_only(name, value.duplicate())?;
+    secrets.mask_only(name, wanted.value.duplicate())?;
     let redactor = Redactor::new(&secrets);
-    let mut others = index.names.iter();
-    let is_shown = |(other, listed): &(&String, &Listed)| {
-        let texts = texts(&listed.policy, listed.note.as_deref());
-        *other != name.as_str() && holds(&redactor, &texts)
-    };
-    if let Some((other, _)) = others.find(is_shown) {
+    let listed = |listed: &Listed| texts(&listed.policy, listed.note.as_deref());
+    let mut others = index
+        .names
+        .iter()
+        .filter(|(other, _)| *other != name.as_str());
+    if let Some((other, _)) = others.find(|(_, other)| holds(&redactor, &listed(other))) {
         return Err(shown_by(other, name));
     }
-    let own = texts(policy, note);
+    let mut own = texts(&wanted.terms.policy, note);
+    if holds(&redactor, &own) {
+        return Err(shown_value(name));
+    }
+    let before = index.get(name).map(listed).unwrap_or_default();
+    own.retain(|text| !clean.contains(text) && !before.contains(text));
     if own.is_empty() {
         return Ok(());
     }
@@ -43,10 +51,11 @@ pub(super) fn check(
             let _ = value.map(|value| secrets.mask_only(&other, value));
         }
     }
-    match holds(&Redactor::new(&secrets), &own) {
-        true => Err(shown_value(name)),
-        false => Ok(()),
+    if holds(&Redactor::new(&secrets), &own) {
+        return Err(shown_value(name));
     }
+    clean.extend(own);
+    Ok(())
 }
 
 fn holds(redactor: &Redactor, texts: &[String]) -> bool {

@@ -11,14 +11,36 @@ use crate::vault::store::Kind;
 use crate::vault::store::record::Record;
 
 impl Vault {
-    /// Lists what index and store know, without reading a value.
+    /// Lists what the store holds, and has the index say the same where it does not. A value is read only for that.
     ///
     /// # Errors
     /// What the store or the system says.
     pub fn rows(&self) -> Result<Vec<Row>, ToolError> {
-        let kept = self.store.list()?;
-        let index = Index::read(&self.directory)?;
-        Ok(rows::rows(&index, Some(self.chosen.kind), Some(&kept)))
+        let held = self.store.list()?;
+        let index = self.agreed(Index::read(&self.directory)?, &held);
+        Ok(rows::rows(&index, Some(self.chosen.kind), Some(&held)))
+    }
+
+    /// Returns the index that lists what the store holds, whose names were just read: the one that was read before that,
+    /// or one that is made anew. It stays as it is where it cannot be written, when somebody changed both since or does
+    /// so now, and when the store is another one.
+    #[must_use]
+    pub fn agreed(&self, read: Index, held: &[SecretName]) -> Index {
+        let kind = self.chosen.kind;
+        let is_in_order =
+            is_alike(&read, kind, held) || check_agreement(&read, kind, held).is_err();
+        if is_in_order || !kind.is_persistent() {
+            return read;
+        }
+        let anew = || {
+            let mut locked = Index::lock_if_free(&self.directory).ok()??;
+            if locked.index().generation != read.generation {
+                return None;
+            }
+            self.list_anew(&mut locked, &self.store.list().ok()?).ok()?;
+            Some(locked.index().clone())
+        };
+        anew().unwrap_or(read)
     }
 
     /// Makes the index say what the store holds, and changes nothing in the store. Returns the names that were added
@@ -91,24 +113,4 @@ pub(super) fn is_alike(index: &Index, kind: Kind, held: &[SecretName]) -> bool {
     let is_elsewhere = |name: &SecretName| index.get(name).is_some_and(|l| l.store != kind);
     let held = held.iter().filter(|name| !is_elsewhere(name)).cloned();
     index.is_whole() && listed == held.collect()
-}
-
-/// Returns the index that lists what a store holds whose names were just read: the one that was read before that, or one
-/// that is made anew. It stays as it is where it cannot be written, when somebody changed both since or does so now, and
-/// when the store is another one.
-#[must_use]
-pub fn agreed(vault: &Vault, read: Index, held: &[SecretName]) -> Index {
-    let kind = vault.chosen.kind;
-    let is_in_order = is_alike(&read, kind, held) || check_agreement(&read, kind, held).is_err();
-    if is_in_order || !kind.is_persistent() {
-        return read;
-    }
-    let anew = || {
-        let mut locked = Index::lock_if_free(&vault.directory).ok()??;
-        vault
-            .list_anew(&mut locked, &vault.store.list().ok()?)
-            .ok()?;
-        Some(locked.index().clone())
-    };
-    anew().unwrap_or(read)
 }

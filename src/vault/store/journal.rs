@@ -14,24 +14,10 @@ pub const KEY_BYTES: usize = 32;
 /// A key, wiped when dropped.
 pub type JournalKey = Zeroizing<[u8; KEY_BYTES]>;
 
-/// Returns the key, made at the first time; nothing when the store keeps nothing.
-///
-/// # Errors
-/// What the store says; `bad_vault` when the key in it is none.
-pub fn journal_key(store: &dyn Store) -> Result<Option<JournalKey>, ToolError> {
-    if !store.kind().is_persistent() {
-        return Ok(None);
-    }
-    if let Some(key) = kept_key(store)? {
-        return Ok(Some(key));
-    }
-    make(store).map(Some)
-}
-
 /// Makes a key in a store that has none.
 ///
 /// # Errors
-/// As [`journal_key`].
+/// What the store says; `bad_vault` when it gives back something else.
 pub fn make(store: &dyn Store) -> Result<JournalKey, ToolError> {
     let made = random()?;
     store.set(&Key::journal(), &spell(&made))?;
@@ -42,7 +28,7 @@ pub fn make(store: &dyn Store) -> Result<JournalKey, ToolError> {
 /// Returns the key when there is one already.
 ///
 /// # Errors
-/// As [`journal_key`].
+/// What the store says; `bad_vault` when the key in it is none.
 pub fn kept_key(store: &dyn Store) -> Result<Option<JournalKey>, ToolError> {
     let text = store.get(&Key::journal())?;
     text.map(|text| parse(text.expose())).transpose()
@@ -86,58 +72,27 @@ fn damaged() -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::SecretName;
-    use crate::vault::store::Kind;
     use crate::vault::store::memory::MemoryStore;
 
-    /// A store that says of itself that it lasts.
-    struct Lasting(MemoryStore);
-
-    impl Store for Lasting {
-        fn kind(&self) -> Kind {
-            Kind::Age
-        }
-        fn probe(&self) -> Result<(), ToolError> {
-            self.0.probe()
-        }
-        fn list(&self) -> Result<Vec<SecretName>, ToolError> {
-            self.0.list()
-        }
-        fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
-            self.0.get(key)
-        }
-        fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
-            self.0.set(key, text)
-        }
-        fn remove(&self, key: &Key) -> Result<bool, ToolError> {
-            self.0.remove(key)
-        }
-    }
-
     #[test]
-    fn the_key_is_made_once() {
-        let store = Lasting(MemoryStore::default());
-        let first = journal_key(&store).unwrap().unwrap();
-        assert_eq!(journal_key(&store).unwrap().unwrap(), first);
+    fn a_key_that_was_made_is_kept() {
+        let store = MemoryStore::default();
+        assert_eq!(kept_key(&store).unwrap(), None);
+        let first = make(&store).unwrap();
+        assert_eq!(kept_key(&store).unwrap().as_ref(), Some(&first));
         assert_ne!(*first, [0; KEY_BYTES]);
         assert_eq!(store.list().unwrap(), []);
-        let other = Lasting(MemoryStore::default());
-        assert_ne!(journal_key(&other).unwrap().unwrap(), first);
+        assert_ne!(make(&MemoryStore::default()).unwrap(), first);
     }
 
     #[test]
-    fn a_store_that_keeps_nothing_has_no_key() {
-        assert_eq!(journal_key(&MemoryStore::default()).unwrap(), None);
-    }
-
-    #[test]
-    fn a_damaged_key_is_not_replaced() {
-        let store = Lasting(MemoryStore::default());
+    fn a_damaged_key_is_told() {
+        let store = MemoryStore::default();
         for text in ["", "00", &"g".repeat(64), &"é".repeat(32)] {
             store
                 .set(&Key::journal(), &SecretValue::new(text.into()))
                 .unwrap();
-            assert_eq!(journal_key(&store).unwrap_err().code, ErrorCode::BadVault);
+            assert_eq!(kept_key(&store).unwrap_err().code, ErrorCode::BadVault);
         }
     }
 }
