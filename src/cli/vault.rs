@@ -14,7 +14,8 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueHint};
 use jiff::Timestamp;
 
 use crate::cli::prompt::Asker;
@@ -42,7 +43,7 @@ pub(super) const AGE_FILE: &str = "vault.age";
 pub(super) struct VaultFlags {
     /// Where secrets are kept: auto is the store chosen at the first `karyi var set`, which takes the keyring when none is
     /// named; before that nothing is kept
-    #[arg(long, value_enum, value_name = "STORE", default_value_t, global = true)]
+    #[arg(long, value_name = "STORE", value_parser = store_names(), default_value = "auto", global = true)]
     pub(super) vault: StoreName,
     /// Identity file of the store age: an ssh private key (ed25519 or rsa) or one of age
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
@@ -52,43 +53,28 @@ pub(super) struct VaultFlags {
     pub(super) age_passphrase_fd: Option<RawFd>,
 }
 
-/// Names of the stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum StoreName {
-    /// The store chosen at the first `karyi var set`, else memory
-    #[default]
-    Auto,
-    /// The keyring of the system
-    Os,
-    /// A file encrypted with age
-    Age,
-    /// Nothing is kept
-    Memory,
-    /// Variables KARYI_VAR_NAME that karyi is started with
-    Env,
-}
+/// A store as it is named on the command line; with none it is the one chosen at the first `karyi var set`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct StoreName(pub(super) Option<Kind>);
 
-impl StoreName {
-    fn kind(self) -> Option<Kind> {
-        match self {
-            Self::Auto => None,
-            Self::Os => Some(Kind::Os),
-            Self::Age => Some(Kind::Age),
-            Self::Memory => Some(Kind::Memory),
-            Self::Env => Some(Kind::Env),
-        }
-    }
-}
+/// Names of the stores that last.
+pub(super) const LASTING: &[(&str, &str)] = &[
+    ("os", "The keyring of the system"),
+    ("age", "A file encrypted with age"),
+];
 
-impl From<Kind> for StoreName {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Os => Self::Os,
-            Kind::Age => Self::Age,
-            Kind::Memory => Self::Memory,
-            Kind::Env => Self::Env,
-        }
-    }
+fn store_names() -> impl TypedValueParser<Value = StoreName> {
+    let auto = (
+        "auto",
+        "The store chosen at the first `karyi var set`, else memory",
+    );
+    let env = ("env", "Variables KARYI_VAR_NAME that karyi is started with");
+    let others = [("memory", "Nothing is kept"), env];
+    let all = std::iter::once(&auto).chain(LASTING).chain(&others);
+    let all: Vec<_> = all
+        .map(|(name, help)| PossibleValue::new(*name).help(*help))
+        .collect();
+    PossibleValuesParser::new(all).map(|name| StoreName(serde_json::from_value(name.into()).ok()))
 }
 
 /// Values that are given for one run, and what is wanted of the store.
@@ -164,8 +150,8 @@ pub(super) fn prepare(
         insert_given(secrets, named(pairs_of(descriptor)?)?)?;
     }
     flags.check()?;
-    match flags.vault {
-        StoreName::Env => insert_given(secrets, given()?)?,
+    match flags.vault.0 {
+        Some(Kind::Env) => insert_given(secrets, given()?)?,
         _ if has_given() => say(&format!(
             "variables {PREFIX}NAME are set and not used; --vault env uses them"
         )),
@@ -186,7 +172,7 @@ pub(super) fn prepare(
         // What is kept behind a link that leads nowhere is neither known nor masked.
         Err(error) if error.code == ErrorCode::VaultUnavailable => Err(error),
         // Whoever has no place for a vault has nothing in it.
-        Err(_) if flags.vault == StoreName::Auto => Ok(Opened::default()),
+        Err(_) if flags.vault.0.is_none() => Ok(Opened::default()),
         Err(error) => Err(error),
     }
 }
@@ -217,7 +203,7 @@ pub(super) fn open_to_show(
     secrets.keep_with(guard::keep);
     // All that is done with them is to mask them.
     secrets.accept_short();
-    if flags.vault == StoreName::Env {
+    if flags.vault.0 == Some(Kind::Env) {
         insert_given(&secrets, given()?)?;
     }
     let keeper = match attach(&secrets, flags, asker) {
@@ -251,7 +237,7 @@ fn attach(
     let index = Index::read(&directory).ok();
     let look = |index: &Index| place.chosen_or_unlisted(index, None);
     let (chosen, unlisted) = index.as_ref().map(look).unwrap_or_default();
-    if let Some(kind) = flags.vault.kind().filter(|kind| !kind.is_persistent()) {
+    if let Some(kind) = flags.vault.0.filter(|kind| !kind.is_persistent()) {
         secrets.attach(Arc::new(Unopened::new(directory, kind, unlisted)));
         secrets.refresh(Need::Listed);
         return Ok(None);

@@ -10,7 +10,7 @@ mod surroundings;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::args::DoctorArgs;
 use crate::cli::{fail, print, screen};
@@ -75,19 +75,21 @@ fn worst(checks: &[Check]) -> Health {
 }
 
 fn json_of(checks: &[Check]) -> String {
-    let list: Vec<_> = checks
-        .iter()
-        .map(|check| {
-            json!({
-                "name": check.name, "status": check.health.as_str(), "found": check.found,
-                "meaning": check.meaning, "advice": check.advice,
-            })
-        })
-        .collect();
     let report = json!({
-        "version": env!("CARGO_PKG_VERSION"), "status": worst(checks).as_str(), "checks": list,
+        "version": env!("CARGO_PKG_VERSION"), "status": worst(checks).as_str(), "checks": list_of(checks),
     });
     format!("{report:#}\n")
+}
+
+/// Returns checks for programs.
+pub(super) fn list_of(checks: &[Check]) -> Vec<Value> {
+    let fields = |check: &Check| {
+        json!({
+            "name": check.name, "status": check.health.as_str(), "found": check.found,
+            "meaning": check.meaning, "advice": check.advice,
+        })
+    };
+    checks.iter().map(fields).collect()
 }
 
 fn text_of(checks: &[Check], colour: Colour) -> String {

@@ -37,14 +37,8 @@ pub(super) enum Unanswered {
     Unavailable,
 }
 
-impl From<io::Error> for Unanswered {
-    fn from(_: io::Error) -> Self {
-        Self::Unavailable
-    }
-}
-
-impl From<Errno> for Unanswered {
-    fn from(_: Errno) -> Self {
+impl<E: std::error::Error> From<E> for Unanswered {
+    fn from(_: E) -> Self {
         Self::Unavailable
     }
 }

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueHint};
 use serde::de::DeserializeOwned;
 
-use crate::cli::vault::VaultFlags;
+use crate::cli::vault::{LASTING, VaultFlags};
 use crate::vault::policy::{Approval, Shown, Terms};
 use crate::vault::store::Kind;
 
@@ -93,7 +93,7 @@ pub(super) enum VarCommand {
     /// Move everything into another store
     Migrate {
         /// The store to move to
-        #[arg(long, value_parser = words::<Kind>(STORES), value_name = "STORE")]
+        #[arg(long, value_parser = words::<Kind>(LASTING), value_name = "STORE")]
         to: Kind,
     },
     /// Run a program with secrets in its environment
@@ -201,11 +201,6 @@ pub(super) struct PolicyArgs {
     no_allow_short: bool,
 }
 
-/// The stores that last.
-const STORES: &[(&str, &str)] = &[
-    ("os", "The keyring of the system"),
-    ("age", "A file encrypted with age"),
-];
 const APPROVALS: &[(&str, &str)] = &[
     ("ask", "The user is asked, or the run says --allow NAME"),
     ("session", "Running a script is the approval"),

@@ -25,7 +25,7 @@ pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
         _ => error,
     })?;
     // Whoever names a store means what that one holds, and not another value of the name.
-    let is_any_store = flags.vault == StoreName::Auto;
+    let is_any_store = flags.vault.0.is_none();
     let held = vault.store().list()?;
     let mut missing = Vec::new();
     for name in &names {
@@ -91,20 +91,22 @@ pub(super) fn migrate(flags: &VaultFlags, target: Kind) -> Done {
         return Err(ToolError::new(ErrorCode::BadArguments, message)
             .with_hint("name the store to move from: --vault os or --vault age"));
     }
-    let other = match (kind == target, flags.vault) {
-        (true, StoreName::Auto) if kind == Kind::Os => Kind::Age,
-        (true, StoreName::Auto) => Kind::Os,
-        (true, _) => return Err(already(kind, kind)),
-        (false, _) => target,
+    let is_used = kind == target;
+    if is_used && flags.vault.0.is_some() {
+        return Err(already(kind));
+    }
+    let other = match is_used {
+        true => other_than(kind),
+        false => target,
     };
     let place = place(&VaultFlags {
-        vault: other.into(),
+        vault: StoreName(Some(other)),
         ..flags.clone()
     })?;
     let Some(chosen) = place.chosen(&Index::read(&place.directory)?) else {
-        return Err(already(kind, other));
+        return Err(already(kind));
     };
-    if kind == target {
+    if is_used {
         let had_file = other == Kind::Age && place.has_age_file();
         return finish(&from, &place.vault(chosen), had_file);
     }
@@ -120,7 +122,7 @@ fn finish(used: &Vault, old: &Vault, had_file: bool) -> Done {
     let names = old.store().list();
     let names = names.map_err(|error| unseen(own, other, &error))?;
     if names.is_empty() && !had_file && old.store().get(&Key::journal())?.is_none() {
-        return Err(already(own, other));
+        return Err(already(own));
     }
     let count = old.migrate(used)?.len();
     say(&format!(
@@ -148,14 +150,19 @@ fn unseen(own: Kind, other: Kind, error: &ToolError) -> ToolError {
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
-/// Returns the error for a migration into the store that is used, or out of it into itself.
-fn already(own: Kind, other: Kind) -> ToolError {
+/// Returns the error for a migration of what is where it is to go.
+fn already(own: Kind) -> ToolError {
     let message = format!("the secrets are in the store {own} already");
-    let hint = match own == other {
-        true => format!(
-            "move what another store holds here: `karyi var migrate --vault STORE --to {own}`"
-        ),
-        false => format!("move them into the other one with `karyi var migrate --to {other}`"),
-    };
+    let hint = format!(
+        "move them into the other one with `karyi var migrate --to {}`",
+        other_than(own)
+    );
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
+}
+
+fn other_than(kind: Kind) -> Kind {
+    match kind {
+        Kind::Os => Kind::Age,
+        Kind::Age | Kind::Memory | Kind::Env => Kind::Os,
+    }
 }

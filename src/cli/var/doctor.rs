@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::cli::doctor::list_of;
 use crate::cli::var::{Done, existing, to_a_person};
 use crate::cli::vault::{Place, VaultFlags};
 use crate::cli::{print, say};
@@ -40,8 +41,12 @@ pub(super) fn doctor(flags: &VaultFlags, is_json: bool, repair: bool) -> Done {
     }
     let checks = checks(&Place::find(flags, None)?, true);
     let is_well = checks.iter().all(|check| check.health == Health::Ok);
+    let status = if is_well { "ok" } else { "limited" };
     print(&match is_json {
-        true => json_of(&checks, is_well),
+        true => format!(
+            "{:#}\n",
+            json!({ "status": status, "checks": list_of(&checks) })
+        ),
         false => checks.iter().map(text_of).collect(),
     });
     Ok(u8::from(!is_well).into())
@@ -296,18 +301,6 @@ fn failed(name: &str, error: &ToolError) -> Check {
         false => &error.hint,
     };
     Check::missing(name, found, "secrets cannot be used", advice)
-}
-
-fn json_of(checks: &[Check], is_well: bool) -> String {
-    let fields = |check: &Check| {
-        json!({
-            "name": check.name, "status": check.health.as_str(), "found": check.found,
-            "meaning": check.meaning, "advice": check.advice,
-        })
-    };
-    let checks: Vec<_> = checks.iter().map(fields).collect();
-    let status = if is_well { "ok" } else { "limited" };
-    format!("{:#}\n", json!({ "status": status, "checks": checks }))
 }
 
 fn text_of(check: &Check) -> String {

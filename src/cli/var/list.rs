@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::cli::var::Done;
-use crate::cli::vault::{self, Place, StoreName, VaultFlags};
+use crate::cli::vault::{self, Place, VaultFlags};
 use crate::cli::{print, say};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::inherited;
@@ -85,8 +85,10 @@ pub(super) fn list(flags: &VaultFlags, is_json: bool) -> Done {
         return Ok(print(&format!("{all:#}\n")));
     }
     if listing.rows.is_empty() && listing.problem.is_none() {
-        say(match flags.vault {
-            StoreName::Env => "the store env keeps nothing: runs take its values as KARYI_VAR_NAME",
+        say(match flags.vault.0 {
+            Some(Kind::Env) => {
+                "the store env keeps nothing: runs take its values as KARYI_VAR_NAME"
+            }
             _ => "no secrets yet; `karyi var set NAME` keeps one",
         });
         return Ok(ExitCode::SUCCESS);

@@ -47,33 +47,25 @@ impl Keeping {
             // Nobody is asked to unlock it for what may not be wanted.
             None => {
                 let vault = self.place.quiet().vault(Chosen::os());
-                vault.probe().map_err(|error| unusable(error.code))?;
+                vault.probe().map_err(|error| {
+                    let message = format!("the keyring cannot be used ({})", error.code.as_str());
+                    ToolError::new(error.code, message)
+                        .with_hint("`karyi var set NAME --vault age` chooses a file for values")
+                })?;
                 vault
             }
         };
-        let kind = vault.store().kind();
+        let called = match vault.store().kind() {
+            Kind::Os => "the keyring",
+            Kind::Age | Kind::Memory | Kind::Env => "the encrypted file",
+        };
         *offered = Some(vault);
-        Ok(called(kind))
+        Ok(called)
     }
 
     // A poisoned lock only means that another thread panicked between two stores.
     fn offered(&self) -> MutexGuard<'_, Option<Vault>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns the error of a keyring that nobody has chosen and that cannot be used.
-fn unusable(code: ErrorCode) -> ToolError {
-    let message = format!("the keyring cannot be used ({})", code.as_str());
-    ToolError::new(code, message)
-        .with_hint("`karyi var set NAME --vault age` chooses a file for values")
-}
-
-/// Returns what a store is called, for a person.
-fn called(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Os => "the keyring",
-        Kind::Age | Kind::Memory | Kind::Env => "the encrypted file",
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::given::{given, mask_keys, passphrase};
 use super::identity::{IDENTITY_FILE, make_identity};
-use super::{AGE_FILE, StoreName, VaultFlags, absolute, service};
+use super::{AGE_FILE, VaultFlags, absolute, service};
 use crate::cli::prompt::{Asker, hidden};
 use crate::cli::{say, state_dir};
 use crate::error::{ErrorCode, ToolError};
@@ -125,13 +125,13 @@ impl Place {
         // An index that cannot be read any more was made for a store.
         let keyring = || index.is_lost.then(Chosen::os);
         let remembered = index.store.clone().or_else(unlisted).or_else(keyring);
-        let kind = self.flags.vault.kind();
+        let kind = self.flags.vault.0;
         let kind = kind.or(remembered.as_ref().map(|chosen| chosen.kind))?;
         let flags = &self.flags;
         let identity = || {
             let given = flags.age_identity.as_deref().map(absolute);
             // A file that is made anew is for what was said of it; one that is there opens as before.
-            let is_said = flags.vault == StoreName::Age && flags.age_passphrase_fd.is_some();
+            let is_said = flags.vault.0 == Some(Kind::Age) && flags.age_passphrase_fd.is_some();
             let is_new = is_said && !self.age_file().exists();
             let kept = remembered.and_then(|chosen| chosen.identity);
             let known = given.or(kept.filter(|_| !is_new));
@@ -212,9 +212,9 @@ impl Place {
     /// Returns the vault: a store that is open already, and the index.
     pub(super) fn joined(&self, chosen: Chosen, store: Arc<dyn Store>) -> Vault {
         let vault = Vault::new(self.directory.clone(), chosen, store);
-        match self.flags.vault {
-            StoreName::Auto => vault.following(),
-            _ => vault,
+        match self.flags.vault.0 {
+            None => vault.following(),
+            Some(_) => vault,
         }
     }
 
