@@ -55,7 +55,7 @@ pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
     Interpreter { names: "alias", is_shell: true, code: Own, valued: "",
         way_out: r#"alias x='printf %s "$KARYI{NAME}"'"# },
     Interpreter { names: "ssh", is_shell: true, code: Second, valued: "BbcDEeFIiJLlmOoPpQRSWw",
-        way_out: r#"printf %s "$KARYI{NAME}" | ssh HOST 'X=$(cat); printf %s "$X"'"# },
+        way_out: SSH_INPUT },
     Interpreter { names: "crontab", is_shell: true, code: All, valued: "u",
         way_out: r#"install -m 600 "$KARYI{NAME|file}" FILE; (crontab -l; echo '0 5 * * * X=$(cat FILE); printf \%s "$X"') | crontab -"# },
     Interpreter { names: "make gmake", is_shell: true, code: All, valued: "",
@@ -92,10 +92,14 @@ pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
 const WRAPPERS: &str = "builtin chroot command doas docker env exec find ionice kubectl nerdctl nice nohup noglob \
                         podman setsid ssh sshpass stdbuf sudo time timeout watch xargs";
 
+const SSH: &str = "ssh HOST";
+const SSH_INPUT: &str = r#"printf %s "$KARYI{NAME}" | ssh HOST 'X=$(cat); printf %s "$X"'"#;
+
 /// Wrappers whose command does not get the environment of theirs, and what hands one over.
 const BARRIERS: &[(&str, &str)] = &[
     ("docker podman nerdctl", "docker exec -i CONTAINER"),
     ("kubectl", "kubectl exec -i POD --"),
+    ("ssh", SSH),
     ("sudo", "sudo"),
     ("doas", "doas"),
 ];
@@ -109,7 +113,6 @@ pub(in crate::vault) struct Reader<'a> {
     /// Its name in the script.
     pub(in crate::vault) name: &'a str,
     interpreter: &'static Interpreter,
-    way_out: &'static str,
     /// What runs a command where it runs, when its environment does not pass.
     barrier: Option<&'static str>,
 }
@@ -125,12 +128,14 @@ impl Reader<'_> {
 
     /// Returns a command that hands a value of any characters to its code.
     pub(in crate::vault) fn way_out(&self, name: &str) -> String {
-        let code = self.way_out.strip_prefix("X=\"$KARYI{NAME}\" ");
+        let own = self.interpreter.way_out;
+        let code = own.strip_prefix("X=\"$KARYI{NAME}\" ");
         let way_out = match (self.barrier, code) {
+            (Some(SSH), _) => SSH_INPUT.to_owned(),
             (Some(barrier), Some(code)) => format!(
                 "printf %s \"$KARYI{{NAME}}\" | {barrier} sh -c 'export X=\"$(cat)\"; \"$@\"' _ {code}"
             ),
-            _ => self.way_out.to_owned(),
+            _ => own.to_owned(),
         };
         way_out.replace("NAME", name)
     }
@@ -143,6 +148,8 @@ pub(in crate::vault) struct Reading<'a> {
     /// Index of the program's name.
     start: usize,
     code: BTreeMap<usize, Reader<'a>>,
+    /// Whether the words behind `ssh` are those of its command.
+    is_remote: bool,
     /// Reader of a here-document.
     pub(in crate::vault) input: Option<Reader<'a>>,
     /// Whether an option declares numbers, or names of variables.
@@ -152,17 +159,8 @@ pub(in crate::vault) struct Reading<'a> {
 impl<'a> Reading<'a> {
     /// Reads a command.
     pub(in crate::vault) fn of(command: &'a SimpleCommand) -> Self {
-        Self::of_words(
-            command
-                .words
-                .iter()
-                .map(|word| word.text.as_str())
-                .collect(),
-            false,
-        )
-    }
-
-    fn of_words(words: Vec<&'a str>, is_remote: bool) -> Self {
+        let words = command.words.iter().map(|word| word.text.as_str());
+        let words: Vec<&str> = words.collect();
         let start = words.iter().take_while(|word| is_modifier(word)).count();
         let options = words.iter().skip(start + 1);
         let mut options = options.take_while(|word| word.starts_with(['-', '+']));
@@ -178,7 +176,7 @@ impl<'a> Reading<'a> {
             let own = BARRIERS.iter().find(|(names, _)| has(names, base(word)));
             barrier = own.map(|(_, way)| *way).or(barrier);
             at = match reading.reader(at, barrier) {
-                Some(reader) => reading.read(reader, at + 1, is_remote),
+                Some(reader) => reading.read(reader, at + 1),
                 None => at + 1,
             };
         }
@@ -199,21 +197,19 @@ impl<'a> Reading<'a> {
         };
         let is_value =
             at > 0 && self.words[at - 1].len() > 2 && self.words[at - 1].starts_with("--");
-        let way_out = interpreter.way_out;
         (is_reader && !is_value).then_some(Reader {
             name,
             interpreter,
-            way_out,
             barrier,
         })
     }
 
     /// Notes which words behind the name of a reader are its code, and whether its input is; returns the index at
     /// which to go on.
-    fn read(&mut self, reader: Reader<'a>, start: usize, is_remote: bool) -> usize {
+    fn read(&mut self, reader: Reader<'a>, start: usize) -> usize {
         let Interpreter { code, is_shell, .. } = *reader.interpreter;
         let (Script(options) | Query(options) | First(options)) = code else {
-            return self.read_operands(reader, start, is_remote);
+            return self.read_operands(reader, start);
         };
         let words = self.words.get(start..).unwrap_or_default();
         let is_first =
@@ -252,7 +248,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Does the same for a program with code in its operands.
-    fn read_operands(&mut self, reader: Reader<'a>, start: usize, is_remote: bool) -> usize {
+    fn read_operands(&mut self, reader: Reader<'a>, start: usize) -> usize {
         let mut at = start;
         while let Some(word) = self
             .words
@@ -265,26 +261,19 @@ impl<'a> Reading<'a> {
         let is_all = reader.interpreter.code != Second;
         let code = if is_all { start } else { end.min(at + 1) };
         (code..end).for_each(|index| self.note(index, reader));
-        let operand = self.words.get(at);
-        let input = match is_all {
-            true => operand.is_none_or(|word| is_input(word)).then_some(reader),
-            false if code == end => Some(reader),
-            false if reader.interpreter.names == "ssh" && !is_remote => {
-                let command = self.words.get(code..).unwrap_or_default();
-                let command = command
-                    .iter()
-                    .flat_map(|word| word.split_ascii_whitespace());
-                let remote = Self::of_words(command.collect(), true).input;
-                remote.map(|remote| Reader {
-                    way_out: reader.way_out,
-                    barrier: None,
-                    ..remote
-                })
-            }
-            false => None,
+        let reads_input = match is_all {
+            true => self.words.get(at).is_none_or(|word| is_input(word)),
+            false => code == end,
         };
-        self.input = self.input.or(input);
-        end
+        self.input = self.input.or(reads_input.then_some(reader));
+        if reader.interpreter.names != "ssh" || std::mem::replace(&mut self.is_remote, true) {
+            return end;
+        }
+        // Its operands are a command, which may read the input.
+        let command = self.words.split_off(code).into_iter();
+        let words = command.flat_map(str::split_ascii_whitespace);
+        self.words.extend(words);
+        code
     }
 
     fn note(&mut self, word: usize, reader: Reader<'a>) {

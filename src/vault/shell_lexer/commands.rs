@@ -91,9 +91,11 @@ impl Lexer<'_> {
                 let start = self.at;
                 self.run(b" \t\r\n;&|()<>\\'\"$`");
                 let text = self.text_of(start..self.at);
-                let is_pattern = text.contains(['*', '?', '{', '}', '~', '[', '^']);
-                let is_bracket = matches!(text, "{" | "}" | "[" | "[[");
-                self.list.add_text("", !is_pattern || is_bracket);
+                let is_pattern = text.contains(['*', '?', '{', '}', '~', '[', ']', '^']);
+                let is_keyword = matches!(text, "{" | "}" | "[" | "]" | "[[" | "]]");
+                let word = self.list.word.as_ref();
+                let is_whole = is_keyword && word.is_some_and(|word| word.text == text);
+                self.list.add_text("", !is_pattern || is_whole);
                 Ok(())
             }
         }
@@ -127,7 +129,9 @@ impl Lexer<'_> {
             is_name = true;
             let start = self.at;
             self.at += length;
+            let word = self.list.word.take();
             self.index()?;
+            self.list.word = word;
             self.list.add_text(self.text_of(start..self.at), false);
         } else {
             self.list

@@ -280,6 +280,10 @@ fn simple_commands_are_listed() {
         ),
         ("a=(1 2); echo ok # no", vec!["0 a=( ?", "0 echo|ok"]),
         (
+            "a[1]=x b; [ -f a ]; ls a['x'] [\"y\"] a{",
+            vec!["0 a[1]=x|b ?", "0 [|-f|a|]", "0 ls|a[x]|[y]|a{ ?"],
+        ),
+        (
             "diff <(sort a) <(sort b) &>/dev/null",
             vec![
                 "0 diff|<(sort a)|<(sort b)|>/dev/null ?",
