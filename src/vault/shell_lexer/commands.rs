@@ -1,7 +1,6 @@
 //! Reads lists of commands: words, operators, keywords, redirections.
 
 use super::command::{Assignment, Redirection, SimpleCommand, Word, is_declaration};
-use super::heredoc::Pending;
 use super::list::{Case, Closer, List, Role};
 use super::text::{NAME, name_length};
 use super::{Lexer, Quoting, Step};
@@ -14,12 +13,13 @@ impl Lexer<'_> {
             ..List::default()
         };
         let outer = std::mem::replace(&mut self.list, list);
-        let around = std::mem::take(&mut self.around);
+        let place = std::mem::take(&mut self.place);
+        self.place.in_backticks = place.in_backticks;
         let is_inner = matches!(closer, Closer::Parenthesis | Closer::Subshell);
         self.depth += usize::from(is_inner);
         self.nested(Self::list_body)?;
         self.depth -= usize::from(is_inner);
-        self.around = around;
+        self.place = place;
         let inner = std::mem::replace(&mut self.list, outer);
         self.list.pending.extend(inner.pending);
         Ok(())
@@ -53,11 +53,15 @@ impl Lexer<'_> {
                 self.begin_word()?;
                 self.placeholder(Quoting::Bare);
             }
-            b' ' | b'\t' | b'\r' => {
+            _ if self.divides_words(byte) => {
                 self.end_word();
                 self.at += 1;
             }
-            b'\n' => self.newline()?,
+            b'\n' => {
+                self.end_command();
+                self.at += 1;
+                self.documents()?;
+            }
             b';' | b'&' | b'|' => self.separator(byte),
             b'(' => self.open()?,
             b')' => return self.close(),
@@ -204,15 +208,10 @@ impl Lexer<'_> {
     }
 
     fn end_target(&mut self, descriptor: Option<String>, operator: &'static str, word: Word) {
-        let command = self.begin_command();
         if let "<<" | "<<-" = operator {
-            self.list.pending.push(Pending {
-                delimiter: word.text.clone(),
-                span: word.span.clone(),
-                is_quoted: word.is_quoted,
-                strips_tabs: operator == "<<-",
-                command,
-            });
+            let command = self.begin_command();
+            let index = self.command().redirections.len();
+            self.list.pending.push((command, index));
         }
         let operator = operator.to_owned();
         let redirection = Redirection {
@@ -294,16 +293,18 @@ impl Lexer<'_> {
         (self.list.words, self.list.in_test, self.list.role) = (0, false, Role::Argument);
     }
 
-    fn newline(&mut self) -> Step {
-        let is_subject = self.list.cases.last() == Some(&Case::Subject);
-        if self.list.in_test || is_subject || self.list.closer == Closer::Array {
-            self.end_word();
-            self.at += 1;
-            return Ok(());
+    /// Whether a byte is a blank, or an operator that only divides words in `[[ ]]`, in an array or before `in`.
+    fn divides_words(&self, byte: u8) -> bool {
+        let in_test = self.list.in_test;
+        match byte {
+            b' ' | b'\t' | b'\r' => true,
+            b'\n' if self.list.cases.last() == Some(&Case::Subject) => true,
+            b'\n' | b';' | b'&' | b'|' => in_test || self.list.closer == Closer::Array,
+            b')' => in_test,
+            b'(' => in_test && self.list.word.is_none(),
+            b'<' | b'>' => in_test && self.peek(1) != Some(b'('),
+            _ => false,
         }
-        self.end_command();
-        self.at += 1;
-        self.documents()
     }
 
     /// Reads `;`, `&`, `|` and what they make together.
@@ -312,11 +313,6 @@ impl Lexer<'_> {
             self.end_word();
             self.at += 1;
             self.redirection(None);
-            return;
-        }
-        if self.list.in_test || self.list.closer == Closer::Array {
-            self.end_word();
-            self.at += 1;
             return;
         }
         self.end_command();
@@ -349,9 +345,7 @@ impl Lexer<'_> {
             };
         }
         let is_loop = matches!(self.first_words(), [Some("for"), None]);
-        if self.list.in_test {
-            self.at += 1;
-        } else if (is_first || is_loop) && self.closes_arithmetic() {
+        if (is_first || is_loop) && self.closes_arithmetic() {
             self.command();
             self.expression()?;
             // A keyword may follow at once.
@@ -390,9 +384,6 @@ impl Lexer<'_> {
     fn close(&mut self) -> Step<bool> {
         self.end_word();
         self.at += 1;
-        if self.list.in_test {
-            return Ok(false);
-        }
         if let Some(case @ Case::Pattern) = self.list.cases.last_mut() {
             *case = Case::Body;
             self.end_head();
@@ -414,11 +405,6 @@ impl Lexer<'_> {
             self.at += 2;
             self.commands(Closer::Parenthesis)?;
             self.list.add_text(self.text_of(start..self.at), false);
-            return Ok(());
-        }
-        if self.list.in_test {
-            self.end_word();
-            self.at += 1;
             return Ok(());
         }
         let is_descriptor = |word: &mut Word| {

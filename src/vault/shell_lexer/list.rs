@@ -1,7 +1,6 @@
 //! State of a list of commands while it is read.
 
 use super::command::Word;
-use super::heredoc::Pending;
 use super::{Site, Span};
 
 /// The end of a list of commands.
@@ -51,7 +50,8 @@ pub(super) struct List {
     pub(super) role: Role,
     pub(super) in_test: bool,
     pub(super) cases: Vec<Case>,
-    pub(super) pending: Vec<Pending>,
+    /// Here-documents whose bodies come after the line: the index of the command, and of its redirection.
+    pub(super) pending: Vec<(usize, usize)>,
 }
 
 impl List {

@@ -22,9 +22,10 @@ use list::{Closer, List};
 pub type Span = Range<usize>;
 
 /// Quoting of the text around a placeholder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quoting {
     /// None: the shell makes words of what stands here.
+    #[default]
     Bare,
     /// Double quotes.
     Double,
@@ -41,18 +42,19 @@ pub enum Quoting {
 }
 
 /// Part of a command that holds a placeholder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Site {
     /// A word, by the indices of its command and of the word.
     Word(usize, usize),
     /// A here-document or here-string, by the index of its command.
     Input(usize),
     /// Anything else: an assignment, a redirection, a comment.
+    #[default]
     Other,
 }
 
 /// Place of one placeholder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Placement {
     /// Quoting around it.
     pub quoting: Quoting,
@@ -150,20 +152,10 @@ struct Lexer<'a> {
     depth: usize,
     /// Constructs around this place, each of which is a level of recursion.
     levels: usize,
-    backticks: usize,
-    around: Around,
+    /// The constructs around it say this of a placeholder.
+    place: Placement,
     /// Place before which no index holds a placeholder.
     no_index: usize,
-}
-
-/// What the expansions around a place, up to the next list of commands, say of it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Around {
-    in_braces: bool,
-    /// Whether the shell calculates with what stands here.
-    is_number: bool,
-    /// The reason why no value can stand here.
-    refusal: Option<&'static str>,
 }
 
 impl<'a> Lexer<'a> {
@@ -263,21 +255,16 @@ impl<'a> Lexer<'a> {
         let Some(span) = self.placeholders.get(self.next).cloned() else {
             return;
         };
-        let placement = Placement {
-            quoting,
-            site: match quoting {
-                Quoting::Comment => Site::Other,
-                _ => self.list.site(),
-            },
-            is_number: self.around.is_number || self.list.is_descriptor(),
-            in_backticks: self.backticks > 0,
-            in_braces: self.around.in_braces,
-            follows_sign: quoting == Quoting::Bare && self.list.follows_sign(),
-            refusal: self.around.refusal,
-        };
+        let mut place = self.place;
+        place.quoting = quoting;
+        if quoting != Quoting::Comment {
+            place.site = self.list.site();
+        }
+        place.is_number |= self.list.is_descriptor();
+        place.follows_sign = quoting == Quoting::Bare && self.list.follows_sign();
         match self.script.placements.get_mut(self.next) {
-            Some(place) => *place = placement,
-            None => self.script.placements.push(placement),
+            Some(known) => *known = place,
+            None => self.script.placements.push(place),
         }
         self.next += 1;
         self.at = span.end;

@@ -228,71 +228,74 @@ fn commands(script: &str) -> Vec<String> {
     shown.collect()
 }
 
+/// Scripts with their simple commands.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("ls -l 'a b' \"c d\" e\\ f", &["0 ls|-l|a b|c d|e f"]),
+    (
+        "A=1 B='x y' make -j4 >out 2>&1 <in",
+        &["0 A=1|B=x y|make|-j4|>out|2>&1|<in"],
+    ),
+    ("rm -rf $DIR *.o ~/x", &["0 rm|-rf|$DIR|*.o|~/x ?"]),
+    (
+        "if test -f a; then cat a | sort; else false; fi && ! x &",
+        &["0 test|-f|a", "0 cat|a", "0 sort", "0 false", "0 x"],
+    ),
+    (
+        "for f in a b; do rm \"$f\"; done; while read -r l; do :; done <x",
+        &["0 rm|$f ?", "0 read|-r|l", "0 :", "0 <x"],
+    ),
+    (
+        "x=$(git log | head); (cd a; ls) `pwd`",
+        &[
+            "0 x=$(git log | head) ?",
+            "1 git|log",
+            "1 head",
+            "1 cd|a",
+            "1 ls",
+            "0 `pwd` ?",
+            "1 pwd",
+        ],
+    ),
+    (
+        "f() { ls; }; function g { pwd; }; f",
+        &["0 ls", "0 pwd", "0 f"],
+    ),
+    (
+        "case $x in a|b) one;; *) two ;; esac; three",
+        &["0 one", "0 two", "0 three"],
+    ),
+    ("[[ -f x && $y == z ]] || ((n > 1)); echo", &["0 echo"]),
+    (
+        "cat <<'E' | wc -l\nrm -rf /\nE\nls",
+        &["0 cat|<<E", "0 wc|-l", "0 ls"],
+    ),
+    (
+        "trap 'rm -f t' EXIT; eval 'ls a'",
+        &["0 trap|rm -f t|EXIT", "0 eval|ls a", "1 rm|-f|t", "1 ls|a"],
+    ),
+    (
+        "time -p sleep 1; echo a{b,c}; $cmd x",
+        &["0 sleep|1", "0 echo|a{b,c} ?", "0 $cmd|x ?"],
+    ),
+    ("a=(1 2); echo ok # no", &["0 a=( ?", "0 echo|ok"]),
+    (
+        "a[1]=x b; [ -f a ]; ls a['x'] [\"y\"] a{",
+        &["0 a[1]=x|b ?", "0 [|-f|a|]", "0 ls|a[x]|[y]|a{ ?"],
+    ),
+    (
+        "diff <(sort a) <(sort b) &>/dev/null",
+        &[
+            "0 diff|<(sort a)|<(sort b)|>/dev/null ?",
+            "1 sort|a",
+            "1 sort|b",
+        ],
+    ),
+];
+
 #[test]
 fn simple_commands_are_listed() {
-    for (script, expected) in [
-        ("ls -l 'a b' \"c d\" e\\ f", vec!["0 ls|-l|a b|c d|e f"]),
-        (
-            "A=1 B='x y' make -j4 >out 2>&1 <in",
-            vec!["0 A=1|B=x y|make|-j4|>out|2>&1|<in"],
-        ),
-        ("rm -rf $DIR *.o ~/x", vec!["0 rm|-rf|$DIR|*.o|~/x ?"]),
-        (
-            "if test -f a; then cat a | sort; else false; fi && ! x &",
-            vec!["0 test|-f|a", "0 cat|a", "0 sort", "0 false", "0 x"],
-        ),
-        (
-            "for f in a b; do rm \"$f\"; done; while read -r l; do :; done <x",
-            vec!["0 rm|$f ?", "0 read|-r|l", "0 :", "0 <x"],
-        ),
-        (
-            "x=$(git log | head); (cd a; ls) `pwd`",
-            vec![
-                "0 x=$(git log | head) ?",
-                "1 git|log",
-                "1 head",
-                "1 cd|a",
-                "1 ls",
-                "0 `pwd` ?",
-                "1 pwd",
-            ],
-        ),
-        (
-            "f() { ls; }; function g { pwd; }; f",
-            vec!["0 ls", "0 pwd", "0 f"],
-        ),
-        (
-            "case $x in a|b) one;; *) two ;; esac; three",
-            vec!["0 one", "0 two", "0 three"],
-        ),
-        ("[[ -f x && $y == z ]] || ((n > 1)); echo", vec!["0 echo"]),
-        (
-            "cat <<'E' | wc -l\nrm -rf /\nE\nls",
-            vec!["0 cat|<<E", "0 wc|-l", "0 ls"],
-        ),
-        (
-            "trap 'rm -f t' EXIT; eval 'ls a'",
-            vec!["0 trap|rm -f t|EXIT", "0 eval|ls a", "1 rm|-f|t", "1 ls|a"],
-        ),
-        (
-            "time -p sleep 1; echo a{b,c}; $cmd x",
-            vec!["0 sleep|1", "0 echo|a{b,c} ?", "0 $cmd|x ?"],
-        ),
-        ("a=(1 2); echo ok # no", vec!["0 a=( ?", "0 echo|ok"]),
-        (
-            "a[1]=x b; [ -f a ]; ls a['x'] [\"y\"] a{",
-            vec!["0 a[1]=x|b ?", "0 [|-f|a|]", "0 ls|a[x]|[y]|a{ ?"],
-        ),
-        (
-            "diff <(sort a) <(sort b) &>/dev/null",
-            vec![
-                "0 diff|<(sort a)|<(sort b)|>/dev/null ?",
-                "1 sort|a",
-                "1 sort|b",
-            ],
-        ),
-    ] {
-        assert_eq!(commands(script), expected, "{script}");
+    for (script, expected) in COMMANDS {
+        assert_eq!(&commands(script), expected, "{script}");
     }
 }
 

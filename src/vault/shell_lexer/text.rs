@@ -13,6 +13,7 @@ pub(super) const NAME: &str = "a placeholder stands in the place of a variable's
 type Text = (&'static [u8], u8, bool, &'static str);
 
 const DOUBLE: Text = (b"\"", 0, false, "a double quote is not closed");
+const DOLLAR: Text = (b"'", 0, true, "a single quote is not closed");
 pub(super) const BODY: Text = (b"", 0, false, "");
 const OPERAND: Text = (b"}", 0, true, "a brace is not closed");
 const PATTERN: Text = (b"}/", 0, true, "a brace is not closed");
@@ -36,6 +37,7 @@ impl Lexer<'_> {
                     return Ok(Some(byte));
                 }
                 Some(b'\\') => self.escape(!has_quotes, quoting)?,
+                Some(_) if quoting == Quoting::Dollar => self.run(b"\\'"),
                 Some(b'\'') if has_quotes && quoting == Quoting::Bare => self.single()?,
                 Some(b'"') if has_quotes => self.double()?,
                 Some(b'$') => self.dollar(quoting)?,
@@ -96,30 +98,6 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Reads `$'...'` after its dollar sign.
-    fn dollar_single(&mut self) -> Step {
-        self.list.add_quoted(None);
-        self.at += 1;
-        loop {
-            if self.at_placeholder(0) {
-                self.placeholder(Quoting::Dollar);
-                continue;
-            }
-            match self.peek(0) {
-                None => return self.fail("a single quote is not closed"),
-                Some(b'\'') => break,
-                Some(b'\\') => {
-                    self.escape(false, Quoting::Dollar)?;
-                    // It may be any character.
-                    self.list.add_text("", false);
-                }
-                Some(_) => self.run(b"'\\"),
-            }
-        }
-        self.at += 1;
-        Ok(())
-    }
-
     /// Reads text in double quotes.
     pub(super) fn double(&mut self) -> Step {
         self.list.add_quoted(None);
@@ -139,16 +117,18 @@ impl Lexer<'_> {
         }
         let end = start + length;
         let body = self.text_of(start + 1..end);
-        let is_nested = self.backticks > 0 || body.contains("\\`") || body.contains("\\\"");
+        let is_outer = std::mem::replace(&mut self.place.in_backticks, true);
+        let is_nested = is_outer || body.contains("\\`") || body.contains("\\\"");
         if is_nested && self.next_placeholder() < end {
             return self
                 .fail("a placeholder stands in backticks that hold more quotes; use $(...)");
         }
         let limit = std::mem::replace(&mut self.limit, end);
         self.at = start + 1;
-        (self.backticks, self.depth) = (self.backticks + 1, self.depth + 1);
+        self.depth += 1;
         self.commands(Closer::End)?;
-        (self.backticks, self.depth) = (self.backticks - 1, self.depth - 1);
+        self.depth -= 1;
+        self.place.in_backticks = is_outer;
         self.limit = limit;
         self.at = end + 1;
         self.list.add_text(self.text_of(start..self.at), false);
@@ -159,11 +139,14 @@ impl Lexer<'_> {
     pub(super) fn dollar(&mut self, quoting: Quoting) -> Step {
         if quoting == Quoting::Bare && matches!(self.peek(1), Some(b'\'' | b'"')) {
             self.at += 1;
-            return if self.peek(0) == Some(b'"') {
-                self.double()
-            } else {
-                self.dollar_single()
-            };
+            if self.peek(0) == Some(b'"') {
+                return self.double();
+            }
+            self.list.add_quoted(None);
+            // It may hold any character.
+            self.list.add_text("", false);
+            self.at += 1;
+            return self.text(DOLLAR, Quoting::Dollar).map(drop);
         }
         let start = self.at;
         // Text inside of it is none of the word.
@@ -189,10 +172,10 @@ impl Lexer<'_> {
             Some(b'[') => self.index(),
             Some(b'{') => {
                 self.at += 1;
-                let around = self.around;
-                self.around.in_braces = true;
+                let place = self.place;
+                self.place.in_braces = true;
                 let result = self.nested(|lexer| lexer.parameter(quoting));
-                self.around = around;
+                self.place = place;
                 result
             }
             _ => self.variable(),
@@ -231,7 +214,7 @@ impl Lexer<'_> {
                 return self.fail("`${ command; }` is not understood; use $(...)");
             }
             Some(b'(') => {
-                self.around.refusal = Some(FLAGS);
+                self.place.refusal = Some(FLAGS);
                 self.run(b")");
                 self.at += 1;
             }
@@ -247,7 +230,7 @@ impl Lexer<'_> {
             _ if self.at_placeholder(0) => return self.fail(NAME),
             (Some(b'$'), Some(b'{' | b'(')) => {
                 // An expansion in the place of a name is one of zsh.
-                self.around.refusal = Some(FLAGS);
+                self.place.refusal = Some(FLAGS);
                 self.dollar(Quoting::Double)?;
             }
             (Some(byte), _) => {
@@ -295,7 +278,7 @@ impl Lexer<'_> {
     fn refuse_split(&mut self, quoting: Quoting) {
         let is_dropped = matches!(self.first_words(), [Some(":"), _]);
         if quoting == Quoting::Bare && !self.list.is_unsplit() && !is_dropped {
-            self.around.refusal = Some(SPLIT);
+            self.place.refusal = Some(SPLIT);
         }
     }
 
@@ -314,9 +297,9 @@ impl Lexer<'_> {
     }
 
     fn calculated(&mut self, text: Text) -> Step {
-        let outer = std::mem::replace(&mut self.around.is_number, true);
+        let outer = std::mem::replace(&mut self.place.is_number, true);
         let result = self.nested(|lexer| lexer.text(text, Quoting::Text));
-        self.around.is_number = outer;
+        self.place.is_number = outer;
         result.map(drop)
     }
 
