@@ -218,14 +218,15 @@ impl<'a> Reading<'a> {
         while let Some(word) = self.words.get(at).copied() {
             at += 1;
             if !word.starts_with(['-', '+']) || word == "-" {
-                operands += 1;
+                // An empty one is the suffix of `sed -i ''` of macOS.
+                operands += usize::from(!word.is_empty());
                 if matches!(code, Script(_)) {
                     self.input = self
                         .input
                         .or((!has_code && is_input(word)).then_some(reader));
                     return at - 1;
                 }
-                if is_first && operands == 1 {
+                if is_first && operands == 1 && !word.is_empty() {
                     self.note(at - 1, reader);
                 }
             } else if is_option(options, word) {

@@ -339,8 +339,8 @@ fn code_is_known_by_its_place() {
             "psql - - mysql psql",
         ),
         (
-            "sqlite3 @ 'select @'; awk -v x=@ '@' @; sed -i 's/x/@/' @; sed -e @ @",
-            "- sqlite3 awk awk - sed - sed -",
+            "sqlite3 @ 'select @'; awk -v x=@ '@' @; sed -i 's/x/@/' @; sed -e @ @; sed -i '' s/@/x/ f",
+            "- sqlite3 awk awk - sed - sed - sed",
         ),
         (
             "jq -r '.x = @' @; jq --arg x @ '.y = @'; printf '@' @; printf -v x @ @",

@@ -43,9 +43,8 @@ impl Lexer<'_> {
                 Some(b'$') => self.dollar(quoting)?,
                 Some(b'`') => self.backtick()?,
                 Some(byte) => {
-                    let is_closing = matches!(byte, b')' | b']' | b'}');
                     open += usize::from(byte == bracket);
-                    open -= usize::from(is_closing && open > 0);
+                    open -= usize::from(open > 0 && closers.contains(&byte));
                     self.run(b"\\\"'$`(){}[]/");
                 }
             }
