@@ -249,7 +249,7 @@ fn every_division_of_a_random_text_shows_the_same() {
         state ^= state << 17;
         (state >> 16) as usize % limit
     };
-    for _ in 0..300 {
+    for _ in 0..100 {
         let value = VALUES[below(VALUES.len())];
         let redactor = Redactor::new(&secrets(&[("A", value), ("B", VALUES[below(6)])]));
         let mut text = String::new();
@@ -268,13 +268,7 @@ fn every_division_of_a_random_text_shows_the_same() {
         let whole = in_pieces(&redactor, &[&text]);
         let letters: Vec<&str> = text.split_inclusive(|_| true).collect();
         assert_eq!(in_pieces(&redactor, &letters), whole, "{text:?}");
-        let (mut pieces, mut rest) = (Vec::new(), text.as_str());
-        while !rest.is_empty() {
-            let at = rest.ceil_char_boundary((1 + below(20)).min(rest.len()));
-            let (piece, after) = rest.split_at(at);
-            pieces.push(piece);
-            rest = after;
-        }
+        let pieces: Vec<&str> = text.split_inclusive(|_| below(9) == 0).collect();
         assert_eq!(in_pieces(&redactor, &pieces), whole, "{pieces:?}");
     }
 }
