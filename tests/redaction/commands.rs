@@ -101,7 +101,7 @@ fn the_shell_tells_nothing_about_its_variables() {
 fn encodings_are_masked() {
     check(
         T,
-        "printf %s \"$KARYI{K}\" | base64; printf 'user:%s' \"$KARYI{K}\" | base64 -w0; echo; printf %s \"$KARYI{K}\" | base64 -w 20; echo",
+        "printf %s \"$KARYI{K}\" | base64; printf 'user:%s' \"$KARYI{K}\" | base64 -w0; echo; printf %s \"$KARYI{K}\" | base64 -w 20",
         "[KARYI:K:base64]\ndXNlcjp[KARYI:K:base64]o=\n[KARYI:K:base64]\n",
     );
 }
