@@ -1,9 +1,8 @@
-//! Short lines of a value that are secret each on its own: recovery codes, say.
+//! Short lines of a value that are secret each on its own, such as recovery codes, and the names of settings that are.
 //!
 //! A run goes on over the end of a line, as a value may be wrapped. But many programs put something before each line
 //! or between two (`grep -n`, `diff`, `paste -sd,`), and then a line that is shorter than a run would be seen.
 
-use super::parts::is_secret_name;
 use crate::limits;
 
 /// Returns the lines of a value of several, or what stands behind the mark or the name in one, that are shorter than a
@@ -54,6 +53,41 @@ fn setting(line: &str) -> Option<(&str, &str)> {
     let is_name = key.bytes().all(is_part) || key.contains('_');
     let text = text.trim().trim_matches(['"', '\'']);
     (is_key && is_name && !text.is_empty()).then_some((key, text))
+}
+
+/// Whether the name of a setting says that it is secret.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "key",
+        "secret",
+        "token",
+        "passw",
+        "passphrase",
+        "pwd",
+        "credential",
+        "signature",
+    ];
+    let name = name.to_ascii_lowercase();
+    !is_public_name(&name) && (name == "sig" || WORDS.iter().any(|word| name.contains(word)))
+}
+
+/// Whether the name of a setting says that another name stands there, or an address.
+pub(super) fn is_public_name(name: &str) -> bool {
+    const ENDS: [&str; 11] = [
+        "name",
+        "file",
+        "path",
+        "type",
+        "_uri",
+        "_url",
+        "dir",
+        "email",
+        "project_id",
+        "domain",
+        "endpoint",
+    ];
+    let name = name.to_ascii_lowercase();
+    ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether the value of a setting may be a secret: no word, no path, and nothing that stands for another text.

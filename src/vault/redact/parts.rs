@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::escapes::decoded;
 use super::guessable::is_guessable;
-use super::lines;
+use super::lines::{self, is_public_name, is_secret_name};
 use super::phrases;
 use crate::vault::view::is_visible;
 
@@ -229,41 +229,6 @@ fn collect<'a>(value: &'a Value, key: &str, leaves: &mut Vec<&'a str>) {
             .for_each(|(key, value)| collect(value, key, leaves)),
         _ => {}
     }
-}
-
-/// Whether the name of a setting says that it is secret.
-pub(super) fn is_secret_name(name: &str) -> bool {
-    const WORDS: [&str; 8] = [
-        "key",
-        "secret",
-        "token",
-        "passw",
-        "passphrase",
-        "pwd",
-        "credential",
-        "signature",
-    ];
-    let name = name.to_ascii_lowercase();
-    !is_public_name(&name) && (name == "sig" || WORDS.iter().any(|word| name.contains(word)))
-}
-
-/// Whether the name of a setting says that another name stands there, or an address.
-fn is_public_name(name: &str) -> bool {
-    const ENDS: [&str; 11] = [
-        "name",
-        "file",
-        "path",
-        "type",
-        "_uri",
-        "_url",
-        "dir",
-        "email",
-        "project_id",
-        "domain",
-        "endpoint",
-    ];
-    let name = name.to_ascii_lowercase();
-    ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// The lines between the frames.
