@@ -260,6 +260,13 @@ impl Session {
         Index::read(self.dir.path()).unwrap().generation
     }
 
+    /// Looks until the index is made anew: a program that another test starts has the lock for a moment.
+    fn wait_for_a_whole_index(&self) {
+        while !Index::read(self.dir.path()).unwrap().is_whole() {
+            self.secrets.refresh(Need::Listed);
+        }
+    }
+
     fn masks(&self, text: &str) -> bool {
         Redactor::new(&self.secrets).redact_str(text) != text
     }
@@ -349,7 +356,7 @@ fn an_index_that_is_lost_is_made_anew() {
     let path = session.dir.path().join(FILE_NAME);
     for text in ["", "{", "[]"] {
         std::fs::write(&path, text).unwrap();
-        session.secrets.refresh(Need::Listed);
+        session.wait_for_a_whole_index();
         assert_eq!(session.failure(), None);
         assert!(session.masks(VALUE));
         let index = Index::read(session.dir.path()).unwrap();

@@ -19,7 +19,7 @@ fn a_change_that_broke_off_ends_when_the_store_has_answered() {
     store.is_away.store(false, Ordering::SeqCst);
     secrets.refresh(Need::Used);
     assert!(session.masks(VALUE));
-    assert!(Index::read(session.dir.path()).unwrap().is_whole());
+    session.wait_for_a_whole_index();
 }
 
 #[test]
@@ -34,8 +34,7 @@ fn while_a_store_is_changed_it_is_read_at_each_look() {
         assert!(session.secrets.is_behind());
     }
     drop(changing);
-    session.secrets.refresh(Need::Listed);
-    assert!(Index::read(session.dir.path()).unwrap().is_whole());
+    session.wait_for_a_whole_index();
     let asked = session.store.asked();
     session.secrets.refresh(Need::Listed);
     session.secrets.refresh(Need::Listed);

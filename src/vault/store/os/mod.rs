@@ -52,6 +52,13 @@ pub struct OsStore {
     worker: Worker<Connection>,
 }
 
+/// What is done with the keyring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Read,
+    Change,
+}
+
 /// The connection to the keyring.
 #[derive(Default)]
 struct Connection {
@@ -148,18 +155,29 @@ impl OsStore {
         }
     }
 
-    /// Does something with the keyring, in its thread.
+    /// Looks for something in the keyring, in its thread.
     fn with<T: Send + 'static>(
         &self,
         task: impl FnOnce(&CredentialStore, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, ToolError> {
+        self.call(Does::Read, task)
+    }
+
+    fn call<T: Send + 'static>(
+        &self,
+        does: Does,
+        task: impl FnOnce(&CredentialStore, &str) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, ToolError> {
         let (service, attended) = (self.service.clone(), self.attended);
         let given = self.given.clone();
-        self.worker.run(move |connection| {
+        self.worker.run(move |connection, waiter| {
             let store = match given {
                 Some(given) => given,
                 None => connection.open(&service, attended)?,
             };
+            if does == Does::Change {
+                waiter.check()?;
+            }
             let result = task(&*store, &service);
             if matches!(result, Err(Error::PlatformFailure(_))) {
                 // The keyring may have been started anew; the next call connects again.
@@ -177,7 +195,7 @@ impl OsStore {
     ) -> Result<T, ToolError> {
         let user = key.as_str().to_owned();
         let is_labelled = self.family == Family::SecretService;
-        let changed = self.with(move |store, service| {
+        let changed = self.call(Does::Change, move |store, service| {
             let label = format!("{user} of {service}");
             let label = HashMap::from([("label", label.as_str())]);
             let label = Some(&label).filter(|_| is_labelled);

@@ -1,8 +1,8 @@
 //! A thread that speaks to the keyring, so that a keyring that hangs holds up nobody for long.
 //!
 //! Nothing ends a call that hangs inside the bus or behind a dialogue nobody sees: at its deadline it is left to itself,
-//! and as long as it hangs every other call is told at once that the keyring does not answer. The end of the process
-//! does not wait for it.
+//! and as long as it hangs every other call is told at once that the keyring does not answer. What it did not begin to
+//! change by then it never changes. The end of the process does not wait for it.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,6 +12,22 @@ use super::patience::Patience;
 use crate::error::{ErrorCode, ToolError};
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
+
+/// Tells a task whether somebody waits for it still.
+pub(super) struct Waiter(Weak<()>);
+
+impl Waiter {
+    /// Checks that somebody waits: what somebody else has changed since must not be replaced.
+    ///
+    /// # Errors
+    /// `keyring_timeout`, which nobody hears.
+    pub(super) fn check(&self) -> Result<(), ToolError> {
+        match self.0.upgrade() {
+            Some(_) => Ok(()),
+            None => Err(ToolError::new(ErrorCode::KeyringTimeout, "nobody waits")),
+        }
+    }
+}
 
 /// Runs tasks one after another, in a thread that keeps an `S` between them.
 pub(super) struct Worker<S> {
@@ -46,7 +62,7 @@ impl<S: Default + 'static> Worker<S> {
     /// What the task says, or `keyring_timeout`.
     pub(super) fn run<T: Send + 'static>(
         &self,
-        task: impl FnOnce(&mut S) -> Result<T, ToolError> + Send + 'static,
+        task: impl FnOnce(&mut S, &Waiter) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         // A poisoned lock only means that another thread panicked between two tasks.
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,8 +72,10 @@ impl<S: Default + 'static> Worker<S> {
         let (sender, receiver) = mpsc::channel();
         let running = Arc::new(());
         let late = Arc::downgrade(&running);
+        let waiting = Arc::new(());
+        let waiter = Waiter(Arc::downgrade(&waiting));
         let task: Task<S> = Box::new(move |state| {
-            let result = task(state);
+            let result = task(state, &waiter);
             drop(running);
             drop(sender.send(result));
         });
@@ -72,6 +90,7 @@ impl<S: Default + 'static> Worker<S> {
             Ok(result) => result,
             Err(RecvTimeoutError::Disconnected) => return Err(ended()),
             Err(RecvTimeoutError::Timeout) => {
+                drop(waiting);
                 thread.late = late;
                 Err(self.timeout())
             }
@@ -121,7 +140,7 @@ mod tests {
     fn tasks_share_what_the_thread_keeps() {
         let worker = Worker::<Vec<u32>>::new(Duration::from_secs(60));
         for number in 0..3 {
-            let add = move |state: &mut Vec<u32>| {
+            let add = move |state: &mut Vec<u32>, _: &Waiter| {
                 state.push(number);
                 Ok(state.clone())
             };
@@ -134,7 +153,7 @@ mod tests {
         let worker = Worker::<u32>::new(Duration::from_millis(200));
         let (release, hung) = mpsc::channel::<()>();
         let start = Instant::now();
-        let result = worker.run(move |state| {
+        let result = worker.run(move |state, _| {
             *state = 7;
             let _ = hung.recv();
             Ok(())
@@ -146,12 +165,12 @@ mod tests {
             ..worker
         };
         // As long as it hangs so would the next one.
-        let next = worker.run(|state| Ok(*state));
+        let next = worker.run(|state, _| Ok(*state));
         let next = next.map_err(|error| error.code);
         assert_eq!(next, Err(ErrorCode::KeyringTimeout));
         assert!(start.elapsed() < Duration::from_secs(30));
         drop(release);
-        let next = std::iter::repeat_with(|| worker.run(|state| Ok(*state)).ok());
+        let next = std::iter::repeat_with(|| worker.run(|state, _| Ok(*state)).ok());
         assert_eq!(next.flatten().next(), Some(7));
     }
 
@@ -165,11 +184,11 @@ mod tests {
             tell.send(most).unwrap_or_default();
             tries.fetch_add(1, Ordering::SeqCst) > 0
         }));
-        worker.run(|()| Ok(())).unwrap();
+        worker.run(|(), _| Ok(())).unwrap();
         assert_eq!(told.try_recv().ok(), None);
         std::thread::scope(|scope| {
             let (answer, answered) = mpsc::channel::<()>();
-            let slow = scope.spawn(|| worker.run(move |()| Ok(answered.recv().is_err())));
+            let slow = scope.spawn(|| worker.run(move |(), _| Ok(answered.recv().is_err())));
             for _ in 0..2 {
                 assert_eq!(told.recv().ok(), Some(Duration::from_secs(60)));
             }
@@ -180,11 +199,27 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_begun_in_time_is_never_done() {
+        let worker = Worker::<()>::new(Duration::from_millis(200));
+        let (release, hung) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let result = worker.run(move |(), waiter| {
+            waiter.check()?;
+            let _ = hung.recv();
+            let _ = tell.send(waiter.check().is_ok());
+            Ok(())
+        });
+        assert_eq!(result.unwrap_err().code, ErrorCode::KeyringTimeout);
+        drop(release);
+        assert_eq!(told.recv(), Ok(false));
+    }
+
+    #[test]
     fn a_task_that_panics_is_an_error() {
         let worker = Worker::<u32>::new(Duration::from_secs(60));
-        let result = worker.run::<()>(|_| panic!("on purpose"));
+        let result = worker.run::<()>(|_, _| panic!("on purpose"));
         assert_eq!(result.unwrap_err().code, ErrorCode::KeyringUnavailable);
-        let next = (0..100).find_map(|_| worker.run(|state| Ok(*state)).ok());
+        let next = (0..100).find_map(|_| worker.run(|state, _| Ok(*state)).ok());
         assert_eq!(next, Some(0));
     }
 }
