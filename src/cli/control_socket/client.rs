@@ -38,7 +38,7 @@ pub(in crate::cli) fn find() -> Result<Vec<RunningSession>, ToolError> {
     runtime::prepare(&directory)?;
     block_on(async {
         let mut sessions = Vec::new();
-        for name in live_sockets(&directory) {
+        for name in live_sockets(&directory).await {
             let greeted = greet(name).await;
             sessions.extend(greeted.map(|(hello, _)| RunningSession {
                 pid: name.pid,

@@ -59,14 +59,18 @@ impl SocketName {
     }
 }
 
-/// Lists the control sockets of processes that are alive, and removes those of others: they were killed.
-fn live_sockets(directory: &Path) -> Vec<SocketName> {
+/// Lists the control sockets of processes that are alive, and removes those of sessions that were killed.
+async fn live_sockets(directory: &Path) -> Vec<SocketName> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
     let names = sockets.filter_map(|entry| SocketName::parse(&entry.file_name()));
     let (mut alive, dead): (Vec<_>, Vec<_>) = names.partition(|name| name.is_alive());
-    for name in dead {
-        let _ = std::fs::remove_file(name.in_dir(directory));
+    for path in dead.into_iter().map(|name| name.in_dir(directory)) {
+        // The process of one that is listened on is out of sight, in another container.
+        let answer = UnixStream::connect(&path).await;
+        if answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            let _ = std::fs::remove_file(path);
+        }
     }
     alive.sort();
     alive

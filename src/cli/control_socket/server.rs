@@ -53,7 +53,7 @@ pub(in crate::cli) fn open(
     let directory = runtime_dir();
     let (path, listener) = listen(&directory).ok()?;
     let task = tokio::spawn(async move {
-        live_sockets(&directory);
+        live_sockets(&directory).await;
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
@@ -85,7 +85,9 @@ async fn serve(hello: &[u8], secrets: &GetSecrets, mut stream: UnixStream) {
     let received = timeout(limits::CONTROL_TIMEOUT, async {
         peer(&stream)?;
         write(&mut stream, hello).await.map_err(broken)?;
-        receive(&mut stream).await
+        let given = receive(&mut stream).await?;
+        // It may have ended since, and another process may have its number.
+        peer(&stream).map(|_| given)
     });
     let result = match received.await {
         Ok(Ok(given)) => set(secrets, given).await,
