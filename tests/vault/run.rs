@@ -310,11 +310,11 @@ fn a_shell_that_comes_after_another_has_no_form_of_a_value() {
     let home = Home::new();
     home.set("TOKEN", VALUE, &[]);
     let script = "<tools><command>t=$KARYI{TOKEN}; export PLAIN=1 RAW=\"$t\" HEADER=\"Basic $(printf 'user:%s' \"$t\" | base64 -w0)\" \
-         HEX=$(printf %s \"$t\" | od -An -tx1 | tr -d ' \\n') BACK=$(printf %s \"$t\" | rev)</command></tools>\n\
+         HEX=$(printf %s \"$t\" | od -An -tx1 | tr -d ' \\n')</command></tools>\n\
          <tools><command>exit 3</command></tools>\n\
-         <tools><command>echo \"[$PLAIN|$RAW|$HEADER|$HEX|$BACK]\"</command></tools>";
+         <tools><command>echo \"[$PLAIN|$RAW|$HEADER|$HEX]\"</command></tools>";
     let ran = home.script(script).hides(VALUE);
-    assert!(ran.stdout.contains("[1||||]"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("[1|||]"), "{}", ran.stdout);
     assert!(ran.stdout.contains("export HEADER"), "{}", ran.stdout);
 }
 
