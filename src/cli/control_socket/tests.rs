@@ -1,6 +1,6 @@
 //! Who is at the other end of a control socket, and what comes through it.
 
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::UnixListener as Listener;
 use std::process::{Child, Command, Stdio};
 
 use super::*;
@@ -33,7 +33,7 @@ fn name_of(pid: u32) -> SocketName {
 #[tokio::test]
 async fn only_sockets_that_nobody_listens_on_are_removed() {
     let home = tempfile::tempdir().unwrap();
-    let bind = |name: SocketName| UnixListener::bind(name.in_dir(home.path())).unwrap();
+    let bind = |name: SocketName| Listener::bind(name.in_dir(home.path())).unwrap();
     let own = name_of(std::process::id());
     let earlier = SocketName {
         started: own.started - 1,
@@ -61,8 +61,8 @@ async fn the_name_of_this_process_is_its_own() {
     let directory = home.path().join("karyi");
     runtime_dir_in(&directory);
     let own = name_of(std::process::id());
-    let _other = UnixListener::bind(own.in_dir(&directory)).unwrap();
-    let (path, listener) = server::listen(&directory).unwrap();
+    let _other = Listener::bind(own.in_dir(&directory)).unwrap();
+    let (path, listener) = listen(&directory).unwrap();
     assert_eq!(path, own.in_dir(&directory));
     let (_call, heard) = tokio::join!(UnixStream::connect(&path), listener.accept());
     assert!(heard.is_ok());
@@ -90,7 +90,7 @@ fn caller(path: &Path) -> Child {
 async fn who_has_ended_is_nobody() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("socket");
-    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let listener = UnixListener::bind(&path).unwrap();
     let mut child = caller(&path);
     let (stream, _) = listener.accept().await.unwrap();
     // What a process of ours connects is inside; as if its number were that of one outside.
@@ -107,13 +107,13 @@ async fn who_has_ended_is_nobody() {
 /// Sends frames and reads a request of them.
 async fn received(frames: &[&[u8]]) -> Result<String, ErrorCode> {
     let (mut near, mut far) = UnixStream::pair().unwrap();
-    let (request, ()) = tokio::join!(server::receive(&mut near), async {
+    let (request, ()) = tokio::join!(receive(&mut near), async {
         for frame in frames {
             write(&mut far, frame).await.unwrap();
         }
         drop(far);
     });
-    let shown = |(name, policy, value): (_, Policy, crate::secret::SecretValue)| {
+    let shown = |(name, policy, value): (_, Policy, SecretValue)| {
         format!("{name} {} {}", policy.write, value.expose())
     };
     request.map(shown).map_err(|error| error.code)

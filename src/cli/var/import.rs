@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::ExitCode;
 
 use jiff::Timestamp;
 use zeroize::Zeroizing;
@@ -204,10 +203,7 @@ fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Don
         }
     }
     say(&format!("kept {kept} in the store {kind}"));
-    Ok(match failed {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    })
+    Ok(u8::from(failed > 0).into())
 }
 
 /// Reason why an entry does not look like a secret; none for a secret by its name, a URL with a password, a private key

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use crate::cli::control_socket::client::{self, RunningSession};
+use crate::cli::control_socket::{self, RunningSession};
 use crate::cli::prompt::{Asker, hidden};
 use crate::cli::var::args::{InputArgs, RotateArgs, SetArgs};
 use crate::cli::var::{Done, asker, existing_in, place, writable};
@@ -189,11 +189,11 @@ fn tell_of_keeping(vault: &Vault, name: &SecretName, replaced: Option<String>) {
 fn give(args: &SetArgs, pid: Option<u32>, name: &SecretName, policy: &Policy) -> Done {
     let asker = asker()?;
     // Before anything is typed.
-    let session = chosen(client::find()?, pid)?;
+    let session = chosen(control_socket::find()?, pid)?;
     let description = &session.description;
     let what = format!("{name} for {description}");
     let value = take(asker.as_ref(), &what, &args.input)?;
-    client::send(&session, name, policy, &value)?;
+    control_socket::send(&session, name, policy, &value)?;
     secret_lints::tell(name, Some(&value), Some(policy));
     if args.note.is_some() {
         say("warning: a session has no notes, so this one is not kept");
@@ -218,12 +218,11 @@ fn chosen(mut found: Vec<RunningSession>, pid: Option<u32>) -> Result<RunningSes
     }
     found.retain(|session| pid.is_none_or(|pid| session.pid == pid));
     found.pop().ok_or_else(|| {
-        let message = match pid {
-            Some(pid) => {
-                format!("process {pid} is no session that takes values; nothing was given")
-            }
-            None => "no session runs that takes values; nothing was given".to_owned(),
+        let what = match pid {
+            Some(pid) => format!("process {pid} is no session"),
+            None => "no session runs".to_owned(),
         };
+        let message = format!("{what} that takes values; nothing was given");
         let error = ToolError::new(ErrorCode::NoSession, message);
         match list.is_empty() {
             true => error,
