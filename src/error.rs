@@ -286,7 +286,7 @@ tool_codes! {
     /// The value cannot be used as a secret.
     BadValue = "bad_value", Failed, "give a value of 8 bytes to 60 KiB without NUL; 4 to 7 bytes need --allow-short";
     /// There is no keyring to speak to.
-    KeyringUnavailable = "keyring_unavailable", NeedsUser, "start the keyring of the desktop, or keep secrets in an encrypted file: `karyi var set NAME --vault age`";
+    KeyringUnavailable = "keyring_unavailable", NeedsUser, "start the keyring of the desktop and repeat the command; secrets that are not kept yet can go into an encrypted file: `karyi var set NAME --vault age`";
     /// The keyring is locked and nobody unlocks it.
     KeyringLocked = "keyring_locked", NeedsUser, "unlock the keyring, then try again; without a desktop it is unlocked by the first program that speaks to it: start `dbus-run-session -- bash`, and there `printf %s \"$(cat FILE)\" | gnome-keyring-daemon --unlock --components=secrets`";
     /// The keyring did not answer in time.

@@ -191,7 +191,9 @@ impl Vault {
     /// what that lacks is taken from the index. Returns those of the new record.
     fn list_in(&self, index: &mut Index, name: &SecretName, terms: &Terms, known: Facts) -> Facts {
         let now = now();
-        if self.chosen.kind.is_persistent() && index.store.is_none() {
+        let is_same_kind = |store: &Chosen| store.kind == self.chosen.kind;
+        if self.chosen.kind.is_persistent() && index.store.as_ref().is_none_or(is_same_kind) {
+            // Its identity may be another file than before.
             index.store = Some(self.chosen.clone());
         }
         let earlier = index.get(name).cloned();

@@ -236,8 +236,9 @@ fn check(
     };
     if (place.is_number || calculates) && !is_number {
         let what = "where the shell calculates, and its value is no decimal number";
-        return Err(refuse(ErrorCode::UnsafeContext, what)
-            .with_hint("compare text with = or != instead, in double quotes"));
+        return Err(refuse(ErrorCode::UnsafeContext, what).with_hint(
+            "give it a decimal number; text is compared with = or !=, in double quotes",
+        ));
     }
     // The characters of a path are harmless everywhere.
     match reader.filter(|reader| holds == Holds::Value && !reader.takes(value)) {

@@ -64,14 +64,13 @@ fn nothing_is_made_without_agreement() {
 #[test]
 fn the_hint_without_a_terminal_is_the_whole_command() {
     let home = Home::new().env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/none");
-    let refused = home
-        .karyi(&["var", "set", "TOKEN", "--stdin"], VALUE)
-        .exit(3);
+    let words = ["var", "set", "TOKEN", "--stdin", "--note", "for deploys"];
+    let refused = home.karyi(&words, VALUE).exit(3);
     let refused = refused.error("keyring_unavailable");
-    let command = "karyi var set TOKEN --stdin --vault age";
+    let command = "karyi var set TOKEN --stdin --note 'for deploys' --vault age\n";
     assert!(refused.stderr.contains(command), "{}", refused.stderr);
-    let words: Vec<&str> = command.split(' ').skip(1).collect();
-    home.karyi(&words, VALUE).exit(0);
+    home.karyi(&[&words[..], &["--vault", "age"]].concat(), VALUE)
+        .exit(0);
     assert_works(&home);
 }
 
@@ -86,4 +85,27 @@ fn the_doctor_keeps_a_value_to_try_the_store() {
         listed.contains("TOKEN") && !listed.contains("probe"),
         "{listed}"
     );
+}
+
+#[test]
+fn the_identity_may_move_with_the_vault_or_alone() {
+    let home = Home::new();
+    let age = ["var", "set", "TOKEN", "--stdin", "--vault", "age"];
+    home.karyi(&age, VALUE).exit(0);
+    let data = home.index().with_file_name("");
+    // The index names the identity where it was.
+    let index = fs::read_to_string(home.index()).unwrap();
+    let moved = index.replace("vault-identity.txt", "gone/vault-identity.txt");
+    assert_ne!(index, moved);
+    fs::write(home.index(), moved).unwrap();
+    let run = ["run", "--format", "xml", "-c", USE];
+    assert!(home.karyi(&run, "").exit(0).stdout.contains(">39"));
+    // One that is named for a change is found from then on.
+    let elsewhere = home.path().join("elsewhere.txt");
+    fs::rename(data.join("vault-identity.txt"), &elsewhere).unwrap();
+    let named = ["--age-identity", elsewhere.to_str().unwrap()];
+    let more = ["var", "set", "MORE", "--stdin"];
+    home.karyi(&[&more[..], &named].concat(), "another-Val-1029")
+        .exit(0);
+    assert!(home.karyi(&run, "").exit(0).stdout.contains(">39"));
 }

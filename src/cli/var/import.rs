@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::var::args::ImportArgs;
 use crate::cli::var::dotenv::{self, Entry};
-use crate::cli::var::{Done, place, set, writable};
+use crate::cli::var::{Done, place, set, shell_word, writable};
 use crate::cli::vault::VaultFlags;
 use crate::cli::{print, say, secret_lints};
 use crate::error::{ErrorCode, ToolError};
@@ -70,13 +70,14 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
         .filter_map(|entry| choose(entry, args))
         .collect();
     if args.yes || args.all || !args.select.is_empty() {
-        let vault = writable(&place(flags)?, &format!("karyi var import {file}"))?;
+        let vault = writable(&place(flags)?)?;
         return keep(&vault, args, &chosen);
     }
     say(&format!(
-        "{} of {count} entries look like secrets; nothing was kept: `karyi var import {file} --yes` keeps these, --select \
+        "{} of {count} entries look like secrets; nothing was kept: `karyi var import {} --yes` keeps these, --select \
          NAMES others, --all everything",
-        chosen.len()
+        chosen.len(),
+        shell_word(args.file.as_os_str())
     ));
     let keys = chosen.iter();
     for (name, _) in keys.filter(|(_, entry)| entry.value.expose().starts_with(PEM)) {

@@ -15,6 +15,7 @@ mod set;
 
 pub(super) use doctor::checks;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -24,7 +25,7 @@ use crate::cli::var::args::{VarArgs, VarCommand};
 use crate::cli::vault::{self, Place, VaultFlags};
 use crate::cli::{fail_as_given, run};
 use crate::error::{ErrorCode, ToolError};
-use crate::pty::{guard, inherited};
+use crate::pty::{guard, inherited, quote};
 use crate::render::paint::safe_line;
 use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::Vault;
@@ -102,6 +103,22 @@ fn asker() -> Result<Option<Asker>, ToolError> {
 ///
 /// # Errors
 /// `inside_session`, or there is no such place.
+/// Returns the command that karyi was started with, as a shell takes it. No value is an argument of one.
+fn own_command() -> String {
+    let words = std::env::args_os().skip(1).map(|word| shell_word(&word));
+    let words: Vec<String> = std::iter::once("karyi".to_owned()).chain(words).collect();
+    words.join(" ")
+}
+
+/// Returns a word as a shell takes it, in quotes where it needs them.
+pub(super) fn shell_word(word: &OsStr) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
+    match word.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
+        _ => safe_line(&quote(word)).into_owned(),
+    }
+}
+
 fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
     Place::find(flags, asker()?)
 }
@@ -125,11 +142,11 @@ fn existing_in(place: &Place) -> Result<Vault, ToolError> {
 }
 
 /// Returns the vault of a command that keeps something, after its store was tried. Without a keyring the user may
-/// choose the encrypted file; `command` is what they would say to choose it.
+/// choose the encrypted file.
 ///
 /// # Errors
 /// The reason why nothing can be kept.
-fn writable(place: &Place, command: &str) -> Result<Vault, ToolError> {
+fn writable(place: &Place) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
     let tried = |chosen: Chosen| {
         let vault = place.vault(place.with_identity(chosen)?);
@@ -156,7 +173,8 @@ fn writable(place: &Place, command: &str) -> Result<Vault, ToolError> {
     let agrees = |asker: &Asker| asker.confirms(&question);
     if !place.asker.as_ref().is_some_and(agrees) {
         return Err(error.with_hint(format!(
-            "keep secrets in an encrypted file instead: {command} --vault age"
+            "keep secrets in an encrypted file instead: {} --vault age",
+            own_command()
         )));
     }
     tried(vault::unopened(Kind::Age))

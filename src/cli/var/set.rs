@@ -35,8 +35,7 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
         return give(args, pid, &name, &new_policy);
     }
     let place = place(flags)?;
-    let stdin = if args.input.stdin { " --stdin" } else { "" };
-    let vault = writable(&place, &format!("karyi var set {name}{stdin}"))?;
+    let vault = writable(&place)?;
     vault.check_place(&name)?;
     let earlier = vault.earlier(&name)?;
     said.applied(&base(&earlier, &said)?, now)?;

@@ -134,8 +134,11 @@ impl Place {
             let is_said = flags.vault.0 == Some(Kind::Age) && flags.age_passphrase_fd.is_some();
             let is_new = is_said && !self.age_file().exists();
             let kept = remembered.and_then(|chosen| chosen.identity);
-            let known = given.or(kept.filter(|_| !is_new));
-            known.or_else(|| self.own_identity())
+            let kept = kept.filter(|_| !is_new);
+            // The directory may have been moved, with the identity in it.
+            let there = kept.clone().filter(|path| path.exists());
+            let known = given.or(there).or_else(|| self.own_identity());
+            known.or(kept)
         };
         let identity = (kind == Kind::Age).then(identity).flatten();
         Some(Chosen { kind, identity })

@@ -27,6 +27,7 @@ impl Lexer<'_> {
 
     fn list_body(&mut self) -> Step {
         while self.at < self.limit {
+            self.check_passed()?;
             if self.token()? {
                 // Behind a subshell they are read after the line.
                 if self.list.closer == Closer::Subshell || self.list.pending.is_empty() {

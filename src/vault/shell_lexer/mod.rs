@@ -136,6 +136,8 @@ pub fn read(script: &str, placeholders: &[Span]) -> Step<Script> {
     Ok(lexer.script)
 }
 
+const NOT_UNDERSTOOD: &str = "a placeholder stands in a construct that is not understood";
+
 /// State of reading.
 #[derive(Default)]
 struct Lexer<'a> {
@@ -174,7 +176,7 @@ impl<'a> Lexer<'a> {
         self.commands(Closer::End)?;
         if self.next_placeholder() < self.limit {
             self.at = self.next_placeholder();
-            return self.fail("a placeholder stands in a construct that is not understood");
+            return self.fail(NOT_UNDERSTOOD);
         }
         Ok(())
     }
@@ -238,6 +240,14 @@ impl<'a> Lexer<'a> {
     fn next_placeholder(&self) -> usize {
         let next = self.placeholders.get(self.next);
         next.map_or(self.limit, |span| span.start.min(self.limit))
+    }
+
+    /// Fails when a sign was read that a placeholder is a part of.
+    fn check_passed(&self) -> Step {
+        match self.placeholders.get(self.next) {
+            Some(span) if span.start < self.at => self.fail(NOT_UNDERSTOOD),
+            _ => Ok(()),
+        }
     }
 
     fn at_placeholder(&self, ahead: usize) -> bool {

@@ -54,6 +54,7 @@ fn quotes_are_known() {
     check("r @ \"@\" '@' x@y $'\\t@' $\"@\"", "b d s b D d");
     check("r \"it's @\" 'a \"@\"' \"\\\"@\" a\\'@", "d s d b");
     check("r {a,@} a#@ # @ it's\nr @", "b b c b");
+    check("r ${(j:@:)x} @ \"${(s.@.)x}\"", "b! b d!");
     check(
         "v=@; v+='@'; export V=\"@\"; a=(1 @ # @\n'@'); X=@ r",
         "b s d b c s b",

@@ -28,6 +28,7 @@ impl Lexer<'_> {
     pub(super) fn text(&mut self, text: Text, quoting: Quoting) -> Step<Option<u8>> {
         let ((closers, bracket, has_quotes, unclosed), mut open) = (text, 0_usize);
         loop {
+            self.check_passed()?;
             match self.peek(0) {
                 _ if self.at_placeholder(0) => self.placeholder(quoting),
                 None if closers.is_empty() => return Ok(None),
@@ -214,7 +215,9 @@ impl Lexer<'_> {
             }
             Some(b'(') => {
                 self.place.refusal = Some(FLAGS);
-                self.run(b")");
+                let end = memchr::memchr(b')', self.rest());
+                let end = end.map_or(self.limit, |length| self.at + length);
+                self.placeholders(end, quoting);
                 self.at += 1;
             }
             _ => {}

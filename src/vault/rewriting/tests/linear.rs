@@ -92,3 +92,30 @@ fn scripts_take_linear_time() {
     let problems: Vec<String> = FAMILIES.iter().copied().filter_map(problem).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
+
+/// A sign that the reader passes together with the start of a placeholder must not leave it there for ever.
+#[test]
+fn scripts_of_random_signs_are_read_to_their_end() {
+    const SIGNS: &[&str] = &[
+        "@", "@", "@", "${", "$(", "$((", "${(", "((", "(", ")", "}", "{", "[", "]", "$", "`", "'",
+        "\"", "$'", "\\", "<", "<<", ">", "|", "&", ";", "=", ":", "/", "#", "~", "+", "-", "%",
+        "^", "!", "?", "*", ",", " ", "\n", "a", "x", "1", "\0", "é", "case ", "eval ", "f() ",
+        "[[ ", "<<E\n",
+    ];
+    let value_of = |_: &SecretName| Some(SecretValue::new(TOKEN.to_owned()));
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut roll = |sides: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % sides as u64).unwrap()
+    };
+    for _ in 0..60_000 {
+        let count = 1 + roll(9);
+        let script: String = (0..count).map(|_| SIGNS[roll(SIGNS.len())]).collect();
+        let script = script.replace('@', "$KARYI{K}");
+        if let Err(error) = rewrite(&script, &value_of) {
+            assert!(!error.message.contains('\n'), "{script:?}: {error:?}");
+        }
+    }
+}
