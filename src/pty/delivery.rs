@@ -52,9 +52,10 @@ pub(super) fn guarded(run: &str) -> String {
     format!("case ${{{CAME}-x}} in '') {run};; esac")
 }
 
-/// Returns the mark `mark` with what the look found behind its flags.
+/// Returns the mark `mark` with what the look found behind its flags; nothing was found where another program has
+/// taken the lines of the look.
 pub(super) fn telling(mark: &str) -> String {
-    mark.replacen("\"$-\"", &format!("\"$-${{{CAME}-}}\""), 1)
+    mark.replacen("\"$-\"", &format!("\"$-${{{CAME}-~}}\""), 1)
 }
 
 /// Returns the condition that a variable holds a path, or is as long as its value. Where the shell
@@ -120,7 +121,7 @@ mod tests {
             "__karyicame='~' __karyi_V= __karyifile_W=\n",
             "[[ ${#__karyi_V} -ge 8 && ${#__karyi_V} -le 9 && -n ${__karyifile_W} ]] && __karyicame=\n",
             "case ${__karyicame-x} in '') run;; esac",
-            "\"$-${__karyicame-}\" \"$PWD\"",
+            "\"$-${__karyicame-~}\" \"$PWD\"",
         ];
         assert_eq!(lines, expected);
         assert!(Delivery::of(&[]).is_none());

@@ -222,6 +222,9 @@ fn secret_lines(kind: Kind, changes: &VariableChanges, carriers: &[Carrier]) -> 
         taking.push_str(&kind.forget_line(&name.variable(Holds::Value)));
     }
     if let Some(delivery) = Delivery::of(&changes.sent) {
+        // What a script has made of the variables, an integer or capital letters, must not change the values.
+        let values = changes.sent.iter().filter(|b| b.holds == Holds::Value);
+        taking.extend(values.map(|value| kind.forget_line(&value.variable())));
         taking.push_str(&delivery.first_line());
         taking.extend(carriers.iter().map(|carrier| carrier.line(kind)));
         taking.push_str(&delivery.check_line());

@@ -46,7 +46,7 @@ pub(in crate::vault) struct Interpreter {
 pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
     Interpreter { names: "sh bash zsh dash ksh mksh ash", is_shell: true, code: Script("-c"), valued: "oO",
         way_out: r#"X="$KARYI{NAME}" sh -c 'printf %s "$X"'"# },
-    Interpreter { names: "su runuser", is_shell: true, code: Query("-c --command"), valued: "",
+    Interpreter { names: "su runuser", is_shell: true, code: Query("-c --command --session-command"), valued: "",
         way_out: r#"printf %s "$KARYI{NAME}" | su USER -c 'X=$(cat); printf %s "$X"'"# },
     Interpreter { names: "eval", is_shell: true, code: Own, valued: "",
         way_out: r#"eval 'printf %s "$KARYI{NAME}"'"# },
@@ -211,6 +211,9 @@ impl<'a> Reading<'a> {
         let (Script(options) | Query(options) | First(options)) = code else {
             return self.read_operands(reader, start);
         };
+        if is_shell && matches!(code, Script(_)) {
+            return self.read_shell(reader, start);
+        }
         let words = self.words.get(start..).unwrap_or_default();
         let is_first =
             matches!(code, First(_)) && !words.iter().any(|word| is_option(PROGRAMS, word));
@@ -233,12 +236,15 @@ impl<'a> Reading<'a> {
                 has_code = true;
                 self.note(at, reader);
                 at += 1;
-            } else if !is_shell && is_attached(options, word) {
+            } else if is_attached(options, word) {
                 has_code = true;
                 self.note(at - 1, reader);
-            } else if word == "-s" && code == Script("-c") {
-                break;
             } else {
+                let is_program = is_option(PROGRAMS, word);
+                let program = self.words.get(at).filter(|_| is_program);
+                if program.is_some_and(|word| is_input(word)) {
+                    self.input.get_or_insert(reader);
+                }
                 at += values(reader.interpreter, word);
             }
         }
@@ -246,6 +252,35 @@ impl<'a> Reading<'a> {
             self.input.get_or_insert(reader);
         }
         at
+    }
+
+    /// Does the same for a shell: with `c` among its options the word behind them is code.
+    fn read_shell(&mut self, reader: Reader<'a>, start: usize) -> usize {
+        let (mut at, mut options) = (start, String::new());
+        while let Some(word) = self.words.get(at).copied() {
+            if !word.starts_with(['-', '+']) {
+                break;
+            }
+            at += 1;
+            match word {
+                "--" | "-" => break,
+                "--rcfile" | "--init-file" => at += 1,
+                _ if word.starts_with("--") => {}
+                _ => {
+                    options.push_str(word);
+                    at += word.matches(['o', 'O']).count();
+                }
+            }
+        }
+        let operand = self.words.get(at).copied();
+        match options.contains('c') {
+            true => self.note(at, reader),
+            false if options.contains('s') || operand.is_none_or(is_input) => {
+                self.input.get_or_insert(reader);
+            }
+            false => {}
+        }
+        at + 1
     }
 
     /// Does the same for a program with code in its operands.
@@ -327,7 +362,10 @@ fn base(program: &str) -> &str {
 }
 
 fn is_input(word: &str) -> bool {
-    matches!(word, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
+    let is_descriptor = |start: &str| word.starts_with(start);
+    matches!(word, "-" | "/dev/stdin")
+        || is_descriptor("/dev/fd/")
+        || is_descriptor("/proc/self/fd/")
 }
 
 /// Whether a word is one of these options, maybe with other letters before it.

@@ -51,8 +51,9 @@ pub fn rewrite(
                 let value = value_of(name).ok_or_else(missing)?;
                 let reading = match place.site {
                     Site::Word(command, _) | Site::Input(command) => {
-                        let command = readings.entry(command);
-                        command.or_insert_with_key(|at| Reading::of(&read.commands[*at]))
+                        let own = || read.commands.get(command).map(Reading::of);
+                        let reading = readings.entry(command);
+                        reading.or_insert_with(|| own().unwrap_or_default())
                     }
                     Site::Other => &Reading::default(),
                 };
@@ -155,7 +156,9 @@ fn document_edits(text: &str, read: &Script, placeholders: &[Span]) -> Vec<(Span
             delimiter.push('_');
         }
         edits.push((document.delimiter.clone(), delimiter.clone()));
-        if !document.end.is_empty() {
+        // An empty delimiter ends it at an empty line.
+        let is_ended = text.as_bytes().get(document.end.start) == Some(&b'\n');
+        if is_ended || !document.end.is_empty() {
             edits.push((document.end.clone(), delimiter));
         }
         let first = placeholders.partition_point(|span| span.start < document.body.start);

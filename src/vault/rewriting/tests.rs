@@ -50,6 +50,20 @@ fn numbers_and_code_take_harmless_values_only() {
         "docker exec c sh -c \"@\"",
         "eval \"x @\"",
         "ssh h 'x @'",
+        "bash -eo pipefail -c 'x @'",
+        "bash -ceuo pipefail 'x @'",
+        "sh -c -- 'x @'",
+        "bash -c +e 'x @'",
+        "zsh -f -c -- 'x @'",
+        "bash --rcfile f -c 'x @'",
+        "bash -s -c 'x @'",
+        "bash -s a <<< @",
+        "bash /dev/fd/3 3<<E\nx @\nE",
+        "su -c'x @' root",
+        "su root --command='x @'",
+        "runuser - root --session-command='x @'",
+        "awk -f - <<E\nx @\nE",
+        "sed -f /dev/stdin f <<'E'\nx @\nE",
     ] {
         check(script, TOKEN, "");
         check(script, AWKWARD, "unsafe_nested_parse");
@@ -63,6 +77,19 @@ fn numbers_and_code_take_harmless_values_only() {
         ("let x=@", "0", ""),
     ] {
         check(script, value, code);
+    }
+    for script in [
+        "sh -c 'r \"$1\"' _ @",
+        "bash -eo pipefail f @",
+        "bash f -c @",
+        "awk -f f @ <<< @",
+        "bash -c x <<< @",
+    ] {
+        check(script, AWKWARD, "");
+    }
+    for script in ["(( f[@] ))", "(( x = a[@] + 1 ))"] {
+        check(script, NUMBER, "");
+        check(script, AWKWARD, "unsafe_context");
     }
     check("recv ${x/a/@}", TOKEN, "unsafe_context");
     check("recv '@", TOKEN, "unsafe_context");
@@ -96,6 +123,10 @@ fn references_are_quoted_for_their_place() {
     check(
         "cat <<'E'\n$x \\ @\nE",
         "cat <<KARYI_EOF\n\\$x \\\\ ${__karyi_K}\nKARYI_EOF",
+    );
+    check(
+        "cat <<''\n@\n\nr",
+        "cat <<KARYI_EOF\n${__karyi_K}\nKARYI_EOF\nr",
     );
     let file = rewrite("r -i $KARYI{K|file}", &value_of).unwrap();
     assert_eq!(file.text, "r -i \"${__karyifile_K}\"");
