@@ -100,8 +100,8 @@ impl State {
             || !index.is_whole()
             || self.unlisted == Unlisted::InUse;
         match need {
-            // Nobody is asked or waits again for what is not used.
-            Need::Listed => is_new && may_hold_any && self.failure.is_none(),
+            // Nobody is asked or waits again for what is not used, unless somebody has changed it.
+            Need::Listed => is_new && may_hold_any,
             Need::Used => is_new || self.failure.is_some() || !self.found.damaged.is_empty(),
         }
     }
