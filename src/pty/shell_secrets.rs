@@ -26,7 +26,7 @@ pub struct ShellSecrets {
 type Test = dyn Fn(&[u8]) -> bool + Send + Sync;
 type ValueOf = dyn Fn(&SecretName) -> Option<SecretValue> + Send + Sync;
 
-/// Whether there are secrets; what was found first stays, since all shells of a run must be one kind.
+/// Tells if there are secrets; the first answer stays, since all shells of a run must be one kind.
 struct Presence {
     found: OnceLock<bool>,
     look: Box<dyn Fn() -> bool + Send + Sync>,
@@ -62,13 +62,13 @@ impl ShellSecrets {
         self
     }
 
-    /// Whether commands may be given secrets.
+    /// Returns true if commands may be given secrets.
     pub(super) fn are_there(&self) -> bool {
         let presence = self.presence.as_ref();
         presence.is_some_and(|presence| *presence.found.get_or_init(|| (presence.look)()))
     }
 
-    /// Whether bytes hold a secret.
+    /// Returns true if bytes hold a secret.
     pub(super) fn are_in(&self, text: &[u8]) -> bool {
         self.test.as_ref().is_some_and(|test| test(text))
     }

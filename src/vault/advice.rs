@@ -92,7 +92,7 @@ fn unfit_hosts(name: &SecretName, policy: &Policy, hosts: &BTreeSet<String>) -> 
     hosts.iter().filter(is_unfit).map(warn).collect()
 }
 
-/// Whether a host is one of a rule's, at any port: the port is not known here.
+/// Returns true for a host of a rule, at any port: the port is not known here.
 fn is_named(rule: &Host, host: &str) -> bool {
     rule.permits("https", host, rule.port().or(Some(443)))
 }
