@@ -86,3 +86,16 @@ fn a_shell_beside_the_first_has_the_variables() {
         written(&mut bench, "echo go > gate");
     }
 }
+
+#[test]
+fn a_value_is_not_what_a_script_makes_of_its_variable() {
+    for shell in shells() {
+        let mut bench = Bench::with_shell(shell).given("K", VALUE);
+        for attribute in ["-i", "-u", "-l"] {
+            bench.command(&format!("typeset {attribute} __karyi_K"));
+            let found = written(&mut bench, "printf %s $KARYI{K} > out");
+            assert_eq!(found, VALUE, "{shell}: {attribute}");
+        }
+        assert!(!bench.work().join("pwned").exists(), "{shell}");
+    }
+}
