@@ -138,7 +138,7 @@ fn has_not_ended(_: &UnixStream) -> bool {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Reply {
-    /// What the session says of itself, for a person; it proves nothing.
+    /// Line in which the session describes itself to a person; it proves nothing.
     Hello(String),
     Done,
     Refused {
@@ -198,7 +198,7 @@ async fn read(stream: &mut UnixStream) -> io::Result<Zeroizing<Vec<u8>>> {
 /// A session that runs and takes values.
 pub(super) struct RunningSession {
     pub(super) pid: u32,
-    /// What a person is told of it, on one line.
+    /// Description of it for a person, on one line.
     pub(super) description: String,
     name: SocketName,
 }

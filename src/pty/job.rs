@@ -23,7 +23,7 @@ pub(super) struct Job {
     pub(super) home: Option<PathBuf>,
     /// Lines the shell gets after the mark.
     pub(super) after: Vec<u8>,
-    /// What brings it secrets, kept until it ends; none when the shell gets no secret for it.
+    /// Carriers of its secrets, kept until it ends; none when the shell gets no secret for it.
     pub(super) secrets: Vec<Carrier>,
     /// Lines before those that run the script.
     pub(super) before: Vec<u8>,

@@ -38,7 +38,7 @@ pub struct SessionOptions {
     pub rc: Rc,
     /// What the shell begins with, for one that stands beside another.
     pub seed: Option<Seed>,
-    /// What the shells know of secrets.
+    /// Secrets as the shells of the session know them.
     pub secrets: ShellSecrets,
 }
 

@@ -84,7 +84,7 @@ pub(super) struct State {
     pub(super) has_children: bool,
     /// Why the shell is without the user's start-up files, when it is.
     pub(super) without_rc: Option<String>,
-    /// What the shells know of secrets.
+    /// Secrets as the shells of the session know them.
     pub(super) secrets: ShellSecrets,
     /// Secrets that the shell has variables for.
     pub(super) variables: ShellVariables,

@@ -46,7 +46,7 @@ impl Snapshot {
     }
 }
 
-/// Whether shell text holds a secret, as it stands or once its quotation marks are read.
+/// Returns true for shell text that holds a secret, as it stands or once its quotation marks are read.
 fn is_in(secrets: &ShellSecrets, text: &[u8]) -> bool {
     secrets.are_in(text) || secrets.are_in(&unquoted(text))
 }

@@ -1,7 +1,7 @@
 //! Values that try to be something else.
 
 /// Each of them touches `pwned` when it is run as code, or is changed when it is not taken as it is.
-pub const HOSTILE: &[&str] = &[
+pub(super) const HOSTILE: &[&str] = &[
     "plain-value",
     "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz",
     "it's \"a\" $HOME `id` $(touch pwned);touch pwned #\\",

@@ -57,7 +57,7 @@ pub(super) struct Tty {
     prior: Termios,
     /// The locked device: one program of ours asks at a time. None where no stream leads to the terminal.
     device: Option<File>,
-    /// What was read, and which part of it is not a key yet.
+    /// Bytes that were read, and the part of them that is not a key yet.
     read: Zeroizing<[u8; CHUNK]>,
     unused: std::ops::Range<usize>,
     outside: Outside,

@@ -104,8 +104,8 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was kept.
-pub(super) struct Kept {
+/// Result of keeping a secret.
+pub(super) struct KeptSecret {
     /// Says which value went for it.
     replaced: Option<String>,
     policy: Policy,
@@ -120,13 +120,13 @@ pub(super) fn keep(
     name: &SecretName,
     value: Option<&SecretValue>,
     terms: &dyn Fn(&Earlier) -> Result<Option<Terms>, ToolError>,
-) -> Result<Option<Kept>, ToolError> {
+) -> Result<Option<KeptSecret>, ToolError> {
     let kept = RefCell::new(None);
     let is_kept = vault.update(name, &|earlier: &Earlier| {
         let Some(terms) = terms(earlier)? else {
             return Ok(None);
         };
-        kept.replace(Some(Kept {
+        kept.replace(Some(KeptSecret {
             replaced: replaced_by(earlier),
             policy: terms.policy.clone(),
             damage: earlier.damage.clone(),
@@ -139,7 +139,7 @@ pub(super) fn keep(
         Ok(Some(Wanted { value, terms }))
     })?;
     let kept = kept.take().filter(|_| is_kept);
-    if let Some(Kept { policy, damage, .. }) = &kept {
+    if let Some(KeptSecret { policy, damage, .. }) = &kept {
         if let Some(damage) = damage {
             say(&format!(
                 "warning: {}; what it may be used for is now what `karyi var show {name}` says",

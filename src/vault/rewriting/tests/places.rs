@@ -7,7 +7,11 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-/// What must come of a place.
+/// The hostile values, which whole sessions are tested with as well.
+#[path = "../../../../tests/secrets/values.rs"]
+mod values;
+
+/// Rule for the values of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// Every value arrives.
@@ -306,61 +310,9 @@ const ZSH: &[Row] = &[
     (None, "echo *(e:VALUE:)", ""),
 ];
 
-/// Each of them touches `pwned` when it is run as code, or is changed when it is not taken as it is.
+/// Further values beside the hostile ones.
 #[rustfmt::skip]
-const VALUES: &[&str] = &[
-    "plain-value",
-    "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz",
-    "it's \"a\" $HOME `id` $(touch pwned);touch pwned #\\",
-    "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\n-----END KEY-----\n",
-    "密码🔑pass-1234",
-    "postgres://admin:Zk7qPw2LmX9v@db.example.com:5432/prod",
-    "{\"type\":\"service_account\",\"private_key\":\"MIIEvQ\",\"id\":1}",
-    "a[$(touch pwned)]",
-    "424242424242",
-    "0123",
-    "two  spaces * ~ {a,b} !x",
-    "$(touch pwned)",
-    "`touch pwned`",
-    "'; touch pwned; '",
-    "\"; touch pwned; \"",
-    "\"$(touch pwned)\"",
-    "'\"$(touch pwned)\"'",
-    " lead and trail ",
-    "-n -e x",
-    "--help",
-    "-eq 1",
-    "back\\slash\\",
-    "\\\\\\\\",
-    "\n\nlines\n\n",
-    "${IFS}$HOME ${PATH}",
-    "{a,b}{1..3}",
-    "~root",
-    "!history!",
-    "#comment",
-    "tab\there\t",
-    "x; touch pwned\n",
-    "$KARYI{OTHER}",
-    "EOF\ntouch pwned\nEOF\n",
-    "%s%n%d %(%s)T",
-    "&& touch pwned &",
-    "\\&\\&\\/&",
-    "]] || touch pwned; [[ x",
-    ";; *) touch pwned;; esac",
-    ">pwned",
-    "| touch pwned |",
-    "'\"'\"'\\''",
-    "\r\n\r\nCRLF\r",
-    "$'\\x41\\n'",
-    ">(touch pwned) <(touch pwned)",
-    "((x)) [a-z] ?",
-    "$(<pwned)}touch pwned",
-    "x\"}$(touch pwned)${x:-\"",
-    "1+a[$(touch pwned)]",
-    "!touch pwned",
-    "* ?* [!a]*",
-    "a=b c=d",
-    "}; touch pwned; {",
+const OTHERS: &[&str] = &[
     AWKWARD, TOKEN, "=ls ~root (a)", "&\\&/\\1",
 ];
 
@@ -470,9 +422,12 @@ fn check(shell: &str, own: &[Row]) {
     for (at, row) in COMMON.iter().chain(own).enumerate() {
         // The small count takes every row and every value, in other pairs for each row.
         let chosen = |column: &usize| is_full || (at + column).is_multiple_of(8);
-        let chosen: Vec<&str> = (0..VALUES.len())
+        let chosen: Vec<&str> = (0..values::HOSTILE.len() + OTHERS.len())
             .filter(chosen)
-            .map(|column| VALUES[column])
+            .map(|column| {
+                let others = || OTHERS[column - values::HOSTILE.len()];
+                values::HOSTILE.get(column).copied().unwrap_or_else(others)
+            })
             .collect();
         problems.extend(problem(shell, row, &chosen, directory.path()));
     }
