@@ -11,26 +11,15 @@
 //! Sessions and file tools are made of what Unix has, so elsewhere there is only what stands below
 //! them: the parser, and the vault with its stores.
 
-// Floor 0: plain values.
-pub mod capped;
-pub mod limits;
-pub mod span;
-
-// Floor 1: the words everything else speaks.
-pub mod call;
-pub mod error;
-pub mod outcome;
-pub mod secret;
-
-// Floor 2: engines that know no tool.
+// The crates below, under one roof for users of the library.
 #[cfg(unix)]
-pub mod files;
+pub use karyi_core::shell_word;
+pub use karyi_core::{
+    call, capped, error, limits, outcome, secret, similar_names, span, temporary_files,
+};
 #[cfg(unix)]
-pub mod pty;
-#[cfg(unix)]
-pub mod store;
-pub mod syntax;
-pub mod vault;
+pub use {karyi_files as files, karyi_pty as pty, karyi_store as store};
+pub use {karyi_syntax as syntax, karyi_vault as vault};
 
 // Floor 3: tools.
 #[cfg(unix)]

@@ -8,6 +8,7 @@ mod permits;
 mod question;
 mod random;
 mod support;
+#[path = "../crates/karyi-vault/src/rewriting/tests/places/values.rs"]
 mod values;
 mod whole;
 

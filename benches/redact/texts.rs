@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 const SOURCE: &[&str] = &[
-    include_str!("../../src/vault/shell.rs"),
+    include_str!("../../crates/karyi-vault/src/shell.rs"),
     include_str!("../../src/exec/jobs.rs"),
-    include_str!("../../src/limits.rs"),
+    include_str!("../../crates/karyi-core/src/limits.rs"),
     include_str!("../../src/cli/run.rs"),
 ];
 

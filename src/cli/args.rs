@@ -127,7 +127,7 @@ pub(super) struct SessionArgs {
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_OUTPUT)]
     pub(super) max_output: usize,
     /// Most bytes of a file with the whole output of a call whose result shows only a part of it
-    #[arg(long, value_name = "BYTES", default_value_t = crate::limits::OUTPUT_FILE_BYTES)]
+    #[arg(long, value_name = "BYTES", default_value_t = karyi_core::limits::OUTPUT_FILE_BYTES)]
     pub(super) max_output_file: u64,
     /// Keep the files with whole outputs after the run
     #[arg(long)]
@@ -154,7 +154,7 @@ pub(super) enum VarsMode {
 }
 
 const DEFAULT_MAX_OUTPUT: usize =
-    crate::limits::OUTPUT_HEAD_BYTES + crate::limits::OUTPUT_TAIL_BYTES;
+    karyi_core::limits::OUTPUT_HEAD_BYTES + karyi_core::limits::OUTPUT_TAIL_BYTES;
 
 impl RunArgs {
     /// Returns the arguments of a script on standard input.
@@ -163,7 +163,7 @@ impl RunArgs {
             files: vec!["-".into()],
             session: SessionArgs {
                 max_output: DEFAULT_MAX_OUTPUT,
-                max_output_file: crate::limits::OUTPUT_FILE_BYTES,
+                max_output_file: karyi_core::limits::OUTPUT_FILE_BYTES,
                 ..SessionArgs::default()
             },
             ..Self::default()

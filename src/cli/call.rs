@@ -18,10 +18,10 @@ use crate::cli::args::CallArgs;
 use crate::cli::vault::VaultFlags;
 use crate::cli::{fail, print, say, serve, var};
 use crate::http::client::{self, Calling};
-use crate::limits;
-use crate::secret::{self, Piece, SecretName, SecretValue};
 use crate::tool::json_text;
-use crate::vault::policy::Policy;
+use karyi_core::limits;
+use karyi_core::secret::{self, Piece, SecretName, SecretValue};
+use karyi_vault::policy::Policy;
 
 /// Runs `karyi call`.
 pub(super) fn call(args: CallArgs) -> ExitCode {
@@ -173,7 +173,7 @@ mod tests {
             hosts: Some(
                 hosts
                     .iter()
-                    .map(|host| crate::vault::policy::Host::parse(host).unwrap())
+                    .map(|host| karyi_vault::policy::Host::parse(host).unwrap())
                     .collect(),
             ),
             ..Policy::default()

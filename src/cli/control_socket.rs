@@ -24,15 +24,15 @@ use zeroize::Zeroizing;
 
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault;
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::resolve;
-use crate::limits;
 use crate::mcp::stdio::GetSecrets;
-use crate::pty::{inherited, runtime};
 use crate::render::paint::safe_line;
-use crate::secret::{SecretName, SecretValue};
-use crate::vault::policy::Policy;
-use crate::vault::session::{Need, known, only_case};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_pty::{inherited, runtime};
+use karyi_vault::policy::Policy;
+use karyi_vault::session::{Need, known, only_case};
 
 /// Start of the sockets' names.
 const PREFIX: &str = "control-";

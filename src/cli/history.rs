@@ -12,15 +12,15 @@ use crate::cli::history_view::{self, HistoryView};
 use crate::cli::journal::{self, time};
 use crate::cli::vault::VaultFlags;
 use crate::cli::{fail, fail_any, fail_as_given, fail_with, print, say, screen};
-use crate::files::diff::{Caps, Diff};
-use crate::files::edit::{Show, shown_diff};
-use crate::files::encoding::Encoding;
-use crate::files::journal::{Entry, Journal, StoredPath, Told, Version, holds};
-use crate::files::root::canonical_for_plan;
-use crate::files::undo::undone;
 use crate::render::diff_text;
 use crate::render::paint::{Colour, Ink, safe_line};
-use crate::vault::redact::Redactor;
+use karyi_files::diff::{Caps, Diff};
+use karyi_files::edit::{Show, shown_diff};
+use karyi_files::encoding::Encoding;
+use karyi_files::journal::{Entry, Journal, StoredPath, Told, Version, holds};
+use karyi_files::root::canonical_for_plan;
+use karyi_files::undo::undone;
+use karyi_vault::redact::Redactor;
 
 /// Runs `karyi history`.
 pub(super) fn history(args: HistoryArgs) -> ExitCode {

@@ -8,10 +8,10 @@ use crate::cli::prompt::Asker;
 use crate::cli::run::is_ci;
 use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{journal, say};
-use crate::error::{Code, ErrorCode, ToolError};
-use crate::files::journal::{Entry, Journal};
-use crate::vault::redact::Redactor;
-use crate::vault::session::LackKind;
+use karyi_core::error::{Code, ErrorCode, ToolError};
+use karyi_files::journal::{Entry, Journal};
+use karyi_vault::redact::Redactor;
+use karyi_vault::session::LackKind;
 
 /// The journal for a command that shows what it holds.
 pub(super) struct HistoryView {

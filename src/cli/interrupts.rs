@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::cli::prompt::Outside;
 use crate::cli::signal_state::SignalState;
 use crate::cli::signals::Ends;
-use crate::limits;
+use karyi_core::limits;
 
 /// Signals are caught as long as this exists: the first one cancels, and ends the program a moment
 /// later if neither it nor this has ended by then.

@@ -7,10 +7,10 @@ use anyhow::Context;
 
 use crate::cli::say;
 use crate::cli::state_dir::state_dir;
-use crate::files::journal::{Damage, Entry, Journal};
-use crate::files::transaction::Recorder;
 use crate::render::paint::safe_line;
-use crate::vault::store::journal::JournalKey;
+use karyi_files::journal::{Damage, Entry, Journal};
+use karyi_files::transaction::Recorder;
+use karyi_vault::store::journal::JournalKey;
 
 /// Opens the journal; with the key of a vault, what it keeps from then on is encrypted.
 pub(super) fn open(key: Option<&JournalKey>) -> anyhow::Result<Journal> {

@@ -8,10 +8,10 @@ use crate::cli::args::{LedgerArgs, LedgerCommand};
 use crate::cli::{fail, print, serve};
 use crate::http::start::ledger_path;
 use crate::render::paint::{safe_json, safe_line};
-use crate::store::StoreError;
-use crate::store::ids::{hex, is_id, unhex};
-use crate::store::ledger::{Hash, Record, Row};
-use crate::store::sqlite::{LedgerFile, Verdict};
+use karyi_store::StoreError;
+use karyi_store::ids::{hex, is_id, unhex};
+use karyi_store::ledger::{Hash, Record, Row};
+use karyi_store::sqlite::{LedgerFile, Verdict};
 
 /// Exit status of a ledger that is not as it was written.
 const BROKEN: u8 = 1;

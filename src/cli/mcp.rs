@@ -7,22 +7,22 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 
-use crate::capped::Cap;
 use crate::cli::args::{McpArgs, SessionArgs};
 use crate::cli::{control_socket, fail, journal, run, say, serve, vault};
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::exec::workplace::Workplace;
 use crate::http::local::Nobody;
 use crate::http::start;
-use crate::limits;
 use crate::mcp::bench::Prepare;
 use crate::mcp::stdio::{self, Options, SiteOptions};
-use crate::pty::{guard, inherited};
 use crate::service::guard::Guard;
 use crate::service::log::Log;
-use crate::vault::redact::Redactor;
-use crate::vault::session::Secrets;
+use karyi_core::capped::Cap;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_pty::{guard, inherited};
+use karyi_vault::redact::Redactor;
+use karyi_vault::session::Secrets;
 
 /// Runs `karyi mcp`.
 pub(super) fn mcp(args: McpArgs) -> ExitCode {

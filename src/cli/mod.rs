@@ -39,8 +39,8 @@ use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command, RunArgs};
 
-use crate::error::{ErrorClass, ErrorCode, ToolError};
-use crate::pty::lacks_output;
+use karyi_core::error::{ErrorClass, ErrorCode, ToolError};
+use karyi_pty::lacks_output;
 
 /// Exit status of wrong usage and of refused input.
 const USAGE: u8 = 2;
@@ -53,7 +53,7 @@ const BUG: u8 = 255;
 #[must_use]
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if let Some(rest) = bootstrap_arguments(&arguments) {
-        let error = crate::pty::bootstrap::bootstrap(rest.iter().cloned());
+        let error = karyi_pty::bootstrap::bootstrap(rest.iter().cloned());
         return fail(&format!("the shell could not be started: {error}"));
     }
     vault::take_variables();
@@ -76,7 +76,7 @@ fn has_room() -> bool {
 /// Returns the arguments of the hidden start of a shell.
 fn bootstrap_arguments(arguments: &[OsString]) -> Option<&[OsString]> {
     match arguments {
-        [_, first, rest @ ..] if first == crate::pty::bootstrap::ARGUMENT => Some(rest),
+        [_, first, rest @ ..] if first == karyi_pty::bootstrap::ARGUMENT => Some(rest),
         _ => None,
     }
 }

@@ -14,19 +14,19 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde_json::{Map, Value};
 
-use crate::call::RawCall;
 use crate::cli::args::ParseArgs;
 use crate::cli::run::{CHUNK_BYTES, Input, is_broken_pipe, open};
 use crate::cli::screen::colour;
 use crate::cli::{BROKEN_PIPE, USAGE, fail};
-use crate::error::{Diagnostic, Severity};
 use crate::render::call_list::{self, CallList};
 use crate::render::call_text::{self, CallText};
 use crate::render::paint::{Colour, Ink, safe_line};
 use crate::render::{Noted, diagnostic};
-use crate::syntax::{Event, Mode, Parser};
 use crate::tool::Registry;
 use crate::tools::{self, Call};
+use karyi_core::call::RawCall;
+use karyi_core::error::{Diagnostic, Severity};
+use karyi_syntax::{Event, Mode, Parser};
 
 /// Runs `karyi parse`.
 pub(super) fn parse(args: &ParseArgs) -> ExitCode {

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::limits;
+use karyi_core::limits;
 
 /// Reads a text. Of a pipe somebody may never write, and of a device there may be no end: both have so long.
 ///

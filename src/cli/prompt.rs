@@ -7,13 +7,13 @@ mod tty;
 use crate::cli::signal_state::SignalState;
 use crate::cli::terminal_lock::TerminalLock;
 use crate::cli::{say, secret_lints};
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
-use crate::limits;
 use crate::render::paint::safe_question;
-use crate::secret::SecretValue;
 use crate::tool::context::{Boxed, Consent, Lifetime, Prompter, Question, Reply, Request};
-use crate::vault::visible_bytes;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::SecretValue;
+use karyi_vault::visible_bytes;
 use keys::{Key, Line, Step};
 use tty::{Tty, Unanswered};
 

@@ -11,14 +11,14 @@ use tokio::sync::{mpsc, oneshot};
 use crate::cli::terminal_lock::{TerminalLock, Told};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
-use crate::limits;
-use crate::outcome::Tally;
 use crate::render::json::Json;
 use crate::render::jsonl::Jsonl;
 use crate::render::paint::Colour;
 use crate::render::text::Text;
 use crate::render::xml::Xml;
 use crate::render::{Format, Reporter, Style};
+use karyi_core::limits;
+use karyi_core::outcome::Tally;
 
 /// The screen of one message.
 pub(super) struct Screen {

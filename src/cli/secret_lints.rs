@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::cli::say;
-use crate::limits;
 use crate::render::paint::safe_line;
-use crate::secret::{SecretName, SecretValue};
-use crate::vault::policy::Policy;
-use crate::vault::redact::{has_guessable_password, is_guessable, shortest_password};
-use crate::vault::visible_bytes;
+use karyi_core::limits;
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_vault::policy::Policy;
+use karyi_vault::redact::{has_guessable_password, is_guessable, shortest_password};
+use karyi_vault::visible_bytes;
 
 /// Warns of a policy under which a secret cannot be used now, of what is probably a mistake about a value, and of what
 /// of it is masked less well.

@@ -17,14 +17,14 @@ use crate::http::local::Offered;
 use crate::http::start::{self, Options, Place};
 use crate::mcp;
 use crate::mcp::http::Defaults;
-use crate::pty::{Rc, SessionOptions, guard};
 use crate::service::caller;
 use crate::service::desk::KeepInput;
 use crate::service::jwt::Expected;
 use crate::service::log::Log;
 use crate::service::rates::Rate;
-use crate::store::sqlite::{Lock, SqliteSites, make_directory};
-use crate::vault::session::{Need, Secrets};
+use karyi_pty::{Rc, SessionOptions, guard};
+use karyi_store::sqlite::{Lock, SqliteSites, make_directory};
+use karyi_vault::session::{Need, Secrets};
 
 /// Runs `karyi serve`.
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
@@ -235,7 +235,7 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
         env: std::env::vars_os().collect(),
         rc: Rc::None,
         seed: None,
-        secrets: crate::pty::ShellSecrets::default(),
+        secrets: karyi_pty::ShellSecrets::default(),
     })
 }
 

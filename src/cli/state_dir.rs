@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 
 use crate::cli::runtime_dir::runtime_dir;
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::pty::runtime;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_pty::runtime;
 
 /// How the names of directories begin that go with their run.
 const RUN_PREFIX: &str = "run-";

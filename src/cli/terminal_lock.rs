@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
-use crate::limits;
-use crate::vault::redact::Redacted;
+use karyi_core::limits;
+use karyi_vault::redact::Redacted;
 
 /// What is told to a report.
 pub(super) type Told = Redacted<Event>;

@@ -9,10 +9,10 @@ use crate::cli::vault::{Place, VaultFlags};
 use crate::cli::{fail, print};
 use crate::reference::{grammar, help, prompt};
 use crate::render::paint::safe_line;
-use crate::secret::SecretName;
 use crate::tool::spec::Family;
 use crate::tools;
-use crate::vault::index::{Index, Listed};
+use karyi_core::secret::SecretName;
+use karyi_vault::index::{Index, Listed};
 
 /// Runs `karyi tools`.
 pub(super) fn tools(args: &ToolsArgs) -> ExitCode {

@@ -12,14 +12,14 @@ use crate::cli::history::{compare_bytes, describe};
 use crate::cli::{
     USAGE, fail_any, fail_as_given, fail_with, history_view, journal, print, say, screen, serve,
 };
-use crate::error::{ErrorCode, ToolError};
-use crate::files::diff::{Caps, Diff};
-use crate::files::journal::Journal;
-use crate::files::recover::Recovered;
-use crate::files::transaction::Recorder;
-use crate::files::undo::{self, Conflict, Content, Listed, Restored, UndoError, Undone, Which};
 use crate::render::paint::{Colour, Ink, safe_line};
-use crate::vault::redact::Redactor;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_files::diff::{Caps, Diff};
+use karyi_files::journal::Journal;
+use karyi_files::recover::Recovered;
+use karyi_files::transaction::Recorder;
+use karyi_files::undo::{self, Conflict, Content, Listed, Restored, UndoError, Undone, Which};
+use karyi_vault::redact::Redactor;
 
 /// Exit status when nothing could be taken back.
 const FAILED: u8 = 1;

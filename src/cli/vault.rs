@@ -20,17 +20,17 @@ use jiff::Timestamp;
 
 use crate::cli::prompt::Asker;
 use crate::cli::{say, state_dir};
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::resolve::unreadable;
-use crate::pty::{guard, inherited};
-use crate::secret::SecretName;
 use crate::tool::context::Keeper;
-use crate::vault::index::Index;
-use crate::vault::load::{Loader, Unopened};
-use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
-use crate::vault::store::Kind;
-use crate::vault::store::env::PREFIX;
-use crate::vault::store::journal::JournalKey;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::SecretName;
+use karyi_pty::{guard, inherited};
+use karyi_vault::index::Index;
+use karyi_vault::load::{Loader, Unopened};
+use karyi_vault::session::{Lack, LackKind, Need, Secrets, Source};
+use karyi_vault::store::Kind;
+use karyi_vault::store::env::PREFIX;
+use karyi_vault::store::journal::JournalKey;
 
 use given::{given, has_given, insert_given, named, pairs_of, passphrase};
 use keeper::StoreKeeper;

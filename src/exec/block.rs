@@ -4,19 +4,19 @@ use std::collections::HashMap;
 
 use tokio::task::JoinSet;
 
-use crate::call::{BlockOptions, OnError, Order};
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::call;
 use crate::exec::intake::Job;
 use crate::exec::plan::{Claim, Planner};
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
-use crate::outcome::Outcome;
-use crate::secret::SecretName;
 use crate::tool::effect::Access;
 use crate::tools::Call;
-use crate::vault::session::{Need, Origin};
+use karyi_core::call::{BlockOptions, OnError, Order};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::outcome::Outcome;
+use karyi_core::secret::SecretName;
+use karyi_vault::session::{Need, Origin};
 
 /// Returns the error of a call that the run does not come to.
 pub(super) fn interrupted() -> ToolError {

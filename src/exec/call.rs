@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::intake::Job;
 use crate::exec::jobs::Target;
 use crate::exec::output::{Ending, Live, Output, Owner, Watcher};
 use crate::exec::resolve;
 use crate::exec::stage::{Stage, redact_result};
-use crate::files::transaction::Recorder;
-use crate::limits;
-use crate::outcome::{Outcome, Status};
 use crate::tool::{Answer, Context, Effect, Spec};
 use crate::tools::Call;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::{Outcome, Status};
+use karyi_files::transaction::Recorder;
 
 /// What a tool came to.
 type Answered = Result<Answer<Map<String, Value>>, ToolError>;

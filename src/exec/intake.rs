@@ -5,14 +5,13 @@
 
 use std::sync::Arc;
 
-use crate::call::{BlockOptions, RawCall};
-use crate::error::Diagnostic;
-use crate::limits;
-use crate::syntax::Parser;
-use crate::syntax::grammar::Grammar;
-use crate::syntax::{self, Mode};
 use crate::tool::Registry;
 use crate::tools::Call;
+use karyi_core::call::{BlockOptions, RawCall};
+use karyi_core::error::Diagnostic;
+use karyi_core::limits;
+use karyi_syntax::grammar::Grammar;
+use karyi_syntax::{Event, Mode, Parser};
 
 /// A call that is ready to run.
 #[derive(Debug)]
@@ -62,7 +61,7 @@ pub enum Incoming {
 pub struct Intake {
     parser: Parser,
     registry: Arc<Registry<Call>>,
-    events: Vec<syntax::Event>,
+    events: Vec<Event>,
     next_index: u64,
     is_refused: bool,
 }
@@ -104,11 +103,11 @@ impl Intake {
                 return;
             }
             let next = match event {
-                syntax::Event::BlockOpened { options, .. } => Incoming::BlockOpened(options),
-                syntax::Event::BlockClosed => Incoming::BlockClosed,
-                syntax::Event::Warning(diagnostic) => Incoming::Warning(Box::new(diagnostic)),
-                syntax::Event::Error(diagnostic) => self.refuse(Box::new(diagnostic)),
-                syntax::Event::Call(raw) => self.job(raw),
+                Event::BlockOpened { options, .. } => Incoming::BlockOpened(options),
+                Event::BlockClosed => Incoming::BlockClosed,
+                Event::Warning(diagnostic) => Incoming::Warning(Box::new(diagnostic)),
+                Event::Error(diagnostic) => self.refuse(Box::new(diagnostic)),
+                Event::Call(raw) => self.job(raw),
             };
             incoming.push(next);
         }

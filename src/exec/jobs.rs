@@ -11,15 +11,15 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use crate::capped::Cap;
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::log::Logs;
 use crate::exec::output::{self, Journal, Output};
-use crate::limits;
-use crate::outcome::{JobNews, JobState, Status};
-use crate::pty::background::{Background, Doing};
 use crate::tool::sessions::{Sessions, Terminal};
-use crate::vault::redact::Redactor;
+use karyi_core::capped::Cap;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::{JobNews, JobState, Status};
+use karyi_pty::background::{Background, Doing};
+use karyi_vault::redact::Redactor;
 
 /// The jobs of a run.
 #[derive(Clone)]

@@ -11,10 +11,10 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::capped;
-use crate::limits;
 use crate::tool::sessions::{JOB_PREFIX, JobFiles};
-use crate::vault::redact::Redacted;
+use karyi_core::capped;
+use karyi_core::limits;
+use karyi_vault::redact::Redacted;
 
 /// Where the files of a run go.
 #[derive(Clone)]
@@ -373,8 +373,8 @@ fn keep_tail(tail: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::redact::Redactor;
-    use crate::vault::session::Secrets;
+    use karyi_vault::redact::Redactor;
+    use karyi_vault::session::Secrets;
 
     fn logs(directory: &Path, max_bytes: u64) -> Logs {
         Logs::new(directory.join("run"), max_bytes, false, JobFiles::default())

@@ -5,8 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::call::BlockOptions;
-use crate::error::{Code, Diagnostic, ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::block::{BlockRun, interrupted};
 use crate::exec::call;
@@ -14,13 +12,15 @@ use crate::exec::intake::{Incoming, Intake, Job};
 use crate::exec::permit::Unknown;
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
-use crate::limits;
-use crate::outcome::JobNews;
-use crate::secret::SecretName;
-use crate::span::Position;
 use crate::tools::Call;
-use crate::vault::session::{Lack, LackKind, Need, listed};
-use crate::vault::substitute;
+use karyi_core::call::BlockOptions;
+use karyi_core::error::{Code, Diagnostic, ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::JobNews;
+use karyi_core::secret::SecretName;
+use karyi_core::span::Position;
+use karyi_vault::session::{Lack, LackKind, Need, listed};
+use karyi_vault::substitute;
 
 /// When the first call of a message may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

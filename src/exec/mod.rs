@@ -22,9 +22,9 @@ pub mod resolve;
 pub mod stage;
 pub mod workplace;
 
-use crate::error::Diagnostic;
-use crate::outcome::{JobNews, Outcome};
-use crate::vault::redact::Redacted;
+use karyi_core::error::Diagnostic;
+use karyi_core::outcome::{JobNews, Outcome};
+use karyi_vault::redact::Redacted;
 
 /// What happens while a message runs.
 #[derive(Debug)]

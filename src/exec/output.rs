@@ -20,13 +20,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use zeroize::Zeroizing;
 
-use crate::capped::{Cap, HeadTail, View};
 use crate::exec::Event;
 use crate::exec::log::{Log, Printer};
 use crate::exec::lossy::Lossy;
-use crate::pty::text::TerminalText;
 use crate::tool::context::OutputSink;
-use crate::vault::redact::{RedactStream, Redacted, Redactor};
+use karyi_core::capped::{Cap, HeadTail, View};
+use karyi_pty::text::TerminalText;
+use karyi_vault::redact::{RedactStream, Redacted, Redactor};
 
 /// How output comes to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::resolve;
-use crate::secret::{SecretName, Template};
 use crate::tool::Use;
 use crate::tool::context::{Consent, Context, Request};
 use crate::tools::Call;
-use crate::vault::policy::{Approval, Policy, PolicyFile};
-use crate::vault::session::{Origin, Secrets};
-use crate::vault::{advice, shell, substitute};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::{SecretName, Template};
+use karyi_vault::policy::{Approval, Policy, PolicyFile};
+use karyi_vault::session::{Origin, Secrets};
+use karyi_vault::{advice, shell, substitute};
 
 /// A name that no secret has.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,10 +9,10 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use crate::files::place::Place;
-use crate::limits;
 use crate::tool::Effect;
 use crate::tool::effect::Access;
+use karyi_core::limits;
+use karyi_files::place::Place;
 
 /// Queued calls that are looked at for one decision; later ones wait their turn.
 const WINDOW: usize = 64;
@@ -293,7 +293,7 @@ fn footprint(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Template;
+    use karyi_core::secret::Template;
     use proptest::prelude::*;
 
     fn effect(word: &str) -> Effect {

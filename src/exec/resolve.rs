@@ -1,13 +1,13 @@
 //! Placeholders to values, as the last step before a tool runs; and the check of their names
 //! before anything runs.
 
-use crate::error::{ErrorClass, ErrorCode, ToolError};
-use crate::secret::{SecretName, Template};
 use crate::tool::Use;
 use crate::tool::context::blocking;
 use crate::tools::Call;
-use crate::vault::session::{LackKind, Need, Secrets};
-use crate::vault::{shell, substitute};
+use karyi_core::error::{ErrorClass, ErrorCode, ToolError};
+use karyi_core::secret::{SecretName, Template};
+use karyi_vault::session::{LackKind, Need, Secrets};
+use karyi_vault::{shell, substitute};
 
 /// Checks that the calls are what can be run, and that every name they use has a value.
 ///

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::capped::Cap;
-use crate::error::{Diagnostic, ToolError};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::jobs::Jobs;
 use crate::exec::permit::Permits;
-use crate::limits;
-use crate::outcome::{JobNews, Outcome};
 use crate::tool::Context;
 use crate::tool::sessions::JOB_PREFIX;
-use crate::vault::redact::{Leaves, Redacted, Redactor};
+use karyi_core::capped::Cap;
+use karyi_core::error::{Diagnostic, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::{JobNews, Outcome};
+use karyi_vault::redact::{Leaves, Redacted, Redactor};
 
 /// What every call of a run shares.
 #[derive(Clone)]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::capped::Cap;
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::jobs::Jobs;
@@ -12,7 +11,8 @@ use crate::exec::log::Logs;
 use crate::exec::permit::Permits;
 use crate::exec::stage::Stage;
 use crate::tool::Context;
-use crate::vault::redact::{Redacted, Redactor};
+use karyi_core::capped::Cap;
+use karyi_vault::redact::{Redacted, Redactor};
 
 /// What stays between the calls of a session.
 pub struct Workplace {

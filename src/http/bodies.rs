@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::http::headers::is_json;
-use crate::limits;
 use crate::service::caller::{self, BodyContext};
 use crate::service::desk::ListRequest;
 use crate::service::fields::Problem;
 use crate::service::{Rejection, Request, running};
 use crate::tool::json_text::{self, Object};
+use karyi_core::limits;
 
 /// Reads a body of JSON, of bounded size and in bounded time.
 ///

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::http::outgoing::Peer;
-use crate::limits;
-use crate::secret::SecretValue;
-use crate::store::ids;
 use crate::tool::service::Access;
 use crate::tools;
+use karyi_core::limits;
+use karyi_core::secret::SecretValue;
+use karyi_store::ids;
 
 /// A call to be made.
 pub struct Calling {

@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::http::lines::Lines;
 use crate::http::wire::{Line, OverTcp, Peer, Wire};
-use crate::limits;
+use karyi_core::limits;
 
 /// What answers the requests of connections.
 pub trait App: Clone + Send + Sync + 'static {

@@ -7,12 +7,12 @@ use axum::http::{HeaderMap, Uri, header};
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::exec::cancel::Cancel;
-use crate::limits;
 use crate::service::caller::Caller;
 use crate::service::principal::Principal;
 use crate::service::recording::About;
 use crate::service::{Desk, Rejection, Reply, Request};
-use crate::store::StoreError;
+use karyi_core::limits;
+use karyi_store::StoreError;
 
 /// Whom the server can be reached by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, header};
 
-use crate::limits;
 use crate::service::caller::{Caller, is_id};
 use crate::service::fields::Problem;
 use crate::service::guard::Credential;
 use crate::service::rejection::Rejection;
+use karyi_core::limits;
 
 /// The protocol.
 pub const HTTP: &str = "http";

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::http::wire::{Line, Patience};
-use crate::limits;
+use karyi_core::limits;
 
 /// How long clients may take.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::http::connection::{self, App};
 use crate::http::lines::{Lines, Times};
-use crate::limits;
+use karyi_core::limits;
 
 /// The tasks of all sockets.
 pub struct Listening {

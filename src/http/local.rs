@@ -10,8 +10,6 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::capped::Cap;
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Job;
@@ -19,22 +17,24 @@ use crate::exec::log::Logs;
 use crate::exec::message::Runner;
 use crate::exec::permit::Permits;
 use crate::exec::workplace::Workplace;
-use crate::files::root::Root;
-use crate::files::transaction::Recorder;
-use crate::limits;
-use crate::outcome::{Outcome, Status};
-use crate::pty::{SessionOptions, ShellSecrets};
 use crate::render::wire;
-use crate::secret::SecretName;
 use crate::service::running::{Failed, LocalTools, Printed, Running};
-use crate::store::ids;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
 use crate::tools::Call;
-use crate::vault::policy::PolicyFile;
-use crate::vault::redact::{Redacted, Redactor};
-use crate::vault::session::Secrets;
+use karyi_core::capped::Cap;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::{Outcome, Status};
+use karyi_core::secret::SecretName;
+use karyi_files::root::Root;
+use karyi_files::transaction::Recorder;
+use karyi_pty::{SessionOptions, ShellSecrets};
+use karyi_store::ids;
+use karyi_vault::policy::PolicyFile;
+use karyi_vault::redact::{Redacted, Redactor};
+use karyi_vault::session::Secrets;
 
 /// Nobody can be asked: over a network there is no person at hand.
 pub struct Nobody;
@@ -382,7 +382,7 @@ fn written(outcome: &Outcome, is_kept: bool) -> Result<FieldText, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pty::{Rc, ShellSecrets};
+    use karyi_pty::{Rc, ShellSecrets};
 
     fn shells(dir: &std::path::Path) -> Shells {
         let session = SessionOptions {

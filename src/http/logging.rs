@@ -4,8 +4,8 @@ use std::io::Write;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crate::limits;
 use crate::service::log::Log;
+use karyi_core::limits;
 
 /// Starts the thread; it ends with the last [`Log`].
 ///

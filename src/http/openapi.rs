@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::limits;
 use crate::service::offer::{Listed, Offered};
+use karyi_core::limits;
 
 /// Where callers must prove who they are.
 #[derive(Debug, Clone, Copy)]

@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::http::outgoing::Peer;
-use crate::limits;
 use crate::service::log::{Line, Log};
 use crate::service::spans::{self, Span, Spans};
+use karyi_core::limits;
 
 /// The task that sends.
 pub struct Exporter(JoinHandle<()>);

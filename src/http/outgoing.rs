@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::http::tls;
-use crate::limits;
+use karyi_core::limits;
 
 /// What another server answered.
 #[derive(Debug)]

@@ -23,13 +23,13 @@ use crate::http::headers::Misread;
 use crate::http::problem::Refused;
 use crate::http::wire::Peer;
 use crate::http::{bodies, headers, openapi, problem};
-use crate::limits;
 use crate::service::caller::Caller;
 use crate::service::log::Line;
 use crate::service::principal::Principal;
 use crate::service::recording::About;
 use crate::service::running::{self, Lasting};
 use crate::service::{Rejection, Reply};
+use karyi_core::limits;
 
 type Shared = Arc<Front>;
 

@@ -9,7 +9,6 @@ use anyhow::{Context, bail};
 use axum::Router;
 use tokio::net::TcpListener;
 
-use crate::files::root::Root;
 use crate::http::front::{Front, Reach};
 use crate::http::lines::Times;
 use crate::http::listen::{self, Listening, Unread};
@@ -17,8 +16,6 @@ use crate::http::local::{self, Offered, Shells};
 use crate::http::otlp::Exporter;
 use crate::http::routes::Entrance;
 use crate::http::{logging, routes, tls};
-use crate::limits;
-use crate::pty::SessionOptions;
 use crate::service::desk::KeepInput;
 use crate::service::guard::{Guard, InternalKeys};
 use crate::service::jwt::{Expected, Tokens};
@@ -27,10 +24,13 @@ use crate::service::offer;
 use crate::service::rates::Rate;
 use crate::service::spans::Spans;
 use crate::service::{Desk, Parts};
-use crate::store::sqlite::{Lock, SqliteLedger, SqliteSites, make_directory};
-use crate::store::{Ledger, SiteStore, import};
-use crate::vault::redact::Redactor;
-use crate::vault::session::Secrets;
+use karyi_core::limits;
+use karyi_files::root::Root;
+use karyi_pty::SessionOptions;
+use karyi_store::sqlite::{Lock, SqliteLedger, SqliteSites, make_directory};
+use karyi_store::{Ledger, SiteStore, import};
+use karyi_vault::redact::Redactor;
+use karyi_vault::session::Secrets;
 
 /// What a server works with on this machine.
 #[derive(Debug, Clone)]

@@ -5,12 +5,12 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 
-use crate::error::ToolError;
-use crate::outcome::{JobNews, Outcome, Status};
 use crate::render::wire;
 use crate::service::Rejection;
 use crate::service::desk::Reply;
 use crate::service::envelope::Envelope;
+use karyi_core::error::ToolError;
+use karyi_core::outcome::{JobNews, Outcome, Status};
 
 /// What a result may say of its call in the ledger.
 const LEDGER_KEYS: [&str; 2] = ["karyi/trace_id", "karyi/call_id"];

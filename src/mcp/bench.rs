@@ -12,7 +12,6 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore, mpsc};
 
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Job;
@@ -20,22 +19,23 @@ use crate::exec::message::Runner;
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
 use crate::exec::workplace::Workplace;
-use crate::limits;
 use crate::mcp::answer;
 use crate::mcp::lanes::Lanes;
 use crate::mcp::listing;
 use crate::mcp::progress::Progress;
 use crate::mcp::questions::{self, Questions};
 use crate::mcp::server::Asked;
-use crate::outcome::{JobNews, Outcome};
-use crate::pty::Session;
 use crate::tool::context::{Prompter, blocking};
 use crate::tool::registry::Entry;
 use crate::tool::{Effect, Registry, decode};
 use crate::tools::{self, Call};
-use crate::vault::redact::Redacted;
-use crate::vault::session::{Need, Secrets};
-use crate::vault::substitute;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::{JobNews, Outcome};
+use karyi_pty::Session;
+use karyi_vault::redact::Redacted;
+use karyi_vault::session::{Need, Secrets};
+use karyi_vault::substitute;
 
 /// Makes the session; it may wait for a keyring.
 pub type Prepare = Arc<dyn Fn() -> Result<Workplace, ToolError> + Send + Sync>;

@@ -17,11 +17,9 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::mpsc;
 
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::http::front::Front;
 use crate::http::{bodies, headers, routes};
-use crate::limits;
 use crate::mcp::lines::{self, Refusal};
 use crate::mcp::progress::Progress;
 use crate::mcp::replay::Replaying;
@@ -33,6 +31,8 @@ use crate::service::desk::ListRequest;
 use crate::service::offer::Offered;
 use crate::service::principal::Principal;
 use crate::service::{Desk, Rejection};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
 
 /// The protocol, as the ledger calls it.
 const FRONT_END: &str = "mcp";

@@ -117,7 +117,7 @@ fn startable(planner: &mut Planner, cwd: &Path) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pty::{Rc, SessionOptions, ShellSecrets};
+    use karyi_pty::{Rc, SessionOptions, ShellSecrets};
 
     fn lanes() -> Arc<Lanes> {
         Lanes::new(Arc::new(Sessions::new(SessionOptions {

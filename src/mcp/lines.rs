@@ -19,8 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::exec::cancel::Cancel;
-use crate::limits;
 use crate::tool::json_text;
+use karyi_core::limits;
 
 /// A line, or the news that one was too long.
 pub type Line = Result<Vec<u8>, TooLong>;

@@ -20,14 +20,14 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-use crate::error::{ErrorCode, ToolError};
 use crate::http::connection::App;
 use crate::http::lines::Times;
 use crate::http::listen::{self, Listening, Unread};
 use crate::http::wire::Peer;
-use crate::limits;
-use crate::store::ids;
 use crate::tool::context::{Question, Reply};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_store::ids;
 
 /// A page that waits for its answer. It is gone when this is dropped.
 pub struct Page {

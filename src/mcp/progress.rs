@@ -9,10 +9,10 @@ use rmcp::service::Peer;
 use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-use crate::capped;
-use crate::limits;
 use crate::mcp::server::Asked;
-use crate::vault::redact::Redacted;
+use karyi_core::capped;
+use karyi_core::limits;
+use karyi_vault::redact::Redacted;
 
 /// Tells of one call; of nothing when the client did not ask.
 pub struct Progress {

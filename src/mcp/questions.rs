@@ -17,14 +17,14 @@ use rmcp::service::Peer;
 use serde_json::json;
 
 use crate::exec::cancel::Cancel;
-use crate::limits;
 use crate::mcp::page::Page;
 use crate::mcp::server::Asked;
 use crate::render::paint::safe_question;
-use crate::secret::SecretName;
-use crate::store::ids;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
-use crate::vault::session::{Origin, Secrets};
+use karyi_core::limits;
+use karyi_core::secret::SecretName;
+use karyi_store::ids;
+use karyi_vault::session::{Origin, Secrets};
 
 /// Pages that wait for a call to be made again, oldest first.
 #[derive(Default)]
@@ -265,7 +265,7 @@ impl Questions {
         }
     }
 
-    async fn page(&self, mut question: Question) -> Result<Page, crate::error::ToolError> {
+    async fn page(&self, mut question: Question) -> Result<Page, karyi_core::error::ToolError> {
         // A model must not choose to overwrite what is stored.
         if self.secrets.origin(&question.name) == Some(Origin::Stored) {
             question.store = None;

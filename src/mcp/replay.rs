@@ -19,7 +19,7 @@ use rmcp::transport::streamable_http_server::session::{
     EventStream, RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
 };
 
-use crate::limits;
+use karyi_core::limits;
 
 /// The sessions of the library, with what was answered in them of late.
 #[derive(Default)]

@@ -11,7 +11,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use crate::limits;
+use karyi_core::limits;
 
 /// A request with what it says of itself.
 pub type Asked = RequestContext<RoleServer>;

@@ -11,9 +11,9 @@ use axum::http::{HeaderMap, HeaderValue};
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use serde::Deserialize;
 
-use crate::limits;
 use crate::mcp::replay::Replaying;
 use crate::service::Rejection;
+use karyi_core::limits;
 
 /// The header that names a session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");

@@ -10,20 +10,20 @@ use rmcp::service::{QuitReason, ServerInitializeError};
 use rmcp::{ErrorData, ServiceExt};
 use tokio::sync::{OnceCell, mpsc};
 
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
-use crate::limits;
 use crate::mcp::bench::{Bench, Prepare};
 use crate::mcp::lines::{self, Lines};
 use crate::mcp::server::{Asked, Backend, Server};
 use crate::mcp::{answer, listing, site};
 use crate::service::Desk;
 use crate::service::principal::{Names, Principal};
-use crate::store::sqlite::Lock;
 use crate::tool::context::Boxed;
 use crate::tool::spec::Family;
 use crate::tools;
-use crate::vault::session::Secrets;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_store::sqlite::Lock;
+use karyi_vault::session::Secrets;
 
 /// What a model is told of the server as a whole.
 const INSTRUCTIONS: &str = "Calls run as if one after another, in the order they came. `command` runs \

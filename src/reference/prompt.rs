@@ -1,9 +1,9 @@
 //! The text that tells a model how to use the tools.
 
 use crate::reference::help;
-use crate::secret::{self, SecretName};
 use crate::tool::registry::Registry;
 use crate::tool::spec::{Family, Form};
+use karyi_core::secret::{self, SecretName};
 
 /// What stands before the tools.
 const INTRODUCTION: &str = "\

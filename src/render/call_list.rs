@@ -9,11 +9,11 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use crate::call::RawCall;
-use crate::error::Diagnostic;
 use crate::tool::decode::{self, Texts};
 use crate::tool::registry::Entry;
 use crate::tool::spec::Form;
+use karyi_core::call::RawCall;
+use karyi_core::error::Diagnostic;
 
 /// Returns a call as a JSON object.
 ///

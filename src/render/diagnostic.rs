@@ -1,9 +1,9 @@
 //! A diagnostic for a person: what, where, the source line with a caret under the place, and what
 //! to do.
 
-use crate::error::{Diagnostic, Severity};
 use crate::render::paint::{Colour, Ink, safe, safe_line};
 use crate::render::{Noted, wire};
+use karyi_core::error::{Diagnostic, Severity};
 
 /// Returns the lines of a diagnostic.
 #[must_use]

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use crate::outcome::Outcome;
 use crate::render::{Style, Summary, wire};
+use karyi_core::outcome::Outcome;
 
 /// Writes JSON.
 pub struct Json<W> {

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use serde_json::Map;
 
-use crate::outcome::Outcome;
 use crate::render::fields::{Field, Fields};
 use crate::render::json::summary_fields;
 use crate::render::{Noted, Printed, Started, Style, Summary, wire};
+use karyi_core::outcome::Outcome;
 
 /// Writes JSON lines.
 pub struct Jsonl<W> {

@@ -19,8 +19,8 @@ pub mod xml;
 
 use std::io;
 
-use crate::error::{Diagnostic, Severity};
-use crate::outcome::{JobNews, Outcome, ReportStatus};
+use karyi_core::error::{Diagnostic, Severity};
+use karyi_core::outcome::{JobNews, Outcome, ReportStatus};
 
 pub use reporter::Reporter;
 

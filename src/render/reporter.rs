@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::error::{Code, Diagnostic, Severity};
 use crate::exec::Event;
-use crate::limits;
-use crate::outcome::{JobNews, Outcome, Tally};
 use crate::render::{Noted, Printed, Started, Style, Summary};
-use crate::vault::redact::Redacted;
+use karyi_core::error::{Code, Diagnostic, Severity};
+use karyi_core::limits;
+use karyi_core::outcome::{JobNews, Outcome, Tally};
+use karyi_vault::redact::Redacted;
 
 /// Makes the report of one message.
 pub struct Reporter {

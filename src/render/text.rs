@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use crate::limits;
-use crate::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
 use crate::render::paint::{Colour, Ink, safe, safe_in_colour, safe_line};
 use crate::render::{Noted, Printed, Started, Style, Summary, diagnostic, diff_text};
+use karyi_core::limits;
+use karyi_core::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Takes the cursor to the start of the line and clears it.

@@ -4,11 +4,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::error::Excerpt;
-use crate::outcome::{JobNews, Outcome};
 use crate::render::Noted;
 use crate::render::fields::{Field, Fields};
 use crate::render::paint::safe;
+use karyi_core::error::Excerpt;
+use karyi_core::outcome::{JobNews, Outcome};
 
 /// Returns a result as the fields of an object.
 #[must_use]

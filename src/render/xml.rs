@@ -9,9 +9,9 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use crate::outcome::Outcome;
 use crate::render::fields::{Field, Fields};
 use crate::render::{Style, Summary, wire};
+use karyi_core::outcome::Outcome;
 
 /// Fields that hold text and not a word or number.
 const TEXTS: &[&str] = &[

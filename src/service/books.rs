@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::limits;
 use crate::service::caller::Caller;
 use crate::service::log::{Line, Log};
 use crate::service::metrics::Metrics;
@@ -15,8 +14,9 @@ use crate::service::recording::{About, End, record};
 use crate::service::rejection::Rejection;
 use crate::service::running;
 use crate::service::spans::Spans;
-use crate::store::ledger::Record;
-use crate::store::{Ledger, Pending, StoreError, ids};
+use karyi_core::limits;
+use karyi_store::ledger::Record;
+use karyi_store::{Ledger, Pending, StoreError, ids};
 
 /// What is written of calls.
 pub struct Books {

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::exec::cancel::Cancel;
 use crate::service::running::Printed;
-pub use crate::store::ids::is_id;
-use crate::store::{StoreError, ids};
-use crate::vault::redact::Redactor;
+pub use karyi_store::ids::is_id;
+use karyi_store::{StoreError, ids};
+use karyi_vault::redact::Redactor;
 
 /// Where a request comes from and what it belongs to.
 #[derive(Debug, Clone)]

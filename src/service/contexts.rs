@@ -3,9 +3,9 @@
 //! A context holds a dozen shared things; to count their users up and down for every call on two
 //! processors at a time costs more than the search.
 
-use crate::limits;
 use crate::service::shards::Shards;
 use crate::tool::{Context, SiteAccess};
+use karyi_core::limits;
 
 /// Contexts without a site.
 pub(super) struct Contexts {

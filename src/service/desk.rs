@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::limits;
 use crate::service::books::Books;
 use crate::service::caller::{Caller, Request};
 use crate::service::canonical::PayloadHash;
@@ -23,10 +22,11 @@ use crate::service::recording::{About, End};
 use crate::service::rejection::Rejection;
 use crate::service::running::{self, Broken, Lasting};
 use crate::service::serving::{Ending, Serving};
-use crate::store::StoreError;
 use crate::tool::FieldText;
 use crate::tool::service::Audience;
-use crate::vault::redact::Redactor;
+use karyi_core::limits;
+use karyi_store::StoreError;
+use karyi_vault::redact::Redactor;
 
 /// What is said of a call that broke outside of its tool.
 const BROKEN: &str = "the call stopped unexpectedly";

@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
 use crate::service::caller::Caller;
 use crate::service::fields::{self, Problem};
 use crate::service::recording::About;
 use crate::service::running::Failed;
-use crate::store::members::Members;
 use crate::tool::FieldText;
-use crate::vault::redact::Redactor;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_store::members::Members;
+use karyi_vault::redact::Redactor;
 
 /// The answer to a call. Members without a value are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::service::rule::{Kind, Others, Rule};
 use crate::tool::fit;
 use crate::tool::schema::ArgumentSchema;
-use crate::vault::redact::Redactor;
+use karyi_vault::redact::Redactor;
 
 /// Most problems that are told.
 const MAX_PROBLEMS: usize = 50;

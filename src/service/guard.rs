@@ -6,11 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ring::{digest, hmac};
 use serde::Deserialize;
 
-use crate::limits;
 use crate::service::jwt::Tokens;
 use crate::service::principal::{Names, Principal, Proof};
 use crate::service::rejection::Rejection;
-use crate::store::ids;
+use karyi_core::limits;
+use karyi_store::ids;
 
 /// What a caller brings.
 #[derive(Clone, Default)]

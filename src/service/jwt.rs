@@ -13,9 +13,9 @@ use ring::{hmac, signature};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::limits;
 use crate::service::principal::{Names, Principal, Proof};
 use crate::tool::json_text;
+use karyi_core::limits;
 
 /// What tokens must say of themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::limits;
-use crate::store::ids;
-use crate::store::members::Members;
+use karyi_core::limits;
+use karyi_store::ids;
+use karyi_store::members::Members;
 
 /// One line of the log.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 use crate::exec::{message, resolve};
 use crate::service::log::{Line, Log};
 use crate::tool::context::blocking;
-use crate::vault::session::{Lack, Need, Secrets};
+use karyi_vault::session::{Lack, Need, Secrets};
 
 /// Looks after the secrets of a server.
 pub(super) struct Lookout {
@@ -66,8 +66,8 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
-    use crate::error::{ErrorCode, ToolError};
-    use crate::vault::session::{LackKind, Source};
+    use karyi_core::error::{ErrorCode, ToolError};
+    use karyi_vault::session::{LackKind, Source};
 
     /// A store that counts who reads it.
     #[derive(Default)]

@@ -8,9 +8,9 @@ use crate::service::offer::Offered;
 use crate::service::rates::Rate;
 use crate::service::running::Local;
 use crate::service::spans::Spans;
-use crate::store::{Ledger, SiteStore};
 use crate::tool::Context;
-use crate::vault::redact::Redactor;
+use karyi_store::{Ledger, SiteStore};
+use karyi_vault::redact::Redactor;
 
 /// What a desk is made of.
 pub struct Parts {

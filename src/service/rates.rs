@@ -9,8 +9,8 @@ use governor::clock::{Clock, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-use crate::limits;
 use crate::service::rejection::Rejection;
+use karyi_core::limits;
 
 /// So many calls in a second, and so many at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use crate::limits;
 use crate::service::caller::Caller;
 use crate::service::principal::Principal;
-use crate::store::ids;
-use crate::store::ledger::{Record, ToolCall};
-use crate::vault::redact::Redactor;
+use karyi_core::limits;
+use karyi_store::ids;
+use karyi_store::ledger::{Record, ToolCall};
+use karyi_vault::redact::Redactor;
 
 /// What is known of a call beside who makes it.
 #[derive(Debug, Clone, Default)]

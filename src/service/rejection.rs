@@ -1,7 +1,7 @@
 //! Requests that are refused before a tool has its say.
 
 use crate::service::fields::{self, Problem};
-use crate::vault::redact::Redactor;
+use karyi_vault::redact::Redactor;
 
 /// Why a request is refused, in the words of HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::error::Elapsed;
 
-use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
-use crate::limits;
 use crate::tool::FieldText;
 use crate::tool::service::Access;
 use crate::tools::Call;
-use crate::vault::redact::Redacted;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_vault::redact::Redacted;
 
 /// What a running call will come to.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<FieldText, Failed>> + Send + 'a>>;

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::limits;
 use crate::service::books::Books;
 use crate::service::caller::Caller;
 use crate::service::canonical::PayloadHash;
@@ -20,12 +19,13 @@ use crate::service::rates::{self, Limiter};
 use crate::service::recording::{About, End};
 use crate::service::rejection::Rejection;
 use crate::service::running::{self, Running};
-use crate::store::StoreError;
-use crate::store::site::{Claim, RepeatKey, Scope};
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::Sight;
 use crate::tool::{FieldText, SiteAccess, fit};
 use crate::tools::Call;
+use karyi_core::limits;
+use karyi_store::StoreError;
+use karyi_store::site::{Claim, RepeatKey, Scope};
 
 /// How serving a call ended.
 pub(super) enum Ending {
@@ -285,7 +285,7 @@ fn ending(result: Result<FieldText, Failure>) -> Ending {
 }
 
 fn failed(error: StoreError) -> Ending {
-    Ending::Failure(Failure::from(crate::error::ToolError::from(error)))
+    Ending::Failure(Failure::from(karyi_core::error::ToolError::from(error)))
 }
 
 fn invalid(problems: Vec<Problem>) -> Ending {

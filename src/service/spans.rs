@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::service::caller::Caller;
 use crate::service::recording::{About, End};
-use crate::store::ids;
+use karyi_store::ids;
 
 /// The version of the conventions.
 const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.37.0";
@@ -58,7 +58,7 @@ impl Spans {
 }
 
 impl Span {
-    fn of(caller: &Caller, about: &About, end: &End) -> Result<Self, crate::store::StoreError> {
+    fn of(caller: &Caller, about: &About, end: &End) -> Result<Self, karyi_store::StoreError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
         // The caller's own identifiers need not be of this form.

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::error::{ErrorCode, ToolError};
-use crate::files::root::Root;
-use crate::files::transaction::Recorder;
-use crate::pty::background::Background;
-use crate::secret::{SecretName, SecretValue};
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::tool::site::SiteAccess;
-use crate::vault::session::Secrets;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_files::root::Root;
+use karyi_files::transaction::Recorder;
+use karyi_pty::background::Background;
+use karyi_vault::session::Secrets;
 
 /// Asks the user.
 pub trait Prompter: Send + Sync {

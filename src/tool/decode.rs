@@ -6,14 +6,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::call::{RawBody, RawCall, RawElement, RawText};
-use crate::error::{Code, Diagnostic, Excerpt};
-use crate::limits::EXCERPT_REACH_BYTES;
-use crate::syntax::grammar::LeafKind;
 use crate::tool::misfit::{Misfit, join, shortened};
 use crate::tool::schema::{self, ArgumentSchema, Property};
 use crate::tool::spec::{Form, Spec};
 use crate::tool::{fit, generic, normalise, scalar};
+use karyi_core::call::{RawBody, RawCall, RawElement, RawText};
+use karyi_core::error::{Code, Diagnostic, Excerpt};
+use karyi_core::limits::EXCERPT_REACH_BYTES;
+use karyi_syntax::grammar::LeafKind;
 
 /// How the texts of raw leaves are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a call may touch, as far as it can be known before it runs.
 
-use crate::secret::Template;
+use karyi_core::secret::Template;
 
 /// What a call may touch. From this alone the executor decides which calls may overlap.
 #[derive(Debug, Clone, PartialEq)]

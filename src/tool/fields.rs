@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
 
 /// A form of the fields of a result.
 pub trait Fields: Sized {

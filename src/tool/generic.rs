@@ -7,11 +7,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::call::{RawBody, RawElement};
 use crate::tool::fit;
 use crate::tool::misfit::{Misfit, join, shortened};
 use crate::tool::scalar;
 use crate::tool::schema;
+use karyi_core::call::{RawBody, RawElement};
 
 type Decoded<'e, T> = Result<T, Misfit<'e>>;
 

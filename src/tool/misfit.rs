@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::call::RawElement;
+use karyi_core::call::RawElement;
 
 /// Most characters of a found value that are shown.
 const MAX_FOUND_CHARS: usize = 80;

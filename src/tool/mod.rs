@@ -30,10 +30,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::call::RawElement;
-use crate::error::ToolError;
-use crate::outcome::Status;
-use crate::secret::{SecretName, Template};
+use karyi_core::call::RawElement;
+use karyi_core::error::ToolError;
+use karyi_core::outcome::Status;
+use karyi_core::secret::{SecretName, Template};
 
 pub use context::Context;
 pub use effect::Effect;

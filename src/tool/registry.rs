@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::call::{RawCall, RawElement};
-use crate::error::Diagnostic;
-use crate::syntax::grammar::Grammar;
 use crate::tool::decode::{self, Texts};
 use crate::tool::schema::ArgumentSchema;
 use crate::tool::service::Service;
 use crate::tool::spec::{Family, Spec};
+use karyi_core::call::{RawCall, RawElement};
+use karyi_core::error::Diagnostic;
+use karyi_syntax::grammar::Grammar;
 
 /// One tool of the list; `C` is the typed call the list is made for.
 pub struct Entry<C> {

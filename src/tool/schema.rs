@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-use crate::syntax::grammar::{AttributeRule, ContentRule, ElementRule, LeafKind, ParameterRule};
 use crate::tool::spec::{Form, Spec};
+use karyi_syntax::grammar::{AttributeRule, ContentRule, ElementRule, LeafKind, ParameterRule};
 
 /// Name of the annotation.
 const ANNOTATION: &str = "x-karyi";

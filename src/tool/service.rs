@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::limits;
+use karyi_core::limits;
 
 /// What callers of a server must know of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use tokio::sync::OnceCell;
 
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::pty::{Session, SessionOptions};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_pty::{Session, SessionOptions};
 
 /// What stands before the id of a job whose output is read.
 pub const JOB_PREFIX: &str = "job:";

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::error::{ErrorCode, ToolError};
-use crate::store::site::Scope;
-use crate::store::{SiteStore, StoreError};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_store::SiteStore;
+use karyi_store::site::Scope;
 
 /// The site that a call is about.
 #[derive(Clone)]
@@ -30,31 +30,6 @@ pub enum Sight {
     Published,
     /// Also drafts and what is offline.
     Drafts,
-}
-
-impl From<StoreError> for ToolError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Expired => Self::new(
-                ErrorCode::Timeout,
-                "the time for the call was up; nothing was changed",
-            ),
-            StoreError::Conflict(message) => {
-                Self::new(ErrorCode::NotFound, message).with_hint("check tenant and site")
-            }
-            StoreError::Busy | StoreError::Full | StoreError::Late | StoreError::Closed => {
-                Self::new(
-                    ErrorCode::Unavailable,
-                    "the data of the site cannot be reached now",
-                )
-            }
-            // What a database says may name files and statements.
-            StoreError::Broken(_) => Self::new(
-                ErrorCode::Internal,
-                "the data of the site could not be read or written",
-            ),
-        }
-    }
 }
 
 /// Makes the error of something that a site does not have.

@@ -1,7 +1,7 @@
 //! The declaration of a tool: the part that its argument type cannot say.
 
-use crate::outcome::Status;
-use crate::syntax::grammar::LeafKind;
+use karyi_core::outcome::Status;
+use karyi_syntax::grammar::LeafKind;
 
 /// What a tool is called, what it is for and how it is written.
 #[derive(Debug, Clone, Copy)]

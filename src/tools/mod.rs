@@ -4,11 +4,11 @@
 pub mod core;
 pub mod site;
 
-use crate::error::ToolError;
-use crate::secret::{SecretName, Template};
 use crate::tool::registry::{self, Entry, Lazy, Registry};
 use crate::tool::schema::ArgumentSchema;
 use crate::tool::{Answer, Context, Effect, Fields, Spec, Tool, Use};
+use karyi_core::error::ToolError;
+use karyi_core::secret::{SecretName, Template};
 
 /// Makes the typed call, the registry and the dispatch from the list of tools.
 macro_rules! tools {

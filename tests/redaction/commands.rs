@@ -318,7 +318,7 @@ fn what_is_cut_from_a_file_shows_no_start_of_a_value() {
 
 #[test]
 fn benign_output_is_the_same_with_and_without_secrets() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/limits.rs");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/karyi-core/src/limits.rs");
     let text = std::fs::read_to_string(&file).unwrap();
     check(T, &format!("cat {}", file.display()), &text);
 }

@@ -58,7 +58,7 @@ fn much_text_stays_as_it_is_beside_a_hundred_values() {
         secrets.insert(name, value).unwrap();
     }
     let redactor = karyi::vault::redact::Redactor::new(&secrets);
-    let source = include_str!("../../src/limits.rs");
+    let source = include_str!("../../crates/karyi-core/src/limits.rs");
     let mut stream = redactor.stream();
     let mut pushed = 0;
     while pushed < bytes {

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::cli::args::DoctorArgs;
 use crate::cli::{fail, print, screen};
-use crate::limits;
-use crate::pty::health::{Check, Health, SYSTEM};
 use crate::render::paint::{Colour, Ink, safe_line};
+use karyi_core::limits;
+use karyi_pty::health::{Check, Health, SYSTEM};
 
 /// Exit status when something is missing that a session needs.
 const MISSING: u8 = 1;

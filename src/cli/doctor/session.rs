@@ -10,9 +10,9 @@ use tokio::time::timeout;
 
 use crate::cli::args::DoctorArgs;
 use crate::cli::runtime_dir::runtime_dir;
-use crate::limits;
-use crate::pty::health::{self, Check};
-use crate::pty::{CommandRequest, Rc, Session, SessionOptions, find_shell};
+use karyi_core::limits;
+use karyi_pty::health::{self, Check};
+use karyi_pty::{CommandRequest, Rc, Session, SessionOptions, find_shell};
 
 /// The shells looked for, and what makes each tell its version, if anything does.
 const SHELLS: &[(&str, &[&str])] = &[
@@ -52,7 +52,7 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
         env: std::env::vars_os().collect(),
         rc,
         seed: None,
-        secrets: crate::pty::ShellSecrets::default(),
+        secrets: karyi_pty::ShellSecrets::default(),
     })
 }
 

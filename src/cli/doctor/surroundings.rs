@@ -9,9 +9,9 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::var;
 use crate::cli::vault::{self, Place, VaultFlags};
-use crate::pty::health::{Check, Health, SystemCheck};
-use crate::pty::inherited::is_inside_session;
-use crate::pty::runtime;
+use karyi_pty::health::{Check, Health, SystemCheck};
+use karyi_pty::inherited::is_inside_session;
+use karyi_pty::runtime;
 
 /// The checks, with their names.
 pub(super) const CHECKS: &[(&str, SystemCheck)] = &[

@@ -2,8 +2,8 @@
 
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::limits;
-use crate::secret::SecretValue;
+use karyi_core::limits;
+use karyi_core::secret::SecretValue;
 
 const ESCAPE: u8 = 0x1b;
 const PASTE_END: &[u8] = b"\x1b[201~";

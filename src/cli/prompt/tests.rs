@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use nix::poll::{PollFd, PollFlags, poll};
 
 use super::*;
-use crate::secret::SecretName;
+use karyi_core::secret::SecretName;
 
 #[cfg(target_os = "linux")]
 mod memory;

@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 use super::Outside;
 use super::keys::{Key, read_key};
 use crate::cli::screen::is_dumb;
-use crate::limits;
+use karyi_core::limits;
 
 /// The signal of a terminal that is gone.
 const HANGUP: u8 = 1;

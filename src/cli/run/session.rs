@@ -13,15 +13,15 @@ use crate::cli::{journal, own_program, say, vault};
 use crate::exec::cancel::Cancel;
 use crate::exec::log::Logs;
 use crate::exec::permit::Permits;
-use crate::files::root::Root;
-use crate::pty::{Rc, SessionOptions, ShellSecrets};
-use crate::secret::{SecretName, Template};
 use crate::tool::Seconds;
 use crate::tool::context::{Context, Prompter};
 use crate::tool::sessions::{JobFiles, Sessions};
-use crate::vault::policy::PolicyFile;
-use crate::vault::redact::Redactor;
-use crate::vault::session::Secrets;
+use karyi_core::secret::{SecretName, Template};
+use karyi_files::root::Root;
+use karyi_pty::{Rc, SessionOptions, ShellSecrets};
+use karyi_vault::policy::PolicyFile;
+use karyi_vault::redact::Redactor;
+use karyi_vault::session::Secrets;
 
 /// Makes what the calls of a session may use.
 pub(in crate::cli) fn context(

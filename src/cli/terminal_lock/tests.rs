@@ -2,8 +2,8 @@ use std::thread;
 
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::vault::redact::Redactor;
-use crate::vault::session::Secrets;
+use karyi_vault::redact::Redactor;
+use karyi_vault::session::Secrets;
 
 use super::*;
 

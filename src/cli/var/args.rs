@@ -8,8 +8,8 @@ use clap::{Args, Subcommand, ValueHint};
 use serde::de::DeserializeOwned;
 
 use crate::cli::vault::{LASTING, VaultFlags};
-use crate::vault::policy::{Approval, Shown, Terms};
-use crate::vault::store::Kind;
+use karyi_vault::policy::{Approval, Shown, Terms};
+use karyi_vault::store::Kind;
 
 /// Arguments of `karyi var`.
 #[derive(Debug, Args)]

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use crate::cli::say;
 use crate::cli::var::{Done, existing, place};
 use crate::cli::vault::{self, StoreName, VaultFlags};
-use crate::error::{ErrorCode, ToolError};
-use crate::secret::SecretName;
-use crate::vault::index::Index;
-use crate::vault::keep::Vault;
-use crate::vault::store::{Key, Kind};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::SecretName;
+use karyi_vault::index::Index;
+use karyi_vault::keep::Vault;
+use karyi_vault::store::{Key, Kind};
 
 /// Removes secrets: every name is looked for before one of them is removed.
 pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {

@@ -9,16 +9,17 @@ use crate::cli::doctor::list_of;
 use crate::cli::var::{Done, existing, to_a_person};
 use crate::cli::vault::{Place, VaultFlags};
 use crate::cli::{print, say};
-use crate::error::{ErrorCode, ToolError};
-use crate::pty::health::{Check, Health};
-use crate::pty::{inherited, quote};
 use crate::render::paint::safe_line;
-use crate::secret::{SecretName, SecretValue};
-use crate::vault::index::{Chosen, FILE_NAME, Index};
-use crate::vault::keep::{State, check_agreement, elsewhere, rows};
-use crate::vault::session::listed;
-use crate::vault::store::record;
-use crate::vault::store::{Key, Kind, Store, read_by_key};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_core::shell_word::quote;
+use karyi_pty::health::{Check, Health};
+use karyi_pty::inherited;
+use karyi_vault::index::{Chosen, FILE_NAME, Index};
+use karyi_vault::keep::{State, check_agreement, elsewhere, rows};
+use karyi_vault::session::listed;
+use karyi_vault::store::record;
+use karyi_vault::store::{Key, Kind, Store, read_by_key};
 
 /// Checks the vault; with `repair` the index is made anew from the store first.
 pub(super) fn doctor(flags: &VaultFlags, is_json: bool, repair: bool) -> Done {

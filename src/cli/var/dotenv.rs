@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use zeroize::Zeroizing;
 
-use crate::secret::SecretValue;
+use karyi_core::secret::SecretValue;
 
 /// One value of a file.
 pub(super) struct Entry {

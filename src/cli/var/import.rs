@@ -14,13 +14,13 @@ use crate::cli::var::dotenv::{self, Entry};
 use crate::cli::var::{Done, place, set, shell_word, writable};
 use crate::cli::vault::VaultFlags;
 use crate::cli::{print, say, secret_lints};
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::secret::SecretName;
-use crate::vault::keep::{Earlier, Terms, Vault};
-use crate::vault::redact::shortest_password;
-use crate::vault::store::is_of_one;
-use crate::vault::visible_bytes;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::SecretName;
+use karyi_vault::keep::{Earlier, Terms, Vault};
+use karyi_vault::redact::shortest_password;
+use karyi_vault::store::is_of_one;
+use karyi_vault::visible_bytes;
 
 /// Parts of names that say that the value is a secret.
 const TELLING: &str = "KEY TOKEN SECRET PASS PWD CREDENTIAL AUTH PRIVATE DSN SIGNING WEBHOOK";

@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use crate::cli::var::Done;
 use crate::cli::vault::{self, Place, VaultFlags};
 use crate::cli::{print, say};
-use crate::error::{ErrorCode, ToolError};
-use crate::pty::inherited;
 use crate::render::paint::safe_line;
-use crate::secret::SecretName;
-use crate::vault::index::{Chosen, Index, Listed};
-use crate::vault::keep::{self, Row, State};
-use crate::vault::policy::Policy;
-use crate::vault::store::Kind;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::SecretName;
+use karyi_pty::inherited;
+use karyi_vault::index::{Chosen, Index, Listed};
+use karyi_vault::keep::{self, Row, State};
+use karyi_vault::policy::Policy;
+use karyi_vault::store::Kind;
 
 /// The secrets there are, and the store that was asked about them.
 struct Listing {

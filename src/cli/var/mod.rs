@@ -24,12 +24,13 @@ use crate::cli::prompt::Asker;
 use crate::cli::var::args::{VarArgs, VarCommand};
 use crate::cli::vault::{self, Place, VaultFlags};
 use crate::cli::{fail_as_given, run};
-use crate::error::{ErrorCode, ToolError};
-use crate::pty::{guard, inherited, quote};
 use crate::render::paint::safe_line;
-use crate::vault::index::{Chosen, Index};
-use crate::vault::keep::Vault;
-use crate::vault::store::Kind;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::shell_word::quote;
+use karyi_pty::{guard, inherited};
+use karyi_vault::index::{Chosen, Index};
+use karyi_vault::keep::Vault;
+use karyi_vault::store::Kind;
 
 /// What a command gives back: the exit status when it printed what there was to say.
 type Done = Result<ExitCode, ToolError>;

@@ -17,8 +17,8 @@ use zeroize::Zeroizing;
 use crate::cli::var::{Done, dotenv, existing};
 use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{print, say};
-use crate::error::{ErrorCode, ToolError};
-use crate::pty::guard;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_pty::guard;
 
 /// Prints one value.
 pub(super) fn get(flags: &VaultFlags, name: &str) -> Done {

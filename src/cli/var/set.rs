@@ -17,12 +17,12 @@ use crate::cli::var::args::{InputArgs, RotateArgs, SetArgs};
 use crate::cli::var::{Done, asker, existing_in, place, writable};
 use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{say, secret_lints};
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::secret::{SecretName, SecretValue};
-use crate::vault::index::Index;
-use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
-use crate::vault::policy::{self, Policy};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_vault::index::Index;
+use karyi_vault::keep::{Earlier, Terms, Vault, Wanted};
+use karyi_vault::policy::{self, Policy};
 
 /// Keeps a value, or gives it to a session.
 pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {

@@ -9,15 +9,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use zeroize::Zeroizing;
 
 use crate::cli::secret_lints;
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::pty::inherited;
-use crate::secret::{SecretName, SecretValue};
-use crate::vault::policy::Policy;
-use crate::vault::session::{Origin, Secrets};
-use crate::vault::store::age::{identity_bytes, passphrase_of, secret_lines};
-use crate::vault::store::env::PREFIX;
-use crate::vault::store::pairs;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_pty::inherited;
+use karyi_vault::policy::Policy;
+use karyi_vault::session::{Origin, Secrets};
+use karyi_vault::store::age::{identity_bytes, passphrase_of, secret_lines};
+use karyi_vault::store::env::PREFIX;
+use karyi_vault::store::pairs;
 
 /// Gives a session values that came with the run.
 pub(super) fn insert_given(

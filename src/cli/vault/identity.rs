@@ -7,7 +7,7 @@ use std::path::Path;
 
 use age::secrecy::ExposeSecret;
 
-use crate::error::ToolError;
+use karyi_core::error::ToolError;
 
 /// Name of the identity file, beside the encrypted file.
 pub(super) const IDENTITY_FILE: &str = "vault-identity.txt";

@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::place::Place;
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::secret::{SecretName, SecretValue};
 use crate::tool::context::{Boxed, Keeper, blocking};
-use crate::vault::index::{Chosen, Index};
-use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
-use crate::vault::load::Loader;
-use crate::vault::session::Secrets;
-use crate::vault::store::Kind;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_vault::index::{Chosen, Index};
+use karyi_vault::keep::{Earlier, Terms, Vault, Wanted};
+use karyi_vault::load::Loader;
+use karyi_vault::session::Secrets;
+use karyi_vault::store::Kind;
 
 /// Keeps values the user gives during a run in the store of the run. Where none was chosen yet that is the keyring, as
 /// for the first `karyi var set`, when it can be used.
@@ -153,9 +153,9 @@ fn one_line(note: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::policy::{Approval, Policy};
-    use crate::vault::store::memory::MemoryStore;
-    use crate::vault::store::{Key, Store};
+    use karyi_vault::policy::{Approval, Policy};
+    use karyi_vault::store::memory::MemoryStore;
+    use karyi_vault::store::{Key, Store};
 
     /// A store whose values cannot be read for a time.
     #[derive(Default)]

@@ -9,18 +9,18 @@ use super::identity::{IDENTITY_FILE, make_identity};
 use super::{AGE_FILE, VaultFlags, absolute, service};
 use crate::cli::prompt::{Asker, hidden};
 use crate::cli::{say, state_dir};
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::secret::SecretValue;
-use crate::vault::index::{Chosen, FILE_NAME, Index};
-use crate::vault::keep::Vault;
-use crate::vault::load::{Choose, OpenChosen, Unlisted};
-use crate::vault::session::Secrets;
-use crate::vault::store::age::{self, AgeKey, AgeStore, Asked, GetKey};
-use crate::vault::store::env::EnvStore;
-use crate::vault::store::memory::MemoryStore;
-use crate::vault::store::os::{Attended, Notice, OsStore};
-use crate::vault::store::{Kind, Store};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::SecretValue;
+use karyi_vault::index::{Chosen, FILE_NAME, Index};
+use karyi_vault::keep::Vault;
+use karyi_vault::load::{Choose, OpenChosen, Unlisted};
+use karyi_vault::session::Secrets;
+use karyi_vault::store::age::{self, AgeKey, AgeStore, Asked, GetKey};
+use karyi_vault::store::env::EnvStore;
+use karyi_vault::store::memory::MemoryStore;
+use karyi_vault::store::os::{Attended, Notice, OsStore};
+use karyi_vault::store::{Kind, Store};
 
 /// The place of the vault and how it is opened.
 #[derive(Clone)]

@@ -2,9 +2,9 @@
 
 use crate::exec::jobs::{Jobs, Place, Record};
 use crate::exec::log::Log;
-use crate::limits;
-use crate::outcome::JobState;
-use crate::pty::background::{Background, Doing};
+use karyi_core::limits;
+use karyi_core::outcome::JobState;
+use karyi_pty::background::{Background, Doing};
 
 impl Jobs {
     /// Notes what was left in the background of a terminal: as that of the job that left it, else as

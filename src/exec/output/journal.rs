@@ -7,10 +7,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Ending, FirstPass, Output, Stages, last_line};
-use crate::capped::{Cap, HeadTail};
 use crate::exec::log::{Log, Printer};
 use crate::tool::context::OutputSink;
-use crate::vault::redact::{Redacted, Redactor};
+use karyi_core::capped::{Cap, HeadTail};
+use karyi_vault::redact::{Redacted, Redactor};
 
 /// What one terminal prints while jobs are in its background, and between two commands.
 #[derive(Clone)]

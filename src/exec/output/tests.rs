@@ -1,8 +1,8 @@
 //! What a result and a watcher see of one job's output.
 
 use super::*;
-use crate::secret::{SecretName, SecretValue};
-use crate::vault::session::Secrets;
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_vault::session::Secrets;
 
 fn output(secrets: &Secrets) -> Output {
     Output::new(&Redactor::new(secrets), Cap::default(), None, None)

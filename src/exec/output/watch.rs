@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
-use crate::vault::redact::Redacted;
+use karyi_vault::redact::Redacted;
 
 /// Where a watcher sees output at once.
 #[derive(Clone)]

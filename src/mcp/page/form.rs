@@ -3,9 +3,9 @@
 use ring::digest::{SHA256, digest};
 use zeroize::Zeroizing;
 
-use crate::limits;
-use crate::secret::SecretValue;
 use crate::tool::context::{Lifetime, Reply};
+use karyi_core::limits;
+use karyi_core::secret::SecretValue;
 
 /// Reads an answer.
 ///

@@ -1,8 +1,8 @@
 //! What the page looks like: plain, without scripts, pictures or styles of its own.
 
-use crate::limits;
 use crate::render::paint::safe_question;
 use crate::tool::context::Question;
+use karyi_core::limits;
 
 /// Returns the page that asks.
 pub(super) fn question(question: &Question, client: &str, csrf: &str) -> String {

@@ -6,10 +6,10 @@
 
 use serde_json::Value as Json;
 
-use crate::syntax::grammar::{ContentRule, ElementRule, LeafKind, ParameterRule};
 use crate::tool::registry::{Entry, Registry};
 use crate::tool::schema::{self, Property};
 use crate::tool::spec::Form;
+use karyi_syntax::grammar::{ContentRule, ElementRule, LeafKind, ParameterRule};
 
 /// Everything a block may hold.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,14 +6,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ToolError;
-use crate::outcome::Status;
-use crate::pty::{CommandRequest, Progress};
-use crate::secret::Template;
-use crate::syntax::grammar::LeafKind;
 use crate::tool::sessions::{self, Opening, Terminal};
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Seconds, Tool, Use};
+use karyi_core::error::ToolError;
+use karyi_core::outcome::Status;
+use karyi_core::secret::Template;
+use karyi_pty::{CommandRequest, Progress};
+use karyi_syntax::grammar::LeafKind;
 
 /// The tool.
 pub struct Command;

@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorCode, ToolError};
-use crate::outcome::Status;
-use crate::pty::Progress;
-use crate::pty::key::{self, Key};
-use crate::secret::Template;
-use crate::syntax::grammar::LeafKind;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Seconds, Tool, Use};
 use crate::tools::core::command::Output;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::outcome::Status;
+use karyi_core::secret::Template;
+use karyi_pty::Progress;
+use karyi_pty::key::{self, Key};
+use karyi_syntax::grammar::LeafKind;
 
 /// The tool.
 pub struct Ctrl;

@@ -9,23 +9,23 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::call::{RawBody, RawElement, RawText};
-use crate::error::ToolError;
-use crate::files::edit::{
-    self, EditOptions, EditPair, FileEdit, FileEdited, Kind, Show, WrittenPair,
-};
-use crate::files::journal::Damage;
-use crate::files::matching::FoundAs;
-use crate::files::recover::Recovered;
-use crate::files::tracked;
-use crate::outcome::Status;
-use crate::secret::{ByteSet, Template};
 use crate::tool::effect::Access;
 use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
 use crate::tool::{context, decode};
-use crate::vault::redact::Redactor;
+use karyi_core::call::{RawBody, RawElement, RawText};
+use karyi_core::error::ToolError;
+use karyi_core::outcome::Status;
+use karyi_core::secret::{ByteSet, Template};
+use karyi_files::edit::{
+    self, EditOptions, EditPair, FileEdit, FileEdited, Kind, Show, WrittenPair,
+};
+use karyi_files::journal::Damage;
+use karyi_files::matching::FoundAs;
+use karyi_files::recover::Recovered;
+use karyi_files::tracked;
+use karyi_vault::redact::Redactor;
 
 /// The tool.
 pub struct Edit;

@@ -5,13 +5,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorCode, ToolError};
-use crate::outcome::Status;
-use crate::secret::{SecretName, SecretValue, Template};
 use crate::tool::context::{Lifetime, Question, Reply};
 use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::outcome::Status;
+use karyi_core::secret::{SecretName, SecretValue, Template};
 
 /// The tool.
 pub struct GetValue;

@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorCode, ToolError};
-use crate::files::listing::Scope;
-use crate::files::root::Root;
-use crate::files::search::{self, Case, SearchFound, SearchOptions, Syntax};
-use crate::files::view::{self, LineRange, ViewOptions, Viewed};
-use crate::limits;
-use crate::outcome::Status;
-use crate::secret::Template;
 use crate::tool::context;
 use crate::tool::effect::Access;
 use crate::tool::service::Hints;
 use crate::tool::sessions::{JOB_PREFIX, JobFiles};
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
-use crate::vault::redact::Redactor;
-use crate::vault::session::Secrets;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::Status;
+use karyi_core::secret::Template;
+use karyi_files::listing::Scope;
+use karyi_files::root::Root;
+use karyi_files::search::{self, Case, SearchFound, SearchOptions, Syntax};
+use karyi_files::view::{self, LineRange, ViewOptions, Viewed};
+use karyi_vault::redact::Redactor;
+use karyi_vault::session::Secrets;
 
 mod shown;
 

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::error::ToolError;
-use crate::outcome::Status;
-use crate::secret::Template;
-use crate::store::site::{Profile, Prompt};
 use crate::tool::site::not_found;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+use karyi_core::error::ToolError;
+use karyi_core::outcome::Status;
+use karyi_core::secret::Template;
+use karyi_store::site::{Profile, Prompt};
 
 /// The tool.
 pub struct GetPromptActive;

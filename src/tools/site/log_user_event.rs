@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::outcome::Status;
-use crate::secret::Template;
-use crate::store::site::Event;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::Status;
+use karyi_core::secret::Template;
+use karyi_store::site::Event;
 
 /// The tool.
 pub struct LogUserEvent;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::error::{ErrorCode, ToolError};
-use crate::limits;
-use crate::outcome::Status;
-use crate::secret::Template;
-use crate::store::site::{Content, Found, Kept, Query};
 use crate::tool::site::Sight;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Later, Service, Tool, Use};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::Status;
+use karyi_core::secret::Template;
+use karyi_store::site::{Content, Found, Kept, Query};
 
 /// The tool.
 pub struct SearchContent;

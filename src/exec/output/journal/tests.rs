@@ -3,9 +3,9 @@
 use super::*;
 use crate::exec::log::Logs;
 use crate::exec::output::Output;
-use crate::secret::{SecretName, SecretValue};
 use crate::tool::sessions::JobFiles;
-use crate::vault::session::Secrets;
+use karyi_core::secret::{SecretName, SecretValue};
+use karyi_vault::session::Secrets;
 
 /// A terminal, and where its files are.
 struct Printed {

@@ -1,10 +1,10 @@
 //! What `<read>` shows of one file or directory, and what it says beside it.
 
 use super::{File, FileShown, more_than_none};
-use crate::files::lines::TextView;
-use crate::files::listing::Listing;
-use crate::files::recode::CONVERT;
-use crate::files::view::LineRange;
+use karyi_files::lines::TextView;
+use karyi_files::listing::Listing;
+use karyi_files::recode::CONVERT;
+use karyi_files::view::LineRange;
 
 /// Says what is shown of a text; `names_lines` when lines were asked for.
 pub(super) fn text_shown(text: TextView, names_lines: bool, wanted: LineRange) -> FileShown {

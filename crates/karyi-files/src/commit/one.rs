@@ -1,0 +1,370 @@
+//! One file of a change: how it takes on its new content.
+
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Names;
+use crate::attributes::Attributes;
+use crate::change::{Change, Dress, Found, NewContent};
+use crate::directory::{Directory, Stamp, is_gone, split};
+use crate::dress::{Dressed, Had, dress_again, dress_like};
+use crate::intent::Step;
+use crate::pair::both;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+
+/// Bytes compared at a time.
+const COMPARED_BYTES: usize = 1 << 18;
+
+/// One file of a change that is being prepared.
+#[derive(Debug)]
+pub(super) struct Prepared<'a> {
+    pub(super) change: &'a Change,
+    pub(super) directory: Arc<Directory>,
+    name: OsString,
+    pub(super) temporary: Option<OsString>,
+    pub(super) backup: Option<OsString>,
+    pub(super) way: Way,
+    /// Whether its new content may be another name of the file it comes from.
+    pub(super) may_link: bool,
+    /// The file of which its new content is another name.
+    pub(super) linked: Option<Stamp>,
+    /// The file as it was read; on overlayfs its copy in the upper layer by now.
+    stamp: Cell<Option<Stamp>>,
+    /// Whether the file was compared with what was read while its new content went to the disk.
+    is_compared: bool,
+}
+
+/// How a file takes on its new content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Create,
+    Replace,
+    Remove,
+}
+
+impl<'a> Prepared<'a> {
+    /// Takes a file on, in the directory it is in, which is open.
+    pub(super) fn new(
+        change: &'a Change,
+        step: &Step,
+        directory: Arc<Directory>,
+        name: &OsStr,
+    ) -> Self {
+        Self {
+            change,
+            directory,
+            name: name.to_owned(),
+            temporary: step.temporary.as_ref().map(OsString::from),
+            backup: step.backup.as_ref().map(OsString::from),
+            way: Way::of(change),
+            may_link: false,
+            linked: None,
+            stamp: Cell::new(change.before.as_ref().map(|found| found.stamp)),
+            is_compared: false,
+        }
+    }
+}
+
+impl Way {
+    /// Says which way a change goes.
+    pub(super) fn of(change: &Change) -> Self {
+        match (&change.before, &change.after) {
+            (_, None) => Self::Remove,
+            (None, Some(_)) => Self::Create,
+            (Some(_), Some(_)) => Self::Replace,
+        }
+    }
+}
+
+impl Prepared<'_> {
+    /// Writes the new content to its temporary file; returns whether that got the right owner.
+    pub(super) fn write(&mut self) -> io::Result<Dressed> {
+        if self.way == Way::Replace {
+            // The only sure way to learn whether the file may be written.
+            self.directory.write(&self.name)?;
+        }
+        let (Some(temporary), Some(after)) = (&self.temporary, &self.change.after) else {
+            return Ok(Dressed::Yes(Attributes::default()));
+        };
+        if self.is_moved() && self.link_moved(temporary, after) {
+            self.linked = self.directory.stamp(temporary)?;
+            return Ok(Dressed::Yes(Attributes::default()));
+        }
+        // Private while it holds the content of a private file.
+        let mode = if after.dress == Dress::Kept && self.way == Way::Create {
+            0o666
+        } else {
+            0o600
+        };
+        let mut file = self.directory.create(temporary, mode)?;
+        file.write_all(&after.bytes)?;
+        let dressed = self.dress(&file, after)?;
+        if let Dressed::Yes(_) = dressed {
+            self.is_compared = self.sync(&file)?;
+        }
+        Ok(dressed)
+    }
+
+    /// Makes the new content last. A large file is compared with what was read meanwhile; returns whether it
+    /// was, and is the same.
+    fn sync(&self, file: &File) -> io::Result<bool> {
+        let before = self.change.before.as_ref();
+        let is_large = |found: &&Found| found.stamp.size >= limits::EARLY_JOURNAL_BYTES;
+        let Some(before) = before.filter(is_large) else {
+            return file.sync_all().map(|()| false);
+        };
+        let (directory, name) = (&self.directory, &self.name);
+        let (synced, is_same) = both(
+            || file.sync_all(),
+            || has_content(directory, name, &before.bytes).unwrap_or(false),
+        );
+        synced.map(|()| is_same)
+    }
+
+    /// Returns what the new content has, or is about to have, of owner and permissions.
+    pub(super) fn new_stamp(&self) -> Option<Stamp> {
+        let name = match self.way {
+            Way::Create | Way::Replace => self.temporary.as_ref(),
+            Way::Remove => None,
+        };
+        self.directory.stamp(name?).ok().flatten()
+    }
+
+    /// Whether the content comes from another file as it is, which goes.
+    fn is_moved(&self) -> bool {
+        self.may_link && self.way == Way::Create && self.change.source().is_some()
+    }
+
+    /// Whether the system lets nobody but its owner give the file another name or take it away.
+    pub(super) fn is_others(&self) -> io::Result<bool> {
+        match &self.change.before {
+            Some(found) => self.directory.is_kept_by_owner(found.stamp),
+            None => Ok(false),
+        }
+    }
+
+    /// Takes the file itself instead of a copy, which keeps everything about it. Returns whether
+    /// that was possible.
+    fn link_moved(&self, temporary: &OsStr, after: &NewContent) -> bool {
+        let Dress::Like(from) = &after.dress else {
+            return false;
+        };
+        let Some((parent, name)) = split(from) else {
+            return false;
+        };
+        let Ok(parent) = Directory::open(parent) else {
+            return false;
+        };
+        let is_same = has_content(&parent, name, &after.bytes).unwrap_or(false);
+        let stamp = parent.stamp(name).ok().flatten();
+        // A second name there could never be taken away again.
+        let is_stuck =
+            stamp.is_none_or(|found| self.directory.is_kept_by_owner(found).unwrap_or(true));
+        is_same && !is_stuck && self.directory.link(&parent, name, temporary).is_ok()
+    }
+
+    /// Gives a new file the owner, attributes and permissions it is to have.
+    fn dress(&self, file: &File, after: &NewContent) -> io::Result<Dressed> {
+        let model = match &after.dress {
+            Dress::Kept => self.change.before.as_ref().map(|found| {
+                let opened = self.directory.read(&self.name).ok();
+                (found.stamp, opened)
+            }),
+            Dress::Like(path) => Some(model(path, None)?),
+            Dress::Within(path, mode) => Some(model(path, Some(*mode))?),
+            Dress::Again(had) => {
+                dress_again(file, had)?;
+                None
+            }
+            Dress::Mode(mode) => match &self.change.before {
+                Some(found) => {
+                    let opened = self.directory.read(&self.name).ok();
+                    Some((found.stamp.with_mode(*mode), opened))
+                }
+                None => {
+                    let (mode, owner) = (*mode, None);
+                    let attributes = Some(Attributes::default());
+                    dress_again(
+                        file,
+                        &Had {
+                            mode,
+                            owner,
+                            attributes,
+                        },
+                    )?;
+                    None
+                }
+            },
+        };
+        match model {
+            None => Ok(Dressed::Yes(Attributes::default())),
+            Some((stamp, opened)) => dress_like(file, stamp, opened.as_ref()),
+        }
+    }
+
+    /// Keeps the original beside the file: a second name where the file system knows such, else a
+    /// copy. One that is removed gets that name later. Returns the file that has a name more.
+    pub(super) fn back_up(&self) -> io::Result<Option<Stamp>> {
+        let (Some(backup), Some(before)) = (&self.backup, &self.change.before) else {
+            return Ok(None);
+        };
+        let stamp = self.stamp.get();
+        match self.way {
+            Way::Create | Way::Remove => Ok(None),
+            Way::Replace
+                if self
+                    .directory
+                    .link(&self.directory, &self.name, backup)
+                    .is_ok() =>
+            {
+                Ok(stamp)
+            }
+            Way::Replace => {
+                let mut copy = self.directory.create(backup, 0o600)?;
+                copy.write_all(&before.bytes)?;
+                let opened = self.directory.read(&self.name).ok();
+                dress_like(&copy, before.stamp, opened.as_ref())?;
+                copy.sync_all().map(|()| None)
+            }
+        }
+    }
+
+    /// Refuses when the file is not what was read.
+    pub(super) fn check(&self, names: &Names) -> Result<(), ToolError> {
+        let io = |error: io::Error| ToolError::from_io(&self.change.shown, &error);
+        let now = self.directory.stamp(&self.name).map_err(io)?;
+        let is_same = match (&self.change.before, now) {
+            (None, None) => true,
+            (Some(then), Some(now)) => {
+                self.is_known(now, names).map_err(io)?
+                    && (self.is_compared || self.holds(then).map_err(io)?)
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        match is_same && self.directory.is_in_place().map_err(io)? {
+            true => Ok(()),
+            false => Err(file_changed(self.change)),
+        }
+    }
+
+    /// Puts the new content in its place.
+    pub(super) fn put(&self, names: &Names) -> Result<(), ToolError> {
+        let is_as_read = || {
+            let found = self.is_as_read(names);
+            found.map_err(|error| ToolError::from_io(&self.change.shown, &error))
+        };
+        let result = match (self.way, &self.temporary) {
+            (Way::Create, Some(temporary)) => self.directory.rename_new(temporary, &self.name),
+            (Way::Replace, Some(temporary)) => match is_as_read()? {
+                true => self.directory.rename(temporary, &self.name),
+                false => return Err(file_changed(self.change)),
+            },
+            (Way::Remove, _) => match (&self.backup, is_as_read()?) {
+                (Some(backup), true) => self.directory.rename(&self.name, backup),
+                _ => return Err(file_changed(self.change)),
+            },
+            (Way::Create | Way::Replace, None) => Err(io::ErrorKind::NotFound.into()),
+        };
+        result.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => file_changed(self.change),
+            _ => ToolError::from_io(&self.change.shown, &error),
+        })
+    }
+
+    /// Whether the file is still the one that was read, where its path still leads.
+    pub(super) fn is_as_read(&self, names: &Names) -> io::Result<bool> {
+        let is_same = match self.directory.stamp(&self.name)? {
+            Some(now) => self.is_known(now, names)?,
+            None => false,
+        };
+        Ok(is_same && self.directory.is_in_place()?)
+    }
+
+    /// Returns the file that is replaced or removed, as it is now.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        self.stamp.get()
+    }
+
+    /// Whether what is there is the file that was read, as far as the system tells. A file of a lower layer is
+    /// another one once it was opened to be written or got a second name; it is known by what it holds then.
+    fn is_known(&self, now: Stamp, names: &Names) -> io::Result<bool> {
+        let (Some(then), Some(before)) = (self.stamp.get(), &self.change.before) else {
+            return Ok(false);
+        };
+        let added = names.added(now);
+        if now.is_unchanged(then, added) {
+            return Ok(true);
+        }
+        let is_copy = now.is_copy_of(then, added) && self.directory.is_layered();
+        if then != before.stamp || !is_copy || !self.holds(before)? {
+            return Ok(false);
+        }
+        let links = now.links.saturating_add_signed(-added);
+        self.stamp.set(Some(Stamp { links, ..now }));
+        Ok(true)
+    }
+
+    /// Whether the file holds what was read; one that is gone does not.
+    fn holds(&self, found: &Found) -> io::Result<bool> {
+        match has_content(&self.directory, &self.name, &found.bytes) {
+            Err(error) if is_gone(&error) => Ok(false),
+            compared => compared,
+        }
+    }
+
+    /// Undoes `put`; returns what to tell when that fails.
+    pub(super) fn take_back(&self) -> Result<(), String> {
+        let backup = self.backup.as_deref().ok_or(io::ErrorKind::NotFound);
+        let result = match self.way {
+            Way::Replace | Way::Remove => backup
+                .map_err(io::Error::from)
+                .and_then(|backup| self.directory.rename(backup, &self.name)),
+            Way::Create => self.directory.remove(&self.name),
+        };
+        let shown = self.change.shown.display();
+        result.map_err(|error| format!("; {shown} could not be restored: {error}"))
+    }
+}
+
+/// Opens a file that another one is to look like, but for the permissions where those are given.
+fn model(path: &Path, mode: Option<u32>) -> io::Result<(Stamp, Option<File>)> {
+    let (parent, name) = split(path).ok_or(io::ErrorKind::NotFound)?;
+    let opened = Directory::open(parent)?.read(name)?;
+    let stamp = Stamp::of(&opened)?;
+    let stamp = mode.map_or(stamp, |mode| stamp.with_mode(mode));
+    Ok((stamp, Some(opened)))
+}
+
+/// Whether a file holds these bytes.
+fn has_content(directory: &Directory, name: &OsStr, bytes: &[u8]) -> io::Result<bool> {
+    let mut file = directory.read(name)?;
+    let mut buffer = vec![0; COMPARED_BYTES.min(bytes.len() + 1)];
+    let mut rest = bytes;
+    loop {
+        let length = match file.read(&mut buffer) {
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let read = buffer.get(..length).unwrap_or_default();
+        match rest.strip_prefix(read) {
+            Some(_) if length == 0 => return Ok(rest.is_empty()),
+            Some(after) => rest = after,
+            None => return Ok(false),
+        }
+    }
+}
+
+/// Makes the error of a file that somebody changed.
+pub(super) fn file_changed(change: &Change) -> ToolError {
+    let message = format!(
+        "{}: another program changed it between reading and writing",
+        change.shown.display()
+    );
+    ToolError::new(ErrorCode::FileChanged, message)
+}

@@ -1,0 +1,69 @@
+//! What a change will do on the disk, before it does anything.
+
+use std::path::{Path, PathBuf};
+
+use crate::change::Change;
+use crate::directory::split;
+use crate::intent::{Plan, Step};
+use crate::journal::StoredPath;
+
+/// Plans the change with this id: which names it will use, and which directories are missing.
+pub(crate) fn plan(changes: &[Change], id: &str) -> Plan {
+    let needed = changes.iter().filter(|change| change.is_needed());
+    let several = needed.clone().count() > 1;
+    let step = |(index, change): (usize, &Change)| Step {
+        path: StoredPath::from(change.real.as_path()),
+        temporary: change
+            .after
+            .as_ref()
+            .map(|_| format!(".karyi-{id}-{index}.tmp")),
+        backup: change
+            .before
+            .as_ref()
+            .filter(|_| several || change.after.is_none())
+            .map(|_| format!(".karyi-{id}-{index}.old")),
+    };
+    let steps = needed.clone().enumerate().map(step).collect();
+    let mut made: Vec<StoredPath> = needed
+        .filter(|change| change.after.is_some())
+        .flat_map(|change| missing_directories(&change.real))
+        .collect();
+    made.sort_unstable();
+    made.dedup();
+    Plan { steps, made }
+}
+
+fn missing_directories(path: &Path) -> impl Iterator<Item = StoredPath> {
+    let above = path.ancestors().skip(1);
+    above
+        .take_while(|path| std::fs::symlink_metadata(path).is_err())
+        .map(StoredPath::from)
+}
+
+/// Returns what of a change lies beside its files still.
+pub(crate) fn leftovers(plan: &Plan) -> Vec<PathBuf> {
+    let beside = |step: &Step| {
+        let parent = split(step.path.as_path()).map(|(parent, _)| parent.to_owned());
+        let names = [step.temporary.clone(), step.backup.clone()];
+        let paths = names.map(|name| Some(parent.as_ref()?.join(name?)));
+        paths.into_iter().flatten()
+    };
+    let all = plan.steps.iter().flat_map(beside);
+    all.filter(|path| std::fs::symlink_metadata(path).is_ok())
+        .collect()
+}
+
+/// Says what of a change could not be removed, and who does it; a record says so to the next run.
+pub(crate) fn leftovers_told(left: &[PathBuf], has_record: bool) -> Option<String> {
+    let first = left.first()?.display();
+    let more = match left.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let next = match has_record {
+        true => "the next edit or undo tries again, so leave `.karyi-*` to it",
+        false => "remove them by hand",
+    };
+    let what = "the system does not let karyi remove what it made beside the files";
+    Some(format!("{what}: {first}{more}; {next}"))
+}

@@ -1,0 +1,389 @@
+//! The difference between two texts, in unified form.
+//!
+//! What both texts start and end with is left out first. The rest is compared line by line; when it is
+//! large, lines are only compared in their order, so that no pair of texts takes long. Lines shown
+//! are capped: what goes over is left out in whole changes, so that what is shown is true; the counts
+//! are exact.
+
+mod body;
+
+use std::ops::Range;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use body::Body;
+
+use super::document::count_breaks;
+use karyi_core::limits;
+
+/// Lines around a change.
+const CONTEXT: usize = 3;
+/// Bytes of both texts from which only their start is looked at line by line, when that is enough.
+const LONG_BYTES: usize = 4 << 20;
+/// Lines of that start.
+const FIRST_LINES: usize = 16_000;
+
+/// A difference.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diff {
+    /// The hunks, with a header for each; cut when there are many.
+    pub text: String,
+    /// Lines that are new.
+    pub added: usize,
+    /// Lines that are gone.
+    pub removed: usize,
+    /// How many of these two are not shown.
+    pub omitted: usize,
+}
+
+/// How much of a difference is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    /// Lines, headers included.
+    pub lines: usize,
+    /// Bytes.
+    pub bytes: usize,
+    /// Bytes of one line; longer ones are cut and marked.
+    pub line_bytes: usize,
+}
+
+impl Caps {
+    /// For the result of a call.
+    pub const RESULT: Self = Self {
+        lines: limits::MAX_DIFF_LINES,
+        bytes: limits::MAX_DIFF_BYTES,
+        line_bytes: limits::MAX_DIFF_LINE_BYTES,
+    };
+    /// For a person who asks for all of it.
+    pub const WHOLE: Self = Self {
+        lines: usize::MAX,
+        bytes: limits::MAX_WHOLE_DIFF_BYTES,
+        line_bytes: limits::MAX_WHOLE_DIFF_BYTES,
+    };
+}
+
+/// A stretch of lines that differs: in the old text, and in the new one.
+type Block = (Range<usize>, Range<usize>);
+
+/// Compares two texts.
+#[must_use]
+pub fn diff(old: &str, new: &str, caps: Caps) -> Diff {
+    if old == new {
+        return Diff::default();
+    }
+    let middle = middle(old, new);
+    if let Some(found) = long_diff(&middle, caps) {
+        return found;
+    }
+    let (old, new): (Vec<&str>, Vec<&str>) = (lines(middle.old), lines(middle.new));
+    let mut writer = Writer::new(middle.head, &old, &new, middle.tail, caps);
+    let mut pending: Vec<Block> = Vec::new();
+    each_block(&old, &new, &mut |block| writer.take(block, &mut pending));
+    writer.hunk(&mut pending);
+    writer.finish()
+}
+
+/// Compares long texts with the same number of lines, of which only the first changes can be shown: the
+/// others are counted without a list of all lines.
+fn long_diff(middle: &Middle<'_>, caps: Caps) -> Option<Diff> {
+    let (old, new) = (middle.old, middle.new);
+    let count = |text: &str| count_breaks(text) + usize::from(!text.ends_with('\n'));
+    if old.len() + new.len() < LONG_BYTES || count(old) != count(new) {
+        return None;
+    }
+    let (first_old, rest_old) = first_lines(old);
+    let (first_new, rest_new) = first_lines(new);
+    let tail = if rest_old.is_empty() {
+        middle.tail
+    } else {
+        rest_old
+    };
+    let mut writer = Writer::new(middle.head, &first_old, &first_new, tail, caps);
+    let mut pending: Vec<Block> = Vec::new();
+    in_order(&first_old, &first_new, &mut |block| {
+        writer.take(block, &mut pending)
+    });
+    if !writer.is_full {
+        return None;
+    }
+    let changed = changed_lines(rest_old.as_bytes(), rest_new.as_bytes());
+    writer.diff.added += changed;
+    writer.diff.removed += changed;
+    Some(writer.finish())
+}
+
+/// Counts the lines of two texts that differ in the same place. What is the same is not looked at line by
+/// line.
+fn changed_lines(mut old: &[u8], mut new: &[u8]) -> usize {
+    let mut changed = 0;
+    loop {
+        let same = common(old.chunks(64), new.chunks(64), |a, b| {
+            a.iter().zip(b).take_while(|(a, b)| a == b).count()
+        });
+        let is_between_lines = same == 0 || old.get(same - 1) == Some(&b'\n');
+        let is_end = same == old.len() || same == new.len();
+        if is_end && (is_between_lines || old.len() == new.len()) {
+            return changed;
+        }
+        changed += 1;
+        (old, new) = (after_line(old, same), after_line(new, same));
+    }
+}
+
+/// Returns what follows the line that a place is in.
+fn after_line(text: &[u8], place: usize) -> &[u8] {
+    let rest = text.get(place..).unwrap_or_default();
+    let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+    rest.get(end..).unwrap_or_default()
+}
+
+/// Returns the first lines of a text, and the rest.
+fn first_lines(text: &str) -> (Vec<&str>, &str) {
+    let lines: Vec<&str> = text.split_inclusive('\n').take(FIRST_LINES).collect();
+    let bytes: usize = lines.iter().map(|line| line.len()).sum();
+    (lines, text.get(bytes..).unwrap_or_default())
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+/// Two texts without what both start and end with.
+struct Middle<'a> {
+    head: &'a str,
+    old: &'a str,
+    new: &'a str,
+    tail: &'a str,
+}
+
+/// Cuts off what both texts start and end with, but for some lines of context.
+fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
+    let same = common(
+        old.as_bytes().chunks(4096),
+        new.as_bytes().chunks(4096),
+        |a, b| a.iter().zip(b).take_while(|(a, b)| a == b).count(),
+    );
+    let head = old.as_bytes().get(..same).unwrap_or_default();
+    let from = back(head, CONTEXT + 1);
+    let most = old.len().min(new.len()) - from;
+    let same = common(
+        old.as_bytes().rchunks(4096),
+        new.as_bytes().rchunks(4096),
+        |a, b| {
+            let pairs = a.iter().rev().zip(b.iter().rev());
+            pairs.take_while(|(a, b)| a == b).count()
+        },
+    );
+    let same = same.min(most);
+    // The line in which the texts begin to be the same belongs to what differs.
+    let tail = old.as_bytes().get(old.len() - same..).unwrap_or_default();
+    let mut breaks = memchr::memchr_iter(b'\n', tail).skip(CONTEXT);
+    let kept = breaks.next().map_or(same, |at| at + 1);
+    let end = |text: &str| text.len() - (same - kept);
+    // Both cuts are at line starts, so never inside a character.
+    Middle {
+        head: old.get(..from).unwrap_or_default(),
+        old: old.get(from..end(old)).unwrap_or(old),
+        new: new.get(from..end(new)).unwrap_or(new),
+        tail: old.get(end(old)..).unwrap_or_default(),
+    }
+}
+
+/// Returns the offset where the last `count` lines of a text start, the unfinished one included.
+fn back(text: &[u8], count: usize) -> usize {
+    let mut breaks = memchr::memrchr_iter(b'\n', text).skip(count - 1);
+    breaks.next().map_or(0, |at| at + 1)
+}
+
+/// Returns how many bytes two sequences of chunks have in common.
+fn common<'a>(
+    a: impl Iterator<Item = &'a [u8]>,
+    b: impl Iterator<Item = &'a [u8]>,
+    within: impl Fn(&[u8], &[u8]) -> usize,
+) -> usize {
+    let mut same = 0;
+    for (a, b) in a.zip(b) {
+        if a == b {
+            same += a.len();
+            continue;
+        }
+        return same + within(a, b);
+    }
+    same
+}
+
+/// Finds the stretches that differ, in order.
+fn each_block(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
+    if old.len() + new.len() <= limits::MAX_COMPARED_LINES {
+        for op in capture_diff_slices(Algorithm::Myers, old, new) {
+            if !matches!(op, DiffOp::Equal { .. }) {
+                found((op.old_range(), op.new_range()));
+            }
+        }
+        return;
+    }
+    if old.len() != new.len() {
+        let same = |a: &[&str], b: &[&str]| a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        let head = same(old, new);
+        let tails = old.iter().rev().zip(new.iter().rev());
+        let most = old.len().min(new.len()) - head;
+        let tail = tails.take(most).take_while(|(a, b)| a == b).count();
+        return found((head..old.len() - tail, head..new.len() - tail));
+    }
+    in_order(old, new, found);
+}
+
+/// Finds the stretches that differ when each line is compared with the one in the same place.
+fn in_order(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
+    let differs = |at: usize| old.get(at) != new.get(at);
+    let mut at = 0;
+    while at < old.len() {
+        let from = at;
+        while at < old.len() && differs(at) {
+            at += 1;
+        }
+        if at > from {
+            found((from..at, from..at));
+        }
+        at += 1;
+    }
+}
+
+/// Writes hunks until the caps are reached.
+struct Writer<'a> {
+    /// Lines of both texts right before the compared ones, and right after: when the same lines
+    /// repeat, a change may be found next to them.
+    head: Vec<&'a str>,
+    old: &'a [&'a str],
+    new: &'a [&'a str],
+    tail: Vec<&'a str>,
+    /// Lines before the compared ones.
+    start: usize,
+    caps: Caps,
+    diff: Diff,
+    /// Changed lines that are shown.
+    shown: usize,
+    is_full: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(
+        head: &'a str,
+        old: &'a [&'a str],
+        new: &'a [&'a str],
+        tail: &'a str,
+        caps: Caps,
+    ) -> Self {
+        let near = head.len() - back(head.as_bytes(), CONTEXT);
+        Self {
+            head: lines(head.get(head.len() - near..).unwrap_or_default()),
+            old,
+            new,
+            tail: tail.split_inclusive('\n').take(CONTEXT).collect(),
+            start: count_breaks(head),
+            caps,
+            diff: Diff::default(),
+            shown: 0,
+            is_full: false,
+        }
+    }
+
+    fn finish(mut self) -> Diff {
+        self.diff.omitted = self.diff.added + self.diff.removed - self.shown;
+        self.diff
+    }
+
+    fn take(&mut self, block: Block, pending: &mut Vec<Block>) {
+        self.diff.removed += block.0.len();
+        self.diff.added += block.1.len();
+        if self.is_full {
+            return;
+        }
+        let is_near = |last: &Block| block.0.start - last.0.end <= 2 * CONTEXT;
+        if !pending.last().is_none_or(is_near) {
+            self.hunk(pending);
+        }
+        pending.push(block);
+    }
+
+    /// Writes the blocks as one hunk: as many of them as there is room for.
+    fn hunk(&mut self, blocks: &mut Vec<Block>) {
+        let Some(first) = blocks.first().cloned() else {
+            return;
+        };
+        if self.is_full {
+            return;
+        }
+        let lead = self.before(first.0.start);
+        let (old_from, new_from) = (
+            self.start + first.0.start - lead.len(),
+            self.start + first.1.start - lead.len(),
+        );
+        let mut body = Body::new(self.caps, &self.diff.text);
+        body.lines(' ', &lead);
+        let (mut at, mut is_cut) = (first.0.start, false);
+        for (old, new) in blocks.drain(..) {
+            let saved = body.mark();
+            body.lines(' ', self.old.get(at..old.start).unwrap_or_default());
+            let gone = self.old.get(old.clone()).unwrap_or_default();
+            let added = self.new.get(new).unwrap_or_default();
+            body.changed('-', gone, added);
+            body.changed('+', added, gone);
+            // The context after it must have room too.
+            let end = body.mark();
+            body.lines(' ', &self.after(old.end));
+            if body.is_full {
+                self.is_full = true;
+                body.back_to(saved);
+                if body.changed == 0 && self.diff.text.is_empty() {
+                    body.part(gone, added);
+                    is_cut = true;
+                }
+                break;
+            }
+            body.back_to(end);
+            at = old.end;
+        }
+        if body.changed == 0 {
+            return;
+        }
+        if !is_cut {
+            body.lines(' ', &self.after(at));
+        }
+        self.shown += body.changed;
+        let header = format!(
+            "@@ -{} +{} @@\n",
+            place(old_from, body.old),
+            place(new_from, body.new)
+        );
+        self.diff.text.push_str(&header);
+        self.diff.text.push_str(&body.text);
+    }
+
+    /// Returns the lines of context that end at a line of the old text.
+    fn before(&self, end: usize) -> Vec<&str> {
+        let lines = self.old.get(..end).unwrap_or_default().iter().rev();
+        let lines = lines.chain(self.head.iter().rev()).take(CONTEXT);
+        let mut lines: Vec<&str> = lines.copied().collect();
+        lines.reverse();
+        lines
+    }
+
+    /// Returns the lines of context that start at a line of the old text.
+    fn after(&self, start: usize) -> Vec<&str> {
+        let lines = self.old.get(start..).unwrap_or_default().iter();
+        let lines = lines.chain(&self.tail).take(CONTEXT);
+        lines.copied().collect()
+    }
+}
+
+fn place(from: usize, count: usize) -> String {
+    let from = from + usize::from(count > 0);
+    match count {
+        1 => format!("{from}"),
+        _ => format!("{from},{count}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,483 @@
+//! The files of an edit while it is worked out in memory.
+//!
+//! Each path has one draft, which later parts of the call go on with: a file may be renamed and then
+//! edited under its new name, or deleted and made anew. In the end each draft is one change.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::change::{Change, Dress, NewContent};
+use super::encoding::{Encoding, NoText};
+use super::exact;
+use super::links;
+use super::matching::{self, Pair, PairResult, Written};
+use super::missing;
+use super::recode::CONVERT;
+use super::root::Root;
+use super::several;
+use super::target::Way;
+use super::unmatched::describe;
+use super::wanted::FileEdit;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::ByteSet;
+
+/// One path and what it is to hold.
+pub(super) struct Draft {
+    change: Change,
+    /// Whether there is a file now.
+    exists: bool,
+    content: Content,
+    /// What the file held before the call, whatever its name was; none for one that the call made.
+    original: Option<Arc<Vec<u8>>>,
+    /// The file whose owner and permissions it takes, when it was renamed.
+    like: Option<PathBuf>,
+    breaks_links: bool,
+    /// The bytes of the values that were put in.
+    values: ByteSet,
+}
+
+/// What a draft holds now.
+enum Content {
+    /// What the file on the disk holds.
+    AsFound,
+    /// Bytes of another file.
+    Bytes(Vec<u8>),
+    /// Text.
+    Text(Encoding, String),
+}
+
+/// All drafts of an edit.
+pub(super) struct Drafts<'a> {
+    /// Is told of each file that was read.
+    on_read: &'a mut dyn FnMut(&mut Change),
+    drafts: Vec<Draft>,
+    known: HashMap<Identity, usize>,
+    bytes: u64,
+}
+
+/// What makes two paths the same file. Names of one file that has several are told apart.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity {
+    File { device: u64, inode: u64 },
+    Path(PathBuf),
+}
+
+impl Draft {
+    fn new(shown: &Path, real: &Path) -> Result<Self, ToolError> {
+        let change = Change::read(shown, real)?;
+        let found = change.before.as_ref();
+        Ok(Self {
+            exists: found.is_some(),
+            original: found.map(|found| Arc::clone(&found.bytes)),
+            change,
+            content: Content::AsFound,
+            like: None,
+            breaks_links: false,
+            values: ByteSet::EMPTY,
+        })
+    }
+
+    /// Whether there is a file now.
+    pub(super) fn exists(&self) -> bool {
+        self.exists
+    }
+
+    /// Names files that could have been meant, when there is none.
+    pub(super) fn near(&self, root: &Root) -> Option<String> {
+        missing::hint(&Way::new(root).ok()?, &self.change.shown, &self.change.real)
+    }
+
+    fn found(&self) -> &[u8] {
+        self.change.bytes().unwrap_or_default()
+    }
+
+    /// Reads what it holds as text.
+    fn text(&self, shown: &Path) -> Result<(Encoding, Cow<'_, str>), ToolError> {
+        let read = |bytes| Encoding::read(bytes).map_err(|error| no_text(shown, error));
+        match &self.content {
+            Content::Text(encoding, text) => Ok((*encoding, Cow::Borrowed(text))),
+            _ if !self.exists => Ok((Encoding::UTF8, Cow::Borrowed(""))),
+            Content::AsFound => read(self.found()),
+            Content::Bytes(bytes) => read(bytes),
+        }
+    }
+
+    /// Returns the encoding of the text it holds, when it was read as text.
+    pub(super) fn encoding(&self) -> Option<Encoding> {
+        match &self.content {
+            Content::Text(encoding, _) if self.exists => Some(*encoding),
+            Content::Text(..) | Content::AsFound | Content::Bytes(_) => None,
+        }
+    }
+
+    /// Applies the pairs of one edit; returns what they did and whether the text is another one.
+    pub(super) fn apply(&mut self, edit: &FileEdit) -> Result<(Vec<PairResult>, bool), ToolError> {
+        let pairs = edit.pairs.iter().map(|pair| Pair {
+            find: &pair.find,
+            replace: &pair.replace,
+            all: pair.all,
+            written: pair.written.as_ref().map(|written| Written {
+                find: &written.find,
+                replace: &written.replace,
+            }),
+        });
+        let mut pairs: Vec<Pair<'_>> = pairs.collect();
+        let (encoding, before) = self.text(&edit.path)?;
+        exact::check(edit, &before, encoding)?;
+        let mut values = self.values;
+        edit.pairs.iter().for_each(|pair| values.join(pair.values));
+        if encoding.has_mark() {
+            pairs.iter_mut().for_each(drop_mark);
+        }
+        let applied = matching::apply(&before, &pairs);
+        let (after, results) = applied.map_err(|error| {
+            let original = self.original.as_ref();
+            let original = original.and_then(|bytes| Encoding::read(bytes).ok());
+            let original = original.as_ref().map(|(_, text)| text.as_ref());
+            let error = describe(edit, error, &before, original);
+            match encoding.is_doubtful() && edit.pairs.iter().any(|pair| !pair.find.is_ascii()) {
+                true => with_doubt(error, encoding),
+                false => error,
+            }
+        })?;
+        let is_changed = after != *before || !self.exists;
+        if encoding.is_doubtful() {
+            refuse_new_characters(&edit.path, encoding, (&before, &after), values)?;
+        }
+        self.values = values;
+        if is_changed {
+            self.content = Content::Text(encoding, after);
+        }
+        self.exists = true;
+        Ok((results, is_changed))
+    }
+
+    /// Notes whether it may be parted from its other names.
+    pub(super) fn may_break_links(&mut self, may: bool) {
+        self.breaks_links |= may;
+    }
+
+    /// Takes the file away.
+    pub(super) fn delete(&mut self) {
+        self.exists = false;
+        self.content = Content::AsFound;
+        self.original = None;
+        self.like = None;
+    }
+
+    /// Returns what is to be done on the disk.
+    fn into_change(mut self) -> Result<Change, ToolError> {
+        if !self.exists {
+            return Ok(self.change);
+        }
+        let shown = self.change.shown.clone();
+        let bytes = match self.content {
+            Content::AsFound => self.found().to_vec(),
+            Content::Bytes(bytes) => bytes,
+            Content::Text(encoding, text) => write(&shown, encoding, text, self.values)?,
+        };
+        let dress = self.like.map_or(Dress::Kept, Dress::Like);
+        self.change.after = Some(NewContent { bytes, dress });
+        Ok(self.change)
+    }
+
+    fn size(&self) -> u64 {
+        let now = match &self.content {
+            Content::AsFound => 0,
+            Content::Bytes(bytes) => bytes.len(),
+            Content::Text(_, text) => text.len(),
+        };
+        (self.found().len() + now) as u64
+    }
+}
+
+/// Takes the byte order mark away with which a text was copied from a diff: it is no part of the text.
+fn drop_mark(pair: &mut Pair<'_>) {
+    for text in [&mut pair.find, &mut pair.replace] {
+        *text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    }
+}
+
+const GUESSED: &str = "use only ASCII and characters that stand in the file already, or convert the file from its \
+                       encoding to UTF-8 with <command>iconv</command> first";
+
+fn write(
+    shown: &Path,
+    encoding: Encoding,
+    text: String,
+    values: ByteSet,
+) -> Result<Vec<u8>, ToolError> {
+    encoding.write(text).map_err(|character| {
+        let name = encoding.name().unwrap_or("utf-8");
+        let message = format!(
+            "{}: the file is in {name}, which has no {}",
+            shown.display(),
+            named(character, values)
+        );
+        ToolError::new(ErrorCode::NotEncodable, message)
+    })
+}
+
+/// Names a character, unless it may be one of a value.
+fn named(character: char, values: ByteSet) -> String {
+    match values.may_hold(character) {
+        true => "such character as the value of a secret holds".into(),
+        false => format!("{character:?} (U+{:04X})", u32::from(character)),
+    }
+}
+
+/// Refuses characters beyond ASCII that are new to a text of which the encoding is only a guess.
+fn refuse_new_characters(
+    shown: &Path,
+    encoding: Encoding,
+    (before, after): (&str, &str),
+    values: ByteSet,
+) -> Result<(), ToolError> {
+    let known: HashSet<char> = before.chars().filter(|c| !c.is_ascii()).collect();
+    let is_new = |character: &char| !character.is_ascii() && !known.contains(character);
+    let Some(character) = after.chars().find(is_new) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{}: {} is only a guess of the file's encoding, so {} might be written wrong",
+        shown.display(),
+        encoding.name().unwrap_or("utf-8"),
+        match values.may_hold(character) {
+            true => "a character of the value of a secret".into(),
+            false => named(character, values),
+        }
+    );
+    Err(ToolError::new(ErrorCode::NotEncodable, message).with_hint(GUESSED))
+}
+
+/// Says that a text may not be found because its encoding is another one.
+fn with_doubt(error: ToolError, encoding: Encoding) -> ToolError {
+    let name = encoding.name().unwrap_or("utf-8");
+    let hint = format!(
+        "{}\nthe file was read as {name}, which is only a guess: if <read> shows it wrong, {CONVERT}",
+        error.hint.trim_end()
+    );
+    error.with_hint(hint)
+}
+
+fn no_text(shown: &Path, error: NoText) -> ToolError {
+    let shown = shown.display();
+    let message = match error {
+        NoText::Binary(at) => {
+            format!("{shown}: expected text, found a NUL byte or control character at offset {at}")
+        }
+        NoText::BrokenUtf8(at) => {
+            format!("{shown}: expected UTF-8 text, found a broken character at offset {at}")
+        }
+        NoText::Unknown(at) => {
+            format!("{shown}: expected text, found an unknown encoding at offset {at}")
+        }
+    };
+    let error_of_bytes = ToolError::new(ErrorCode::BinaryFile, message);
+    match error {
+        NoText::Binary(_) => error_of_bytes,
+        NoText::BrokenUtf8(_) | NoText::Unknown(_) => {
+            error_of_bytes.with_hint(format!("if it is a text in another encoding, {CONVERT}"))
+        }
+    }
+}
+
+/// Whether a file only gets another name: it stays the same file, with all its names.
+fn is_moved(change: &Change, changes: &[Change]) -> bool {
+    let is_same = |other: &Change| match &other.after {
+        Some(after) => {
+            after.dress == Dress::Like(change.real.clone())
+                && other.before.is_none()
+                && change.bytes() == Some(&after.bytes)
+        }
+        None => false,
+    };
+    change.after.is_none() && changes.iter().any(is_same)
+}
+
+/// Makes the error of a file whose other names would keep the old content.
+fn hard_linked(change: &Change, links: u64, takes_place: bool) -> ToolError {
+    let shown = change.shown.display();
+    let identity = change.before.as_ref().map(|found| found.stamp.identity());
+    let kept = identity.and_then(|identity| links::kept_name(&change.real, identity));
+    if let Some(kept) = kept {
+        let kept = kept.display();
+        let message = format!(
+            "{shown}: the file has {links} names; one of them is `{kept}`, which a karyi that was killed keeps beside it"
+        );
+        let hint = format!(
+            "the next edit or `karyi undo` with the KARYI_HOME of that run ends its change; if that is gone, look at \
+             both files and remove `{kept}`"
+        );
+        return ToolError::new(ErrorCode::HardLinked, message).with_hint(hint);
+    }
+    let message = format!("{shown}: the file has {links} names");
+    let error = ToolError::new(ErrorCode::HardLinked, message);
+    match takes_place {
+        true => error.with_hint(ONE_BY_ONE),
+        false => error,
+    }
+}
+
+const ONE_BY_ONE: &str = "to keep all names of the file, send each rename and delete as an <edit> of its own, in this \
+                          order: a file that only gets another name, which is free, stays the file it is";
+
+/// Whether a file goes as it is to a name that another file had.
+fn takes_place(change: &Change, changes: &[Change]) -> bool {
+    let target = change.renamed_to.as_ref();
+    let target = target.and_then(|to| changes.iter().find(|other| other.real == *to));
+    let after = target.and_then(|target| target.after.as_ref());
+    after.is_some_and(|after| change.bytes() == Some(&after.bytes))
+}
+
+/// Refuses a file that would lie in another file of the same edit.
+fn refuse_nested(changes: &[Change]) -> Result<(), ToolError> {
+    let files = changes.iter().filter(|change| change.after.is_some());
+    let shown: HashMap<&Path, &Path> = files
+        .clone()
+        .map(|change| (change.real.as_path(), change.shown.as_path()))
+        .collect();
+    for change in files {
+        let mut above = change.real.ancestors().skip(1);
+        if let Some(outer) = above.find_map(|path| shown.get(path)) {
+            let (inner, outer) = (change.shown.display(), outer.display());
+            let message = format!("{inner}: lies inside {outer}, which this edit makes a file");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("give one of them another path"));
+        }
+    }
+    Ok(())
+}
+
+impl<'a> Drafts<'a> {
+    /// Starts without any; `on_read` is told of each file that is read.
+    pub(super) fn new(on_read: &'a mut dyn FnMut(&mut Change)) -> Self {
+        Self {
+            on_read,
+            drafts: Vec::new(),
+            known: HashMap::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Returns the draft of a file, read if it is not known yet.
+    pub(super) fn open(&mut self, shown: &Path, real: PathBuf) -> Result<usize, ToolError> {
+        if let Some(index) = self.known.get(&Identity::Path(real.clone())) {
+            return Ok(*index);
+        }
+        let mut draft = Draft::new(shown, &real)?;
+        let next = self.drafts.len();
+        let index = match &draft.change.before {
+            // Two spellings of one name, where the system does not tell upper from lower case.
+            Some(found) if found.stamp.links == 1 => {
+                let (device, inode) = (found.stamp.device, found.stamp.inode);
+                *self
+                    .known
+                    .entry(Identity::File { device, inode })
+                    .or_insert(next)
+            }
+            Some(_) | None => next,
+        };
+        self.known.insert(Identity::Path(real), index);
+        if index == next {
+            self.bytes += draft.size();
+            (self.on_read)(&mut draft.change);
+            self.drafts.push(draft);
+        }
+        Ok(index)
+    }
+
+    /// Returns a draft.
+    pub(super) fn get(&mut self, index: usize) -> &mut Draft {
+        match self.drafts.get_mut(index) {
+            Some(draft) => draft,
+            None => unreachable!("indexes come from `open`"),
+        }
+    }
+
+    /// Moves what one draft holds to another, which must not be a file by now.
+    pub(super) fn rename(&mut self, from: usize, to: usize, shown: &Path) -> Result<(), ToolError> {
+        if from == to {
+            let message = format!("{}: is the name the file has", shown.display());
+            let error = ToolError::new(ErrorCode::BadArguments, message);
+            return Err(error.with_hint("choose another name, or leave to=\"...\" out"));
+        }
+        if self.get(to).exists {
+            let message = format!("{}: there is such a file already", shown.display());
+            return Err(ToolError::new(ErrorCode::FileExists, message));
+        }
+        let source = self.get(from);
+        let content = match std::mem::replace(&mut source.content, Content::AsFound) {
+            Content::AsFound => Content::Bytes(source.found().to_vec()),
+            other => other,
+        };
+        let has_file = source.change.before.is_some();
+        let real = has_file.then(|| source.change.real.clone());
+        let like = source.like.take().or(real);
+        let (breaks_links, values) = (source.breaks_links, source.values);
+        let original = source.original.take();
+        source.exists = false;
+        let (from, origin) = (source.change.real.clone(), like.clone());
+        let target = self.get(to);
+        target.exists = true;
+        target.content = content;
+        target.original = original;
+        target.like = like;
+        target.breaks_links |= breaks_links;
+        target.values.join(values);
+        let target = target.change.real.clone();
+        self.note_rename(origin.as_deref(), &from, target);
+        Ok(())
+    }
+
+    /// Notes where the file went that was at `origin` before the call and at `from` until now.
+    fn note_rename(&mut self, origin: Option<&Path>, from: &Path, target: PathBuf) {
+        let mut drafts = self.drafts.iter_mut().map(|draft| &mut draft.change);
+        let Some(change) = drafts.find(|change| Some(change.real.as_path()) == origin) else {
+            return;
+        };
+        // A second file of that name, made by the call, is not the one that was there.
+        let is_it = match &change.renamed_to {
+            Some(before) => before == from,
+            None => change.real == from,
+        };
+        if is_it {
+            change.renamed_to = (change.real != target).then_some(target);
+        }
+    }
+
+    /// Refuses an edit that would take too much memory.
+    pub(super) fn check_size(&mut self, shown: &Path) -> Result<(), ToolError> {
+        self.bytes = self.drafts.iter().map(Draft::size).sum();
+        if self.bytes <= limits::MAX_EDIT_BYTES {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: the files of this edit are too large to be changed together",
+            shown.display()
+        );
+        Err(ToolError::new(ErrorCode::FileTooLarge, message)
+            .with_hint("split the edit into several calls"))
+    }
+
+    /// Returns what is to be done on the disk, in the order the files were named.
+    ///
+    /// # Errors
+    /// A text that its encoding lacks characters for, and `hard_linked`.
+    pub(super) fn into_changes(self) -> Result<Vec<Change>, ToolError> {
+        let may_break: Vec<bool> = self.drafts.iter().map(|draft| draft.breaks_links).collect();
+        let changes = several::all(self.drafts.into_iter().map(Draft::into_change))?;
+        refuse_nested(&changes)?;
+        for (change, may_break) in changes.iter().zip(may_break) {
+            let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
+            let is_broken = links > 1 && change.is_needed() && !is_moved(change, &changes);
+            if is_broken && !may_break {
+                return Err(hard_linked(change, links, takes_place(change, &changes)));
+            }
+        }
+        Ok(changes)
+    }
+}

@@ -1,0 +1,125 @@
+//! Makes the old content of a large file ready for the journal while the change is still being worked out.
+//!
+//! To hash and compress a large content takes about as long as all the rest of a change. It is started as
+//! soon as the file was read, on a thread of its own; should the change come to nothing, nothing of it
+//! stays.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, Scope};
+
+use super::journal::{IsPrivate, Journal, Prepared};
+use karyi_core::limits;
+
+/// A content that is being made ready; it is taken once.
+#[derive(Debug)]
+pub(super) struct Early(Mutex<Option<Receiver<Prepared>>>);
+
+impl Early {
+    /// Waits until it is ready; nothing when it may not be kept, or cannot be.
+    pub(super) fn take(&self) -> Option<Prepared> {
+        let mut receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.take()?.recv().ok()
+    }
+}
+
+/// Starts that for the first large file of a change.
+pub(super) struct Starter<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    journal: Option<&'env Journal>,
+    is_private: IsPrivate<'env>,
+    is_wanted: &'env AtomicBool,
+}
+
+impl<'scope, 'env> Starter<'scope, 'env> {
+    /// Makes one that runs its thread in a scope, as long as what it does is wanted.
+    pub(super) fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        journal: Option<&'env Journal>,
+        is_private: IsPrivate<'env>,
+        is_wanted: &'env AtomicBool,
+    ) -> Self {
+        Self {
+            scope,
+            journal,
+            is_private,
+            is_wanted,
+        }
+    }
+
+    /// Starts with what a file holds, if it is large and the first of that kind.
+    /// Without a thread it is made ready when its turn comes.
+    pub(super) fn start(&mut self, bytes: &Arc<Vec<u8>>) -> Option<Early> {
+        self.start_with(Builder::new(), bytes)
+    }
+
+    fn start_with(&mut self, builder: Builder, bytes: &Arc<Vec<u8>>) -> Option<Early> {
+        if (bytes.len() as u64) < limits::EARLY_JOURNAL_BYTES {
+            return None;
+        }
+        let journal = self.journal.take()?;
+        let bytes = Arc::clone(bytes);
+        let (is_private, is_wanted) = (self.is_private, self.is_wanted);
+        let (sender, receiver) = sync_channel(1);
+        let started = builder.spawn_scoped(self.scope, move || {
+            if !journal.is_encrypted() && is_private(&bytes) {
+                return;
+            }
+            let is_wanted = || is_wanted.load(Ordering::Relaxed);
+            if let Ok(prepared) = journal.prepare(&bytes, &is_wanted) {
+                let _ = sender.send(prepared);
+            }
+        });
+        started.ok()?;
+        Some(Early(Mutex::new(Some(receiver))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_kept_is_made_ready() {
+        let temp = tempfile::tempdir().unwrap();
+        let open = |key| Journal::open(temp.path(), key).unwrap();
+        let large = Arc::new(vec![
+            0;
+            usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap()
+        ]);
+        let small = Arc::new(large[1..].to_vec());
+        let check = |journal: &Journal, is_private: bool, is_wanted: bool, expected: bool| {
+            let is_wanted = AtomicBool::new(is_wanted);
+            let is_private = |_: &[u8]| is_private;
+            std::thread::scope(|scope| {
+                let mut starter = Starter::new(scope, Some(journal), &is_private, &is_wanted);
+                assert!(starter.start(&small).is_none());
+                let early = starter.start(&large).unwrap();
+                // One at a time.
+                assert!(starter.start(&large).is_none());
+                assert_eq!(early.take().is_some(), expected);
+                assert!(early.take().is_none());
+            });
+        };
+        let (plain, encrypted) = (open(None), open(Some(&[7; 32])));
+        check(&plain, true, true, false);
+        check(&plain, false, false, false);
+        check(&encrypted, true, true, true);
+    }
+
+    #[test]
+    fn without_a_thread_nothing_is_made_ready() {
+        let temp = tempfile::tempdir().unwrap();
+        let journal = Journal::open(temp.path(), None).unwrap();
+        let size = usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap();
+        let large = Arc::new(vec![0; size]);
+        let is_wanted = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            let mut starter = Starter::new(scope, Some(&journal), &|_| false, &is_wanted);
+            // No address space is that large.
+            let builder = Builder::new().stack_size(1 << 60);
+            assert!(starter.start_with(builder, &large).is_none());
+        });
+    }
+}

@@ -1,0 +1,502 @@
+//! Edits several files, or none.
+//!
+//! Every pair of every file is matched in memory first; what cannot be matched, read or written is
+//! found before anything changed. A file named twice, under whatever names, goes on with its
+//! evolving text. Encoding, byte order mark, line ends, mode and owner stay as they are. How the
+//! texts reach the disk is the concern of `transaction`.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::change::Change;
+use super::diff::{Caps, Diff, diff};
+use super::draft::Drafts;
+use super::early::Starter;
+use super::encoding::Encoding;
+use super::journal::{Damage, IsPrivate, Pruned};
+use super::links;
+use super::matching::{FoundAs, PairResult};
+use super::pair::both;
+use super::recover::{Recovered, with_recovered};
+use super::risk::risk;
+use super::root::Root;
+use super::several;
+use super::transaction::{Recorder, Transaction};
+use super::unmatched::place;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::shell_word::quote;
+
+pub use super::wanted::{EditPair, FileEdit, WrittenPair};
+
+/// Where an edit takes place.
+#[derive(Clone, Copy)]
+pub struct EditOptions<'a> {
+    /// The directory of relative paths, absolute itself.
+    pub cwd: &'a Path,
+    /// What may be touched.
+    pub root: &'a Root,
+    /// Where it is recorded.
+    pub recorder: &'a Recorder,
+    /// Which contents must not be kept for undo unless encrypted.
+    pub is_private: IsPrivate<'a>,
+    /// How texts are shown: without the values of secrets.
+    pub show: Show<'a>,
+}
+
+/// How texts are shown in a diff.
+#[derive(Clone, Copy)]
+pub enum Show<'a> {
+    /// No value is known: what is shown is made safe by this.
+    Part(&'a (dyn Fn(&str) -> String + Sync)),
+    /// Values are known, and they may go over several lines: whole texts are masked before they are
+    /// compared.
+    Whole(&'a (dyn Fn(&str) -> String + Sync)),
+}
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileEdited {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// What was done to it as a whole.
+    pub kind: Kind,
+    /// Matches replaced.
+    pub replacements: usize,
+    /// Line of the first replacement, from 1, made by this call or there already.
+    pub first_line: Option<usize>,
+    /// How a text was found that was not there to the letter.
+    pub found_as: Option<FoundAs>,
+    /// The encoding of its text, when it is not UTF-8.
+    pub encoding: Option<&'static str>,
+    /// Why its change deserves a second look.
+    pub risk: Option<&'static str>,
+    /// What changed in it, all edits of the call together; with the last of them.
+    pub diff: Diff,
+}
+
+/// What was done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// Its text is as it was.
+    #[default]
+    Unchanged,
+    /// All its pairs were in it already.
+    AlreadyApplied,
+    /// Its text is another one.
+    Edited,
+    /// It was made.
+    Created,
+    /// It was removed.
+    Deleted,
+    /// It has another name, and perhaps another text.
+    Renamed,
+}
+
+/// What became of an edit.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Of each file, in order.
+    pub files: Vec<FileEdited>,
+    /// Why it cannot be undone; none when it can.
+    pub no_undo: Option<String>,
+    /// Files of earlier changes that were left half done and are whole now.
+    pub recovered: Vec<Recovered>,
+    /// What of the journal was found broken.
+    pub damage: Option<Damage>,
+    /// Files whose attributes could not all be kept, and which.
+    pub losses: Vec<(PathBuf, String)>,
+    /// What lies beside the files and could not be removed.
+    pub leftovers: Option<String>,
+    /// Earlier changes that were removed from the journal as it was full.
+    pub pruned: Option<Pruned>,
+}
+
+/// Makes the changes in all files, or in none.
+///
+/// # Errors
+/// What is in the way in each file, with the pair and what was found instead. Nothing is
+/// changed then; should undoing fail on top of it, the message names the file and its copy.
+pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolError> {
+    let paths = several::all(edits.iter().map(|edit| Paths::of(edit, options)))?;
+    let all: Vec<&Path> = paths.iter().flat_map(Paths::all).collect();
+    let transaction = Transaction::begin(options.recorder, &all)?;
+    let is_wanted = AtomicBool::new(true);
+    let recovered = transaction.recovered().to_vec();
+    let done = std::thread::scope(|scope| {
+        let journal = options.recorder.journal.as_deref();
+        let mut starter = Starter::new(scope, journal, options.is_private, &is_wanted);
+        let on_read = &mut |change: &mut Change| change.start_early(&mut starter);
+        let done = plan(edits, paths, options.root, on_read)
+            .and_then(|plan| carry_out(transaction, plan, options));
+        // Nobody waits for what was started for a change that came to nothing.
+        is_wanted.store(false, Ordering::Relaxed);
+        done
+    });
+    done.map_err(|error| with_recovered(error, &recovered))
+}
+
+/// Makes the changes, and their diffs meanwhile.
+fn carry_out(
+    transaction: Transaction<'_>,
+    mut plan: Plan,
+    options: EditOptions<'_>,
+) -> Result<Done, ToolError> {
+    for change in &mut plan.changes {
+        change.keep_private(options.is_private);
+    }
+    let (receipt, diffs) = both(
+        || transaction.commit(&plan.changes, options.is_private),
+        || {
+            plan.shown
+                .iter()
+                .map(|shown| shown.diff(&plan.changes, options.show))
+                .collect::<Vec<_>>()
+        },
+    );
+    let receipt = receipt?;
+    for (shown, diff) in plan.shown.iter().zip(diffs) {
+        if let Some(result) = plan.results.get_mut(shown.result) {
+            result.diff = diff;
+        }
+    }
+    Ok(Done {
+        files: plan.results,
+        no_undo: receipt.no_undo,
+        recovered: receipt.recovered,
+        damage: receipt.damage,
+        losses: receipt.losses,
+        leftovers: receipt.leftovers,
+        pruned: receipt.pruned,
+    })
+}
+
+/// The files an edit names, every link resolved.
+struct Paths {
+    real: PathBuf,
+    to: Option<PathBuf>,
+}
+
+impl Paths {
+    fn of(edit: &FileEdit, options: EditOptions<'_>) -> Result<Self, ToolError> {
+        if edit.delete && (edit.to.is_some() || !edit.pairs.is_empty()) {
+            let message = format!(
+                "{}: delete goes without find, replace and to",
+                edit.path.display()
+            );
+            return Err(ToolError::new(ErrorCode::BadArguments, message));
+        }
+        if edit.delete || edit.to.is_some() {
+            links::refuse_link(options.cwd, &edit.path)?;
+        }
+        let resolve = |path: &Path| links::resolve(options.root, options.cwd, path);
+        let real = resolve(&edit.path)?;
+        let to = edit.to.as_deref().map(resolve).transpose()?;
+        if let Some(to) = &edit.to {
+            links::refuse_taken(options.cwd, to)?;
+        }
+        Ok(Self { real, to })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.real.as_path()).chain(self.to.as_deref())
+    }
+}
+
+/// What an edit comes to, before the disk is touched.
+struct Plan {
+    changes: Vec<Change>,
+    results: Vec<FileEdited>,
+    shown: Vec<Shown>,
+}
+
+/// A diff that will be shown.
+struct Shown {
+    /// The change with the old text, and that with the new one.
+    old: usize,
+    new: usize,
+    /// The result it is shown with.
+    result: usize,
+    /// The encoding the new text is written in, when the call changes it.
+    encoding: Option<Encoding>,
+}
+
+/// Matches everything in memory.
+fn plan(
+    edits: &[FileEdit],
+    paths: Vec<Paths>,
+    root: &Root,
+    on_read: &mut dyn FnMut(&mut Change),
+) -> Result<Plan, ToolError> {
+    let mut drafts = Drafts::new(on_read);
+    let mut results = Vec::with_capacity(edits.len());
+    let mut pairs = Vec::with_capacity(edits.len());
+    let mut shown: Vec<Shown> = Vec::new();
+    let (mut errors, mut failed) = (Vec::new(), HashSet::new());
+    for (edit, paths) in edits.iter().zip(paths) {
+        // What is said of a file whose earlier change failed would be another state's.
+        if paths.all().any(|path| failed.contains(path)) {
+            failed.extend(paths.all().map(Path::to_owned));
+            continue;
+        }
+        let risk = paths.all().find_map(risk);
+        let (index, new, applied, mut result) = match one(&mut drafts, edit, &paths, root) {
+            Ok(done) => done,
+            Err(error) => {
+                errors.push(error);
+                failed.extend(paths.all().map(Path::to_owned));
+                continue;
+            }
+        };
+        let mut place = Shown {
+            old: index,
+            new,
+            result: results.len(),
+            encoding: None,
+        };
+        if new != index {
+            result.kind = Kind::Renamed;
+        }
+        if !matches!(result.kind, Kind::Unchanged | Kind::AlreadyApplied) {
+            // A file that is named twice shows all its changes with the last.
+            let is_same = |earlier: &Shown| [index, place.new].contains(&earlier.new);
+            if let Some(earlier) = shown.iter().position(is_same) {
+                place.old = shown.remove(earlier).old;
+            }
+            place.encoding = drafts.get(place.new).encoding();
+            shown.push(place);
+            result.risk = risk;
+        }
+        drafts.check_size(&edit.path)?;
+        results.push(result);
+        pairs.push(applied);
+    }
+    if let Some(error) = several::together(errors) {
+        return Err(error);
+    }
+    refuse_half_applied(edits, &pairs, &results)?;
+    let changes = drafts.into_changes()?;
+    Ok(Plan {
+        changes,
+        results,
+        shown,
+    })
+}
+
+/// Does to the draft of one file what an edit says. Returns which it is, which it is by its new name, and what was
+/// done.
+fn one(
+    drafts: &mut Drafts<'_>,
+    edit: &FileEdit,
+    paths: &Paths,
+    root: &Root,
+) -> Result<(usize, usize, Vec<PairResult>, FileEdited), ToolError> {
+    let opened = drafts.open(&edit.path, paths.real.clone());
+    let index = opened.map_err(|error| whole_file_hint(edit, error))?;
+    let (applied, result) = change(drafts, index, edit, root)?;
+    let new = match (&edit.to, &paths.to) {
+        (Some(to), Some(real)) => {
+            let new = drafts.open(to, real.clone())?;
+            drafts.rename(index, new, to)?;
+            new
+        }
+        (Some(_), None) | (None, _) => index,
+    };
+    Ok((index, new, applied, result))
+}
+
+/// Says how to rename or remove what an edit cannot.
+fn whole_file_hint(edit: &FileEdit, error: ToolError) -> ToolError {
+    let what = match error.code {
+        ErrorCode::IsDirectory => "an edit renames and deletes files only",
+        ErrorCode::FileTooLarge => "an edit keeps what it renames and deletes for undo",
+        _ => return error,
+    };
+    let path = shell_word(&edit.path);
+    let how = match (edit.delete, edit.to.as_deref()) {
+        (true, _) => format!("rm -r -- {path}"),
+        (false, Some(to)) => format!("mv -- {path} {}", shell_word(to)),
+        (false, None) => return error,
+    };
+    // Such a command would have to be written in another way inside a tag.
+    let how = match how.contains(['<', '&']) {
+        true => "a shell command".to_owned(),
+        false => format!("<command>{how}</command>"),
+    };
+    error.with_hint(format!("{what}; {how} does it, without undo"))
+}
+
+/// Returns a path as a word of a shell.
+fn shell_word(path: &Path) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%:".contains(c);
+    match path.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
+        _ => quote(path.as_os_str()),
+    }
+}
+
+/// Does to one draft what an edit says, but for its new name.
+fn change(
+    drafts: &mut Drafts<'_>,
+    index: usize,
+    edit: &FileEdit,
+    root: &Root,
+) -> Result<(Vec<PairResult>, FileEdited), ToolError> {
+    let draft = drafts.get(index);
+    draft.may_break_links(edit.breaks_links);
+    let existed = draft.exists();
+    if !existed && (edit.delete || edit.pairs.first().is_none_or(|pair| !pair.find.is_empty())) {
+        return Err(missing(edit, draft.near(root)));
+    }
+    if edit.delete {
+        draft.delete();
+        let (path, kind) = (edit.path.clone(), Kind::Deleted);
+        return Ok((
+            Vec::new(),
+            FileEdited {
+                path,
+                kind,
+                ..FileEdited::default()
+            },
+        ));
+    }
+    if edit.pairs.is_empty() {
+        let path = edit.path.clone();
+        return Ok((
+            Vec::new(),
+            FileEdited {
+                path,
+                ..FileEdited::default()
+            },
+        ));
+    }
+    let (pairs, is_changed) = draft.apply(edit)?;
+    let mut result = summary(edit, &pairs);
+    result.encoding = draft.encoding().and_then(Encoding::name);
+    result.kind = match (existed, is_changed) {
+        (false, _) => Kind::Created,
+        (true, true) => Kind::Edited,
+        (true, false) if pairs.iter().all(is_applied) => Kind::AlreadyApplied,
+        (true, false) => Kind::Unchanged,
+    };
+    Ok((pairs, result))
+}
+
+fn missing(edit: &FileEdit, near: Option<String>) -> ToolError {
+    let message = format!("{}: there is no such file", edit.path.display());
+    let error = ToolError::new(ErrorCode::NotFound, message);
+    let create = "to create the file, leave the first <find> empty";
+    match (edit.delete || edit.to.is_some(), near) {
+        (true, None) => error,
+        (true, Some(near)) => error.with_hint(near),
+        (false, None) => error.with_hint(format!("check the path; {create}")),
+        (false, Some(near)) => error.with_hint(format!("{near}; {create}")),
+    }
+}
+
+fn is_applied(pair: &PairResult) -> bool {
+    matches!(pair, PairResult::AlreadyApplied { .. })
+}
+
+fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileEdited {
+    let mut result = FileEdited {
+        path: edit.path.clone(),
+        ..FileEdited::default()
+    };
+    for pair in pairs {
+        let first_line = match *pair {
+            PairResult::Replaced {
+                count,
+                first_line,
+                found_as,
+            } => {
+                if found_as != FoundAs::Exact {
+                    result.found_as = Some(found_as);
+                }
+                result.replacements += count;
+                first_line
+            }
+            PairResult::AlreadyApplied { line } => line,
+        };
+        let first = result.first_line.unwrap_or(first_line);
+        result.first_line = Some(first.min(first_line));
+    }
+    result
+}
+
+/// A call whose changes are all in place is fine; one that is half in place was meant for another
+/// state of the files.
+fn refuse_half_applied(
+    edits: &[FileEdit],
+    pairs: &[Vec<PairResult>],
+    results: &[FileEdited],
+) -> Result<(), ToolError> {
+    let is_replaced = |pair: &PairResult| !is_applied(pair);
+    let is_moved = |file: &FileEdited| matches!(file.kind, Kind::Deleted | Kind::Renamed);
+    if !pairs.iter().flatten().any(is_replaced) && !results.iter().any(is_moved) {
+        return Ok(());
+    }
+    let first = |(edit, pairs): (&FileEdit, &Vec<PairResult>)| {
+        let mut pairs = pairs.iter().enumerate();
+        pairs.find_map(|(index, pair)| match pair {
+            PairResult::AlreadyApplied { line } => {
+                let place = place(edit, index);
+                let message = format!(
+                    "{place}: the text to find is gone, and its replacement is on line {line} already"
+                );
+                Some(ToolError::new(ErrorCode::AlreadyApplied, message))
+            }
+            PairResult::Replaced { .. } => None,
+        })
+    };
+    let errors = edits.iter().zip(pairs).filter_map(first).collect();
+    several::together(errors).map_or(Ok(()), Err)
+}
+
+impl Shown {
+    /// Compares the texts before and after. What is no text has no diff.
+    fn diff(&self, changes: &[Change], show: Show<'_>) -> Diff {
+        let old = changes.get(self.old).and_then(Change::bytes);
+        let new = changes
+            .get(self.new)
+            .and_then(|change| change.after.as_ref());
+        let new = new.map(|after| after.bytes.as_slice());
+        if old == new {
+            return Diff::default();
+        }
+        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+        let is_plain = self.encoding == Some(Encoding::UTF8);
+        if is_plain && let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new))
+        {
+            return shown_diff(old, new, show, Caps::RESULT);
+        }
+        let texts = Encoding::read_to_compare(old, new, self.encoding);
+        let Some((old, new)) = texts else {
+            return Diff::default();
+        };
+        shown_diff(&old, &new, show, Caps::RESULT)
+    }
+}
+
+/// Compares two texts as they may be shown.
+#[must_use]
+pub fn shown_diff(old: &str, new: &str, show: Show<'_>, caps: Caps) -> Diff {
+    match show {
+        Show::Part(mask) => {
+            let mut found = diff(old, new, caps);
+            found.text = mask(&found.text);
+            found
+        }
+        Show::Whole(_) if old.len() + new.len() > limits::MAX_MASKED_DIFF_BYTES => {
+            let mut found = diff(old, new, caps);
+            found.text.clear();
+            found.omitted = found.added + found.removed;
+            found
+        }
+        Show::Whole(mask) => diff(&mask(old), &mask(new), caps),
+    }
+}
+
+#[cfg(test)]
+mod tests;

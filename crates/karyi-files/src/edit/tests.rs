@@ -1,0 +1,320 @@
+//! Edits of real files.
+
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+use super::super::journal::{Entry, Journal};
+use super::super::transaction::Recorder;
+use std::sync::Arc;
+
+mod hints {
+    mod tests;
+}
+mod kept {
+    mod tests;
+}
+mod moves {
+    mod tests;
+}
+mod refused {
+    mod tests;
+}
+
+/// A directory, what records its changes, and the directory of the journal, which lives as long.
+struct Place(
+    tempfile::TempDir,
+    Recorder,
+    #[allow(dead_code)] tempfile::TempDir,
+);
+
+impl Place {
+    fn new(files: &[(&str, &[u8])]) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let recorder = Recorder {
+            journal: Some(Arc::new(Journal::open(state.path(), None).unwrap())),
+            ..Recorder::default()
+        };
+        let place = Self(tempfile::tempdir().unwrap(), recorder, state);
+        for (name, bytes) in files {
+            let path = place.path(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn apply(&self, edits: &[FileEdit]) -> Result<Vec<FileEdited>, ToolError> {
+        Ok(self.done(edits, &Root::unconfined())?.files)
+    }
+
+    fn done(&self, edits: &[FileEdit], root: &Root) -> Result<Done, ToolError> {
+        let options = EditOptions {
+            cwd: self.0.path(),
+            root,
+            recorder: &self.1,
+            is_private: &|_| false,
+            show: Show::Part(&|text| text.to_owned()),
+        };
+        let done = apply(edits, options);
+        // No record of a change outlives it.
+        if let Some(journal) = &self.1.journal {
+            let left = std::fs::read_dir(journal.transactions()).map_or(0, Iterator::count);
+            assert_eq!(left, 0);
+        }
+        done
+    }
+
+    /// For a user who may not write the journal either.
+    fn unrecorded(mut self) -> Self {
+        self.1 = Recorder::default();
+        self
+    }
+
+    /// Every file with its content; directories end in a slash.
+    fn tree(&self) -> Vec<(String, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut left = vec![self.0.path().to_owned()];
+        while let Some(directory) = left.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path
+                    .strip_prefix(self.0.path())
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned();
+                if path.is_dir() {
+                    found.push((format!("{name}/"), Vec::new()));
+                    left.push(path);
+                } else if path.is_file() {
+                    found.push((name, std::fs::read(path).unwrap()));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+fn edit(path: &str, pairs: &[(&str, &str)]) -> FileEdit {
+    let pair = |(find, replace): &(&str, &str)| EditPair {
+        find: (*find).into(),
+        replace: (*replace).into(),
+        all: false,
+        written: None,
+        has_secret: false,
+        values: karyi_core::secret::ByteSet::EMPTY,
+    };
+    FileEdit {
+        path: path.into(),
+        pairs: pairs.iter().map(pair).collect(),
+        ..FileEdit::default()
+    }
+}
+
+/// Files before, edits, and files after: all of them, so that no temporary one is left.
+fn check(before: &[(&str, &[u8])], edits: &[FileEdit], after: &[(&str, &[u8])]) {
+    let place = Place::new(before);
+    place.apply(edits).unwrap();
+    let after: Vec<_> = after
+        .iter()
+        .map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()))
+        .collect();
+    assert_eq!(place.tree(), after);
+}
+
+/// An error with the start of its message, and files as they were.
+fn check_error(before: &[(&str, &[u8])], edits: &[FileEdit], code: ErrorCode, message: &str) {
+    let place = Place::new(before);
+    let (tree, error) = (place.tree(), place.apply(edits).unwrap_err());
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (code, message),
+        "{}",
+        error.hint
+    );
+    assert_eq!(place.tree(), tree);
+}
+
+fn deleted(path: &str) -> FileEdit {
+    let mut edit = edit(path, &[]);
+    edit.delete = true;
+    edit
+}
+
+fn renamed(path: &str, to: &str, pairs: &[(&str, &str)]) -> FileEdit {
+    let mut edit = edit(path, pairs);
+    edit.to = Some(to.into());
+    edit
+}
+
+/// Runs as a user without rights, in a thread of its own: the user id of file access is the
+/// thread's.
+fn as_nobody(act: impl FnOnce() + Send) {
+    if !nix::unistd::Uid::effective().is_root() {
+        return act();
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            nix::unistd::setfsgid(nix::unistd::Gid::from_raw(65534));
+            nix::unistd::setfsuid(nix::unistd::Uid::from_raw(65534));
+            act();
+        });
+    });
+}
+
+fn open_to_all(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn texts_keep_their_form() {
+    check(
+        &[("a", b"one\ntwo\n")],
+        &[edit("a", &[("two", "2")])],
+        &[("a", b"one\n2\n")],
+    );
+    check(
+        &[("a", b"one")],
+        &[edit("a", &[("one", "1\n2")])],
+        &[("a", b"1\n2")],
+    );
+    check(
+        &[("a", b"\xEF\xBB\xBFone\r\ntwo\r\n")],
+        &[edit("a", &[("one\n", "1\n")])],
+        &[("a", b"\xEF\xBB\xBF1\r\ntwo\r\n")],
+    );
+    check(
+        &[("a", b"\xEF\xBB\xBF")],
+        &[edit("a", &[("", "x")])],
+        &[("a", b"\xEF\xBB\xBFx")],
+    );
+}
+
+#[test]
+fn files_are_created_with_their_directories() {
+    check(
+        &[],
+        &[edit("x/y/new", &[("", "text\n"), ("text", "more")])],
+        &[("x/", b""), ("x/y/", b""), ("x/y/new", b"more\n")],
+    );
+    check(
+        &[("empty", b"")],
+        &[edit("empty", &[("", "x")])],
+        &[("empty", b"x")],
+    );
+    check(&[], &[edit("new", &[("", "")])], &[("new", b"")]);
+    check(
+        &[],
+        &[edit("x/a", &[("", "1")]), edit("x/../x/a", &[("1", "2")])],
+        &[("x/", b""), ("x/a", b"2")],
+    );
+}
+
+#[test]
+fn several_files_change_together() {
+    check(
+        &[("a", b"1"), ("d/b", b"2")],
+        &[
+            edit("a", &[("1", "x")]),
+            edit("d/b", &[("2", "y")]),
+            edit("c", &[("", "z")]),
+        ],
+        &[("a", b"x"), ("c", b"z"), ("d/", b""), ("d/b", b"y")],
+    );
+    check_error(
+        &[("a", b"1"), ("b", b"2")],
+        &[edit("a", &[("1", "x")]), edit("b", &[("3", "y")])],
+        ErrorCode::FindNotFound,
+        "b: expected the text to find once, found it nowhere",
+    );
+    check_error(
+        &[("a", b"1")],
+        &[
+            edit("x/new", &[("", "x")]),
+            edit("a", &[("1", "2"), ("1", "x")]),
+        ],
+        ErrorCode::FindNotFound,
+        "a, find 2 of 2: expected the text to find once, found it nowhere",
+    );
+}
+
+#[test]
+fn results_count_what_was_done() {
+    let place = Place::new(&[("a", b"x\ny\nx\n")]);
+    let mut all = edit("a", &[("x", "z"), ("y", "y")]);
+    all.pairs[0].all = true;
+    let done = place.apply(&[all, edit("n", &[("", "1")])]).unwrap();
+    let shown = |text: &str, added, removed| Diff {
+        text: text.into(),
+        added,
+        removed,
+        omitted: 0,
+    };
+    let a = FileEdited {
+        path: "a".into(),
+        kind: Kind::Edited,
+        replacements: 3,
+        first_line: Some(1),
+        diff: shown("@@ -1,3 +1,3 @@\n-x\n+z\n y\n-x\n+z\n", 2, 2),
+        ..FileEdited::default()
+    };
+    let n = FileEdited {
+        path: "n".into(),
+        kind: Kind::Created,
+        replacements: 1,
+        first_line: Some(1),
+        diff: shown(
+            "@@ -0,0 +1 @@\n+1\n\\ no line break at the end of the file\n",
+            1,
+            0,
+        ),
+        ..FileEdited::default()
+    };
+    assert_eq!(done, [a, n]);
+}
+
+#[test]
+fn an_edit_that_fails_tells_what_was_ended_before_it() {
+    let place = Place::new(&[("a", b"1"), ("b", b"1"), ("c", b"1")]);
+    let journal = place.1.journal.clone().unwrap();
+    let path = |name: &str| place.path(name).canonicalize().unwrap();
+    let change = |name: &str| {
+        let change = Change::read(&path(name), &path(name)).unwrap();
+        change.into_content(b"2".to_vec())
+    };
+    let changes = [change("a"), change("b")];
+    let planned = super::super::commit::plan(&changes, "t");
+    let transactions = journal.transactions();
+    let record = super::super::intent::Record::new(&transactions, "t", &planned);
+    let mut record = record.unwrap();
+    let mut staged = super::super::commit::stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let entry = Entry {
+        id: "t".into(),
+        time_ms: 1,
+        tool: "edit".into(),
+        ..Entry::default()
+    };
+    let steps = staged.decided(&entry);
+    let decision = super::super::intent::Decision { steps, entry };
+    record.decide(&decision).unwrap();
+    std::mem::forget(staged);
+    drop(record);
+    std::fs::write(place.path("b"), "theirs").unwrap();
+    let error = place
+        .apply(&[edit("c", &[("no such text", "x")])])
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::FindNotFound);
+    let (a, b) = (path("a"), path("b"));
+    let expected = format!(
+        "; before that, files which a killed karyi had left half changed were looked at: {} left_alone \
+         (another program changed it since), {} completed",
+        b.display(),
+        a.display()
+    );
+    assert!(error.message.ends_with(&expected), "{}", error.message);
+}

@@ -1,0 +1,375 @@
+//! Contents of files, each kept once under the hash of what it holds.
+//!
+//! They are compressed, and encrypted when there is a key. With a key the hash is keyed, too: else the
+//! name of a content would confirm a guess of it. The nonce is a part of that hash, so it is used
+//! again only for the same content. What is needed to undo a change is synced to the disk; of the rest
+//! a loss of power may leave something broken, which its hash tells.
+
+use std::fs::{File, FileTimes};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use chacha20poly1305::aead::{Aead, KeyInit};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use tempfile::NamedTempFile;
+
+use crate::own_file;
+use karyi_core::limits;
+
+/// First byte of a content that is only compressed.
+const PLAIN: u8 = 1;
+/// First byte of one that is encrypted after that.
+const ENCRYPTED: u8 = 2;
+/// Level of compression: the lowest is fast, and texts shrink well with it.
+const LEVEL: i32 = 1;
+
+/// Bytes from which speed counts more than size.
+const LARGE_BYTES: usize = 8 << 20;
+/// Level of compression of those: twice as fast again.
+const LEVEL_OF_LARGE: i32 = -3;
+
+/// Bytes of those that are compressed between two looks whether they are still wanted.
+const PART_BYTES: usize = 1 << 20;
+
+/// What a content outlives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Lasts {
+    /// The end of karyi.
+    Process,
+    /// A loss of power, too.
+    PowerLoss,
+}
+
+/// A content that is about to be kept. Nothing of it stays when this is dropped.
+#[derive(Debug)]
+pub(in super::super) struct Prepared {
+    name: String,
+    path: PathBuf,
+    size: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It is there already.
+    Kept(File),
+    /// It has not its name yet.
+    Written(NamedTempFile),
+}
+
+impl Prepared {
+    /// Returns how many bytes it has.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// The contents under one directory.
+pub(super) struct Blobs {
+    directory: PathBuf,
+    keys: Option<Keys>,
+}
+
+/// Hexadecimal digits of the name of a key.
+const KEY_NAME_DIGITS: usize = 16;
+
+/// What is made of the key of the journal.
+struct Keys {
+    name: String,
+    naming: [u8; 32],
+    cipher: XChaCha20Poly1305,
+}
+
+impl Blobs {
+    /// Makes a store in a directory that is there.
+    pub(super) fn new(directory: PathBuf, key: Option<&[u8; 32]>) -> Self {
+        let keys = key.map(|key| Keys {
+            name: key_name(key),
+            naming: blake3::derive_key("karyi journal names of contents", key),
+            cipher: XChaCha20Poly1305::new(
+                &blake3::derive_key("karyi journal contents", key).into(),
+            ),
+        });
+        Self { directory, keys }
+    }
+
+    /// Returns the name of the key, which says nothing else of it.
+    pub(super) fn key_name(&self) -> Option<&str> {
+        self.keys.as_ref().map(|keys| keys.name.as_str())
+    }
+
+    /// Whether contents are encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Returns the name of a content.
+    pub(super) fn name(&self, bytes: &[u8]) -> String {
+        self.hash(bytes).to_hex().to_string()
+    }
+
+    fn hash(&self, bytes: &[u8]) -> blake3::Hash {
+        match &self.keys {
+            Some(keys) => blake3::keyed_hash(&keys.naming, bytes),
+            None => blake3::hash(bytes),
+        }
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        let is_name = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (start, rest) = name.split_at_checked(2).filter(|_| is_name)?;
+        Some(self.directory.join(start).join(rest))
+    }
+
+    /// Does what takes time to keep a content, as long as it is wanted. It is not kept yet.
+    pub(super) fn prepare(
+        &self,
+        bytes: &[u8],
+        is_wanted: &dyn Fn() -> bool,
+    ) -> io::Result<Prepared> {
+        let hash = self.hash(bytes);
+        let name = hash.to_hex().to_string();
+        let path = self.path(&name).ok_or(io::ErrorKind::InvalidInput)?;
+        let state = match self.kept(&path, &name, bytes) {
+            Some(file) => State::Kept(file),
+            None => State::Written(write(&path, &self.seal(&hash, bytes, is_wanted)?)?),
+        };
+        let size = bytes.len() as u64;
+        Ok(Prepared {
+            name,
+            path,
+            size,
+            state,
+        })
+    }
+
+    /// Keeps what was prepared; returns its name.
+    pub(super) fn keep(&self, prepared: Prepared, lasts: Lasts) -> io::Result<String> {
+        let (file, is_new) = match prepared.state {
+            State::Kept(file) => (file, false),
+            State::Written(file) => (file.persist(&prepared.path)?, true),
+        };
+        if lasts == Lasts::PowerLoss {
+            file.sync_data()?;
+            if let Some(directory) = prepared.path.parent().filter(|_| is_new) {
+                super::sync_directory(directory);
+                super::sync_directory(&self.directory);
+            }
+        }
+        Ok(prepared.name)
+    }
+
+    /// Whether there is a file for a name, and something in it.
+    pub(super) fn is_there(&self, name: &str) -> bool {
+        let found = self.path(name).and_then(|path| path.metadata().ok());
+        found.is_some_and(|found| found.len() > 1)
+    }
+
+    /// Returns the file of a content that is kept already and whole.
+    fn kept(&self, path: &Path, name: &str, bytes: &[u8]) -> Option<File> {
+        let file = own_file::open_to_read(path).ok()?;
+        // Somebody may be about to remove what nobody refers to: a fresh one is left alone.
+        let now = FileTimes::new().set_modified(SystemTime::now());
+        file.set_times(now).ok()?;
+        self.get(name, bytes.len() as u64)
+            .is_ok_and(|kept| kept == bytes)
+            .then_some(file)
+    }
+
+    /// Returns a content as it goes to the disk: its first byte, and the rest.
+    fn seal(
+        &self,
+        hash: &blake3::Hash,
+        bytes: &[u8],
+        is_wanted: &dyn Fn() -> bool,
+    ) -> io::Result<(u8, Vec<u8>)> {
+        let compressed = compress(bytes, is_wanted)?;
+        let Some(keys) = &self.keys else {
+            return Ok((PLAIN, compressed));
+        };
+        let sealed = keys.cipher.encrypt(&nonce(hash)?, compressed.as_slice());
+        Ok((ENCRYPTED, sealed.map_err(|_| io::ErrorKind::Other)?))
+    }
+
+    /// Returns a content, which is said to have so many bytes.
+    ///
+    /// # Errors
+    /// It is not there, was kept under another key, or is broken.
+    pub(super) fn get(&self, name: &str, size: u64) -> io::Result<Vec<u8>> {
+        let path = self.path(name).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut stored = Vec::new();
+        let most = limits::MAX_EDIT_FILE_BYTES + limits::MAX_EDIT_FILE_BYTES / 8;
+        own_file::open_to_read(&path)?
+            .take(most)
+            .read_to_end(&mut stored)?;
+        let broken = || io::Error::from(io::ErrorKind::InvalidData);
+        let (kind, body) = stored.split_first().ok_or_else(broken)?;
+        let opened;
+        let compressed = match (*kind, &self.keys) {
+            (PLAIN, _) => body,
+            (ENCRYPTED, Some(keys)) => {
+                let hash = blake3::Hash::from_hex(name).map_err(|_| broken())?;
+                let plain = keys.cipher.decrypt(&nonce(&hash)?, body);
+                opened = plain.map_err(|_| broken())?;
+                &opened
+            }
+            _ => return Err(broken()),
+        };
+        let bytes = decompress(compressed, size)?;
+        let is_same = self.name(&bytes) == name || blake3::hash(&bytes).to_hex().as_str() == name;
+        if is_same { Ok(bytes) } else { Err(broken()) }
+    }
+
+    /// Returns every content that is kept: name, path, bytes and age.
+    pub(super) fn list(&self) -> Vec<Kept> {
+        let read = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+        let mut kept = Vec::new();
+        for start in read(&self.directory) {
+            for entry in read(&start.path()) {
+                let Ok(found) = entry.metadata() else {
+                    continue;
+                };
+                let name = [start.file_name(), entry.file_name()]
+                    .map(|part| part.to_string_lossy().into_owned())
+                    .concat();
+                kept.push(Kept {
+                    name,
+                    path: entry.path(),
+                    bytes: found.len(),
+                    changed: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                });
+            }
+        }
+        kept
+    }
+}
+
+/// One content that is kept.
+pub(super) struct Kept {
+    /// Its name.
+    pub(super) name: String,
+    /// Its file.
+    pub(super) path: PathBuf,
+    /// Bytes on the disk.
+    pub(super) bytes: u64,
+    /// When it was kept last.
+    pub(super) changed: SystemTime,
+}
+
+fn key_name(key: &[u8; 32]) -> String {
+    let derived = blake3::derive_key("karyi journal name of the key", key);
+    let digits = blake3::Hash::from_bytes(derived).to_hex();
+    digits.chars().take(KEY_NAME_DIGITS).collect()
+}
+
+fn nonce(hash: &blake3::Hash) -> io::Result<XNonce> {
+    let part = hash.as_bytes().get(..24).ok_or(io::ErrorKind::Other)?;
+    let part: [u8; 24] = part.try_into().map_err(|_| io::ErrorKind::Other)?;
+    Ok(part.into())
+}
+
+/// Writes a sealed content beside the place it is to have.
+fn write(path: &Path, (kind, body): &(u8, Vec<u8>)) -> io::Result<NamedTempFile> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    super::super::locks::make_private(directory)?;
+    let mut file = NamedTempFile::new_in(directory)?;
+    file.write_all(&[*kind])?;
+    file.write_all(body)?;
+    Ok(file)
+}
+
+fn compress(bytes: &[u8], is_wanted: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
+    if bytes.len() < LARGE_BYTES {
+        return zstd::bulk::compress(bytes, LEVEL);
+    }
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), LEVEL_OF_LARGE)?;
+    for part in bytes.chunks(PART_BYTES) {
+        if !is_wanted() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        encoder.write_all(part)?;
+    }
+    encoder.finish()
+}
+
+/// A vector that grows while it is read would be copied, and take three times its size meanwhile.
+fn decompress(compressed: &[u8], size: u64) -> io::Result<Vec<u8>> {
+    let size = size.min(limits::MAX_EDIT_FILE_BYTES);
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    zstd::stream::read::Decoder::new(compressed)?
+        .take(limits::MAX_EDIT_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(blobs: &Blobs, bytes: &[u8]) -> String {
+        let prepared = blobs.prepare(bytes, &|| true).unwrap();
+        blobs.keep(prepared, Lasts::PowerLoss).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_leaves_nothing() {
+        let temp = tempfile::tempdir().unwrap();
+        let blobs = Blobs::new(temp.path().into(), None);
+        let bytes = vec![b'x'; LARGE_BYTES + 1];
+        let asked = std::cell::Cell::new(0);
+        let is_wanted = || {
+            asked.set(asked.get() + 1);
+            asked.get() < 3
+        };
+        let error = blobs.prepare(&bytes, &is_wanted).unwrap_err();
+        assert_eq!((error.kind(), asked.get()), (io::ErrorKind::Interrupted, 3));
+        drop(blobs.prepare(&bytes, &|| true).unwrap());
+        assert!(blobs.list().is_empty());
+        let name = put(&blobs, &bytes);
+        assert_eq!(blobs.get(&name, 0).unwrap(), bytes);
+    }
+
+    #[test]
+    fn contents_come_back_whole_or_not_at_all() {
+        let temp = tempfile::tempdir().unwrap();
+        let (plain, key) = (Blobs::new(temp.path().into(), None), [7; 32]);
+        let sealed = Blobs::new(temp.path().into(), Some(&key));
+        for bytes in [&b""[..], b"one", &[b'x'; 100_000]] {
+            let keep = |blobs: &Blobs| put(blobs, bytes);
+            let (a, b) = (keep(&plain), keep(&sealed));
+            assert_ne!(a, b);
+            assert_eq!(plain.get(&a, 0).unwrap(), bytes);
+            // What was kept before there was a key can still be read with it.
+            assert_eq!(sealed.get(&a, 5).unwrap(), bytes);
+            assert_eq!(sealed.get(&b, 0).unwrap(), bytes);
+            assert!(plain.get(&b, 0).is_err());
+            let other = Blobs::new(temp.path().into(), Some(&[8; 32]));
+            assert!(other.get(&b, 0).is_err());
+        }
+        let name = put(&plain, b"broken");
+        for broken in [&[][..], &[PLAIN], &[PLAIN, 1, 2, 3]] {
+            std::fs::write(plain.path(&name).unwrap(), broken).unwrap();
+            assert!(plain.get(&name, 6).is_err());
+            // Kept again, it is whole again.
+            assert_eq!(put(&plain, b"broken"), name);
+            assert_eq!(plain.get(&name, 6).unwrap(), b"broken");
+        }
+        assert!(plain.get("../../etc/passwd", 0).is_err());
+    }
+
+    #[test]
+    fn an_encrypted_content_does_not_hold_its_text() {
+        let temp = tempfile::tempdir().unwrap();
+        let sealed = Blobs::new(temp.path().into(), Some(&[7; 32]));
+        let text = b"a short secret";
+        let name = put(&sealed, text);
+        let stored = std::fs::read(sealed.path(&name).unwrap()).unwrap();
+        assert!(
+            !stored
+                .windows(6)
+                .any(|part| text.windows(6).any(|t| t == part))
+        );
+        assert_ne!(name, blake3::hash(text).to_hex().as_str());
+    }
+}

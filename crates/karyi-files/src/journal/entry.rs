@@ -1,0 +1,197 @@
+//! What the journal says about one change.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::told::{AtPath, Kind, Told, told};
+use crate::risk::is_in_git;
+
+/// One change of one or more files, as it was made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number, from 1.
+    #[serde(default)]
+    pub number: u64,
+    /// The transaction that made it.
+    pub id: String,
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The run of karyi that made it.
+    pub session: String,
+    /// The call that made it; empty when it was none.
+    pub call: String,
+    /// The tool that made it, or `undo`.
+    pub tool: String,
+    /// Name of the key that its contents are kept under; none when they are plain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The entries that it took back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undoes: Vec<u64>,
+    /// What became of each file.
+    pub files: Vec<FileRecord>,
+    /// Directories it made, outer ones first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<StoredPath>,
+}
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Where it is, every link resolved.
+    pub path: StoredPath,
+    /// What it was; none when it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<Version>,
+    /// What it became; none when it was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<Version>,
+    /// Where its content went, when it was renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed_to: Option<StoredPath>,
+}
+
+/// One state of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Name of its content in the store.
+    pub content: String,
+    /// Bytes.
+    pub size: u64,
+    /// Permissions.
+    pub mode: u32,
+    /// Owner: user and group; none in entries from before they were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<(u32, u32)>,
+    /// Name of its attributes in the store; none when it had none, empty when they could not be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<String>,
+    /// Whether its content is kept. One that held a secret is not, where it could not be encrypted.
+    pub is_kept: bool,
+}
+
+impl FileRecord {
+    /// Says why this can never be taken back; nothing when it can.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<&'static str> {
+        // Without the name of the new content nobody knows whether it is still there.
+        let is_known = self.new.as_ref().is_none_or(|new| !new.content.is_empty());
+        let has_old = self.old.as_ref().is_none_or(|old| old.is_kept);
+        match (has_old, is_known) {
+            _ if is_in_git(self.path.as_path()) => Some("belongs to git, which undo never touches"),
+            (true, true) => None,
+            (false, _) => Some("its content before that change was not kept"),
+            (true, false) => Some(
+                "its new content was not noted, so nobody can tell what is written later from it",
+            ),
+        }
+    }
+}
+
+impl Entry {
+    /// Says what became of each file; one that was renamed is told once.
+    #[must_use]
+    pub fn told(&self) -> Vec<Told<'_, &Version>> {
+        let paths = self.files.iter().map(|file| AtPath {
+            path: file.path.as_path(),
+            old: file.old.as_ref(),
+            new: file.new.as_ref(),
+            renamed_to: file.renamed_to.as_ref().map(StoredPath::as_path),
+        });
+        told(&paths.collect::<Vec<_>>())
+    }
+
+    /// Returns the directories it made, outer ones first.
+    pub(crate) fn made_paths(&self) -> Vec<PathBuf> {
+        self.made.iter().map(|path| path.0.clone()).collect()
+    }
+
+    /// Whether it may be taken back, and the contents that this needs were kept.
+    #[must_use]
+    pub fn can_be_undone(&self) -> bool {
+        self.obstacle().is_none()
+    }
+
+    /// Says why it can never be taken back; nothing when it can.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<&'static str> {
+        self.files.iter().find_map(FileRecord::obstacle)
+    }
+}
+
+impl Told<'_, &Version> {
+    /// Whether a file that has another name holds something else, too. Of contents without a name, which
+    /// must not be kept, only the sizes tell.
+    #[must_use]
+    pub fn is_renamed_and_edited(&self) -> bool {
+        let is_other =
+            |(old, new): (&Version, &Version)| old.content != new.content || old.size != new.size;
+        self.kind == Kind::Renamed && self.old.zip(self.new).is_some_and(is_other)
+    }
+}
+
+/// A path in JSON: as text, or in hexadecimal after a NUL when it is none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StoredPath(pub PathBuf);
+
+impl StoredPath {
+    /// Returns the path.
+    #[must_use]
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl From<&Path> for StoredPath {
+    fn from(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
+
+impl Serialize for StoredPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => {
+                let bytes = self.0.as_os_str().as_bytes().iter();
+                let hex: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+                serializer.serialize_str(&format!("\0{hex}"))
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let Some(hex) = text.strip_prefix('\0') else {
+            return Ok(Self(text.into()));
+        };
+        let digits: Vec<u8> = hex
+            .chars()
+            .filter_map(|c| c.to_digit(16)?.try_into().ok())
+            .collect();
+        let bytes = digits.chunks_exact(2).map(|pair| match pair {
+            [high, low] => high * 16 + low,
+            _ => 0,
+        });
+        Ok(Self(OsString::from_vec(bytes.collect()).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_survives() {
+        for bytes in [&b"/plain"[..], b"/caf\xC3\xA9", b"/caf\xE9/\x01", b""] {
+            let path = StoredPath(OsString::from_vec(bytes.to_vec()).into());
+            let text = serde_json::to_string(&path).unwrap();
+            assert_eq!(serde_json::from_str::<StoredPath>(&text).unwrap(), path);
+        }
+    }
+}

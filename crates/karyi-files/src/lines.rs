@@ -1,0 +1,410 @@
+//! Counts the lines of a text of any size and keeps the wanted ones.
+//!
+//! What is kept and counted is bytes of UTF-8, whatever the encoding of the file. So a first pass reads the bytes of
+//! the file as if they were UTF-8 and notes where the wanted lines stand; when they turn out to be something
+//! else, they alone are decoded in a second one.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use karyi_core::capped;
+
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Some lines of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TextView {
+    /// The lines as they stand in the file, but for the byte order mark.
+    pub text: String,
+    /// Number of the first of them, from 1.
+    pub first_line: u64,
+    /// Lines of the whole file.
+    pub total_lines: u64,
+    /// Bytes of the whole file.
+    pub total_bytes: u64,
+    /// Bytes of the wanted lines, in UTF-8 like the text, that are not shown because there are too many.
+    pub omitted_bytes: u64,
+    /// Wanted lines of which nothing is shown.
+    pub omitted_lines: u64,
+    /// The encoding of the file when it is not UTF-8 and is known.
+    pub encoding: Option<&'static str>,
+    /// Whether that is only a guess.
+    pub is_doubtful: bool,
+    /// Whether bytes that no known encoding explains were replaced.
+    pub is_lossy: bool,
+}
+
+/// Fails when the run was cancelled.
+fn check(cancelled: &AtomicBool) -> io::Result<()> {
+    match cancelled.load(Ordering::Relaxed) {
+        true => Err(io::ErrorKind::Interrupted.into()),
+        false => Ok(()),
+    }
+}
+
+/// Returns where the last lines of a file start and end, reading it backwards. What is written behind that end
+/// meanwhile belongs to none of them.
+///
+/// # Errors
+/// Reading fails; `Interrupted` when the run was cancelled.
+pub(super) fn last_lines(
+    file: &mut File,
+    count: u64,
+    cancelled: &AtomicBool,
+) -> io::Result<Range<u64>> {
+    let size = file.seek(SeekFrom::End(0))?;
+    let mut end = size;
+    let mut buffer = Vec::new();
+    let mut left = count;
+    let mut is_last = true;
+    while end > 0 {
+        check(cancelled)?;
+        let start = end.saturating_sub(BUFFER_BYTES as u64);
+        file.seek(SeekFrom::Start(start))?;
+        buffer.clear();
+        file.by_ref().take(end - start).read_to_end(&mut buffer)?;
+        // A break at the very end ends the last line and starts none.
+        if is_last && buffer.last() == Some(&b'\n') {
+            buffer.pop();
+        }
+        is_last = false;
+        for at in memchr::memrchr_iter(b'\n', &buffer) {
+            left -= 1;
+            if left == 0 {
+                return Ok(start + at as u64 + 1..size);
+            }
+        }
+        end = start;
+    }
+    Ok(0..size)
+}
+
+/// Where the wanted lines stand in their file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Region {
+    /// Offset of the first of them.
+    pub(super) start: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+    /// Where what is not ASCII begins in them, at a character.
+    pub(super) beyond_ascii: Option<u64>,
+}
+
+/// What bytes can be that come in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Script {
+    #[default]
+    Ascii,
+    /// UTF-8 so far; the last character may not be whole: so many of its bytes are there.
+    Utf8 {
+        partial: [u8; 4],
+        count: usize,
+    },
+    Other,
+}
+
+impl Script {
+    fn push(&mut self, bytes: &[u8]) {
+        let (partial, count) = match *self {
+            Self::Ascii if bytes.is_ascii() => return,
+            Self::Ascii => ([0; 4], 0),
+            Self::Utf8 { partial, count } => (partial, count),
+            Self::Other => return,
+        };
+        let (mut first, mut rest) = (partial.get(..count).unwrap_or_default().to_vec(), bytes);
+        // A character that was begun is ended by itself, so that the piece need not be copied.
+        while !first.is_empty() && std::str::from_utf8(&first).is_err() {
+            match rest.split_first() {
+                Some((byte, after)) if first.len() < 4 => {
+                    first.push(*byte);
+                    rest = after;
+                }
+                Some(_) | None => break,
+            }
+        }
+        let is_begun = rest.is_empty();
+        *self = match (Self::of(&first), Self::of(rest)) {
+            (begun @ Self::Utf8 { .. }, _) if is_begun => begun,
+            (Self::Utf8 { count: 0, .. }, rest) => rest,
+            _ => Self::Other,
+        };
+    }
+
+    /// Says what a piece is that begins at a character.
+    fn of(bytes: &[u8]) -> Self {
+        let (mut partial, mut count) = ([0; 4], 0);
+        if let Err(error) = std::str::from_utf8(bytes) {
+            let rest = bytes.get(error.valid_up_to()..).unwrap_or_default();
+            if error.error_len().is_some() {
+                return Self::Other;
+            }
+            count = rest.len();
+            partial
+                .iter_mut()
+                .zip(rest)
+                .for_each(|(to, byte)| *to = *byte);
+        }
+        Self::Utf8 { partial, count }
+    }
+}
+
+/// Counts lines and keeps the wanted ones.
+pub(super) struct Lines {
+    first: u64,
+    last: u64,
+    max_bytes: u64,
+    /// The line the next byte belongs to.
+    line: u64,
+    kept: Vec<u8>,
+    /// Line of the last byte kept.
+    kept_line: u64,
+    wanted: Region,
+    script: Script,
+    /// Line of the last wanted byte.
+    wanted_line: u64,
+    total_bytes: u64,
+    /// Those of them that are a byte order mark, which is no text.
+    mark_bytes: u64,
+    ends_in_break: bool,
+}
+
+impl Lines {
+    /// Starts a text of which the lines of a range are wanted, and so many bytes of them.
+    pub(super) fn new((first, last): (u64, u64), max_bytes: u64) -> Self {
+        Self {
+            first,
+            last,
+            max_bytes,
+            line: 1,
+            kept: Vec::new(),
+            kept_line: first.saturating_sub(1),
+            wanted: Region::default(),
+            script: Script::Ascii,
+            wanted_line: first.saturating_sub(1),
+            total_bytes: 0,
+            mark_bytes: 0,
+            ends_in_break: true,
+        }
+    }
+
+    /// Starts with the text of a file, behind its byte order mark.
+    pub(super) fn of(file: &mut File, range: (u64, u64), max_bytes: u64) -> io::Result<Self> {
+        let mut lines = Self::new(range, max_bytes);
+        let mut head = Vec::new();
+        file.rewind()?;
+        file.by_ref()
+            .take(MARK.len() as u64)
+            .read_to_end(&mut head)?;
+        match head == MARK {
+            true => lines.mark_bytes = MARK.len() as u64,
+            false => file.rewind()?,
+        }
+        lines.total_bytes = lines.mark_bytes;
+        Ok(lines)
+    }
+
+    /// Goes on with what stands after the bytes so far, all of which is wanted.
+    pub(super) fn keep_rest(self, max_bytes: u64) -> Self {
+        Self {
+            line: self.line,
+            total_bytes: self.total_bytes,
+            mark_bytes: self.mark_bytes,
+            ends_in_break: self.ends_in_break,
+            ..Self::new((self.line, u64::MAX), max_bytes)
+        }
+    }
+
+    /// Takes everything to the end of a file.
+    ///
+    /// # Errors
+    /// Reading fails; `Interrupted` when the run was cancelled.
+    pub(super) fn read(&mut self, file: &mut impl Read, cancelled: &AtomicBool) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            check(cancelled)?;
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.push(buffer.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let end_of_all = self.total_bytes + bytes.len() as u64;
+        self.total_bytes = end_of_all;
+        self.ends_in_break = bytes.last() == Some(&b'\n');
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.line > self.last {
+                self.line += memchr::memchr_iter(b'\n', rest).count() as u64;
+                return;
+            }
+            let end = memchr::memchr(b'\n', rest);
+            let (line, after) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
+            if self.line >= self.first {
+                self.keep(line, end_of_all - rest.len() as u64);
+            }
+            self.line += u64::from(end.is_some());
+            rest = after;
+        }
+    }
+
+    /// Takes a wanted piece of a line that stands at this place.
+    fn keep(&mut self, bytes: &[u8], at: u64) {
+        let was_ascii = self.script == Script::Ascii;
+        self.script.push(bytes);
+        if was_ascii && self.script != Script::Ascii {
+            self.wanted.beyond_ascii = Some(at);
+        }
+        if self.wanted.bytes == 0 {
+            self.wanted.start = at;
+        }
+        self.wanted.bytes += bytes.len() as u64;
+        self.wanted_line = self.line;
+        let free = self.max_bytes.saturating_sub(self.kept.len() as u64);
+        let is_open = self.kept.len() as u64 + bytes.len() as u64 == self.wanted.bytes;
+        let count = bytes.len().min(usize::try_from(free).unwrap_or(usize::MAX));
+        if is_open && count > 0 {
+            self.kept
+                .extend_from_slice(bytes.get(..count).unwrap_or_default());
+            self.kept_line = self.line;
+        }
+    }
+
+    /// Returns where the wanted lines stand.
+    pub(super) fn wanted(&self) -> Region {
+        self.wanted
+    }
+
+    /// Whether the wanted lines are UTF-8.
+    pub(super) fn is_utf8(&self) -> bool {
+        matches!(self.script, Script::Ascii | Script::Utf8 { count: 0, .. })
+    }
+
+    /// Whether everything but a byte order mark is wanted.
+    pub(super) fn is_whole(&self) -> bool {
+        self.wanted.bytes + self.mark_bytes == self.total_bytes
+    }
+
+    /// Returns what was kept and counted, of a text in UTF-8.
+    pub(super) fn finish(mut self) -> TextView {
+        if self.wanted.bytes > self.kept.len() as u64 {
+            self.drop_partial();
+        }
+        let omitted_bytes = self.wanted.bytes - self.kept.len() as u64;
+        TextView {
+            text: into_text(self.kept),
+            first_line: self.first,
+            total_lines: self.line - u64::from(self.ends_in_break),
+            total_bytes: self.total_bytes,
+            omitted_bytes,
+            omitted_lines: self.wanted_line - self.kept_line,
+            encoding: None,
+            is_doubtful: false,
+            is_lossy: false,
+        }
+    }
+
+    /// Cuts what is shown after its last whole line; a single long line is cut between characters.
+    fn drop_partial(&mut self) {
+        match memchr::memrchr(b'\n', &self.kept) {
+            Some(at) if at + 1 < self.kept.len() => {
+                self.kept.truncate(at + 1);
+                self.kept_line -= 1;
+            }
+            Some(_) => {}
+            None => {
+                let partial = partial_character(&self.kept);
+                self.kept.truncate(self.kept.len() - partial);
+                let end = capped::before_marker(&self.kept, self.kept.len());
+                self.kept.truncate(end);
+                if self.kept.is_empty() {
+                    self.kept_line = self.first.saturating_sub(1);
+                }
+            }
+        }
+    }
+}
+
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Returns how many bytes at the end are the start of a character that is not whole.
+fn partial_character(bytes: &[u8]) -> usize {
+    let end = bytes.len().saturating_sub(3);
+    let tail = bytes.get(end..).unwrap_or_default();
+    let whole = tail.iter().rposition(|byte| byte & 0xC0 != 0x80);
+    let start = whole.map_or(&[][..], |at| tail.get(at..).unwrap_or_default());
+    match std::str::from_utf8(start) {
+        Err(error) if error.error_len().is_none() => start.len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_which_nothing_is_shown_is_left_out() {
+        for (max, omitted) in [(0, 3), (1, 3), (2, 2)] {
+            let mut lines = Lines::new((1, u64::MAX), max);
+            lines.push("\u{E9}a\n".repeat(3).as_bytes());
+            assert_eq!(lines.finish().omitted_lines, omitted, "{max}");
+        }
+    }
+
+    #[test]
+    fn what_is_utf_8_is_known_in_any_pieces() {
+        for (bytes, expected) in [
+            ("a\u{E9}\u{4E2D}\u{1F600}b".as_bytes(), true),
+            (b"abc", true),
+            (b"a\xC3", false),
+            (b"a\xC3\xC3\xA9", false),
+            (b"\xF0\x9F\x98x", false),
+            (b"\xF0\x9F\x98\x80\x80", false),
+            (b"\xA9a", false),
+        ] {
+            for size in 1..=bytes.len() {
+                let mut script = Script::Ascii;
+                bytes.chunks(size).for_each(|piece| script.push(piece));
+                let is_utf8 = matches!(script, Script::Ascii | Script::Utf8 { count: 0, .. });
+                assert_eq!(is_utf8, expected, "{bytes:?} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_chunking_gives_the_same_view() {
+        let text = "one\n\nthree é\nfour";
+        for (range, max) in [
+            ((1, u64::MAX), 100),
+            ((2, 3), 100),
+            ((1, u64::MAX), 7),
+            ((3, 4), 9),
+        ] {
+            let mut lines = Lines::new(range, max);
+            lines
+                .read(&mut text.as_bytes(), &AtomicBool::new(false))
+                .unwrap();
+            let whole = lines.finish();
+            for size in 1..text.len() {
+                let mut lines = Lines::new(range, max);
+                text.as_bytes()
+                    .chunks(size)
+                    .for_each(|chunk| lines.push(chunk));
+                assert_eq!(lines.finish(), whole, "{range:?} {max} {size}");
+            }
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Lists a directory as a tree.
+//!
+//! Levels are filled one after another until there are enough entries, so that a large directory
+//! deep down never hides what stands at the top. What is not shown is counted beside its directory.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignore::{DirEntry, WalkBuilder};
+use rustix::fs::{AtFlags, FileType};
+
+use super::kind::Special;
+use super::root::Own;
+use super::target::{Way, names};
+use karyi_core::error::ToolError;
+use karyi_core::limits;
+
+/// The entries of a directory and of those below it, in the order in which they are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// The entries; what is below a directory follows it.
+    pub entries: Vec<Entry>,
+    /// Entries of the shown directories left out because there are too many, or they lie too deep.
+    pub omitted_entries: u64,
+    /// Entries of the shown directories left out because `.gitignore` names them.
+    pub ignored_entries: u64,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// How many listed directories it is in beside the first.
+    pub depth: usize,
+    /// Its name; bytes that are not UTF-8 are replaced, and so are control characters.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file of this many bytes.
+    File(u64),
+    /// A directory, and how many of its own entries are not shown; none when it cannot be read.
+    Directory(Option<u64>),
+    /// A symlink and what it says.
+    Symlink(String),
+    /// A pipe, socket or device.
+    Special(Special),
+    /// The system does not tell, or it went away meanwhile.
+    Unknown,
+}
+
+impl Entry {
+    /// Returns the entry as one line: `src/`, `src/  12 entries not shown`, `a.txt  5 bytes`,
+    /// `link -> target`, `pipe (fifo)`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let name = format!("{}{}", "  ".repeat(self.depth), self.name);
+        match &self.kind {
+            EntryKind::File(bytes) => format!("{name}  {bytes} bytes"),
+            EntryKind::Unknown => name,
+            EntryKind::Directory(Some(0)) => format!("{name}/"),
+            EntryKind::Directory(Some(1)) => format!("{name}/  1 entry not shown"),
+            EntryKind::Directory(Some(count)) => format!("{name}/  {count} entries not shown"),
+            EntryKind::Directory(None) => format!("{name}/  cannot be read"),
+            EntryKind::Symlink(target) => format!("{name} -> {target}"),
+            EntryKind::Special(special) => format!("{name} ({})", special.as_str()),
+        }
+    }
+}
+
+/// Which entries are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that `.gitignore` does not name, and not `.git`.
+    NotIgnored,
+    /// All.
+    All,
+}
+
+/// Which entries of a walk are wanted.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    /// Whether `.gitignore` counts.
+    pub(super) scope: Scope,
+    /// What is never shown.
+    pub(super) own: Arc<Own>,
+}
+
+impl Wanted {
+    /// Returns what is wanted of a walk that starts at a resolved directory.
+    pub(super) fn below(&self, top: &Path) -> Filter {
+        let own = self.own.may_be_below(top).then(|| Arc::clone(&self.own));
+        let scope = self.scope;
+        Filter { scope, own }
+    }
+}
+
+/// Which entries of one walk are wanted.
+#[derive(Debug, Clone)]
+pub(super) struct Filter {
+    scope: Scope,
+    /// What is never shown, when the walk may come to it.
+    own: Option<Arc<Own>>,
+}
+
+impl Filter {
+    /// Whether a walk goes on with an entry that no file excludes.
+    pub(super) fn is_shown(&self, entry: &DirEntry) -> bool {
+        let is_git = self.scope == Scope::NotIgnored && entry.file_name() == ".git";
+        let is_own = |own: &Arc<Own>| own.hides(entry.path());
+        !(is_git || self.own.as_ref().is_some_and(is_own))
+    }
+}
+
+/// Lists the directory `real`, which messages call `shown`, and so many levels in all.
+///
+/// # Errors
+/// The directory cannot be read.
+pub(super) fn list(
+    way: &Way,
+    shown: &Path,
+    real: &Path,
+    wanted: &Wanted,
+    depth: usize,
+) -> Result<Listing, ToolError> {
+    let io = |error| ToolError::from_io(shown, &error);
+    let top = open(way, real, wanted, limits::MAX_LISTING_ENTRIES).map_err(io)?;
+    let mut tree = Tree {
+        way,
+        rows: Vec::new(),
+        closed: VecDeque::new(),
+        omitted_entries: top.omitted,
+        ignored_entries: top.ignored,
+    };
+    let roots = tree.add(0, top.found);
+    while let Some(row) = tree.closed.pop_front() {
+        tree.open(row, wanted, depth.clamp(1, limits::MAX_LISTING_DEPTH));
+    }
+    let mut listing = Listing {
+        entries: Vec::with_capacity(tree.rows.len()),
+        omitted_entries: tree.omitted_entries,
+        ignored_entries: tree.ignored_entries,
+    };
+    tree.flatten(roots, &mut listing.entries);
+    Ok(listing)
+}
+
+/// What is known so far, level by level.
+struct Tree<'a> {
+    way: &'a Way,
+    rows: Vec<Row>,
+    /// Directories that are not opened yet.
+    closed: VecDeque<usize>,
+    omitted_entries: u64,
+    ignored_entries: u64,
+}
+
+struct Row {
+    path: PathBuf,
+    entry: Entry,
+    children: std::ops::Range<usize>,
+}
+
+impl Tree<'_> {
+    /// Adds the entries of one directory; returns their rows.
+    fn add(&mut self, depth: usize, found: Vec<(PathBuf, EntryKind)>) -> std::ops::Range<usize> {
+        let start = self.rows.len();
+        for (path, kind) in found {
+            let entry = entry(&path, depth, kind);
+            if matches!(entry.kind, EntryKind::Directory(_)) {
+                self.closed.push_back(self.rows.len());
+            }
+            let children = 0..0;
+            self.rows.push(Row {
+                path,
+                entry,
+                children,
+            });
+        }
+        start..self.rows.len()
+    }
+
+    fn open(&mut self, at: usize, wanted: &Wanted, levels: usize) {
+        let Some(row) = self.rows.get(at) else {
+            return;
+        };
+        let below = row.entry.depth + 1;
+        let room = limits::MAX_LISTING_ENTRIES.saturating_sub(self.rows.len());
+        let room = if below < levels { room } else { 0 };
+        let opened = open(self.way, &row.path, wanted, room);
+        let left = opened.as_ref().map(|opened| opened.omitted).ok();
+        let children = match opened {
+            Ok(opened) => {
+                self.omitted_entries += opened.omitted;
+                self.ignored_entries += opened.ignored;
+                self.add(below, opened.found)
+            }
+            Err(_) => 0..0,
+        };
+        if let Some(row) = self.rows.get_mut(at) {
+            row.entry.kind = EntryKind::Directory(left);
+            row.children = children;
+        }
+    }
+
+    /// Puts rows, each followed by what is below it, into one list.
+    fn flatten(&mut self, rows: std::ops::Range<usize>, entries: &mut Vec<Entry>) {
+        let mut left = vec![rows];
+        while let Some(mut rows) = left.pop() {
+            let Some(at) = rows.next() else {
+                continue;
+            };
+            left.push(rows);
+            if let Some(row) = self.rows.get(at) {
+                entries.push(row.entry.clone());
+                left.push(row.children.clone());
+            }
+        }
+    }
+}
+
+/// The first entries of one directory.
+struct Opened {
+    found: Vec<(PathBuf, EntryKind)>,
+    omitted: u64,
+    ignored: u64,
+}
+
+fn open(way: &Way, directory: &Path, wanted: &Wanted, room: usize) -> std::io::Result<Opened> {
+    let opened = way.directory(directory)?;
+    let total = names(&opened)?.count() as u64;
+    let mut kept: BinaryHeap<ByName> = BinaryHeap::new();
+    let mut seen = 0_u64;
+    for path in walk(directory, wanted) {
+        seen += 1;
+        kept.push(ByName(path));
+        if kept.len() > room {
+            // The last name of all so far.
+            kept.pop();
+        }
+    }
+    // The walk went by path, which another process may have changed since: only what the open
+    // directory holds is told.
+    let paths = kept.into_sorted_vec().into_iter().map(|path| path.0);
+    let found: Vec<(PathBuf, EntryKind)> = paths
+        .filter_map(|path| kind(&opened, path.file_name()?).map(|kind| (path, kind)))
+        .collect();
+    Ok(Opened {
+        omitted: seen.min(total).saturating_sub(found.len() as u64),
+        ignored: total.saturating_sub(seen),
+        found,
+    })
+}
+
+/// Starts a walk that reads no settings of the user, only `.gitignore` files, and leaves out karyi's
+/// own.
+pub(super) fn walk_builder(directory: &Path, filter: &Filter) -> WalkBuilder {
+    let respects = filter.scope == Scope::NotIgnored;
+    let mut builder = WalkBuilder::new(directory);
+    builder
+        .standard_filters(false)
+        .parents(respects)
+        .ignore(respects)
+        .git_ignore(respects)
+        .git_exclude(respects);
+    // A repository in another one starts anew, which the walk sees only when it asks for repositories.
+    builder
+        .require_git(is_in_repository(directory))
+        .follow_links(false);
+    let filter = filter.clone();
+    builder.filter_entry(move |entry| entry.depth() == 0 || filter.is_shown(entry));
+    builder
+}
+
+/// Whether a directory is the top of a repository.
+pub(super) fn is_repository(directory: &Path) -> bool {
+    directory.join(".git").exists()
+}
+
+/// Whether a directory is in a repository, or the top of one.
+pub(super) fn is_in_repository(directory: &Path) -> bool {
+    directory.ancestors().any(is_repository)
+}
+
+fn walk(directory: &Path, wanted: &Wanted) -> impl Iterator<Item = PathBuf> {
+    let mut walk = walk_builder(directory, &wanted.below(directory));
+    let walk = walk.max_depth(Some(1)).build();
+    walk.filter_map(Result::ok)
+        .filter(|entry| entry.depth() == 1)
+        .map(ignore::DirEntry::into_path)
+}
+
+#[derive(PartialEq, Eq)]
+struct ByName(PathBuf);
+
+impl Ord for ByName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.file_name().cmp(&other.0.file_name())
+    }
+}
+
+impl PartialOrd for ByName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn entry(path: &Path, depth: usize, kind: EntryKind) -> Entry {
+    let name = path.file_name().unwrap_or_default();
+    Entry {
+        depth,
+        name: one_line(&name.to_string_lossy()),
+        kind,
+    }
+}
+
+/// Says what a name in an open directory is; nothing when it is not there.
+fn kind(directory: &File, name: &OsStr) -> Option<EntryKind> {
+    let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => found,
+        Err(rustix::io::Errno::NOENT) => return None,
+        Err(_) => return Some(EntryKind::Unknown),
+    };
+    Some(match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => EntryKind::Directory(Some(0)),
+        FileType::RegularFile => EntryKind::File(u64::try_from(found.st_size).unwrap_or(0)),
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(directory, name, Vec::new()).unwrap_or_default();
+            EntryKind::Symlink(one_line(&target.to_string_lossy()))
+        }
+        FileType::Fifo => EntryKind::Special(Special::Fifo),
+        FileType::Socket => EntryKind::Special(Special::Socket),
+        FileType::CharacterDevice | FileType::BlockDevice => EntryKind::Special(Special::Device),
+        FileType::Unknown => EntryKind::Unknown,
+    })
+}
+
+/// Returns a name in which nothing can be taken for a line of its own.
+#[must_use]
+pub fn one_line(name: &str) -> String {
+    name.replace(char::is_control, "\u{FFFD}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(scope: Scope) -> Wanted {
+        let own = Arc::default();
+        Wanted { scope, own }
+    }
+
+    fn check(path: &Path, scope: Scope, expected: &[&str], counts: (u64, u64)) {
+        let listing = list(&Way::Path, path, path, &wanted(scope), 2).unwrap();
+        let seen: Vec<String> = listing.entries.iter().map(Entry::label).collect();
+        assert_eq!(seen, expected);
+        assert_eq!((listing.omitted_entries, listing.ignored_entries), counts);
+    }
+
+    #[test]
+    fn entries_are_sorted_and_named_by_kind() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path();
+        std::fs::create_dir_all(top.join("src/deep")).unwrap();
+        std::fs::create_dir(top.join(".git")).unwrap();
+        std::fs::write(top.join("src/new\nline"), "").unwrap();
+        std::fs::write(top.join("src/deep/x"), "").unwrap();
+        std::fs::write(top.join("src/deep/x.log"), "").unwrap();
+        std::fs::write(top.join("b.txt"), "12345").unwrap();
+        std::fs::write(top.join("a.log"), "1").unwrap();
+        std::fs::write(top.join(".gitignore"), "*.log\n").unwrap();
+        std::os::unix::fs::symlink("b.txt", top.join("link")).unwrap();
+        nix::unistd::mkfifo(&top.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let shown = [
+            ".gitignore  6 bytes",
+            "b.txt  5 bytes",
+            "link -> b.txt",
+            "pipe (fifo)",
+            "src/",
+            "  deep/  1 entry not shown",
+            "  new\u{FFFD}line  0 bytes",
+        ];
+        check(top, Scope::NotIgnored, &shown, (1, 3));
+        let all = [
+            ".git/",
+            ".gitignore  6 bytes",
+            "a.log  1 bytes",
+            "b.txt  5 bytes",
+            "link -> b.txt",
+            "pipe (fifo)",
+            "src/",
+            "  deep/  2 entries not shown",
+            "  new\u{FFFD}line  0 bytes",
+        ];
+        check(top, Scope::All, &all, (2, 0));
+    }
+
+    #[test]
+    fn large_directories_are_capped() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path();
+        let most = limits::MAX_LISTING_ENTRIES;
+        for directory in ["a", "b", "c"] {
+            std::fs::create_dir(top.join(directory)).unwrap();
+            for index in 0..most / 2 {
+                std::fs::write(top.join(directory).join(format!("{index:05}")), "").unwrap();
+            }
+        }
+        let listing = list(&Way::Path, top, top, &wanted(Scope::NotIgnored), 9).unwrap();
+        let left = 3 + 3 * (most / 2) - most;
+        assert_eq!(
+            (listing.entries.len(), listing.omitted_entries),
+            (most, left as u64)
+        );
+        let directories = listing.entries.iter().filter(|entry| entry.depth == 0);
+        let labels: Vec<String> = directories.map(Entry::label).collect();
+        assert_eq!(
+            labels,
+            ["a/", "b/  3 entries not shown", "c/  500 entries not shown"]
+        );
+        let flat = list(&Way::Path, top, top, &wanted(Scope::NotIgnored), 1).unwrap();
+        assert_eq!(
+            (flat.entries.len(), flat.omitted_entries),
+            (3, 3 * (most as u64 / 2))
+        );
+    }
+}

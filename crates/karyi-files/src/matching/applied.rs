@@ -1,0 +1,162 @@
+//! Tells whether a text to find is gone because its replacement was put there before.
+//!
+//! A replacement that merely stands in the file says nothing: the call would seem to be done, and nothing
+//! was done. So what the pair leaves as it is must agree with the place, and no other place may be as good a
+//! guess: none that comes as close to the text to find, and none that begins and ends like it.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::super::closest;
+use super::super::document::count_breaks;
+use karyi_core::limits;
+
+/// Bytes without blanks from which a replacement tells that its pair was applied: a shorter text stands
+/// in many files anyway.
+const TELLING_BYTES: usize = 10;
+/// Such bytes of one that has its lines to itself.
+const TELLING_LINE_BYTES: usize = 3;
+/// Letters and digits that either needs: a closing brace says nothing.
+const TELLING_LETTERS: usize = 2;
+
+/// Returns the first place of the replacement that is the trace of an earlier edit.
+pub(super) fn trace(
+    text: &str,
+    places: &[Range<usize>],
+    find: &str,
+    replace: &str,
+) -> Option<Range<usize>> {
+    let place = places.iter().find(|place| is_telling(text, place))?;
+    let is_only_guess = || {
+        !has_rival(text, &Kept::of(find, replace), replace)
+            && closest::is_nearest(text, find, replace)
+    };
+    (agrees(find, replace) && is_only_guess()).then(|| place.clone())
+}
+
+/// Whether most of the text to find stays, and the replacement shows that the rest of it was changed.
+fn agrees(find: &str, replacement: &str) -> bool {
+    let (start, rest_find, rest) = without_start(find, replacement);
+    let (end, _, new) = without_end(rest_find, rest);
+    let has_letters = |text: &str| text.contains(char::is_alphanumeric);
+    let kept = visible(start) + visible(end);
+    // What was only taken away leaves a trace between two parts that met by it.
+    let is_new = has_letters(new) || visible(start) > 0 && visible(end) > 0;
+    is_new && kept * 2 >= visible(find)
+}
+
+/// Takes away what both texts start with.
+fn without_start<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str, &'a str) {
+    let pairs = a.chars().zip(b.chars());
+    let same = pairs.take_while(|(a, b)| a == b);
+    let length = same.map(|(a, _)| a.len_utf8()).sum();
+    let (start, a) = a.split_at(length);
+    (start, a, b.get(length..).unwrap_or_default())
+}
+
+/// Takes away what both texts end with.
+fn without_end<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str, &'a str) {
+    let pairs = a.chars().rev().zip(b.chars().rev());
+    let same = pairs.take_while(|(a, b)| a == b);
+    let length: usize = same.map(|(a, _)| a.len_utf8()).sum();
+    let (a, end) = a.split_at(a.len() - length);
+    (end, a, b.get(..b.len() - length).unwrap_or_default())
+}
+
+fn visible(text: &str) -> usize {
+    text.chars().filter(|c| !c.is_whitespace()).count()
+}
+
+/// What a pair leaves as it is.
+struct Kept<'a> {
+    /// The beginning of both texts; when that is nothing to see, their end.
+    first: &'a str,
+    /// What both end with behind it; empty when that is nothing to see.
+    then: &'a str,
+    /// Lines that both are on, at most.
+    lines: usize,
+}
+
+impl<'a> Kept<'a> {
+    fn of(find: &'a str, replace: &'a str) -> Self {
+        let (start, rest_find, rest) = without_start(find, replace);
+        let (end, old, new) = without_end(rest_find, rest);
+        let goes_on = |next: Option<char>| next.is_some_and(is_word);
+        let is_cut = [old, new].map(|text| goes_on(text.chars().next()));
+        let whole_start = match is_cut.contains(&true) {
+            true => start.trim_end_matches(is_word),
+            false => start,
+        };
+        let is_cut = [old, new].map(|text| goes_on(text.chars().next_back()));
+        let whole_end = match is_cut.contains(&true) {
+            true => end.trim_start_matches(is_word),
+            false => end,
+        };
+        // A part of a word says something only where there is nothing else.
+        let (start, end) = match (whole_start.trim(), whole_end.trim()) {
+            ("", "") => (start.trim_start(), end.trim()),
+            (_, end) => (whole_start.trim_start(), end),
+        };
+        let (first, then) = match start.is_empty() {
+            true => (end, ""),
+            false => (start, end),
+        };
+        let lines = 1 + count_breaks(find).max(count_breaks(replace));
+        Self { first, then, lines }
+    }
+}
+
+/// Whether another place begins and ends like the text to find: it may have stood there as well.
+fn has_rival(text: &str, kept: &Kept<'_>, replace: &str) -> bool {
+    let mut own = memmem::find_iter(text.as_bytes(), replace.as_bytes()).peekable();
+    let mut is_own = |at: usize| {
+        while own.next_if(|own| own + replace.len() <= at).is_some() {}
+        own.peek().is_some_and(|own| *own <= at)
+    };
+    let places = memmem::find_iter(text.as_bytes(), kept.first.as_bytes());
+    let others = places.filter(|at| !is_own(*at)).enumerate();
+    let ends_alike = |at: usize| {
+        let rest = text.get(at + kept.first.len()..).unwrap_or_default();
+        let rest = rest.get(..rest.floor_char_boundary(limits::RIVAL_REACH_BYTES));
+        let mut lines = rest.unwrap_or_default().split_inclusive('\n');
+        let length = lines.by_ref().take(kept.lines).map(str::len).sum();
+        rest.and_then(|rest| rest.get(..length))
+            .is_some_and(|rest| rest.contains(kept.then))
+    };
+    others
+        .into_iter()
+        .any(|(count, at)| count >= limits::MAX_RIVAL_PLACES || ends_alike(at))
+}
+
+/// Whether a text at this place says enough to be taken for the trace of an earlier edit.
+fn is_telling(text: &str, place: &Range<usize>) -> bool {
+    let found = text.get(place.clone()).unwrap_or_default();
+    let (before, after) = (text.get(..place.start), text.get(place.end..));
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let is_one_word =
+        |a: Option<char>, b: Option<char>| a.is_some_and(is_word) && b.is_some_and(is_word);
+    if is_one_word(before.chars().next_back(), found.chars().next())
+        || is_one_word(found.chars().next_back(), after.chars().next())
+    {
+        return false;
+    }
+    let is_blank = |c: &char| *c == ' ' || *c == '\t';
+    let left = before.chars().rev().find(|c| !is_blank(c));
+    let right = after.chars().find(|c| !is_blank(c));
+    let starts_line = left.is_none_or(|c| c == '\n') || found.starts_with('\n');
+    let ends_line = right.is_none_or(|c| c == '\n') || found.ends_with('\n');
+    let least = match starts_line && ends_line {
+        true => TELLING_LINE_BYTES,
+        false => TELLING_BYTES,
+    };
+    let letters = found.chars().filter(|c| c.is_alphanumeric());
+    let visible = found.chars().filter(|c| !c.is_whitespace());
+    letters.take(TELLING_LETTERS).count() == TELLING_LETTERS
+        && visible.take(least).map(char::len_utf8).sum::<usize>() >= least
+}
+
+/// Whether a character goes on with the word beside it. Scripts without blanks between words do not.
+fn is_word(character: char) -> bool {
+    character == '_' || character.is_alphanumeric() && character < '\u{2E80}'
+}

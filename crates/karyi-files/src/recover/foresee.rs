@@ -1,0 +1,113 @@
+//! Says what ending the changes that were left half done would come to, and touches nothing.
+//!
+//! An undo that is only tried out must know this: the real one ends them first.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::super::directory::{Directory, split};
+use super::super::intent::{self, Decision, Plan, Rest, Said};
+use super::super::journal::{Entry, Journal};
+use super::is_made;
+use super::work::{State, Work};
+
+/// What the files and the journal will be like.
+#[derive(Debug, Default)]
+pub(crate) struct Foreseen {
+    /// The entries that will be added, not numbered yet.
+    pub(crate) entries: Vec<Entry>,
+    files: HashMap<PathBuf, Place>,
+}
+
+/// Where the content of a file is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file that holds it; none when there will be no file.
+    pub(crate) at: Option<PathBuf>,
+    /// How many of the names of that file will be gone.
+    pub(crate) names_less: u64,
+}
+
+/// Looks at every change that was left half done.
+pub(crate) fn foresee(journal: &Journal) -> Foreseen {
+    let mut foreseen = Foreseen::default();
+    for mut record in intent::abandoned(&journal.transactions()) {
+        match record.read() {
+            Said::Nothing | Said::Broken(_) => {}
+            Said::Planned(plan) | Said::Decided(plan, _, Rest::Clear) => {
+                let at = |path: &Path| Some(path.to_owned());
+                foreseen.add(&plan, |index| at(plan.steps.get(index)?.path.as_path()));
+            }
+            Said::Decided(plan, decision, rest) => foreseen.add_decided(&plan, *decision, rest),
+        }
+    }
+    foreseen
+}
+
+impl Foreseen {
+    /// Returns where the content is that a file will have; none when that is where it always is.
+    pub(crate) fn place(&self, path: &Path) -> Option<&Place> {
+        self.files.get(path)
+    }
+
+    fn add_decided(&mut self, plan: &Plan, decision: Decision, rest: Rest) {
+        let works = Work::all(plan, &decision);
+        let states: Result<Vec<State>, _> = works.iter().map(|work| work.state(plan)).collect();
+        // What the system is in the way of will wait.
+        let Ok(states) = states else {
+            return;
+        };
+        let is_new = is_made(&states, rest);
+        self.add(plan, |index| {
+            let (work, state) = (works.get(index)?, states.get(index)?);
+            work.content_then(*state, is_new)
+        });
+        drop(works);
+        if is_new {
+            self.entries.push(decision.entry);
+        }
+    }
+
+    fn add(&mut self, plan: &Plan, content_then: impl Fn(usize) -> Option<PathBuf>) {
+        let names = plan.steps.iter().flat_map(|step| {
+            let path = step.path.as_path();
+            let beside = [&step.temporary, &step.backup].into_iter().flatten();
+            let beside = beside.map(move |name| path.with_file_name(name));
+            std::iter::once(path.to_owned()).chain(beside)
+        });
+        let own: Vec<(u64, u64)> = names.filter_map(|name| identity(&name)).collect();
+        for (index, step) in plan.steps.iter().enumerate() {
+            let at = content_then(index);
+            let found = at.as_deref().and_then(identity);
+            let names = own.iter().filter(|own| Some(**own) == found).count() as u64;
+            let names_less = names.saturating_sub(1);
+            let path = step.path.as_path().to_owned();
+            self.files.insert(path, Place { at, names_less });
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let (parent, name) = split(path)?;
+    let stamp = Directory::open(parent).ok()?.stamp(name).ok()??;
+    Some(stamp.identity())
+}
+
+impl Work<'_> {
+    /// Returns where the content is that the file will have when its change is ended.
+    fn content_then(&self, state: State, is_new: bool) -> Option<PathBuf> {
+        let path = self.step.path.as_path();
+        let beside = |name: &Option<String>| Some(path.with_file_name(OsStr::new(name.as_ref()?)));
+        let here = || identity(path).map(|_| path.to_owned());
+        match (is_new, state) {
+            (true, State::Pending) => beside(&self.step.temporary),
+            (false, State::Done) => match beside(&self.step.backup) {
+                Some(backup) if identity(&backup).is_none() => here(),
+                backup => backup,
+            },
+            (true, State::Done | State::Lost | State::Foreign)
+            | (false, State::Pending | State::Lost | State::Foreign) => here(),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Searches the text files below a path.
+//!
+//! Files are searched side by side, and what comes of it is put into the order of their paths, so
+//! that the same search gives the same result. All matches are counted; the first ones are shown.
+//! What `.gitignore` names is left out, and so are hidden and binary files and links.
+
+mod found;
+mod lines;
+mod pattern;
+mod tally;
+mod text;
+
+use std::collections::HashSet;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use grep_matcher::LineTerminator;
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use super::encoding::Encoding;
+use super::kind::Special;
+use super::listing::{Scope, Wanted, is_in_repository, is_repository, walk_builder};
+use super::missing;
+use super::root::{Root, identity, may_be_linked};
+use super::target::{Way, names};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use lines::Lines;
+use pattern::Glob;
+use tally::Tally;
+
+pub use found::{FileFound, Line, Role};
+
+/// How a pattern is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// Character by character.
+    Literal,
+    /// As a regular expression.
+    Regex,
+}
+
+/// Whether the case of letters counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    /// It does.
+    Exact,
+    /// It does not.
+    Ignored,
+}
+
+/// What to search for.
+#[derive(Debug, Clone)]
+pub struct SearchOptions<'a> {
+    /// The pattern; it matches within a line.
+    pub pattern: &'a str,
+    /// How the pattern is read.
+    pub syntax: Syntax,
+    /// Whether the case of letters counts.
+    pub case: Case,
+    /// Only files whose name, or path when the glob holds a slash, matches.
+    pub glob: Option<&'a str>,
+    /// Lines shown before and after each match.
+    pub context: usize,
+    /// Matches shown.
+    pub max: usize,
+    /// Which files are searched.
+    pub scope: Scope,
+    /// Set to end the search early.
+    pub cancelled: Option<&'a AtomicBool>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SearchFound {
+    /// Whether lines around matches were asked for.
+    pub has_context: bool,
+    /// The files of the first matching lines, by path.
+    pub files: Vec<FileFound>,
+    /// All matching lines, shown or not.
+    pub total_matches: u64,
+    /// Files with a matching line.
+    pub files_matched: u64,
+    /// Text files looked at.
+    pub files_searched: u64,
+    /// Binary files left out.
+    pub files_binary: u64,
+    /// Files and directories that could not be read.
+    pub files_unreadable: u64,
+}
+
+impl SearchFound {
+    /// Returns how many matching lines are not shown.
+    #[must_use]
+    pub fn omitted_matches(&self) -> u64 {
+        let shown: usize = self.files.iter().map(FileFound::matches).sum();
+        self.total_matches.saturating_sub(shown as u64)
+    }
+}
+
+/// Searches the file or directory `real`, which results call `shown`; under a root, nothing that a
+/// path which changes meanwhile leads to outside of it.
+///
+/// # Errors
+/// `bad_pattern` for a broken pattern or glob; the path names nothing or a special file;
+/// `cancelled`.
+pub fn search(
+    root: &Root,
+    shown: &Path,
+    real: &Path,
+    options: &SearchOptions<'_>,
+) -> Result<SearchFound, ToolError> {
+    let way = Way::new(root).map_err(|error| ToolError::from_io(shown, &error))?;
+    let search = Search {
+        matcher: pattern::matcher(options)?,
+        glob: options.glob.map(pattern::glob).transpose()?,
+        shown,
+        real,
+        way: &way,
+        wanted: Wanted {
+            scope: options.scope,
+            own: Arc::clone(root.own()),
+        },
+        options,
+        tally: Tally::new(options.max.min(limits::MAX_SEARCH_MATCHES)),
+        linked: OnceLock::new(),
+    };
+    let found = way
+        .look(real)
+        .map_err(|error| missing::explain(&way, shown, real, &error))?;
+    if let Some(special) = Special::of(found.file_type()) {
+        return Err(special.refused(shown));
+    }
+    // What was named itself is told when it cannot be read, not only counted.
+    let readable = match found.is_file() {
+        true => way.file(real).map(drop),
+        false => way
+            .directory(real)
+            .and_then(|opened| names(&opened).map(drop)),
+    };
+    readable.map_err(|error| ToolError::from_io(shown, &error))?;
+    if found.is_file() {
+        let searched = search.file(&mut search.worker(), real, || shown.to_owned());
+        searched.map_err(|error| unsearched(shown, &error))?;
+    } else {
+        search.tree();
+    }
+    if search.is_cancelled() {
+        let message = "the search was interrupted";
+        return Err(ToolError::new(ErrorCode::Cancelled, message));
+    }
+    Ok(SearchFound {
+        has_context: options.context > 0,
+        ..search.tally.finish()
+    })
+}
+
+/// Makes the error of a file that was named itself and cannot be searched.
+fn unsearched(shown: &Path, error: &io::Error) -> ToolError {
+    // Of what the system says there is a number; else a line did not fit.
+    if error.raw_os_error().is_some() {
+        return ToolError::from_io(shown, error);
+    }
+    let message = format!(
+        "{}: a line is longer than the {} MiB that a search holds of one",
+        shown.display(),
+        limits::SEARCH_LINE_BUFFER_BYTES >> 20
+    );
+    ToolError::new(ErrorCode::FileTooLarge, message)
+        .with_hint("search it with <command>, such as tr or fold before grep, or read a part of it with max_bytes")
+}
+
+/// Joins without a leading `./`.
+fn join(shown: &Path, below: &Path) -> PathBuf {
+    if shown == Path::new(".") {
+        below.to_owned()
+    } else {
+        shown.join(below)
+    }
+}
+
+/// One search, shared by the threads that do it.
+struct Search<'a> {
+    matcher: RegexMatcher,
+    glob: Option<Glob>,
+    shown: &'a Path,
+    real: &'a Path,
+    way: &'a Way,
+    wanted: Wanted,
+    options: &'a SearchOptions<'a>,
+    tally: Tally,
+    /// Karyi's own files that have several names.
+    linked: OnceLock<HashSet<(u64, u64)>>,
+}
+
+impl Search<'_> {
+    fn is_cancelled(&self) -> bool {
+        let flag = self.options.cancelled;
+        flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    fn worker(&self) -> Worker {
+        let context = self.options.context.min(limits::MAX_SEARCH_CONTEXT);
+        let mut builder = SearcherBuilder::new();
+        builder
+            .line_number(true)
+            .line_terminator(LineTerminator::crlf())
+            .before_context(context)
+            .after_context(context);
+        builder
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(limits::SEARCH_LINE_BUFFER_BYTES));
+        Worker {
+            searcher: builder.build(),
+            buffer: vec![0; limits::SEARCH_READ_BYTES],
+        }
+    }
+
+    /// Searches every wanted file below the path. Outside of repositories every `.gitignore` counts, and a walk
+    /// that does so goes into no repository, where those around it must not: each of them has a walk of its own.
+    fn tree(&self) {
+        let filter = self.wanted.below(self.real);
+        let mut walk = walk_builder(self.real, &filter);
+        let repositories: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
+        if self.options.scope == Scope::NotIgnored && !is_in_repository(self.real) {
+            let (filter, found) = (filter.clone(), Arc::clone(&repositories));
+            walk.filter_entry(move |entry| {
+                let is_other = entry.depth() > 0 && filter.is_shown(entry) && is_top(entry);
+                if is_other {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.push(entry.path().to_owned());
+                }
+                entry.depth() == 0 || filter.is_shown(entry) && !is_other
+            });
+        }
+        self.walk(walk);
+        let found =
+            std::mem::take(&mut *repositories.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some((first, others)) = found.split_first() {
+            let mut walk = walk_builder(first, &filter);
+            others.iter().for_each(|path| {
+                walk.add(path);
+            });
+            self.walk(walk);
+        }
+    }
+
+    /// Walks on as many threads as there are processors.
+    fn walk(&self, mut walk: WalkBuilder) {
+        walk.hidden(self.options.scope == Scope::NotIgnored)
+            .threads(threads());
+        walk.build_parallel().run(|| {
+            let mut worker = self.worker();
+            Box::new(move |entry| {
+                if self.is_cancelled() {
+                    return WalkState::Quit;
+                }
+                match entry {
+                    Ok(entry) => self.entry(&mut worker, &entry),
+                    Err(_) => self.tally.unreadable(),
+                }
+                WalkState::Continue
+            })
+        });
+    }
+
+    fn entry(&self, worker: &mut Worker, entry: &DirEntry) {
+        let below = || {
+            let below = entry.path().strip_prefix(self.real);
+            below.unwrap_or(entry.path())
+        };
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        if is_file && self.glob.as_ref().is_none_or(|glob| glob.is_match(below())) {
+            let searched = self.file(worker, entry.path(), || join(self.shown, below()));
+            if searched.is_err() {
+                self.tally.unreadable();
+            }
+        }
+    }
+
+    /// Whether a file is karyi's own under another name. Those are looked for once in a search.
+    fn is_own(&self, found: &Metadata) -> bool {
+        let linked = || self.linked.get_or_init(|| self.wanted.own.linked());
+        may_be_linked(found) && linked().contains(&identity(found))
+    }
+
+    /// Searches a file, which results call what `shown` returns.
+    fn file(
+        &self,
+        worker: &mut Worker,
+        real: &Path,
+        shown: impl Fn() -> PathBuf,
+    ) -> io::Result<()> {
+        let mut lines = Lines::new(&self.matcher, self.tally.most_matches());
+        let file = self.way.file(real)?;
+        if !self.is_own(&file.metadata()?) {
+            worker.search(&self.matcher, &file, &mut lines)?;
+        }
+        if lines.is_binary {
+            self.tally.binary();
+        } else {
+            let (mut found, total) = (lines.found, lines.total);
+            if found.matches() > 0 {
+                found.path = shown();
+            }
+            self.tally.searched(found, total);
+        }
+        Ok(())
+    }
+}
+
+/// What one thread searches with.
+struct Worker {
+    searcher: Searcher,
+    /// Holds one file at a time, or the start of a large one.
+    buffer: Vec<u8>,
+}
+
+impl Worker {
+    /// Reads a file, but no more than one byte beyond what is searched as a whole; returns how much of the
+    /// buffer it fills.
+    fn read(&mut self, mut file: &File) -> io::Result<usize> {
+        let most = limits::SEARCH_WHOLE_BYTES + 1;
+        let mut length = 0;
+        while (length as u64) < most {
+            if length == self.buffer.len() {
+                let room = usize::try_from(most).unwrap_or(usize::MAX);
+                self.buffer.resize(room.min(2 * length), 0);
+            }
+            match file.read(self.buffer.get_mut(length..).unwrap_or_default()) {
+                Ok(0) => break,
+                Ok(more) => length += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(length)
+    }
+
+    /// Searches a file: a small one as the text it is, in whatever encoding; a large one as it is
+    /// read, which finds what is UTF-8, or UTF-16 with a byte order mark.
+    fn search(
+        &mut self,
+        matcher: &RegexMatcher,
+        file: &File,
+        lines: &mut Lines<'_>,
+    ) -> io::Result<()> {
+        let length = self.read(file)?;
+        let bytes = self.buffer.get(..length).unwrap_or_default();
+        if bytes.len() as u64 > limits::SEARCH_WHOLE_BYTES {
+            return self
+                .searcher
+                .search_reader(matcher, bytes.chain(file), lines);
+        }
+        let is_plain = memchr::memchr(0, bytes).is_none() && std::str::from_utf8(bytes).is_ok();
+        if is_plain {
+            return self.searcher.search_slice(matcher, bytes, lines);
+        }
+        match Encoding::read(bytes) {
+            Ok((_, text)) => self.searcher.search_slice(matcher, text.as_bytes(), lines),
+            Err(_) if memchr::memchr(0, bytes).is_some() => {
+                lines.is_binary = true;
+                Ok(())
+            }
+            Err(_) => self.searcher.search_slice(matcher, bytes, lines),
+        }
+    }
+}
+
+/// Whether an entry is the top of a repository.
+fn is_top(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir()) && is_repository(entry.path())
+}
+
+fn threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    processors.min(limits::MAX_SEARCH_THREADS)
+}
+
+#[cfg(test)]
+mod tests;

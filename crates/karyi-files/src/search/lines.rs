@@ -1,0 +1,155 @@
+//! Collects the matching lines of one file, with those around them.
+
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
+
+use super::found::{FileFound, Role};
+use karyi_core::limits;
+
+/// What was found in one file.
+pub(super) struct Lines<'a> {
+    matcher: &'a RegexMatcher,
+    free_matches: usize,
+    free_bytes: usize,
+    /// The first matching lines.
+    pub(super) found: FileFound,
+    /// All matching lines.
+    pub(super) total: u64,
+    /// Whether the file is no text; then what was found in it does not count.
+    pub(super) is_binary: bool,
+}
+
+impl<'a> Lines<'a> {
+    /// Starts a file of which at most so many matches are kept.
+    pub(super) fn new(matcher: &'a RegexMatcher, most_matches: usize) -> Self {
+        Self {
+            matcher,
+            free_matches: most_matches,
+            free_bytes: limits::MAX_SEARCH_TEXT_BYTES,
+            found: FileFound::default(),
+            total: 0,
+            is_binary: false,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.found.matches() < self.free_matches && self.free_bytes > 0
+    }
+
+    /// Adds a line to show, around the place where it matches.
+    fn take(&mut self, role: Role, number: Option<u64>, bytes: &[u8], place: Range<usize>) {
+        let line = show(bytes, place);
+        self.free_bytes = self.free_bytes.saturating_sub(line.len());
+        self.found.push(role, number.unwrap_or(0), &line);
+    }
+
+    fn place(&self, line: &[u8]) -> Range<usize> {
+        if line.len() <= limits::MAX_SEARCH_LINE_BYTES {
+            return 0..0;
+        }
+        let found = self.matcher.find(line).ok().flatten();
+        found.map_or(0..0, |found| found.start()..found.end())
+    }
+}
+
+impl Sink for Lines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        self.total += 1;
+        if self.has_room() {
+            let place = self.place(found.bytes());
+            self.take(Role::Match, found.line_number(), found.bytes(), place);
+        } else {
+            self.found.drop_waiting();
+            self.free_matches = 0;
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
+        let (role, is_shown) = match *context.kind() {
+            // The lines after a match that is not shown belong to no shown one either.
+            SinkContextKind::After => {
+                let is_of_shown = self.found.matches() as u64 == self.total;
+                (Role::After, is_of_shown && self.free_bytes > 0)
+            }
+            _ => (Role::Before, self.has_room()),
+        };
+        if is_shown {
+            self.take(role, context.line_number(), context.bytes(), 0..0);
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
+        self.is_binary = true;
+        Ok(false)
+    }
+}
+
+/// Returns a line without its end; of a long one what stands around `place`.
+fn show(bytes: &[u8], place: Range<usize>) -> Cow<'_, str> {
+    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let most = limits::MAX_SEARCH_LINE_BYTES;
+    if line.len() <= most {
+        // Most lines are whole, which is seen much sooner than how to replace what is broken.
+        let whole = std::str::from_utf8(line).map(Cow::Borrowed);
+        return whole.unwrap_or_else(|_| String::from_utf8_lossy(line));
+    }
+    let around = most.saturating_sub(place.len()) / 2;
+    let start = place.start.saturating_sub(around).min(line.len() - most);
+    let start = border(line, start);
+    let end = border(line, (start + most).min(line.len()));
+    let shown = String::from_utf8_lossy(line.get(start..end).unwrap_or_default());
+    Cow::Owned(format!("{}{shown}{}", gap(start), gap(line.len() - end)))
+}
+
+fn gap(bytes: usize) -> String {
+    match bytes {
+        0 => String::new(),
+        count => format!("[... {count} bytes omitted ...]"),
+    }
+}
+
+/// Returns the start of the character that holds the byte at `at`.
+fn border(line: &[u8], at: usize) -> usize {
+    let is_start = |at: &usize| line.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+    let reach = at.saturating_sub(3)..=at;
+    reach.rev().find(is_start).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_shown_around_the_match() {
+        let most = limits::MAX_SEARCH_LINE_BYTES;
+        let line = format!("{}needle{}\r\n", "é".repeat(5000), "x".repeat(5000));
+        let shown = show(line.as_bytes(), 10_000..10_006);
+        let (left, right) = (10_000 - (most - 6) / 2, 5000 - (most - 6) / 2 - 1);
+        let left = left - left % 2;
+        let (before, after) = (gap(left), gap(15_006 - left - most));
+        assert!(right > 0);
+        assert!(
+            shown.starts_with(&before) && shown.ends_with(&after),
+            "{shown}"
+        );
+        assert_eq!(shown.len() - before.len() - after.len(), most);
+        assert!(shown.contains("éneedlex") && !shown.contains(char::REPLACEMENT_CHARACTER));
+        let end = "x".repeat(3000) + "needle";
+        let shown = show(end.as_bytes(), 3000..3006);
+        assert_eq!(
+            shown,
+            format!("{}{}", gap(3006 - most), &end[3006 - most..])
+        );
+        assert_eq!(show(b"short\r\n", 0..0), "short");
+    }
+}

@@ -1,0 +1,176 @@
+//! Adds up what the threads of a search find, in the order of paths.
+//!
+//! Threads come to files in any order. Only what could still be among the first matches is kept, so
+//! memory does not grow with the number of matches, and the result does not depend on who was first.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{FileFound, SearchFound};
+use karyi_core::limits;
+
+/// The counts and first matches so far.
+pub(super) struct Tally {
+    most_matches: usize,
+    total_matches: AtomicU64,
+    files_matched: AtomicU64,
+    files_searched: AtomicU64,
+    files_binary: AtomicU64,
+    files_unreadable: AtomicU64,
+    first: Mutex<First>,
+}
+
+/// The matches of the first files.
+#[derive(Default)]
+struct First {
+    files: Vec<FileFound>,
+    matches: usize,
+    bytes: usize,
+}
+
+impl Tally {
+    /// Starts a search that shows at most so many matches.
+    pub(super) fn new(most_matches: usize) -> Self {
+        Self {
+            most_matches,
+            total_matches: AtomicU64::new(0),
+            files_matched: AtomicU64::new(0),
+            files_searched: AtomicU64::new(0),
+            files_binary: AtomicU64::new(0),
+            files_unreadable: AtomicU64::new(0),
+            first: Mutex::default(),
+        }
+    }
+
+    /// Returns how many matches are shown at most.
+    pub(super) fn most_matches(&self) -> usize {
+        self.most_matches
+    }
+
+    /// Counts something that could not be read.
+    pub(super) fn unreadable(&self) {
+        self.files_unreadable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a binary file.
+    pub(super) fn binary(&self) {
+        self.files_binary.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a text file and keeps its matches.
+    pub(super) fn searched(&self, found: FileFound, total: u64) {
+        self.files_searched.fetch_add(1, Ordering::Relaxed);
+        if total > 0 {
+            self.files_matched.fetch_add(1, Ordering::Relaxed);
+            self.total_matches.fetch_add(total, Ordering::Relaxed);
+        }
+        if found.matches() > 0 {
+            let mut first = self.first();
+            first.add(found);
+            // Twice as much as is needed, so that each is looked at a few times at most.
+            let is_much = first.matches > 2 * self.most_matches;
+            if is_much || first.bytes > 2 * limits::MAX_SEARCH_TEXT_BYTES {
+                first.cut(self.most_matches);
+            }
+        }
+    }
+
+    /// Returns what was found.
+    pub(super) fn finish(self) -> SearchFound {
+        let mut first = std::mem::take(&mut *self.first());
+        first.cut(self.most_matches);
+        SearchFound {
+            has_context: false,
+            files: first.files,
+            total_matches: self.total_matches.into_inner(),
+            files_matched: self.files_matched.into_inner(),
+            files_searched: self.files_searched.into_inner(),
+            files_binary: self.files_binary.into_inner(),
+            files_unreadable: self.files_unreadable.into_inner(),
+        }
+    }
+
+    fn first(&self) -> MutexGuard<'_, First> {
+        // What a thread that panicked has left is whole: it is changed in one step.
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl First {
+    fn add(&mut self, found: FileFound) {
+        self.matches += found.matches();
+        self.bytes += found.bytes();
+        self.files.push(found);
+    }
+
+    /// Puts the files into the order of their paths and drops what stands behind so many matches, or
+    /// behind too much text. The last one may reach over the limit, as long lines are cut anyway.
+    fn cut(&mut self, most_matches: usize) {
+        let mut all = std::mem::take(self).files;
+        all.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        self.files.reserve(all.len());
+        for mut found in all {
+            found.cut(
+                most_matches.saturating_sub(self.matches),
+                limits::MAX_SEARCH_TEXT_BYTES.saturating_sub(self.bytes),
+            );
+            if found.matches() == 0 {
+                return;
+            }
+            self.add(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::found::Role;
+    use std::path::Path;
+
+    fn found(file: usize, count: u64, text: &str) -> FileFound {
+        let mut found = FileFound::named(&format!("{file:04}"));
+        for line in 1..=count {
+            found.push(Role::Match, line, text);
+        }
+        found
+    }
+
+    fn run(order: impl Iterator<Item = usize>, most: usize, text: &str) -> SearchFound {
+        let tally = Tally::new(most);
+        for file in order {
+            tally.searched(found(file, 3, text), 5);
+            assert!(tally.first().matches <= 2 * most + 3);
+        }
+        tally.finish()
+    }
+
+    fn shown(found: &SearchFound) -> usize {
+        found.files.iter().map(FileFound::matches).sum()
+    }
+
+    #[test]
+    fn the_order_of_files_does_not_matter() {
+        let forward = run(0..500, 10, "x");
+        let backward = run((0..500).rev(), 10, "x");
+        let mixed = run((0..500).map(|file| file * 7 % 500), 10, "x");
+        assert_eq!(forward, backward);
+        assert_eq!(forward, mixed);
+        assert_eq!((forward.total_matches, forward.files_matched), (2500, 500));
+        let last = forward.files.last().unwrap();
+        assert_eq!(shown(&forward), 10);
+        assert_eq!(
+            (last.path.as_path(), last.matches()),
+            (Path::new("0003"), 1)
+        );
+    }
+
+    #[test]
+    fn much_text_is_cut_in_any_order() {
+        let text = "x".repeat(limits::MAX_SEARCH_TEXT_BYTES / 5);
+        let forward = run(0..20, 100, &text);
+        let backward = run((0..20).rev(), 100, &text);
+        assert_eq!(forward, backward);
+        assert_eq!(shown(&forward), 6);
+    }
+}

@@ -1,0 +1,118 @@
+//! Writes what was found as search tools do.
+
+use super::SearchFound;
+use super::found::{FileFound, Role};
+use crate::listing::one_line;
+
+/// About how many bytes a line of the text has beside its path and its own: its number, with what
+/// stands around it, and its end.
+const EXTRA_BYTES: usize = 8;
+
+impl SearchFound {
+    /// Returns the shown matches as `path:line:text` and the lines around them as `path-line-text`,
+    /// with `--` between stretches of lines that do not meet.
+    #[must_use]
+    pub fn text(&self) -> String {
+        // A text that grows is copied again and again.
+        let mut text = String::with_capacity(self.files.iter().map(room).sum());
+        for found in &self.files {
+            if self.has_context && !text.is_empty() {
+                text.push_str("--\n");
+            }
+            push(&mut text, found, self.has_context);
+        }
+        text
+    }
+}
+
+fn room(found: &FileFound) -> usize {
+    let beside = found.short_path().as_os_str().len() + EXTRA_BYTES;
+    found.bytes() + found.lines().len() * beside
+}
+
+fn push(text: &mut String, found: &FileFound, has_context: bool) {
+    let path = one_line(&found.short_path().to_string_lossy());
+    let mut last = None;
+    for line in found.lines() {
+        if has_context && last.is_some_and(|last| last + 1 != line.number) {
+            text.push_str("--\n");
+        }
+        last = Some(line.number);
+        let mark = match line.role {
+            Role::Match => ':',
+            Role::Before | Role::After => '-',
+        };
+        text.push_str(&path);
+        text.push(mark);
+        push_number(text, line.number);
+        text.push(mark);
+        text.push_str(line.text);
+        text.push('\n');
+    }
+}
+
+/// Adds a number, of which there are thousands: to format one takes longer than all else of its line.
+fn push_number(text: &mut String, number: u64) {
+    let digits = number.checked_ilog10().unwrap_or(0);
+    for power in (0..=digits).rev() {
+        let digit = number / 10_u64.pow(power) % 10;
+        text.push(char::from(b'0' + u8::try_from(digit).unwrap_or(0)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Role::{After, Before, Match};
+
+    fn file(path: &str, lines: &[(Role, u64, &str)]) -> FileFound {
+        let mut found = FileFound::named(path);
+        for (role, number, text) in lines {
+            found.push(*role, *number, text);
+        }
+        found
+    }
+
+    fn check(has_context: bool, files: &[FileFound], expected: &str) {
+        let found = SearchFound {
+            has_context,
+            files: files.to_vec(),
+            ..SearchFound::default()
+        };
+        assert_eq!(found.text(), expected);
+    }
+
+    #[test]
+    fn numbers_have_their_digits() {
+        for number in [0, 7, 10, 99, 1000, 10_203, u64::MAX] {
+            let mut text = String::new();
+            push_number(&mut text, number);
+            assert_eq!(text, number.to_string());
+        }
+    }
+
+    #[test]
+    fn stretches_are_divided_when_lines_around_are_asked_for() {
+        let plain = file("./a", &[(Match, 2, "x"), (Match, 9, "")]);
+        let around = file(
+            "b\n",
+            &[
+                (Before, 1, "1"),
+                (Match, 2, "x"),
+                (After, 3, "3"),
+                (Match, 4, "x"),
+                (Match, 12345, "x"),
+            ],
+        );
+        check(true, &[], "");
+        check(false, std::slice::from_ref(&plain), "a:2:x\na:9:\n");
+        // Also when no file has any.
+        check(true, std::slice::from_ref(&plain), "a:2:x\n--\na:9:\n");
+        check(
+            true,
+            &[plain, around],
+            "a:2:x\n--\na:9:\n--\nb\u{FFFD}-1-1\nb\u{FFFD}:2:x\nb\u{FFFD}-3-3\nb\u{FFFD}:4:x\n--\n\
+             b\u{FFFD}:12345:x\n",
+        );
+    }
+}

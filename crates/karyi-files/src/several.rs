@@ -1,0 +1,46 @@
+//! What is wrong with several files, told together: who mends one mends all.
+
+use karyi_core::error::ToolError;
+
+/// Files of which everything is told.
+const MAX_TOLD: usize = 10;
+
+/// Returns what worked; when something did not, all that did not.
+///
+/// # Errors
+/// The errors as one.
+pub(super) fn all<T>(
+    results: impl IntoIterator<Item = Result<T, ToolError>>,
+) -> Result<Vec<T>, ToolError> {
+    let (mut done, mut errors) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => done.push(value),
+            Err(error) => errors.push(error),
+        }
+    }
+    together(errors).map_or(Ok(done), Err)
+}
+
+/// Makes one error of several: with the code of the first, and what each says.
+pub(super) fn together(mut errors: Vec<ToolError>) -> Option<ToolError> {
+    // A file that is named twice may fail twice.
+    errors.dedup_by(|later, earlier| later.message == earlier.message);
+    let count = errors.len();
+    let mut errors = errors.into_iter();
+    let mut first = errors.next()?;
+    if count == 1 {
+        return Some(first);
+    }
+    let mut hint = format!("1. {}", first.hint.trim_end());
+    first.message = format!("{count} files fail: 1. {}", first.message);
+    for (number, error) in (2..).zip(errors.by_ref().take(MAX_TOLD - 1)) {
+        let (code, message) = (error.code.as_str(), &error.message);
+        first.message += &format!("; {number}. {message} ({code})");
+        hint += &format!("\n{number}. {}", error.hint.trim_end());
+    }
+    if count > MAX_TOLD {
+        first.message += &format!("; and {} more", count - MAX_TOLD);
+    }
+    Some(first.with_hint(hint))
+}

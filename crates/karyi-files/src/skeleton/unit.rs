@@ -1,0 +1,154 @@
+//! The characters of a text with the places they stand at, escapes as what they stand for.
+
+use std::ops::Range;
+
+/// How a text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Each character is itself.
+    ToTheLetter,
+    /// `&lt;`, `&#xE9;`, `\u00e9` and the like are what they stand for.
+    Escapes,
+}
+
+/// A character, or an escape that stands for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// Where it stands.
+    pub(crate) range: Range<usize>,
+    /// What it stands for.
+    pub(crate) character: char,
+}
+
+/// Longest reference: `&#x10FFFF;`.
+const MOST_REFERENCE_BYTES: usize = 10;
+/// First characters of the two halves in which UTF-16 spells one beyond the first 65,536.
+const FIRST_HALVES: Range<u32> = 0xD800..0xDC00;
+const SECOND_HALVES: Range<u32> = 0xDC00..0xE000;
+
+/// Returns the characters of a text.
+pub(crate) fn units(text: &str, reading: Reading) -> impl Iterator<Item = Unit> + Clone + '_ {
+    let mut chars = text.chars();
+    let next = move || {
+        let rest = chars.as_str();
+        let first = chars.next()?;
+        let escaped = match (reading, first) {
+            (Reading::Escapes, '&') => reference(rest),
+            (Reading::Escapes, '\\') => escape(rest),
+            (Reading::Escapes | Reading::ToTheLetter, _) => None,
+        };
+        let (character, length) = escaped.unwrap_or((first, first.len_utf8()));
+        if escaped.is_some() {
+            chars = rest.get(length..)?.chars();
+        }
+        let start = text.len() - rest.len();
+        let range = start..start + length;
+        Some(Unit { range, character })
+    };
+    std::iter::from_fn(next)
+}
+
+/// Reads a reference of XML at the start of a text; returns its length, too.
+fn reference(text: &str) -> Option<(char, usize)> {
+    let bytes = text.as_bytes();
+    let head = bytes.get(..bytes.len().min(MOST_REFERENCE_BYTES))?;
+    let end = memchr::memchr(b';', head)?;
+    let name = text.get(1..end)?;
+    let character = match name {
+        "lt" => '<',
+        "gt" => '>',
+        "amp" => '&',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" => '\u{A0}',
+        _ => {
+            let number = name.strip_prefix('#')?;
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => number.parse(),
+            };
+            // A sign would be taken for a part of the number.
+            let is_plain = number.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            char::from_u32(code.ok().filter(|_| is_plain)?)?
+        }
+    };
+    Some((character, end + 1))
+}
+
+/// Reads an escape of JSON, of C or of Rust at the start of a text; returns its length, too.
+fn escape(text: &str) -> Option<(char, usize)> {
+    let simple = |character| Some((character, 2));
+    match text.as_bytes().get(1)? {
+        b'n' => simple('\n'),
+        b'r' => simple('\r'),
+        b't' => simple('\t'),
+        byte @ (b'"' | b'\'' | b'\\' | b'/' | b'`') => simple(char::from(*byte)),
+        b'x' => Some((char::from_u32(hexadecimal(text.get(2..4)?)?)?, 4)),
+        b'u' => match text.get(2..)?.strip_prefix('{') {
+            Some(rest) => {
+                let digits = rest.get(..rest.find('}').filter(|end| *end <= 6)?)?;
+                Some((char::from_u32(hexadecimal(digits)?)?, digits.len() + 4))
+            }
+            None => four_digits(text),
+        },
+        _ => None,
+    }
+}
+
+/// Reads `\uXXXX`, or two of them that stand for one character.
+fn four_digits(text: &str) -> Option<(char, usize)> {
+    let code = hexadecimal(text.get(2..6)?)?;
+    if !FIRST_HALVES.contains(&code) {
+        return Some((char::from_u32(code)?, 6));
+    }
+    let second = text.get(6..12)?.strip_prefix("\\u")?;
+    let second = hexadecimal(second).filter(|code| SECOND_HALVES.contains(code))?;
+    let (high, low) = (code - FIRST_HALVES.start, second - SECOND_HALVES.start);
+    Some((char::from_u32(0x10000 + (high << 10) + low)?, 12))
+}
+
+fn hexadecimal(digits: &str) -> Option<u32> {
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_number.then(|| u32::from_str_radix(digits, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_what_they_stand_for_and_others_stay() {
+        for (text, expected) in [
+            ("&lt;&gt;&amp;&quot;&apos;", "<>&\"'"),
+            ("&#233;&#xe9;&#X1F600;", "\u{E9}\u{E9}\u{1F600}"),
+            (
+                r"\u00e9\u{E9}\xe9\ud83d\ude00",
+                "\u{E9}\u{E9}\u{E9}\u{1F600}",
+            ),
+            (r#"\"\'\\\/\n\t\r"#, "\"'\\/\n\t\r"),
+            (
+                "&; &lt &unknown; &#xD800; &#; &#+1; &\u{E9};",
+                "&; &lt &unknown; &#xD800; &#; &#+1; &\u{E9};",
+            ),
+            (
+                r"\u12 \u{} \ud83d \ud83d\u0041 \xg1 \q \",
+                r"\u12 \u{} \ud83d \ud83dA \xg1 \q \",
+            ),
+            ("&amp;lt;", "&lt;"),
+            ("a\u{E9}\u{1F600}", "a\u{E9}\u{1F600}"),
+        ] {
+            let found: String = units(text, Reading::Escapes)
+                .map(|unit| unit.character)
+                .collect();
+            assert_eq!(found, expected, "{text}");
+            for reading in [Reading::ToTheLetter, Reading::Escapes] {
+                let pieces: String = units(text, reading).map(|unit| &text[unit.range]).collect();
+                assert_eq!(pieces, text);
+            }
+            let letters: String = units(text, Reading::ToTheLetter)
+                .map(|unit| unit.character)
+                .collect();
+            assert_eq!(letters, text);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Opening what is read.
+//!
+//! Under a root everything is opened from a descriptor of the root and no link is followed: the path
+//! was resolved before, so a link on it now was put there since and could lead anywhere.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::libc;
+use rustix::fs::OFlags;
+
+use super::directory::{Directory, LOOK};
+use super::root::Root;
+
+/// The way to what is read.
+pub(super) enum Way {
+    /// By path.
+    Path,
+    /// From a directory held open; its path and nothing outside of it.
+    Beneath(PathBuf, Directory),
+}
+
+impl Way {
+    /// Finds the way that a root leaves open.
+    ///
+    /// # Errors
+    /// The directory of the root cannot be opened any more.
+    pub(super) fn new(root: &Root) -> io::Result<Self> {
+        Ok(match root.directory() {
+            None => Self::Path,
+            Some(path) => Self::Beneath(path.to_owned(), Directory::open(path)?),
+        })
+    }
+
+    /// Reads what is known of a resolved path, without opening what it leads to.
+    pub(super) fn look(&self, real: &Path) -> io::Result<Metadata> {
+        match self {
+            Self::Path => std::fs::metadata(real),
+            Self::Beneath(top, directory) => {
+                let found = directory.below(beneath(top, real)?, LOOK)?.metadata()?;
+                if found.is_symlink() {
+                    return Err(rustix::io::Errno::LOOP.into());
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Opens a file that was a plain one a moment ago; should it be a pipe by now, this does not hang.
+    pub(super) fn file(&self, real: &Path) -> io::Result<File> {
+        match self {
+            Self::Path => {
+                let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+                OpenOptions::new().read(true).custom_flags(flags).open(real)
+            }
+            Self::Beneath(top, directory) => directory.below(beneath(top, real)?, OFlags::RDONLY),
+        }
+    }
+
+    /// Opens a directory to read its names.
+    pub(super) fn directory(&self, real: &Path) -> io::Result<File> {
+        match self {
+            Self::Path => {
+                let mut options = OpenOptions::new();
+                options.read(true).custom_flags(libc::O_DIRECTORY);
+                options.open(real)
+            }
+            Self::Beneath(top, directory) => {
+                directory.below(beneath(top, real)?, OFlags::RDONLY | OFlags::DIRECTORY)
+            }
+        }
+    }
+}
+
+fn beneath<'a>(top: &Path, real: &'a Path) -> io::Result<&'a Path> {
+    let outside = |_| io::Error::from(io::ErrorKind::PermissionDenied);
+    real.strip_prefix(top).map_err(outside)
+}
+
+/// Reads the names in an open directory, one after another.
+pub(super) fn names(directory: &File) -> io::Result<impl Iterator<Item = std::ffi::OsString>> {
+    use std::os::unix::ffi::OsStringExt;
+    let entries = rustix::fs::Dir::read_from(directory)?;
+    let names = entries.map_while(Result::ok);
+    Ok(names
+        .map(|entry| std::ffi::OsString::from_vec(entry.file_name().to_bytes().to_vec()))
+        .filter(|name| name != "." && name != ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listing::Scope;
+    use crate::search::{Case, SearchOptions, Syntax, search};
+    use crate::view::{ViewOptions, view};
+    use std::os::unix::fs::symlink;
+    use std::sync::atomic::AtomicBool;
+
+    /// A root `w` of which the directory `real` was swapped for a link to `out` after it was resolved.
+    fn swapped() -> (tempfile::TempDir, PathBuf, Root) {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        for directory in ["w/real/sub", "out/sub"] {
+            std::fs::create_dir_all(top.join(directory)).unwrap();
+        }
+        std::fs::write(top.join("out/s"), "outside").unwrap();
+        std::fs::write(top.join("out/sub/s"), "outside").unwrap();
+        let root = Root::confined(&top.join("w")).unwrap();
+        std::fs::rename(top.join("w/real"), top.join("moved")).unwrap();
+        symlink("../out", top.join("w/real")).unwrap();
+        (temp, top.join("w"), root)
+    }
+
+    #[test]
+    fn nothing_outside_of_a_root_is_read_through_a_swapped_directory() {
+        let (_temp, top, root) = swapped();
+        let flag = AtomicBool::new(false);
+        for path in ["real", "real/s", "real/sub", "real/sub/s"] {
+            let real = top.join(path);
+            let shown = Path::new(path);
+            let found = view(&root, shown, &real, &ViewOptions::default(), &flag);
+            assert!(found.is_err(), "{path}: {found:?}");
+            let options = SearchOptions {
+                pattern: "outside",
+                syntax: Syntax::Literal,
+                case: Case::Exact,
+                glob: None,
+                context: 0,
+                max: 10,
+                scope: Scope::All,
+                cancelled: None,
+            };
+            let found = search(&root, shown, &real, &options);
+            assert!(found.is_err(), "{path}: {found:?}");
+            let way = Way::new(&root).unwrap();
+            assert!(way.file(&real).is_err(), "{path}");
+            assert!(way.directory(&real).is_err(), "{path}");
+        }
+        let real = top.join("real/sbu");
+        let error = view(&root, &real, &real, &ViewOptions::default(), &flag).unwrap_err();
+        assert!(!error.hint.contains("sub"), "{}", error.hint);
+    }
+
+    #[test]
+    fn what_lies_beneath_a_root_is_opened() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("a/b")).unwrap();
+        std::fs::write(top.join("a/b/file"), "x").unwrap();
+        let way = Way::new(&Root::confined(&top).unwrap()).unwrap();
+        assert_eq!(way.look(&top.join("a/b/file")).unwrap().len(), 1);
+        assert!(way.file(&top.join("a/b/file")).unwrap().metadata().is_ok());
+        for path in ["", "a", "a/b"] {
+            assert!(way.directory(&top.join(path)).is_ok(), "{path}");
+            assert!(way.look(&top.join(path)).unwrap().is_dir(), "{path}");
+        }
+        assert!(way.look(top.parent().unwrap()).is_err());
+    }
+}

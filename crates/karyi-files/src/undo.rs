@@ -1,0 +1,444 @@
+//! Takes back changes that the journal knows, all of them or none.
+//!
+//! A file is restored only when it still is what karyi wrote; else nothing is touched, and the three
+//! contents are shown: what karyi wrote, what is there now, and what would be restored. An undo is
+//! a change like any other: it is recorded and can be undone.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::change::{Change, Dress};
+use super::dress::Had;
+use super::journal::told::{AtPath, told};
+use super::journal::{Damage, Entry, FileRecord, Journal, Version};
+use super::recover::{self, Became, Foreseen, Recovered};
+use super::transaction::{Recorder, Transaction};
+use conflict::obstacle;
+pub use conflict::{Conflict, Content};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+pub use listed::{Listed, undone, way_over};
+
+mod conflict;
+mod lineage;
+mod listed;
+mod notes;
+
+/// Which changes are taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The one with this number.
+    Number(u64),
+    /// So many of the last that were not taken back yet.
+    Last(usize),
+    /// Those of one run of karyi that were not taken back yet.
+    Session(String),
+}
+
+/// What an undo did, or would do.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// The entries that it takes back, the latest first.
+    pub numbers: Vec<u64>,
+    /// What it does to each file.
+    pub files: Vec<Restored>,
+    /// The number of its own entry; none when nothing was done.
+    pub number: Option<u64>,
+    /// What of the whole list of changes was found broken when the undo was recorded.
+    pub damage: Option<Damage>,
+    /// What lies beside the files and could not be removed.
+    pub leftovers: Option<String>,
+}
+
+/// What an undo does to one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it goes; none when it stays where it is.
+    pub to: Option<PathBuf>,
+    /// What it holds before; none when it is not there.
+    pub now: Option<Arc<Vec<u8>>>,
+    /// What it holds after; none when it is removed.
+    pub restored: Option<Arc<Vec<u8>>>,
+    /// What of it could not be restored.
+    pub note: Option<String>,
+}
+
+/// Why nothing was taken back.
+#[derive(Debug, PartialEq, Eq)]
+pub enum UndoError {
+    /// Files are not what karyi wrote.
+    Conflicts(Vec<Conflict>),
+    /// Something else.
+    Other(ToolError),
+}
+
+impl From<ToolError> for UndoError {
+    fn from(error: ToolError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// What one path is to be, worked out from the latest entry to the earliest.
+struct Goal<'a> {
+    /// What karyi wrote last: what must be there now.
+    wrote: Option<&'a Version>,
+    /// What is to be there.
+    goal: Option<&'a Version>,
+    /// Where the file is now that was at the path; none when it was removed.
+    now_at: Option<&'a Path>,
+}
+
+/// Takes changes back.
+///
+/// # Errors
+/// What is in the way; nothing is changed then.
+pub fn undo(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Undone, UndoError> {
+    let listed = Listed::to_undo(journal, which.clone())?;
+    take_back(recorder, journal, &listed, &mut Vec::new())
+}
+
+/// Takes back what was chosen before. What became of files that were left half changed is in `recovered`, also when
+/// the undo is refused.
+///
+/// # Errors
+/// What is in the way; nothing is changed then.
+pub fn take_back(
+    recorder: &Recorder,
+    journal: &Journal,
+    listed: &Listed,
+    recovered: &mut Vec<Recovered>,
+) -> Result<Undone, UndoError> {
+    recovered.clone_from(&listed.recovered);
+    let again = listed.read_again(journal)?;
+    let listed = again.as_ref().unwrap_or(listed);
+    recovered.clone_from(&listed.recovered);
+    let chosen = listed.chosen()?;
+    let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
+    check_size(&goals, limits::MAX_UNDO_BYTES)?;
+    let numbers: Vec<u64> = chosen.iter().map(|entry| entry.number).collect();
+    let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
+    let transaction = Transaction::begin(recorder, &paths)?;
+    recover::add(recovered, transaction.recovered().to_vec());
+    listed.refuse_undone(journal, &numbers)?;
+    let changes = changes(journal, &goals, &listed.foreseen);
+    let changes = changes.map_err(|error| hint_at(error, recovered))?;
+    listed.refuse_over(&chosen)?;
+    let receipt = transaction.take_back(&changes, &chosen)?;
+    let notes = notes::notes(&changes, &receipt.losses);
+    let mut files = restored(changes);
+    notes::note(&mut files, notes);
+    Ok(Undone {
+        numbers,
+        files,
+        number: receipt.number,
+        damage: receipt.damage,
+        leftovers: receipt.leftovers,
+    })
+}
+
+/// Says what taking back what was chosen before would do.
+///
+/// # Errors
+/// What would be in the way.
+pub fn try_out(journal: &Journal, listed: &Listed) -> Result<Undone, UndoError> {
+    let chosen = listed.chosen()?;
+    let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
+    check_size(&goals, limits::MAX_UNDO_BYTES)?;
+    let changes = changes(journal, &goals, &listed.foreseen);
+    let changes = changes.map_err(|error| hint_at(error, &listed.recovered))?;
+    listed.refuse_over(&chosen)?;
+    Ok(Undone {
+        numbers: chosen.iter().map(|entry| entry.number).collect(),
+        files: restored(changes),
+        number: None,
+        damage: None,
+        leftovers: None,
+    })
+}
+
+/// Says of a file with several names that one of them is karyi's own, while a change of it is half done.
+fn hint_at(mut error: UndoError, recovered: &[Recovered]) -> UndoError {
+    if let UndoError::Other(error) = &mut error
+        && error.code == ErrorCode::HardLinked
+        && recovered.iter().any(|file| file.became == Became::Waiting)
+    {
+        error.hint =
+            "a change was left half done, and karyi keeps names beside its files; the next edit or undo \
+             ends it when it can: leave `.karyi-*` to it"
+                .into();
+    }
+    error
+}
+
+/// Works out what each path must be and is to be.
+fn goals<'a>(
+    journal: &Journal,
+    chosen: &[&'a Entry],
+) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolError> {
+    let mut goals: Vec<(&Path, Goal<'_>)> = Vec::new();
+    let mut known: HashMap<&Path, usize> = HashMap::new();
+    let whereabouts = lineage::whereabouts(chosen);
+    for entry in chosen {
+        journal.check_key(entry)?;
+        for file in &entry.files {
+            check(entry, file)?;
+            let path = file.path.as_path();
+            let index = *known.entry(path).or_insert(goals.len());
+            let (wrote, goal) = (file.new.as_ref(), file.old.as_ref());
+            match goals.get_mut(index) {
+                None => {
+                    let goal = Goal {
+                        wrote,
+                        goal,
+                        now_at: whereabouts.get(path).copied(),
+                    };
+                    goals.push((path, goal));
+                }
+                Some((_, earlier)) if is_same(journal, earlier.goal, wrote) => {
+                    earlier.goal = goal;
+                }
+                Some(_) => return Err(broken_chain(entry, path)),
+            }
+        }
+    }
+    Ok(goals)
+}
+
+/// Refuses an undo that would take too much memory: what karyi wrote and what comes back is held at once.
+fn check_size(goals: &[(&Path, Goal<'_>)], most: u64) -> Result<(), ToolError> {
+    let size = |version: Option<&Version>| version.map_or(0, |version| version.size);
+    let both = |goal: &Goal<'_>| size(goal.wrote).saturating_add(size(goal.goal));
+    let bytes = goals
+        .iter()
+        .map(|(_, goal)| both(goal))
+        .fold(0, u64::saturating_add);
+    if bytes <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "the {} files of this undo hold {} MiB before and after, more than the {} MiB that are taken back together",
+        goals.len(),
+        bytes >> 20,
+        most >> 20
+    );
+    Err(ToolError::new(ErrorCode::FileTooLarge, message)
+        .with_hint("take fewer changes back at a time, with `karyi undo --last K` or `karyi undo N`, the newest first"))
+}
+
+/// Whether a later change found what an earlier one wrote. One of both may be encrypted and the other
+/// not: then the same content has two names.
+fn is_same(journal: &Journal, found: Option<&Version>, wrote: Option<&Version>) -> bool {
+    match (found, wrote) {
+        (Some(found), Some(wrote)) => {
+            let is_equal = || {
+                journal
+                    .content(found)
+                    .map(|b| journal.is_content(&b, wrote))
+            };
+            found.content == wrote.content
+                || (found.size == wrote.size && is_equal().unwrap_or(false))
+        }
+        (found, wrote) => found.is_none() && wrote.is_none(),
+    }
+}
+
+fn broken_chain(entry: &Entry, path: &Path) -> ToolError {
+    let message = format!(
+        "{}: was changed between change {} and the later ones, by something else",
+        path.display(),
+        entry.number
+    );
+    ToolError::new(ErrorCode::UndoConflict, message)
+}
+
+fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
+    let Some(why) = file.obstacle() else {
+        return Ok(());
+    };
+    let (number, path) = (entry.number, file.path.as_path().display());
+    let message = format!("change {number} cannot be undone: {path}: {why}");
+    let has_old = file.old.as_ref().is_none_or(|old| old.is_kept);
+    let hint = match has_old {
+        true => {
+            format!("`karyi history show {number}` shows what it changed; restore that by hand")
+        }
+        false => "restore the file from a backup or with git".to_owned(),
+    };
+    Err(ToolError::new(ErrorCode::UndoUnavailable, message).with_hint(hint))
+}
+
+/// Compares every file with what karyi wrote, and says what each becomes.
+fn changes(
+    journal: &Journal,
+    goals: &[(&Path, Goal<'_>)],
+    foreseen: &Foreseen,
+) -> Result<Vec<Change>, UndoError> {
+    let (mut changes, mut conflicts) = (Vec::new(), Vec::new());
+    for (path, goal) in goals {
+        let read = Change::read_then(path, foreseen);
+        let restored = match goal.goal {
+            None => None,
+            Some(version) => Some((version, content(journal, path, version)?)),
+        };
+        let change = match read {
+            Ok(change) => change,
+            Err(error) => {
+                let found = Content::Other(obstacle(path).ok_or(error)?);
+                conflicts.push(Conflict::new(journal, path, goal.wrote, found, restored));
+                continue;
+            }
+        };
+        let is_as_written = match (change.bytes(), goal.wrote) {
+            (None, None) => true,
+            (Some(now), Some(wrote)) => journal.is_content(now, wrote),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_as_written {
+            let now = change.before.map(|found| Arc::unwrap_or_clone(found.bytes));
+            let found = now.map_or(Content::Missing, Content::Bytes);
+            conflicts.push(Conflict::new(journal, path, goal.wrote, found, restored));
+            continue;
+        }
+        changes.push(match restored {
+            None => change,
+            Some((version, bytes)) => {
+                let dress = dress(journal, &change, version, goal);
+                with_content(change, bytes, dress)
+            }
+        });
+        changes.last().map_or(Ok(()), refuse_split)?;
+    }
+    if !conflicts.is_empty() {
+        return Err(UndoError::Conflicts(conflicts));
+    }
+    take_along(&mut changes, goals);
+    Ok(changes)
+}
+
+/// Refuses to restore one name of a file that has several: the others would keep the new content.
+fn refuse_split(change: &Change) -> Result<(), ToolError> {
+    let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
+    if links < 2 || change.after.is_none() || !change.is_needed() {
+        return Ok(());
+    }
+    let shown = change.shown.display();
+    let message =
+        format!("{shown}: the file has {links} names, and undo would change this one only");
+    let hint = "find the others with `find DIR -samefile PATH` and take them away, then undo again; or restore the text by hand";
+    Err(ToolError::new(ErrorCode::HardLinked, message).with_hint(hint))
+}
+
+/// Lets a file that went elsewhere take its owner, attributes and permissions back with it, whatever they are
+/// by now. One that was only renamed is renamed back then instead of copied.
+fn take_along(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
+    let index: HashMap<&Path, usize> = goals.iter().map(|(path, _)| *path).zip(0..).collect();
+    for (at, (path, goal)) in goals.iter().enumerate() {
+        let Some(now_at) = goal.now_at.filter(|now_at| now_at != path) else {
+            continue;
+        };
+        let Some(from) = index.get(now_at).copied() else {
+            continue;
+        };
+        let wrote = goals.get(from).and_then(|(_, goal)| goal.wrote);
+        let Some(dress) = moved_dress(changes, (from, now_at, wrote), (at, goal.goal)) else {
+            continue;
+        };
+        if let Some(after) = changes.get_mut(at).and_then(|change| change.after.as_mut()) {
+            after.dress = dress;
+            // Else an undo of the undo could not follow it.
+            if let Some(from) = changes.get_mut(from) {
+                from.renamed_to = Some((*path).to_owned());
+            }
+        }
+    }
+}
+
+/// Says what a file takes along from where it is now. Its own content has the permissions that somebody gave
+/// it; another one that comes back gets no wider ones than it had.
+fn moved_dress(
+    changes: &[Change],
+    (from, now_at, wrote): (usize, &Path, Option<&Version>),
+    (at, goal): (usize, Option<&Version>),
+) -> Option<Dress> {
+    let found = changes.get(from)?.before.as_ref()?;
+    let after = changes.get(at)?.after.as_ref()?;
+    let now_at = now_at.to_owned();
+    Some(match *found.bytes == after.bytes {
+        true => Dress::Like(now_at),
+        false => Dress::Within(now_at, mode(found.stamp.mode & 0o7777, wrote, goal?)),
+    })
+}
+
+/// Returns the permissions of a content that comes back to a file: those it had; where somebody changed those
+/// of the file since, what both allow, so that nothing is opened that was closed.
+fn mode(now: u32, wrote: Option<&Version>, goal: &Version) -> u32 {
+    match wrote {
+        Some(wrote) if wrote.mode != now => now & goal.mode,
+        Some(_) | None => goal.mode,
+    }
+}
+
+/// Says what a file gets back with its content. One that is where it was keeps what it has, and one that went
+/// elsewhere gets what it has there, later; only one that is gone gets what it had.
+fn dress(journal: &Journal, change: &Change, goal: &Version, all: &Goal<'_>) -> Dress {
+    let found = change.before.as_ref();
+    let here = found.filter(|_| all.now_at == Some(change.real.as_path()));
+    match here {
+        Some(found) => Dress::Mode(mode(found.stamp.mode & 0o7777, all.wrote, goal)),
+        None => Dress::Again(Had {
+            mode: goal.mode,
+            owner: goal.owner,
+            attributes: journal.attributes(goal),
+        }),
+    }
+}
+
+fn with_content(change: Change, bytes: Vec<u8>, dress: Dress) -> Change {
+    let mut change = change.into_content(bytes);
+    if let Some(after) = &mut change.after {
+        after.dress = dress;
+    }
+    change
+}
+
+fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>, ToolError> {
+    journal.content(version).map_err(|error| {
+        let message = format!(
+            "{}: its earlier content cannot be read from the journal: {error}",
+            path.display()
+        );
+        ToolError::new(ErrorCode::UndoUnavailable, message)
+    })
+}
+
+/// Says what becomes of each file. The contents go with it: they may be large.
+fn restored(mut changes: Vec<Change>) -> Vec<Restored> {
+    let news = changes.iter_mut().map(|change| change.after.take());
+    let news: Vec<_> = news
+        .map(|after| after.map(|after| Arc::new(after.bytes)))
+        .collect();
+    let paths: Vec<AtPath<'_, &Arc<Vec<u8>>>> = changes
+        .iter()
+        .zip(&news)
+        .map(|(change, new)| AtPath {
+            path: &change.real,
+            old: change.before.as_ref().map(|found| &found.bytes),
+            new: new.as_ref(),
+            renamed_to: change.renamed_to.as_deref(),
+        })
+        .collect();
+    let files = told(&paths).into_iter().map(|file| Restored {
+        path: file.path.to_owned(),
+        to: file.to.map(Path::to_owned),
+        now: file.old.cloned(),
+        restored: file.new.cloned(),
+        note: None,
+    });
+    files.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! The changes that an undo is about, found in the list of all of them.
+//!
+//! Whether a change is taken back already is told by later ones only, so the list is read from its end, as far
+//! as the choice needs it, and once: what was read goes with the choice.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::super::journal::{Damage, Entry, Journal, ListMark, holds};
+use super::super::recover::{self, Foreseen, Recovered};
+use super::{Conflict, Which};
+use karyi_core::error::{ErrorCode, ToolError};
+
+/// The list of changes as far as it was read, and what a killed karyi had left.
+#[derive(Debug)]
+pub struct Listed {
+    /// What is taken back.
+    pub which: Which,
+    /// The last changes, the oldest of them first.
+    pub entries: Vec<Entry>,
+    /// What of the part that was read is broken.
+    pub damage: Option<Damage>,
+    /// Files of earlier changes that were left half done.
+    pub recovered: Vec<Recovered>,
+    /// What ending them will come to, for an undo that is only tried out.
+    pub(super) foreseen: Foreseen,
+    /// The list as it was when it was read.
+    mark: ListMark,
+}
+
+impl Listed {
+    /// Ends what a killed karyi left, which is a change like the others then, and reads the list.
+    ///
+    /// # Errors
+    /// Another karyi is at it for too long, or the list cannot be read.
+    pub fn to_undo(journal: &Journal, which: Which) -> Result<Self, ToolError> {
+        let recovered = recover::recover(journal)?;
+        Self::read(journal, which, recovered, Foreseen::default())
+    }
+
+    /// Reads the list as it will be then, and touches nothing.
+    ///
+    /// # Errors
+    /// The list cannot be read.
+    pub fn to_try(journal: &Journal, which: Which) -> Result<Self, ToolError> {
+        let recovered = recover::unended(journal);
+        Self::read(journal, which, recovered, recover::foresee(journal))
+    }
+
+    fn read(
+        journal: &Journal,
+        which: Which,
+        recovered: Vec<Recovered>,
+        foreseen: Foreseen,
+    ) -> Result<Self, ToolError> {
+        let mark = journal.list_mark();
+        let (mut entries, damage) = match foreseen.entries.is_empty() {
+            true => journal.latest(enough_for(&which))?,
+            false => journal.entries_and_damage()?,
+        };
+        add_foreseen(&mut entries, &foreseen, journal);
+        Ok(Self {
+            which,
+            entries,
+            damage,
+            recovered,
+            foreseen,
+            mark,
+        })
+    }
+
+    /// Returns it anew when this journal, which may have the key now, could end what was left half done.
+    pub(super) fn read_again(&self, journal: &Journal) -> Result<Option<Self>, ToolError> {
+        let more = recover::recover(journal)?;
+        if more.is_empty() {
+            return Ok(None);
+        }
+        let mut recovered = self.recovered.clone();
+        recover::add(&mut recovered, more);
+        let foreseen = Foreseen::default();
+        Self::read(journal, self.which.clone(), recovered, foreseen).map(Some)
+    }
+
+    /// Returns the changes to take back, the latest first.
+    ///
+    /// # Errors
+    /// `not_found`, or `undo_conflict` for a change that is taken back already.
+    pub fn chosen(&self) -> Result<Vec<&Entry>, ToolError> {
+        let undone = undone(&self.entries);
+        let open = open(&self.entries, &undone);
+        let chosen: Vec<&Entry> = match &self.which {
+            Which::Number(number) if undone.contains(number) => return Err(is_undone(*number)),
+            Which::Number(number) => {
+                let found = self.entries.iter().find(|entry| entry.number == *number);
+                found.into_iter().collect()
+            }
+            Which::Last(count) => open.take(*count).collect(),
+            Which::Session(session) => open.filter(|entry| entry.session == *session).collect(),
+        };
+        match chosen.is_empty() {
+            true => Err(self.nothing()),
+            false => Ok(chosen),
+        }
+    }
+
+    fn nothing(&self) -> ToolError {
+        let first = self.entries.first().map(|first| first.number);
+        let is_past = |number: u64| number > 0 && first.is_some_and(|first| number < first);
+        let message = match &self.which {
+            Which::Number(number) if is_past(*number) => {
+                format!(
+                    "change {number} is not in the journal any more: {}",
+                    holds()
+                )
+            }
+            Which::Number(number) => format!("there is no change {number} in the journal"),
+            Which::Last(_) => "there is nothing to undo".to_owned(),
+            Which::Session(session) => format!("there is nothing to undo of session {session}"),
+        };
+        let hint = "see `karyi history` for what can be undone";
+        ToolError::new(ErrorCode::NotFound, message).with_hint(hint)
+    }
+
+    /// Returns the numbers of the changes that came after the chosen ones, stand, and are of one of these files,
+    /// the newest first: to take the chosen ones back, these are taken back before, in this order.
+    #[must_use]
+    pub fn later(&self, conflicts: &[Conflict]) -> Vec<u64> {
+        let chosen = self.chosen().unwrap_or_default();
+        let is_asked = |path: &Path| conflicts.iter().any(|conflict| conflict.path == path);
+        over(&self.entries, &chosen, is_asked)
+    }
+
+    /// Refuses to take a change back over a later one of the same file, though the file may be the same again: what
+    /// the later one did would be gone, and it would stand in the list.
+    pub(super) fn refuse_over(&self, chosen: &[&Entry]) -> Result<(), ToolError> {
+        let later = over(&self.entries, chosen, |_| true);
+        if later.is_empty() {
+            return Ok(());
+        }
+        let message = "a later change of the same file stands, which an undo would pass over";
+        Err(ToolError::new(ErrorCode::UndoConflict, message).with_hint(way_over(&later)))
+    }
+
+    /// Refuses changes that another karyi took back while this one waited for their files.
+    pub(super) fn refuse_undone(
+        &self,
+        journal: &Journal,
+        numbers: &[u64],
+    ) -> Result<(), ToolError> {
+        if journal.list_mark() == self.mark {
+            return Ok(());
+        }
+        let first = numbers.iter().min().copied().unwrap_or(0);
+        let (entries, _) = journal.latest(|entry| entry.number <= first)?;
+        let undone = undone(&entries);
+        match numbers.iter().find(|number| undone.contains(number)) {
+            Some(number) => Err(is_undone(*number)),
+            None => Ok(()),
+        }
+    }
+
+    /// Says how to take back an earlier change when one that cannot be undone is in the way.
+    pub(super) fn with_way_out(&self, error: ToolError, journal: &Journal) -> ToolError {
+        if error.code != ErrorCode::UndoUnavailable || matches!(self.which, Which::Number(_)) {
+            return error;
+        }
+        let Ok(mut entries) = journal.entries() else {
+            return error;
+        };
+        add_foreseen(&mut entries, &self.foreseen, journal);
+        let is_asked = |entry: &&Entry| match &self.which {
+            Which::Session(session) => entry.session == *session,
+            Which::Number(_) | Which::Last(_) => true,
+        };
+        let undone = undone(&entries);
+        let is_free = |entry: &&Entry| {
+            entry.can_be_undone() && over(&entries, &[*entry], |_| true).is_empty()
+        };
+        let mut open = open(&entries, &undone).filter(is_asked);
+        let Some(number) = open.find(is_free).map(|entry| entry.number) else {
+            return error;
+        };
+        let hint = format!(
+            "{}; `karyi undo {number}` takes back the newest change that can be undone, and `karyi undo N` any other by its number",
+            error.hint
+        );
+        error.with_hint(hint)
+    }
+}
+
+/// Tells of each change, the latest first, whether those before it are not asked for.
+fn enough_for(which: &Which) -> impl FnMut(&Entry) -> bool + '_ {
+    let mut undone: HashSet<u64> = HashSet::new();
+    let mut count = 0;
+    move |entry| {
+        let stands = !undone.contains(&entry.number);
+        if stands {
+            undone.extend(&entry.undoes);
+        }
+        match which {
+            Which::Number(number) => entry.number <= *number,
+            Which::Last(wanted) => {
+                count += usize::from(stands && entry.undoes.is_empty());
+                count >= *wanted
+            }
+            Which::Session(_) => false,
+        }
+    }
+}
+
+/// Returns the numbers of the entries that are taken back by now.
+#[must_use]
+pub fn undone(entries: &[Entry]) -> HashSet<u64> {
+    let mut undone = HashSet::new();
+    for entry in entries.iter().rev() {
+        // An undo that was taken back itself took nothing back.
+        if !undone.contains(&entry.number) {
+            undone.extend(&entry.undoes);
+        }
+    }
+    undone
+}
+
+/// Returns the changes that stand and are no undo, the latest first.
+fn open<'a>(entries: &'a [Entry], undone: &HashSet<u64>) -> impl Iterator<Item = &'a Entry> {
+    let is_open = |entry: &&Entry| !undone.contains(&entry.number) && entry.undoes.is_empty();
+    entries.iter().rev().filter(is_open)
+}
+
+/// Returns the numbers of the changes that stand, are not chosen, and came after one that is and has a file
+/// with them, if the file is asked for; the newest first. An undo is none: it ends with what it takes back.
+fn over(entries: &[Entry], chosen: &[&Entry], is_asked: impl Fn(&Path) -> bool) -> Vec<u64> {
+    let mut first: HashMap<&Path, u64> = HashMap::new();
+    for entry in chosen {
+        for file in entry
+            .files
+            .iter()
+            .filter(|file| is_asked(file.path.as_path()))
+        {
+            let first = first.entry(file.path.as_path()).or_insert(entry.number);
+            *first = entry.number.min(*first);
+        }
+    }
+    let undone = undone(entries);
+    let is_chosen = |number: u64| chosen.iter().any(|entry| entry.number == number);
+    let is_over = |entry: &&Entry| {
+        let mut files = entry.files.iter();
+        let touched = |first: &u64| *first < entry.number;
+        files.any(|file| first.get(file.path.as_path()).is_some_and(touched))
+    };
+    let later = open(entries, &undone).filter(is_over);
+    let later = later.map(|entry| entry.number);
+    later.filter(|number| !is_chosen(*number)).collect()
+}
+
+/// Adds the changes that were left half done and will be ended before.
+fn add_foreseen(entries: &mut Vec<Entry>, foreseen: &Foreseen, journal: &Journal) {
+    for entry in &foreseen.entries {
+        if entries.iter().any(|known| known.id == entry.id) {
+            continue;
+        }
+        let last = entries.iter().map(|entry| entry.number).max();
+        let number = last.unwrap_or(0).max(journal.last_number()) + 1;
+        entries.push(Entry {
+            number,
+            ..entry.clone()
+        });
+    }
+}
+
+/// Says how to get over later changes, the newest first.
+#[must_use]
+pub fn way_over(later: &[u64]) -> String {
+    let steps = later.iter().map(|number| format!("`karyi undo {number}`"));
+    let steps: Vec<String> = steps.collect();
+    format!(
+        "later changes are in the way: first {}; or restore the wanted lines by hand",
+        steps.join(", then ")
+    )
+}
+
+fn is_undone(number: u64) -> ToolError {
+    let message = format!("change {number} is taken back already");
+    let hint = "see `karyi history`; to make it again, undo the undo";
+    ToolError::new(ErrorCode::UndoConflict, message).with_hint(hint)
+}

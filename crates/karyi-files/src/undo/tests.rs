@@ -1,0 +1,340 @@
+//! Undo on real files.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::commit;
+use crate::edit::{self, EditOptions, EditPair, FileEdit, Show};
+use crate::intent::{Decision, Record};
+use crate::journal::Lasts;
+use crate::root::Root;
+
+struct Place {
+    top: tempfile::TempDir,
+    recorder: Recorder,
+    journal: Arc<Journal>,
+    _state: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let (top, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let journal = Arc::new(Journal::open(state.path(), Some(&[3; 32])).unwrap());
+        let recorder = Recorder {
+            journal: Some(Arc::clone(&journal)),
+            session: "s".into(),
+            call: "1".into(),
+            tool: "write_file".into(),
+            ..Recorder::default()
+        };
+        Self {
+            top,
+            recorder,
+            journal,
+            _state: state,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.top.path().canonicalize().unwrap().join(name)
+    }
+
+    /// Writes a file as a tool does; none removes it.
+    fn write(&self, name: &str, text: Option<&str>) {
+        let path = self.path(name);
+        let transaction = Transaction::begin(&self.recorder, &[&path]).unwrap();
+        let mut change = Change::read(&path, &path).unwrap();
+        if let Some(text) = text {
+            change = change.into_content(text.into());
+        }
+        transaction.commit(&[change], &|_| false).unwrap();
+    }
+
+    fn undo(&self, which: Which) -> Result<Vec<u64>, UndoError> {
+        Ok(undo(&self.recorder, &self.journal, &which)?.numbers)
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(name)).ok()
+    }
+}
+
+fn dry_run(place: &Place, which: &Which) -> Undone {
+    let listed = Listed::to_try(&place.journal, which.clone()).unwrap();
+    try_out(&place.journal, &listed).unwrap()
+}
+
+#[test]
+fn permissions_and_directories_come_back() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    std::fs::create_dir(place.path("d")).unwrap();
+    std::fs::write(place.path("d/x"), "x").unwrap();
+    let mode = PermissionsExt::from_mode(0o750);
+    std::fs::set_permissions(place.path("d/x"), mode).unwrap();
+    place.write("d/x", None);
+    std::fs::remove_dir(place.path("d")).unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    let found = std::fs::metadata(place.path("d/x")).unwrap();
+    assert_eq!(found.permissions().mode() & 0o777, 0o750);
+    place.write("new/deep/y", Some("y"));
+    place.undo(Which::Last(1)).unwrap();
+    assert!(!place.path("new").exists());
+    place.write("new/deep/y", Some("y"));
+    std::fs::write(place.path("new/theirs"), "z").unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    assert_eq!(
+        (
+            place.read("new/theirs").as_deref(),
+            place.path("new/deep").exists()
+        ),
+        (Some("z"), false)
+    );
+}
+
+impl Place {
+    fn put(&self, name: &str, text: &str, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(self.path(name), text).unwrap();
+        let mode = PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(self.path(name), mode).unwrap();
+    }
+
+    fn edit(&self, edits: &[FileEdit]) -> Result<(), ToolError> {
+        let root = Root::unconfined();
+        let cwd = self.path("");
+        let options = EditOptions {
+            cwd: &cwd,
+            root: &root,
+            recorder: &self.recorder,
+            is_private: &|_| false,
+            show: Show::Part(&|text| text.to_owned()),
+        };
+        edit::apply(edits, options).map(|_| ())
+    }
+
+    /// The files that are there, with their permissions and contents.
+    fn tree(&self, names: &[&str]) -> Vec<String> {
+        use std::os::unix::fs::MetadataExt;
+        let shown = names.iter().filter_map(|name| {
+            let mode = std::fs::metadata(self.path(name)).ok()?.mode() & 0o7777;
+            Some(format!("{name} {mode:o} {}", self.read(name)?))
+        });
+        shown.collect()
+    }
+}
+
+fn file(src: &str) -> FileEdit {
+    FileEdit {
+        path: src.into(),
+        ..FileEdit::default()
+    }
+}
+
+fn delete(src: &str) -> FileEdit {
+    FileEdit {
+        delete: true,
+        ..file(src)
+    }
+}
+
+fn rename(src: &str, to: &str) -> FileEdit {
+    FileEdit {
+        to: Some(to.into()),
+        ..file(src)
+    }
+}
+
+fn fill(src: &str, text: &str) -> FileEdit {
+    FileEdit {
+        pairs: vec![EditPair {
+            find: String::new(),
+            replace: text.into(),
+            all: false,
+            written: None,
+            has_secret: false,
+            values: karyi_core::secret::ByteSet::EMPTY,
+        }],
+        ..file(src)
+    }
+}
+
+#[test]
+fn each_version_comes_back_with_its_permissions() {
+    let cases: [&[&[FileEdit]]; 4] = [
+        &[&[delete("a"), rename("b", "a")]],
+        &[&[delete("a")], &[fill("a", "public")]],
+        &[&[delete("a")], &[fill("a", "secret")]],
+        &[&[rename("a", "t"), rename("b", "a"), rename("t", "b")]],
+    ];
+    for (index, edits) in cases.iter().enumerate() {
+        let place = Place::new();
+        place.put("a", "secret", 0o600);
+        place.put("b", "run", 0o755);
+        let old = place.tree(&["a", "b", "t"]);
+        edits.iter().for_each(|edit| place.edit(edit).unwrap());
+        let new = place.tree(&["a", "b", "t"]);
+        place.undo(Which::Last(edits.len())).unwrap();
+        assert_eq!(place.tree(&["a", "b", "t"]), old, "case {index}");
+        let undo = place.journal.entries().unwrap().last().unwrap().number;
+        place.undo(Which::Number(undo)).unwrap();
+        assert_eq!(place.tree(&["a", "b", "t"]), new, "case {index}");
+    }
+}
+
+#[test]
+fn permissions_changed_since_are_never_widened() {
+    for (then, since, expected) in [(0o644, 0o600, 0o600), (0o600, 0o644, 0o600)] {
+        let place = Place::new();
+        place.put("a", "1", then);
+        place.write("a", Some("2"));
+        place.put("a", "2", since);
+        place.undo(Which::Last(1)).unwrap();
+        assert_eq!(place.tree(&["a"]), [format!("a {expected:o} 1")]);
+    }
+}
+
+fn inode(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap())
+}
+
+#[test]
+fn a_renamed_file_is_renamed_back() {
+    let place = Place::new();
+    place.put("a", "x", 0o640);
+    std::fs::hard_link(place.path("a"), place.path("other")).unwrap();
+    let before = inode(&place.path("a"));
+    place.edit(&[rename("a", "b")]).unwrap();
+    place.edit(&[rename("b", "d/c")]).unwrap();
+    place.undo(Which::Last(2)).unwrap();
+    assert_eq!(inode(&place.path("a")), before);
+    assert_eq!(place.tree(&["a", "b", "d/c"]), ["a 640 x"]);
+    // Its text was opened by whoever changed the permissions, and all names are of one file.
+    for (since, expected) in [(0o660, "a 660 x"), (0o600, "a 600 x")] {
+        place.edit(&[rename("a", "b")]).unwrap();
+        place.put("b", "x", since);
+        place.undo(Which::Last(1)).unwrap();
+        assert_eq!(place.tree(&["a", "b"]), [expected]);
+        assert_eq!(inode(&place.path("a")), before);
+    }
+}
+
+/// Returns how many contents the journal keeps.
+fn kept(place: &Place) -> usize {
+    let contents = place.journal.directory().join("contents");
+    let starts = std::fs::read_dir(contents).unwrap();
+    let files = starts.map(|start| std::fs::read_dir(start.unwrap().path()).unwrap().count());
+    files.sum()
+}
+
+#[test]
+fn a_large_file_is_kept_and_comes_back() {
+    let (mut place, state) = (Place::new(), tempfile::tempdir().unwrap());
+    place.journal = Arc::new(Journal::open(state.path(), None).unwrap());
+    place.recorder.journal = Some(Arc::clone(&place.journal));
+    let size = usize::try_from(karyi_core::limits::EARLY_JOURNAL_BYTES).unwrap();
+    let old = format!("old\n{}", "x".repeat(size));
+    std::fs::write(place.path("large"), &old).unwrap();
+    let edit = |find: &str| {
+        let pair = EditPair {
+            find: find.into(),
+            replace: "new".into(),
+            all: false,
+            written: None,
+            has_secret: false,
+            values: karyi_core::secret::ByteSet::EMPTY,
+        };
+        let edits = [FileEdit {
+            path: place.path("large"),
+            pairs: vec![pair],
+            ..FileEdit::default()
+        }];
+        let options = EditOptions {
+            cwd: place.top.path(),
+            root: &Root::unconfined(),
+            recorder: &place.recorder,
+            is_private: &|_| false,
+            show: Show::Part(&|text| text.to_owned()),
+        };
+        edit::apply(&edits, options)
+    };
+    // An edit that comes to nothing leaves nothing.
+    let error = edit(&"x".repeat(size / 2)).unwrap_err();
+    assert_eq!((error.code, kept(&place)), (ErrorCode::FindAmbiguous, 0));
+    assert_eq!(edit("old").unwrap().no_undo, None);
+    assert_eq!(
+        (kept(&place), place.read("large")),
+        (1, Some(old.replace("old", "new")))
+    );
+    assert_eq!(place.undo(Which::Last(1)).unwrap(), [1]);
+    assert!(place.read("large") == Some(old));
+}
+
+#[test]
+fn an_undo_takes_so_much_memory_at_most() {
+    let place = Place::new();
+    place.write("a", Some("12"));
+    place.write("a", Some("1234"));
+    place.write("b", Some("123"));
+    let listed = Listed::to_undo(&place.journal, Which::Last(3)).unwrap();
+    let chosen = listed.chosen().unwrap();
+    // Of both files what was written last, and nothing was there before.
+    let goals = goals(&place.journal, &chosen).unwrap();
+    assert_eq!(check_size(&goals, 7), Ok(()));
+    let error = check_size(&goals, 6).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FileTooLarge);
+    assert!(error.hint.contains("karyi undo --last K"), "{}", error.hint);
+}
+
+#[test]
+fn an_owner_comes_back_and_rights_never_go_to_another() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let place = Place::new();
+    let path = place.path("tool");
+    let deleted = || {
+        std::fs::write(&path, "x").unwrap();
+        if nix::unistd::geteuid().is_root() {
+            chown(&path, Some(4711), Some(4712)).unwrap();
+        }
+        let mode = PermissionsExt::from_mode(0o6755);
+        std::fs::set_permissions(&path, mode).unwrap();
+        let was = std::fs::metadata(&path).unwrap();
+        place.write("tool", None);
+        (was.uid(), was.gid(), was.mode())
+    };
+    let undone = || undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    let was = deleted();
+    assert_eq!(undone().files[0].note, None);
+    let found = std::fs::metadata(&path).unwrap();
+    assert_eq!((found.uid(), found.gid(), found.mode()), was);
+    // An entry from before owners were recorded.
+    deleted();
+    let list = place.journal.directory().join("entries");
+    let mut lines: Vec<serde_json::Value> = std::fs::read_to_string(&list)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = lines.last_mut().unwrap();
+    let old = last["files"][0]["old"].as_object_mut().unwrap();
+    assert!(old.remove("owner").is_some());
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&list, lines).unwrap();
+    let note = undone().files[0].note.clone().unwrap_or_default();
+    assert!(note.contains("its owner was not recorded"), "{note}");
+    let found = std::fs::metadata(&path).unwrap();
+    assert_eq!(found.mode() & 0o7777, 0o755);
+}
+
+mod choice {
+    mod tests;
+}
+mod conflicts {
+    mod tests;
+}
+mod dress {
+    mod tests;
+}
+mod half_done {
+    mod tests;
+}

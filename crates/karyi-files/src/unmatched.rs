@@ -1,0 +1,200 @@
+//! Says why the pairs of an edit do not match, and what to do about it.
+
+use super::closest::Passage;
+use super::document::with_lf;
+use super::matching::{MatchError, MatchErrorKind};
+use super::wanted::FileEdit;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+
+/// Names a pair: `src/a.rs, find 2 of 3`.
+pub(super) fn place(edit: &FileEdit, pair: usize) -> String {
+    let path = edit.path.display();
+    match edit.pairs.len() {
+        0 | 1 => path.to_string(),
+        pairs => format!("{path}, find {} of {pairs}", pair + 1),
+    }
+}
+
+const ESCAPES_IN_FILE: &str = "if the escapes stand in the file, wrap the text in <![CDATA[...]]> and \
+                               add lines around it until it is unique";
+const OVERLAPS: &str = "the text was there until an earlier find of this call replaced a part of it: pairs apply in \
+                        order, each on what those before it left; write one find for both";
+const NO_LAST_BREAK: &str = "the text ends the file, whose last line has no line break: leave every line break at \
+                             the end of <find> out, and of <replace>";
+const EMPTY_FILE: &str = "the file is empty: leave <find> empty to fill it";
+const BLANK_FILE: &str =
+    "the file holds nothing but white space; read it, and copy that as it stands";
+const SHORT: &str =
+    "so short a text has no closest passage: read the file, and copy a whole line as it stands";
+/// Visible characters below which a text to find is short.
+const SHORT_FIND: usize = 4;
+const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
+                         lines around it until it is unique";
+
+/// Says what was wrong with a pair. `before` is the text that the first pair of this `<file>` worked on,
+/// `original` that of the file before the call, which earlier ones of the same name may have changed.
+pub(super) fn describe(
+    edit: &FileEdit,
+    error: MatchError,
+    before: &str,
+    original: Option<&str>,
+) -> ToolError {
+    let (place, pair) = (place(edit, error.pair), error.pair);
+    let has_secret = edit
+        .pairs
+        .get(error.pair)
+        .is_some_and(|pair| pair.has_secret);
+    let make = |code, what: String| ToolError::new(code, format!("{place}: {what}"));
+    match error.kind {
+        MatchErrorKind::NotFound {
+            closest,
+            searched_lines,
+            replacement,
+        } => {
+            let what = nowhere(replacement.filter(|_| !has_secret));
+            let error = make(ErrorCode::FindNotFound, what);
+            let find = edit.pairs.get(pair).map_or("", |pair| pair.find.as_str());
+            let closest = match has_secret {
+                // What a value is like, or how long, is its own affair.
+                true => None,
+                false => told(closest, find, before),
+            };
+            let closest = closest.unwrap_or_else(|| error.hint.clone());
+            let closest = with_cut(closest, searched_lines);
+            let hint = more_likely(edit, pair, before, original);
+            let hint = hint.map_or(closest, str::to_owned);
+            error.with_hint(hint)
+        }
+        MatchErrorKind::AmbiguousAsWritten { lines, total } => {
+            let what = format!(
+                "expected the text to find once, found it nowhere; with its escapes not decoded it is \
+                 there {total} times, on {}",
+                list(&lines, total)
+            );
+            make(ErrorCode::FindNotFound, what).with_hint(ESCAPES_IN_FILE)
+        }
+        MatchErrorKind::TwoReadings { lines, total } => {
+            let what = format!(
+                "the text to find is there decoded, and also with its escapes as they were written: \
+                 {total} places, on {}",
+                list(&lines, total)
+            );
+            make(ErrorCode::FindAmbiguous, what).with_hint(SAY_WHICH)
+        }
+        MatchErrorKind::Ambiguous { lines, total } => make(
+            ErrorCode::FindAmbiguous,
+            format!(
+                "expected the text to find once, found it {total} times, on {}",
+                list(&lines, total)
+            ),
+        ),
+        MatchErrorKind::EmptyFind => {
+            let error = make(
+                ErrorCode::BadArguments,
+                "an empty text to find creates a file, and this one has text already".into(),
+            );
+            error.with_hint("name the text to replace; to write the file anew, delete it first")
+        }
+        MatchErrorKind::TooLarge => make(ErrorCode::FileTooLarge, too_large()),
+    }
+}
+
+fn too_large() -> String {
+    let most = limits::MAX_EDIT_FILE_BYTES;
+    format!("the result would have more than {most} bytes, or too many places change")
+}
+
+/// Says what comes closest, or why nothing does.
+fn told(closest: Option<Passage>, find: &str, before: &str) -> Option<String> {
+    match closest {
+        Some(found) => Some(closest_hint(&found)),
+        None => nothing_close(find, before).map(str::to_owned),
+    }
+}
+
+/// Says why nothing comes close, when that is plain.
+fn nothing_close(find: &str, before: &str) -> Option<&'static str> {
+    let visible = find.chars().filter(|c| !c.is_whitespace()).take(SHORT_FIND);
+    match before.trim().is_empty() {
+        true if before.is_empty() => Some(EMPTY_FILE),
+        true => Some(BLANK_FILE),
+        false if visible.count() < SHORT_FIND => Some(SHORT),
+        false => None,
+    }
+}
+
+/// Says that a text is nowhere, and on which line its replacement is.
+fn nowhere(replacement: Option<usize>) -> String {
+    let what = "expected the text to find once, found it nowhere";
+    match replacement {
+        None => what.into(),
+        Some(line) => format!(
+            "{what}; its replacement is on line {line}, perhaps by chance: look there whether the change is \
+             made already"
+        ),
+    }
+}
+
+/// Adds to a hint that only a part of the file was looked at.
+fn with_cut(hint: String, searched_lines: Option<usize>) -> String {
+    let Some(lines) = searched_lines else {
+        return hint;
+    };
+    let joint = if hint.ends_with('\n') { "" } else { "; " };
+    format!("{hint}{joint}only the first {lines} lines of the file were compared")
+}
+
+/// Returns what to do about a text that is nowhere when more is known of it than what comes closest.
+fn more_likely(
+    edit: &FileEdit,
+    pair: usize,
+    before: &str,
+    original: Option<&str>,
+) -> Option<&'static str> {
+    let mut earlier = [Some(before), original].into_iter().flatten();
+    if earlier.any(|text| was_there(edit, pair, text)) {
+        return Some(OVERLAPS);
+    }
+    lacks_last_break(edit, pair, before).then_some(NO_LAST_BREAK)
+}
+
+/// Whether a text that is not there any more was there in an earlier one.
+fn was_there(edit: &FileEdit, pair: usize, earlier: &str) -> bool {
+    let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
+    wanted.is_some_and(|find| !find.is_empty() && with_lf(earlier).contains(&*find))
+}
+
+/// Whether a text would end the file if it had no line break at its end.
+fn lacks_last_break(edit: &FileEdit, pair: usize, before: &str) -> bool {
+    let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
+    let wanted = wanted.as_deref().and_then(|find| find.strip_suffix('\n'));
+    wanted.is_some_and(|find| {
+        let find = find.trim_end_matches('\n');
+        !find.is_empty() && with_lf(before).ends_with(find)
+    })
+}
+
+fn list(lines: &[usize], total: usize) -> String {
+    let mut shown: Vec<String> = lines.iter().map(usize::to_string).collect();
+    shown.dedup();
+    let more = if total > lines.len() { ", ..." } else { "" };
+    let noun = match (shown.len(), more) {
+        (1, "") => "line",
+        _ => "lines",
+    };
+    format!("{noun} {}{more}", shown.join(", "))
+}
+
+fn closest_hint(passage: &Passage) -> String {
+    let lines = match (passage.first_line, passage.last_line) {
+        (first, last) if first == last => format!("line {first}"),
+        (first, last) => format!("lines {first}-{last}"),
+    };
+    let mut hint = format!(
+        "closest is {lines}, to copy as it stands:\n{}",
+        passage.text
+    );
+    hint.push_str(&passage.differences.join("; "));
+    hint
+}

@@ -1,0 +1,353 @@
+//! Reads one path: the text of a file, a directory, or what else it is.
+//!
+//! A text is read from start to end whatever its size, so that its lines are counted, and only what
+//! was asked for is kept. What is shown and what is left out is counted in bytes of UTF-8, whatever the encoding of the
+//! file: what a reader gets is UTF-8. Pipes, sockets and devices are refused, never opened.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::encoding::{Encoding, GUESSED_BYTES};
+use super::image;
+use super::kind::{Special, binary_kind};
+use super::lines::{self, Lines, Region, TextView};
+use super::listing::{self, Listing, Scope, Wanted};
+use super::missing;
+use super::recode::Recoded;
+use super::root::Root;
+use super::target::Way;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+
+/// Which lines of a text are wanted. Lines count from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineRange {
+    /// From a line to another one, or to the end.
+    From {
+        /// The first line.
+        first: u64,
+        /// The last line.
+        last: Option<u64>,
+    },
+    /// So many lines at the end.
+    Last(u64),
+}
+
+impl LineRange {
+    /// All lines.
+    pub const ALL: Self = Self::From {
+        first: 1,
+        last: None,
+    };
+
+    /// Reads `10-40`, `10-`, `7` or `-50`.
+    ///
+    /// # Errors
+    /// `bad_arguments` for anything else.
+    pub fn parse(text: &str) -> Result<Self, ToolError> {
+        let number = |text: &str| text.trim().parse::<u64>().ok().filter(|line| *line > 0);
+        let range = match text.trim().split_once('-') {
+            None => number(text).map(|line| Self::From {
+                first: line,
+                last: Some(line),
+            }),
+            Some(("", count)) => number(count).map(Self::Last),
+            Some((first, "")) => number(first).map(|first| Self::From { first, last: None }),
+            Some((first, last)) => number(first)
+                .zip(number(last))
+                .filter(|(first, last)| first <= last)
+                .map(|(first, last)| Self::From {
+                    first,
+                    last: Some(last),
+                }),
+        };
+        range.ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
+            let message = format!("expected lines like 10-40, 10-, 7 or -50, found {shown:?}");
+            ToolError::new(ErrorCode::BadArguments, message)
+        })
+    }
+}
+
+/// What is wanted of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewOptions {
+    /// Lines of a text.
+    pub lines: LineRange,
+    /// Bytes of a text, at most, in UTF-8.
+    pub max_bytes: u64,
+    /// Which entries of a directory.
+    pub scope: Scope,
+    /// Levels of a directory.
+    pub depth: usize,
+}
+
+impl Default for ViewOptions {
+    fn default() -> Self {
+        Self {
+            lines: LineRange::ALL,
+            max_bytes: limits::READ_FILE_BYTES,
+            scope: Scope::NotIgnored,
+            depth: limits::LISTING_DEPTH,
+        }
+    }
+}
+
+/// What a path turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Viewed {
+    /// A text.
+    Text(TextView),
+    /// A file that is no text.
+    Binary {
+        /// Name of its format, or `binary`.
+        kind: &'static str,
+        /// Its size.
+        bytes: u64,
+        /// Width and height of a picture.
+        size: Option<(u32, u32)>,
+    },
+    /// A directory.
+    Directory(Listing),
+}
+
+/// Reads the path `real`, which messages call `shown`, until `cancelled` is set; under a root, nothing
+/// that a path which changes meanwhile leads to outside of it.
+///
+/// # Errors
+/// The path names nothing or no file, may not be read, or reading fails.
+pub fn view(
+    root: &Root,
+    shown: &Path,
+    real: &Path,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> Result<Viewed, ToolError> {
+    let io = |error| ToolError::from_io(shown, &error);
+    let way = Way::new(root).map_err(io)?;
+    let found = way
+        .look(real)
+        .map_err(|error| missing::explain(&way, shown, real, &error))?;
+    if found.is_dir() {
+        let wanted = Wanted {
+            scope: options.scope,
+            own: Arc::clone(root.own()),
+        };
+        return listing::list(&way, shown, real, &wanted, options.depth).map(Viewed::Directory);
+    }
+    if let Some(special) = Special::of(found.file_type()) {
+        return Err(special.refused(shown));
+    }
+    let file = way.file(real).map_err(io)?;
+    // What it is now counts: another file may have taken the place of the first one.
+    let found = file.metadata().map_err(io)?;
+    if let Some(special) = Special::of(found.file_type()) {
+        return Err(special.refused(shown));
+    }
+    match view_file(file, &found, options, cancelled) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(ToolError::new(
+            ErrorCode::Cancelled,
+            "the run was interrupted while the file was read",
+        )),
+        viewed => viewed.map_err(io),
+    }
+}
+
+/// Bytes that decide whether a file is text.
+const HEAD_BYTES: u64 = 8 << 10;
+
+fn view_file(
+    mut file: File,
+    found: &Metadata,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> io::Result<Viewed> {
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+    if let Some(encoding) = wide_encoding(&head) {
+        let mut text = view_wide(&mut file, encoding, options, cancelled)?;
+        text.total_bytes = found.len().max(file.stream_position()?);
+        return Ok(Viewed::Text(text));
+    }
+    if let Some(kind) = binary_kind(&head) {
+        return Ok(Viewed::Binary {
+            kind,
+            // The system says 0 of files it makes up while they are read.
+            bytes: found.len().max(head.len() as u64),
+            size: image::size(kind, &head, &mut file),
+        });
+    }
+    view_text(&mut file, options, cancelled).map(Viewed::Text)
+}
+
+/// Returns the encoding of a text of which every character takes two bytes or more.
+fn wide_encoding(head: &[u8]) -> Option<Encoding> {
+    // The last character may have been cut.
+    let even = head.len() & !1;
+    [even, even.saturating_sub(2)].iter().find_map(|end| {
+        let (encoding, _) = Encoding::read(head.get(..*end)?).ok()?;
+        encoding.is_wide().then_some(encoding)
+    })
+}
+
+fn view_wide(
+    file: &mut File,
+    encoding: Encoding,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> io::Result<TextView> {
+    let mut pass = |first: u64, last: u64, max_bytes: u64| {
+        file.rewind()?;
+        let mut lines = Lines::new((first, last), max_bytes);
+        let mut text = Recoded::new(&mut *file, encoding.decoder());
+        lines.read(&mut text, cancelled)?;
+        Ok(finish_decoded(lines, encoding, text.has_errors()))
+    };
+    match options.lines {
+        LineRange::From { first, last } => {
+            pass(first, last.unwrap_or(u64::MAX), shown_bytes(options))
+        }
+        LineRange::Last(count) => {
+            let total = pass(1, 0, 0)?.total_lines;
+            let (first, last) = last_of(total, count);
+            pass(first, last, shown_bytes(options))
+        }
+    }
+}
+
+/// Returns the first and the last of so many lines at the end of a text that had `total` lines when they were counted.
+fn last_of(total: u64, count: u64) -> (u64, u64) {
+    (total.saturating_sub(count) + 1, total)
+}
+
+/// Ends a text that was decoded. It is lossy when the lines that are shown lost something.
+fn finish_decoded(lines: Lines, encoding: Encoding, has_errors: bool) -> TextView {
+    let text = lines.finish();
+    TextView {
+        encoding: encoding.name(),
+        is_doubtful: encoding.is_doubtful(),
+        is_lossy: has_errors && text.text.contains(char::REPLACEMENT_CHARACTER),
+        ..text
+    }
+}
+
+fn view_text(
+    file: &mut File,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> io::Result<TextView> {
+    let most = shown_bytes(options);
+    let range = match options.lines {
+        LineRange::From { first, last } => (first, last.unwrap_or(u64::MAX)),
+        LineRange::Last(count) if !is_sized(file) => {
+            let mut all = Lines::of(file, (1, 0), 0)?;
+            all.read(file, cancelled)?;
+            last_of(all.finish().total_lines, count)
+        }
+        LineRange::Last(count) => {
+            let wanted = lines::last_lines(file, count, cancelled)?;
+            return view_last(file, &wanted, most, cancelled);
+        }
+    };
+    let mut lines = Lines::of(file, range, most)?;
+    lines.read(file, cancelled)?;
+    finish(lines, file, most, cancelled)
+}
+
+/// Shows what stands in `wanted`, the end of the file when it was looked at. A file that grew since shows no
+/// more lines than were asked for.
+fn view_last(
+    file: &mut File,
+    wanted: &Range<u64>,
+    most: u64,
+    cancelled: &AtomicBool,
+) -> io::Result<TextView> {
+    // What stands before is only counted, so that nothing is read twice.
+    let mut before = Lines::of(file, (1, 0), 0)?;
+    let left = wanted.start.saturating_sub(file.stream_position()?);
+    before.read(&mut file.by_ref().take(left), cancelled)?;
+    let mut rest = before.keep_rest(most);
+    let left = wanted.end.saturating_sub(file.stream_position()?);
+    rest.read(&mut file.by_ref().take(left), cancelled)?;
+    finish(rest, file, most, cancelled)
+}
+
+/// Ends a text in the encoding that the whole file has, as an edit and a search take it. Of a large file only the
+/// wanted lines tell it. When it is not UTF-8 they are read once more.
+fn finish(
+    lines: Lines,
+    file: &mut File,
+    most: u64,
+    cancelled: &AtomicBool,
+) -> io::Result<TextView> {
+    let wanted = lines.wanted();
+    let Some(beyond_ascii) = wanted.beyond_ascii else {
+        return Ok(lines.finish());
+    };
+    let is_large = file.metadata()?.len() > limits::SEARCH_WHOLE_BYTES;
+    let encoding = match (is_large, lines.is_utf8()) {
+        (true, true) => return Ok(lines.finish()),
+        (false, true) if lines.is_whole() => return Ok(lines.finish()),
+        (true, false) => encoding_of(sample(file, wanted, beyond_ascii)?),
+        (false, _) => encoding_of(read_at(file, 0, limits::SEARCH_WHOLE_BYTES)?),
+    };
+    let encoding = match encoding {
+        Some(encoding) if encoding.name().is_some() && !encoding.is_wide() => encoding,
+        Some(_) | None if lines.is_utf8() => return Ok(lines.finish()),
+        Some(_) | None => Encoding::UTF8,
+    };
+    let of_file = lines.finish();
+    file.seek(SeekFrom::Start(wanted.start))?;
+    let mut decoded = Lines::new((1, u64::MAX), most);
+    let mut text = Recoded::within(file.take(wanted.bytes), encoding.decoder());
+    decoded.read(&mut text, cancelled)?;
+    Ok(TextView {
+        first_line: of_file.first_line,
+        total_lines: of_file.total_lines,
+        total_bytes: of_file.total_bytes,
+        ..finish_decoded(decoded, encoding, text.has_errors())
+    })
+}
+
+fn encoding_of(bytes: Vec<u8>) -> Option<Encoding> {
+    let (encoding, _) = Encoding::read(&bytes).ok()?;
+    Some(encoding)
+}
+
+/// Reads what follows the first wanted character that is not ASCII, as much as tells the encoding.
+fn sample(file: &mut File, wanted: Region, beyond_ascii: u64) -> io::Result<Vec<u8>> {
+    let left = wanted.start + wanted.bytes - beyond_ascii;
+    let most = left.min(GUESSED_BYTES as u64);
+    let mut sample = read_at(file, beyond_ascii, most)?;
+    if most < left {
+        // The last character may have been cut. Such a byte is no part of one, in no encoding.
+        let end = sample.iter().rposition(|byte| *byte < b'0');
+        let end = end.filter(|end| sample.get(..*end).is_some_and(|part| !part.is_ascii()));
+        sample.truncate(end.unwrap_or(sample.len()));
+    }
+    Ok(sample)
+}
+
+fn read_at(file: &mut File, start: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut read = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(bytes).read_to_end(&mut read)?;
+    Ok(read)
+}
+
+/// Whether the system tells the size of a file; of those in `/proc` it says 0.
+fn is_sized(file: &mut File) -> bool {
+    let end = file.seek(SeekFrom::End(0));
+    end.is_ok_and(|end| end > 0)
+}
+
+fn shown_bytes(options: &ViewOptions) -> u64 {
+    options.max_bytes.min(limits::MAX_READ_BYTES)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! What a terminal answers when a program asks it what it is and where its cursor stands.
+//!
+//! An answer is made of digits of ours alone: nothing a program prints can come back as input.
+
+use karyi_core::limits;
+
+use super::escape::Sequence;
+
+/// Answers that wait to be typed.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Answers(String);
+
+impl Answers {
+    /// Answers a question; `place` tells the cursor's row and column.
+    pub(super) fn push(&mut self, asked: &Sequence, place: impl FnOnce() -> (usize, usize)) {
+        if !asked.is_control
+            || asked.intermediate != 0
+            || self.0.len() > limits::MAX_TERMINAL_ANSWER_BYTES
+        {
+            return;
+        }
+        match (asked.private, asked.last, asked.number(0)) {
+            (0, b'n', 5) => self.0.push_str("\x1b[0n"),
+            (0, b'n', 6) => {
+                let (row, column) = place();
+                self.0.push_str(&format!("\x1b[{row};{column}R"));
+            }
+            (b'?', b'n', 6) => {
+                let (row, column) = place();
+                self.0.push_str(&format!("\x1b[?{row};{column}R"));
+            }
+            // A terminal with cursor keys and nothing more.
+            (0, b'c', 0) => self.0.push_str("\x1b[?1;2c"),
+            (b'>', b'c', 0) => self.0.push_str("\x1b[>0;0;0c"),
+            _ => {}
+        }
+    }
+
+    /// Takes the answers.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.0)
+    }
+}

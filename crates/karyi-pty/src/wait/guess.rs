@@ -1,0 +1,51 @@
+//! What the terminal alone tells about a job: its modes, and whether the output ends in a question.
+
+use nix::sys::termios::{LocalFlags, Termios};
+
+/// What the terminal looks like while nothing else is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guess {
+    /// Lines are read and not shown: a password.
+    Password,
+    /// Lines are read, and the last line of the output is unfinished: a question.
+    Question,
+    /// Keys are read one by one.
+    Keys,
+    /// Any program leaves the terminal like this.
+    Nothing,
+}
+
+impl Guess {
+    /// Guesses from the terminal's modes and from whether the output ends within a line.
+    pub(super) fn from_terminal(modes: &Termios, is_line_open: bool) -> Self {
+        let has = |flag| modes.local_flags.contains(flag);
+        match (has(LocalFlags::ICANON), has(LocalFlags::ECHO)) {
+            (false, _) => Self::Keys,
+            (true, false) => Self::Password,
+            (true, true) if is_line_open => Self::Question,
+            (true, true) => Self::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_output_make_a_guess() {
+        let pair = nix::pty::openpty(None, None).unwrap();
+        let modes = nix::sys::termios::tcgetattr(&pair.slave).unwrap();
+        let check = |flags: LocalFlags, is_line_open, expected| {
+            let mut modes = modes.clone();
+            modes.local_flags = flags;
+            assert_eq!(Guess::from_terminal(&modes, is_line_open), expected);
+        };
+        let (lines, echo) = (LocalFlags::ICANON, LocalFlags::ECHO);
+        check(lines | echo, false, Guess::Nothing);
+        check(lines | echo, true, Guess::Question);
+        check(lines, true, Guess::Password);
+        check(echo, true, Guess::Keys);
+        check(LocalFlags::empty(), false, Guess::Keys);
+    }
+}

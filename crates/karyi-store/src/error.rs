@@ -1,0 +1,54 @@
+//! Errors of a store.
+
+use karyi_core::error::{ErrorCode, ToolError};
+
+/// Why a store could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The time of the call was up; nothing was changed.
+    #[error("the time for it was up; nothing was changed")]
+    Expired,
+    /// Another program holds the database.
+    #[error("the database is locked by another program")]
+    Busy,
+    /// The disk is full.
+    #[error("the disk is full")]
+    Full,
+    /// It cannot be written now and waits in memory.
+    #[error("it cannot be written now and waits in memory until it can")]
+    Late,
+    /// What is there already stands against it.
+    #[error("{0}")]
+    Conflict(String),
+    /// The store has been closed.
+    #[error("the database has been closed")]
+    Closed,
+    /// Anything else, in the words of the database; for logs, never for callers.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Expired => Self::new(
+                ErrorCode::Timeout,
+                "the time for the call was up; nothing was changed",
+            ),
+            StoreError::Conflict(message) => {
+                Self::new(ErrorCode::NotFound, message).with_hint("check tenant and site")
+            }
+            StoreError::Busy | StoreError::Full | StoreError::Late | StoreError::Closed => {
+                Self::new(
+                    ErrorCode::Unavailable,
+                    "the data of the site cannot be reached now",
+                )
+            }
+            // What a database says may name files and statements.
+            StoreError::Broken(_) => Self::new(
+                ErrorCode::Internal,
+                "the data of the site could not be read or written",
+            ),
+        }
+    }
+}

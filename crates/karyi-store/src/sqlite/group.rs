@@ -1,0 +1,122 @@
+//! Group commit: one thread takes what many callers want written and commits it together.
+
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc;
+
+use crate::StoreError;
+use karyi_core::limits;
+
+/// The way to the writing thread; dropping it lets the thread finish and waits for that.
+pub(super) struct Group<T> {
+    /// Taken only when dropped.
+    sender: Option<mpsc::Sender<T>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Send + 'static> Group<T> {
+    /// Starts a thread that hands everything that has arrived to `commit`, over and over.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(
+        name: &str,
+        mut commit: impl FnMut(Vec<T>) + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let (sender, mut receiver) = mpsc::channel(limits::MAX_WAITING_WRITES);
+        let work = move || {
+            let mut batch = Vec::new();
+            let mut last = 0;
+            while receiver.blocking_recv_many(&mut batch, limits::MAX_WRITES_OF_COMMIT) > 0 {
+                // A caller who writes alone waits for nobody.
+                if last.max(batch.len()) > 1 {
+                    gather(&mut receiver, &mut batch);
+                }
+                last = batch.len();
+                commit(std::mem::take(&mut batch));
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work)
+            .map_err(|error| StoreError::Broken(format!("starting the thread {name}: {error}")))?;
+        Ok(Self {
+            sender: Some(sender),
+            thread: Some(thread),
+        })
+    }
+
+    /// Hands one item over; waits while too many wait already.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub(super) async fn send(&self, item: T) -> Result<(), StoreError> {
+        let sender = self.sender.as_ref().ok_or(StoreError::Closed)?;
+        sender.send(item).await.map_err(|_| StoreError::Closed)
+    }
+}
+
+/// Waits a little for what others are about to write, as long as much comes.
+fn gather<T>(receiver: &mut mpsc::Receiver<T>, batch: &mut Vec<T>) {
+    let mut pause = limits::GATHER_PAUSE;
+    for _ in 0..limits::MAX_GATHER_PAUSES {
+        if batch.len() >= limits::GATHERED_WRITES {
+            return;
+        }
+        std::thread::sleep(pause);
+        pause *= 2;
+        let before = batch.len();
+        while batch.len() < limits::MAX_WRITES_OF_COMMIT
+            && let Ok(item) = receiver.try_recv()
+        {
+            batch.push(item);
+        }
+        let came = batch.len() - before;
+        if came <= before / limits::GATHER_SHARE {
+            return;
+        }
+    }
+}
+
+impl<T> Drop for Group<T> {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take() {
+            // It ends once the items that wait are written; a panic in it was told already.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn everything_is_committed_in_order_and_together_when_many_write() {
+        let batches = Arc::new(Mutex::new(Vec::new()));
+        let taken = Arc::clone(&batches);
+        let group = Group::start("writer", move |batch: Vec<u32>| {
+            taken.lock().unwrap().push(batch);
+        });
+        let group = group.unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            for item in 0..10_000 {
+                group.send(item).await.unwrap();
+            }
+        });
+        drop(group);
+        let batches = batches.lock().unwrap();
+        assert!(
+            batches
+                .iter()
+                .all(|batch| batch.len() <= limits::MAX_WRITES_OF_COMMIT)
+        );
+        assert!(batches.len() < 1000, "{}", batches.len());
+        assert_eq!(batches.concat(), (0..10_000).collect::<Vec<u32>>());
+    }
+}

@@ -1,0 +1,148 @@
+//! The index of words: what stands in it of a content, where words are found, and writing it anew when
+//! texts are cut in another way than they were.
+//!
+//! Before every word stands the number of its site, so that the words of one site are apart from those of all
+//! others.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::site::Content;
+use crate::sqlite::score;
+use crate::{StoreError, words};
+
+/// The step of the database that makes what says in which way its texts were cut. Before it there
+/// was one.
+pub(super) const STEP: &str = "
+CREATE TABLE words_way (number INTEGER NOT NULL) STRICT;
+INSERT INTO words_way VALUES (1);
+";
+
+/// The step that gives every site words of its own. The tokenizer takes each word as it is; what is asked of
+/// every content with a word is found without its texts.
+pub(super) const OWN_STEP: &str = "
+DROP TABLE contents_words;
+CREATE VIRTUAL TABLE contents_words USING fts5 (
+  title, tags, body, content = '', contentless_delete = 1, tokenize = 'ascii'
+);
+ALTER TABLE contents ADD COLUMN words INTEGER;
+CREATE INDEX contents_published ON contents (site, words) WHERE status = 'published';
+CREATE INDEX contents_facts ON contents (number, site, status, content_type, tags, credibility, id, words);
+UPDATE words_way SET number = 0;
+";
+
+/// Every place where a word stands, to be asked for its row and column.
+pub(super) const INSTANCES: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.instances USING fts5vocab(main, contents_words, instance)";
+
+/// Stands between the number of a site and a word; part of no word.
+const AFTER_SITE: char = '\u{b7}';
+
+/// Returns what stands before every word of a site.
+fn mark(site: u64) -> String {
+    format!("{site}{AFTER_SITE}")
+}
+
+/// Divides a word of the index into the number of its site and the word itself.
+pub(super) fn divided(term: &str) -> Option<(u64, &str)> {
+    let (site, word) = term.split_once(AFTER_SITE)?;
+    Some((site.parse().ok()?, word))
+}
+
+/// The words of a content, as the index takes them.
+pub(super) struct Words {
+    title: String,
+    about: String,
+    body: String,
+    /// How many there are.
+    pub(super) count: u64,
+}
+
+impl Words {
+    /// Cuts the texts of a content of a site.
+    pub(super) fn of(site: u64, content: &Content) -> Self {
+        let mark = mark(site);
+        let mut count = 0;
+        let mut cut = |texts: &[&str]| {
+            let mut words = String::new();
+            for text in texts {
+                count += words::index_text(text, &mark, &mut words);
+            }
+            words
+        };
+        let summary = content.summary.as_deref().unwrap_or_default();
+        let lists = content.tags.iter().chain(&content.domains);
+        let about: Vec<&str> = lists.map(String::as_str).chain([summary]).collect();
+        Self {
+            title: cut(&[&content.title]),
+            about: cut(&about),
+            body: cut(&[&content.body]),
+            count,
+        }
+    }
+
+    /// Adds them to the index.
+    pub(super) fn add(&self, connection: &Connection, row: i64) -> Result<(), StoreError> {
+        let sql = "INSERT INTO contents_words (rowid, title, tags, body) VALUES (?, ?, ?, ?)";
+        let texts = (row, &self.title, &self.about, &self.body);
+        connection.prepare_cached(sql)?.execute(texts)?;
+        Ok(())
+    }
+}
+
+/// Gives every place of a word in the contents of a site to `found`: the row, and what the word counts for
+/// there. Of a word that may be the start of others, theirs too. [`INSTANCES`] must be there.
+///
+/// # Errors
+/// The database cannot be read, or the time was up.
+pub(super) fn each_place(
+    connection: &Connection,
+    site: u64,
+    word: &str,
+    may_be_start: bool,
+    found: &mut dyn FnMut(i64, u32),
+) -> Result<(), StoreError> {
+    let first = mark(site) + word;
+    let last = match may_be_start {
+        true => format!("{first}{}", char::MAX),
+        false => first.clone(),
+    };
+    let sql = "SELECT doc, col FROM temp.instances WHERE term >= ? AND term <= ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query((first, last))?;
+    while let Some(row) = rows.next()? {
+        let column = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
+        found(row.get(0)?, score::weight(column));
+    }
+    Ok(())
+}
+
+/// Writes the index anew when it was written in another way.
+pub(super) fn renew(connection: &mut Connection) -> Result<(), StoreError> {
+    let immediate = TransactionBehavior::Immediate;
+    let transaction = connection.transaction_with_behavior(immediate)?;
+    let way: u64 = transaction.query_row("SELECT number FROM words_way", (), |row| row.get(0))?;
+    if way == words::WAY {
+        return Ok(());
+    }
+    let sql = "INSERT INTO contents_words (contents_words) VALUES ('delete-all')";
+    transaction.execute(sql, ())?;
+    let rows: Vec<i64> = transaction
+        .prepare("SELECT number FROM contents")?
+        .query_map((), |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut content = transaction.prepare("SELECT site, content FROM contents WHERE number = ?")?;
+    let mut note = transaction.prepare("UPDATE contents SET words = ? WHERE number = ?")?;
+    for row in rows {
+        let (site, text): (u64, String) =
+            content.query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        // What cannot be read is told by whoever asks for it.
+        let words = serde_json::from_str(&text).ok();
+        let words = words.map(|content| Words::of(site, &content));
+        note.execute((words.as_ref().map(|words| words.count), row))?;
+        if let Some(words) = words {
+            words.add(&transaction, row)?;
+        }
+    }
+    drop((content, note));
+    transaction.execute("UPDATE words_way SET number = ?", [words::WAY])?;
+    Ok(transaction.commit()?)
+}

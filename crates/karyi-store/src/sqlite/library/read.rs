@@ -1,0 +1,242 @@
+//! Reading the library out of the database.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rusqlite::{Connection, Row};
+
+use crate::site::Content;
+use crate::sqlite::index::{self, INSTANCES};
+use crate::sqlite::json::parsed;
+use crate::sqlite::library::{Folded, Held, Library, Place, Room, Site, Sites, Term};
+use crate::sqlite::score::{self, Published};
+use crate::{StoreError, words};
+use karyi_core::limits;
+
+const SITES: &str = "SELECT number, tenant_id, site_id FROM sites";
+const SIZES: &str = "SELECT total(octet_length(content)) FROM contents";
+const CONTENTS: &str = "SELECT number, site, id, status, content_type, tags, credibility, title, body, content, words \
+    FROM contents ORDER BY site, number";
+const PLACES: &str = "SELECT term, doc, col FROM temp.instances ORDER BY term";
+
+impl Library {
+    /// Reads everything, inside of one transaction; nothing when there is more than there is room for.
+    ///
+    /// # Errors
+    /// The database cannot be read, or the time was up.
+    pub(in crate::sqlite) fn read(connection: &Connection) -> Result<Option<Self>, StoreError> {
+        let revision = connection.query_row("SELECT number FROM revision", (), |row| row.get(0))?;
+        let total: f64 = connection.query_row(SIZES, (), |row| row.get(0))?;
+        #[allow(clippy::cast_precision_loss)]
+        if total > limits::LIBRARY_BYTES as f64 {
+            return Ok(None);
+        }
+        let mut reading = Reading {
+            room: Room::all(),
+            numbers: HashMap::new(),
+            sites: HashMap::new(),
+            contents: Vec::new(),
+            lengths: Vec::new(),
+        };
+        if !reading.contents(connection)? || !reading.terms(connection)? {
+            return Ok(None);
+        }
+        reading.measure();
+        let sites = reading.by_name(connection)?;
+        let contents = reading.contents;
+        Ok(Some(Self {
+            revision,
+            sites,
+            contents,
+        }))
+    }
+}
+
+struct Reading {
+    room: Room,
+    /// Which content of its site a row is.
+    numbers: HashMap<i64, Place>,
+    /// By their numbers.
+    sites: HashMap<u64, Site>,
+    contents: Vec<Held>,
+    /// How many words each content has in the index.
+    lengths: Vec<u64>,
+}
+
+impl Reading {
+    /// Reads all contents; false when there is no room left.
+    fn contents(&mut self, connection: &Connection) -> Result<bool, StoreError> {
+        let mut statement = connection.prepare_cached(CONTENTS)?;
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            if !self.content(row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn content(&mut self, row: &Row<'_>) -> Result<bool, StoreError> {
+        let (number, site): (i64, u64) = (row.get(0)?, row.get(1)?);
+        let words: Option<u64> = row.get(10)?;
+        let (title, body, json) = (text(row, 7)?, text(row, 8)?, text(row, 9)?);
+        let tags: Vec<String> = serde_json::from_str(text(row, 5)?).unwrap_or_default();
+        let tags = tags.iter().map(|tag| words::composed(tag).into_owned());
+        let content = parsed::<Content>(json).ok();
+        // Its texts for the search may differ, and how it is shown is kept too.
+        let bytes = title.len() + body.len() + 3 * json.len();
+        if !self.room.take(limits::LIBRARY_CONTENT_BYTES + bytes) {
+            return Ok(false);
+        }
+        let held = Held {
+            id: text(row, 2)?.into(),
+            status: text(row, 3)?.into(),
+            content_type: text(row, 4)?.into(),
+            tags: tags.collect(),
+            credibility: row.get(6)?,
+            title: folded(title, content.as_ref().map(|content| &content.title)),
+            body: folded(body, content.as_ref().map(|content| &content.body)),
+            norm: 0.0,
+            is_indexed: words.is_some(),
+            kept: content.map(|content| Arc::new(content.into())),
+        };
+        let is_published = words.is_some() && &*held.status == "published";
+        let place = u32::try_from(self.contents.len()).unwrap_or(u32::MAX);
+        let site = self.sites.entry(site).or_insert_with(|| Site::at(place));
+        site.contents.end = place + 1;
+        site.bytes += title.len() + body.len();
+        if let Some(words) = words.filter(|_| is_published) {
+            site.published.texts += 1;
+            site.published.words += words;
+        }
+        let place = Place {
+            content: place - site.contents.start,
+            weight: 0,
+            is_published,
+        };
+        self.numbers.insert(number, place);
+        self.contents.push(held);
+        self.lengths.push(words.unwrap_or(0));
+        Ok(true)
+    }
+
+    /// Reads all words; false when there is no room left.
+    fn terms(&mut self, connection: &Connection) -> Result<bool, StoreError> {
+        connection.execute(INSTANCES, ())?;
+        let mut statement = connection.prepare_cached(PLACES)?;
+        let mut rows = statement.query(())?;
+        let mut terms = Terms::default();
+        while let Some(row) = rows.next()? {
+            let (term, column) = (text(row, 0)?, text(row, 2)?);
+            let Some(place) = self.numbers.get(&row.get(1)?) else {
+                continue;
+            };
+            let weight = score::weight(column);
+            if !terms.add(term, Place { weight, ..*place }, &mut self.room) {
+                return Ok(false);
+            }
+        }
+        for (site, terms) in terms.finish() {
+            if let Some(site) = self.sites.get_mut(&site) {
+                site.terms = terms;
+            }
+        }
+        Ok(true)
+    }
+
+    fn measure(&mut self) {
+        for site in self.sites.values() {
+            let range = site.contents.start as usize..site.contents.end as usize;
+            let held = self.contents.get_mut(range.clone()).unwrap_or_default();
+            let lengths = self.lengths.get(range).unwrap_or_default();
+            for (held, words) in held.iter_mut().zip(lengths) {
+                held.norm = site.published.norm(*words);
+            }
+        }
+    }
+
+    fn by_name(&mut self, connection: &Connection) -> Result<Sites, StoreError> {
+        let mut names = Sites::new();
+        let mut statement = connection.prepare_cached(SITES)?;
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            if let Some(site) = self.sites.remove(&row.get(0)?) {
+                let tenant = names.entry(row.get(1)?).or_default();
+                tenant.insert(row.get(2)?, site);
+            }
+        }
+        Ok(names)
+    }
+}
+
+impl Site {
+    /// Makes one without contents, the next of which is the given one.
+    fn at(place: u32) -> Self {
+        Self {
+            contents: Range {
+                start: place,
+                end: place,
+            },
+            bytes: 0,
+            published: Published::default(),
+            terms: Vec::new(),
+        }
+    }
+}
+
+/// Words as they are read: by their bytes, each with the contents it stands in.
+#[derive(Default)]
+struct Terms {
+    done: HashMap<u64, Vec<Term>>,
+    term: String,
+    places: Vec<Place>,
+}
+
+impl Terms {
+    /// Adds one place; false when there is no room for it.
+    fn add(&mut self, term: &str, place: Place, room: &mut Room) -> bool {
+        let mut bytes = 0;
+        if self.term != term {
+            self.close();
+            term.clone_into(&mut self.term);
+            bytes += limits::LIBRARY_WORD_BYTES + term.len();
+        }
+        match self.places.last_mut() {
+            // The places of a row come one after another.
+            Some(last) if last.content == place.content => last.weight += place.weight,
+            _ => {
+                self.places.push(place);
+                bytes += limits::LIBRARY_PLACE_BYTES;
+            }
+        }
+        room.take(bytes)
+    }
+
+    fn close(&mut self) {
+        if let Some((site, word)) = index::divided(&self.term) {
+            self.places.sort_unstable_by_key(|place| place.content);
+            let (text, places) = (word.into(), self.places.as_slice().into());
+            self.done
+                .entry(site)
+                .or_default()
+                .push(Term { text, places });
+        }
+        self.places.clear();
+    }
+
+    fn finish(mut self) -> HashMap<u64, Vec<Term>> {
+        self.close();
+        self.done
+    }
+}
+
+fn text<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r str> {
+    Ok(row.get_ref(column)?.as_str()?)
+}
+
+/// Returns a text as it is searched, unless it is just that of the content.
+fn folded(text: &str, own: Option<&String>) -> Folded {
+    let folded = words::folded(text);
+    (own.is_none_or(|own| *own != *folded)).then(|| folded.into())
+}

@@ -1,0 +1,214 @@
+//! Threads that read, each over a connection of its own, for as long as a call has time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{JoinHandle, available_parallelism};
+use std::time::Instant;
+
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::StoreError;
+use crate::sqlite::connection::open_to_read;
+use crate::sqlite::queue::Queue;
+use karyi_core::limits;
+
+/// Steps of the database between two looks at the clock.
+const STEPS: i32 = 1000;
+
+/// A question: what to do with the connection of a thread, which may have none yet.
+type Work = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
+
+/// A question and its place among those that wait.
+type Job = (Work, OwnedSemaphorePermit);
+
+/// The way to the threads; dropping it lets them finish and waits for that.
+pub(super) struct Readers {
+    path: Arc<PathBuf>,
+    jobs: Arc<Queue<Job>>,
+    places: Arc<Semaphore>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Readers {
+    /// Starts the threads of a database.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(path: PathBuf) -> Result<Self, StoreError> {
+        let processors = available_parallelism().map_or(1, usize::from);
+        let count = processors.clamp(limits::MIN_DATABASE_READERS, limits::MAX_DATABASE_READERS);
+        let mut readers = Self {
+            path: Arc::new(path),
+            jobs: Arc::default(),
+            places: Arc::new(Semaphore::new(limits::MAX_WAITING_READS)),
+            threads: Vec::new(),
+        };
+        for _ in 0..count {
+            let jobs = Arc::clone(&readers.jobs);
+            let thread = std::thread::Builder::new().name("site reader".into());
+            let thread = thread.spawn(move || work(&jobs));
+            let failed = |error| StoreError::Broken(format!("starting a thread: {error}"));
+            readers.threads.push(thread.map_err(failed)?);
+        }
+        Ok(readers)
+    }
+
+    /// Does `work` on the connection of a thread; it is interrupted at its deadline. All it reads is
+    /// of one moment.
+    ///
+    /// # Errors
+    /// What the work failed with, or `Expired`.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let path = Arc::clone(&self.path);
+        let work: Work = Box::new(move |connection| {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                until(deadline, connection, &path, work)
+            }));
+            let _ = reply.send(result);
+        });
+        let place = Arc::clone(&self.places).acquire_owned();
+        let place = tokio::time::timeout_at(deadline.into(), place).await;
+        let place = place.map_err(|_| StoreError::Expired)?;
+        self.jobs
+            .add((work, place.map_err(|_| StoreError::Closed)?));
+        match answer.await.map_err(|_| StoreError::Closed)? {
+            Ok(result) => result,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Gives `work` to a thread, which tells `end` what came of it; nobody waits.
+    pub(super) fn begin<T>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        end: impl FnOnce(Result<T, StoreError>) + Send + 'static,
+    ) {
+        let path = Arc::clone(&self.path);
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            return end(Err(StoreError::Busy));
+        };
+        let work: Work = Box::new(move |connection| {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                until(deadline, connection, &path, work)
+            }));
+            end(result.unwrap_or(Err(StoreError::Closed)));
+        });
+        self.jobs.add((work, place));
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.jobs.close();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(jobs: &Queue<Job>) {
+    let mut connection = None;
+    while let Some((job, place)) = jobs.take() {
+        drop(place);
+        job(&mut connection);
+    }
+}
+
+fn until<T>(
+    deadline: Instant,
+    connection: &mut Option<Connection>,
+    path: &Path,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    if Instant::now() >= deadline {
+        return Err(StoreError::Expired);
+    }
+    let mut own = match connection.take() {
+        Some(own) => own,
+        None => open_to_read(path)?,
+    };
+    let result = within(deadline, &mut own, work);
+    // One that cannot be brought to an end is not used again.
+    if own.is_autocommit() {
+        *connection = Some(own);
+    }
+    result
+}
+
+/// Does `work` inside a transaction: the file is locked and looked at once, not for each statement.
+fn within<T>(
+    deadline: Instant,
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    connection.progress_handler(STEPS, Some(move || Instant::now() >= deadline))?;
+    connection.prepare_cached("BEGIN")?.execute(())?;
+    let result = work(connection);
+    connection.progress_handler(STEPS, None::<fn() -> bool>)?;
+    // Some errors have ended it already.
+    if !connection.is_autocommit() {
+        connection.prepare_cached("COMMIT")?.execute(())?;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::connection::open_to_write;
+    use std::time::Duration;
+
+    /// Readers of a database with one table, and what waits for them.
+    fn started() -> (tempfile::TempDir, Readers, tokio::runtime::Runtime) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        drop(open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap());
+        let readers = Readers::start(path).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        (dir, readers, runtime)
+    }
+
+    #[test]
+    fn a_query_without_end_is_interrupted_and_the_next_one_runs() {
+        let (_dir, readers, runtime) = started();
+        let ask = |sql: &'static str, time: Duration| {
+            readers.read(Instant::now() + time, move |connection| {
+                Ok(connection.query_row(sql, (), |row| row.get::<_, i64>(0))?)
+            })
+        };
+        runtime.block_on(async {
+            let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT sum(x) FROM n";
+            let found = ask(endless, Duration::from_millis(50)).await;
+            assert_eq!(found, Err(StoreError::Expired));
+            assert_eq!(ask("SELECT 7", Duration::from_secs(600)).await, Ok(7));
+            assert_eq!(ask("SELECT 8", Duration::ZERO).await, Err(StoreError::Expired));
+        });
+    }
+
+    #[test]
+    fn a_question_that_breaks_breaks_its_caller_alone() {
+        let (_dir, readers, runtime) = started();
+        let later = Instant::now() + Duration::from_secs(600);
+        // More often than there are threads.
+        for _ in 0..limits::MAX_DATABASE_READERS * 2 {
+            let broken = readers.read::<()>(later, |_| panic!("a bug"));
+            let caught = catch_unwind(AssertUnwindSafe(|| runtime.block_on(broken)));
+            assert!(caught.is_err());
+        }
+        let seven = readers.read(later, |connection| {
+            Ok(connection.query_row("SELECT 7", (), |row| row.get::<_, i64>(0))?)
+        });
+        assert_eq!(runtime.block_on(seven), Ok(7));
+    }
+}

@@ -1,0 +1,273 @@
+//! Writes of the site database: each all or nothing, many in one commit.
+//!
+//! A write whose time is up before its turn, or while it ran, leaves nothing behind; one that was
+//! in time is committed and its caller told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use crate::StoreError;
+use crate::sqlite::group::Group;
+use karyi_core::limits;
+
+/// A write that waits for its turn.
+trait Task: Send {
+    /// Does the work inside a transaction.
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
+    /// Tells the caller how it went.
+    fn tell(self: Box<Self>, result: Result<(), StoreError>);
+    /// When nobody may start or keep it any more.
+    fn deadline(&self) -> Instant;
+}
+
+struct Write<T, F> {
+    deadline: Instant,
+    work: Option<F>,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> Task for Write<T, F> {
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        let work = self.work.take().ok_or(StoreError::Closed)?;
+        self.value = Some(work(connection)?);
+        Ok(())
+    }
+
+    fn tell(self: Box<Self>, result: Result<(), StoreError>) {
+        let Self { value, reply, .. } = *self;
+        let answer = result.and_then(|()| value.ok_or(StoreError::Closed));
+        // A caller that is gone needs no answer.
+        let _ = reply.send(answer);
+    }
+
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+/// The writing side of the site database.
+pub(super) struct Writer {
+    group: Group<Box<dyn Task>>,
+}
+
+impl Writer {
+    /// Takes the only connection that writes; `commits` grows with every commit, before it is told.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(
+        connection: Connection,
+        commits: Arc<AtomicU64>,
+    ) -> Result<Self, StoreError> {
+        let write = move |batch| commit(&connection, &commits, batch);
+        let group = Group::start("site writer", write)?;
+        Ok(Self { group })
+    }
+
+    /// Does `work` in a transaction and returns its value when that is durable.
+    ///
+    /// # Errors
+    /// What the work or the commit failed with; then nothing of it is left.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let write = Write {
+            deadline,
+            work: Some(work),
+            value: None,
+            reply,
+        };
+        self.group.send(Box::new(write)).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+fn commit(connection: &Connection, commits: &AtomicU64, mut batch: Vec<Box<dyn Task>>) {
+    let result = together(connection, &mut batch);
+    commits.fetch_add(1, Ordering::Release);
+    match result {
+        Ok(results) => {
+            for (task, result) in batch.into_iter().zip(results) {
+                task.tell(result);
+            }
+        }
+        Err(error) => batch
+            .into_iter()
+            .for_each(|task| task.tell(Err(error.clone()))),
+    }
+}
+
+fn together(
+    connection: &Connection,
+    batch: &mut Vec<Box<dyn Task>>,
+) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    let mut transaction = begin(connection, batch)?;
+    let mut results = Vec::with_capacity(batch.len());
+    for task in batch {
+        let result = one(&mut transaction, task.as_mut());
+        // Without space or after an error of the disk SQLite gives the whole transaction up, and
+        // what came next would be committed alone.
+        if transaction.is_autocommit() {
+            return Err(result.err().unwrap_or(StoreError::Closed));
+        }
+        results.push(result);
+    }
+    transaction.commit()?;
+    Ok(results)
+}
+
+/// Begins a transaction. While another program holds the database, each caller waits as long as they
+/// have time, and nobody for ever; whose time is up is told and left out.
+fn begin<'c>(
+    connection: &'c Connection,
+    batch: &mut Vec<Box<dyn Task>>,
+) -> Result<Transaction<'c>, StoreError> {
+    let limit = Instant::now() + limits::DATABASE_BUSY_TIMEOUT;
+    loop {
+        let now = Instant::now();
+        let next = batch.iter().map(|task| task.deadline()).min();
+        let until = next.map_or(limit, |next| next.min(limit));
+        connection.busy_timeout(until.saturating_duration_since(now))?;
+        let begun = Transaction::new_unchecked(connection, TransactionBehavior::Immediate);
+        let error = match begun {
+            Ok(transaction) => return Ok(transaction),
+            Err(error) => StoreError::from(error),
+        };
+        let now = Instant::now();
+        for late in batch.extract_if(.., |task| task.deadline() <= now) {
+            late.tell(Err(StoreError::Expired));
+        }
+        if error != StoreError::Busy || batch.is_empty() || now >= limit {
+            return Err(error);
+        }
+    }
+}
+
+fn is_late(task: &dyn Task) -> bool {
+    Instant::now() >= task.deadline()
+}
+
+fn one(transaction: &mut rusqlite::Transaction<'_>, task: &mut dyn Task) -> Result<(), StoreError> {
+    if is_late(task) {
+        return Err(StoreError::Expired);
+    }
+    // Dropped without a commit it is rolled back.
+    let savepoint = transaction.savepoint()?;
+    task.run(&savepoint)?;
+    if is_late(task) {
+        return Err(StoreError::Expired);
+    }
+    Ok(savepoint.commit()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::connection;
+    use std::time::Duration;
+
+    #[test]
+    fn a_failed_write_leaves_nothing_and_its_neighbours_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let first = connection::open_to_write(&path, &["CREATE TABLE t(x UNIQUE)"]).unwrap();
+        let writer = Writer::start(first, Arc::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let later = Instant::now() + Duration::from_secs(600);
+        let insert = |x: i64, deadline| {
+            writer.write(deadline, move |connection| {
+                connection.execute("INSERT INTO t VALUES (?)", [x])?;
+                if x == 3 {
+                    connection.execute("INSERT INTO t VALUES (?)", [4])?;
+                    return Err(StoreError::Conflict("three".into()));
+                }
+                Ok(x)
+            })
+        };
+        let results = runtime.block_on(async {
+            tokio::join!(
+                insert(1, later),
+                insert(3, later),
+                insert(5, Instant::now()),
+                insert(2, later)
+            )
+        });
+        let expected = (
+            Ok(1),
+            Err(StoreError::Conflict("three".into())),
+            Err(StoreError::Expired),
+            Ok(2),
+        );
+        assert_eq!(results, expected);
+        drop(writer);
+        let connection = connection::open_to_read(&path).unwrap();
+        let sum: i64 = connection
+            .query_row("SELECT sum(x) FROM t", (), |row| row.get(0))
+            .unwrap();
+        assert_eq!(sum, 3);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_transaction_that_sqlite_gave_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let connection = connection::open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap();
+        connection
+            .execute_batch("PRAGMA max_page_count = 50")
+            .unwrap();
+        let insert = |bytes: usize| -> Box<dyn Task> {
+            Box::new(Write {
+                deadline: Instant::now() + Duration::from_secs(600),
+                work: Some(move |connection: &Connection| {
+                    Ok(connection.execute("INSERT INTO t VALUES (zeroblob(?))", [bytes])?)
+                }),
+                value: None,
+                reply: oneshot::channel().0,
+            })
+        };
+        let mut batch = vec![insert(1), insert(1_000_000), insert(2)];
+        assert_eq!(together(&connection, &mut batch), Err(StoreError::Full));
+        let count = || -> u64 {
+            connection
+                .query_row("SELECT count(*) FROM t", (), |row| row.get(0))
+                .unwrap()
+        };
+        assert_eq!(count(), 0);
+        let next = together(&connection, &mut vec![insert(1)]);
+        assert_eq!((next, count()), (Ok(vec![Ok(())]), 1));
+    }
+
+    #[test]
+    fn nobody_waits_for_another_program_longer_than_they_have_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let first = connection::open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let writer = Writer::start(first, Arc::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let write = |time: Duration| {
+            let deadline = Instant::now() + time;
+            writer.write(deadline, |connection| {
+                Ok(connection.execute("INSERT INTO t VALUES (1)", ())?)
+            })
+        };
+        let (soon, later) = (Duration::from_millis(20), Duration::from_secs(600));
+        let results = runtime.block_on(async { tokio::join!(write(soon), write(later)) });
+        assert_eq!(results, (Err(StoreError::Expired), Err(StoreError::Busy)));
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(runtime.block_on(write(later)), Ok(1));
+    }
+}

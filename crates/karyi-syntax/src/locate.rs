@@ -1,0 +1,477 @@
+//! Finds blocks in prose: line starts, code fences, and `<tools>` that is only talked about (rules
+//! F1, F2 and F5).
+//!
+//! Prose is consumed as it comes; nothing of it is kept. What looks like a block and does not run
+//! gets a warning, so that no call is lost without a word.
+
+use memchr::memchr3;
+
+use super::block::Block;
+use super::calm::Calm;
+use super::chars::leading_space;
+use super::context::Context;
+use super::diagnose::{Fault, Outcome, Place};
+use super::event::Mode;
+use super::opener::{OpeningTag, TOOLS, Word, is_opener, opening_tag, tools_word};
+use super::position::incomplete_suffix;
+use super::source::{Mark, View};
+use super::tag::{Scanned, TagScan};
+use karyi_core::error::Code;
+
+/// Bytes of a fence's info string that are kept: all that matter are shorter.
+const MAX_INFO: usize = 16;
+
+/// Where in the prose the next byte stands.
+#[derive(Debug)]
+pub(super) struct Locator {
+    line: Line,
+    fence: Option<Fence>,
+    /// Whether only white space came so far.
+    is_blank: bool,
+    /// Whether the message may be a JSON envelope.
+    may_be_envelope: bool,
+}
+
+#[derive(Debug)]
+enum Line {
+    /// Only blanks so far on this line.
+    Start,
+    /// A run of backticks or tildes that starts a line.
+    Run {
+        mark: u8,
+        length: usize,
+        is_first: bool,
+    },
+    /// After a run that closes a fence if nothing but blanks follows.
+    Tail,
+    /// Any other place; with what may turn out to open a fence.
+    Middle(Option<Opening>),
+    /// A `<tools` tag that starts a line.
+    Tools(TagScan),
+    /// After such a tag, before the byte that decides about it.
+    Pending(Box<Pending>),
+    /// After the `{` that starts the message; with whether a line break followed.
+    Brace(bool),
+}
+
+#[derive(Debug)]
+struct Fence {
+    mark: u8,
+    length: usize,
+    kind: FenceKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FenceKind {
+    /// Nothing in it runs.
+    Closed,
+    /// The fence around the blocks of a message.
+    Open,
+    /// Such a fence around an envelope, if its first byte says so.
+    Json,
+}
+
+/// The line of a possible opening fence.
+#[derive(Debug)]
+struct Opening {
+    mark: u8,
+    length: usize,
+    is_first: bool,
+    info: Vec<u8>,
+}
+
+/// A complete `<tools>` tag.
+#[derive(Debug)]
+struct Pending {
+    mark: Mark,
+    tag: Outcome<OpeningTag>,
+    /// Whether a line break followed.
+    is_broken: bool,
+}
+
+/// What the locator came to.
+#[derive(Debug)]
+pub(super) enum Sight {
+    /// There is more to look at.
+    Again,
+    /// More bytes are needed.
+    More,
+    /// A block opens; the next byte is the first inside.
+    Block(Box<Block>),
+    /// A JSON envelope starts; the next byte is the first after its `{`.
+    Envelope {
+        /// Whether it stands in a fence.
+        is_fenced: bool,
+    },
+}
+
+impl Locator {
+    /// Starts at the first byte of a message.
+    pub(super) fn of_message() -> Self {
+        Self {
+            line: Line::Start,
+            fence: None,
+            is_blank: true,
+            may_be_envelope: true,
+        }
+    }
+
+    /// Starts at the first byte of the `tools` string of an envelope.
+    pub(super) fn of_string() -> Self {
+        Self {
+            may_be_envelope: false,
+            ..Self::of_message()
+        }
+    }
+
+    /// Starts where nothing runs any more.
+    pub(super) fn of_trailing_prose() -> Self {
+        Self {
+            line: Line::Middle(None),
+            fence: Some(Fence {
+                mark: b'`',
+                length: usize::MAX,
+                kind: FenceKind::Closed,
+            }),
+            is_blank: false,
+            may_be_envelope: false,
+        }
+    }
+
+    /// Tells what bytes the locator waits for when `length` bytes are not consumed.
+    pub(super) fn calm(&self, length: usize) -> &'static Calm {
+        match self.line {
+            Line::Start if length == 0 => Calm::UNTIL_TEXT,
+            Line::Middle(_) if length == 0 => Calm::UNTIL_LINE,
+            Line::Start
+            | Line::Middle(_)
+            | Line::Run { .. }
+            | Line::Tail
+            | Line::Tools(_)
+            | Line::Pending(_)
+            | Line::Brace(_) => Calm::NEVER,
+        }
+    }
+
+    /// Makes marks outlive the view.
+    pub(super) fn freeze(&mut self, view: &View<'_>) {
+        if let Line::Pending(pending) = &mut self.line {
+            view.freeze(&mut pending.mark);
+        }
+    }
+
+    /// Goes on to the next place that matters.
+    pub(super) fn step(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Sight> {
+        match &mut self.line {
+            Line::Start => Ok(self.line_start(cx)),
+            Line::Run { .. } => Ok(self.run(cx)),
+            Line::Tail => Ok(self.tail(cx)),
+            Line::Middle(_) => Ok(self.middle(cx)),
+            Line::Tools(_) => self.tools_tag(cx),
+            Line::Pending(_) => self.pending(cx),
+            Line::Brace(_) => Ok(self.brace(cx)),
+        }
+    }
+
+    fn line_start(&mut self, cx: &mut Context<'_, '_>) -> Sight {
+        cx.view.consume(leading_space(cx.view.rest()));
+        let rest = cx.view.rest();
+        let Some(first) = rest.first() else {
+            return Sight::More;
+        };
+        if let Some(sight) = self.json_start(cx, *first) {
+            return sight;
+        }
+        match first {
+            b'<' if self.can_open() => match tools_word(rest, cx.is_last()) {
+                Word::Cut => return Sight::More,
+                Word::Yes if is_opener(rest, cx.mode) => {
+                    self.line = Line::Tools(TagScan::default())
+                }
+                Word::Yes | Word::No => self.line = Line::Middle(None),
+            },
+            b'`' | b'~' => {
+                self.line = Line::Run {
+                    mark: *first,
+                    length: 0,
+                    is_first: self.is_blank,
+                };
+            }
+            _ => self.line = Line::Middle(None),
+        }
+        self.is_blank = false;
+        Sight::Again
+    }
+
+    /// Looks for the `{` of an envelope.
+    fn json_start(&mut self, cx: &mut Context<'_, '_>, first: u8) -> Option<Sight> {
+        match &mut self.fence {
+            Some(fence) if fence.kind == FenceKind::Json => {
+                if first == b'{' {
+                    cx.view.consume(1);
+                    return Some(Sight::Envelope { is_fenced: true });
+                }
+                fence.kind = FenceKind::Closed;
+                None
+            }
+            None if first == b'{' && self.is_blank && self.may_be_envelope => {
+                cx.view.consume(1);
+                self.is_blank = false;
+                self.line = Line::Brace(false);
+                Some(Sight::Again)
+            }
+            Some(_) | None => None,
+        }
+    }
+
+    fn can_open(&self) -> bool {
+        self.fence
+            .as_ref()
+            .is_none_or(|fence| fence.kind == FenceKind::Open)
+    }
+
+    fn brace(&mut self, cx: &mut Context<'_, '_>) -> Sight {
+        let is_broken = skip_space(cx) || matches!(self.line, Line::Brace(true));
+        match cx.view.rest().first() {
+            None => {
+                self.line = Line::Brace(is_broken);
+                return Sight::More;
+            }
+            Some(b'"' | b'}') => return Sight::Envelope { is_fenced: false },
+            Some(_) if is_broken => self.line = Line::Start,
+            Some(_) => self.line = Line::Middle(None),
+        }
+        Sight::Again
+    }
+
+    fn run(&mut self, cx: &mut Context<'_, '_>) -> Sight {
+        let Line::Run {
+            mark,
+            length,
+            is_first,
+        } = &mut self.line
+        else {
+            return Sight::Again;
+        };
+        let rest = cx.view.rest();
+        let count = rest.iter().take_while(|b| *b == mark).count();
+        cx.view.consume(count);
+        *length += count;
+        if count == rest.len() && !cx.is_last() {
+            return Sight::More;
+        }
+        let (mark, length, is_first) = (*mark, *length, *is_first);
+        self.line = match &self.fence {
+            Some(fence) if fence.mark == mark && length >= fence.length => Line::Tail,
+            None if length >= 3 => Line::Middle(Some(Opening {
+                mark,
+                length,
+                is_first,
+                info: Vec::new(),
+            })),
+            Some(_) | None => Line::Middle(None),
+        };
+        Sight::Again
+    }
+
+    fn tail(&mut self, cx: &mut Context<'_, '_>) -> Sight {
+        let rest = cx.view.rest();
+        cx.view.consume(
+            rest.iter()
+                .take_while(|b| matches!(b, b' ' | b'\t'))
+                .count(),
+        );
+        match cx.view.rest().first() {
+            None => return Sight::More,
+            Some(b'\n' | b'\r') => {
+                self.fence = None;
+                self.line = Line::Start;
+            }
+            Some(_) => self.line = Line::Middle(None),
+        }
+        Sight::Again
+    }
+
+    fn middle(&mut self, cx: &mut Context<'_, '_>) -> Sight {
+        let rest = cx.view.rest();
+        let found = memchr3(b'<', b'\n', b'\r', rest);
+        let length = found.unwrap_or_else(|| rest.len() - incomplete_suffix(rest));
+        self.note_info(rest.get(..length).unwrap_or_default());
+        cx.view.consume(length);
+        let rest = cx.view.rest();
+        match rest.first() {
+            Some(b'<') if found.is_some() => match tools_word(rest, cx.is_last()) {
+                Word::Cut => return Sight::More,
+                Word::Yes if !cx.can_warn(0) => return Sight::More,
+                Word::Yes => {
+                    let is_spelled = cx.mode == Mode::Repair || rest.starts_with(TOOLS);
+                    let reason = self.reason(is_spelled);
+                    let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), reason);
+                    cx.warn(*fault, usize::MAX);
+                    self.note_info(TOOLS);
+                    cx.view.consume(TOOLS.len());
+                }
+                Word::No => {
+                    self.note_info(b"<");
+                    cx.view.consume(1);
+                }
+            },
+            Some(_) if found.is_some() => self.end_line(),
+            Some(_) | None => return Sight::More,
+        }
+        Sight::Again
+    }
+
+    /// Says why a `<tools` in the middle of things does not run.
+    fn reason(&self, is_spelled: bool) -> &'static str {
+        match &self.fence {
+            Some(fence) if fence.length == usize::MAX => {
+                "<tools> stands after the JSON object, where nothing runs"
+            }
+            Some(fence) if fence.kind != FenceKind::Open => {
+                "<tools> stands in a code fence, where nothing runs"
+            }
+            _ if !is_spelled => "strict mode knows <tools> in lower case only, so nothing runs",
+            _ => "<tools> does not start its line as a tag of its own, so nothing runs",
+        }
+    }
+
+    /// Looks at a part of a line that may open a fence.
+    fn note_info(&mut self, bytes: &[u8]) {
+        let Line::Middle(opening) = &mut self.line else {
+            return;
+        };
+        if let Some(fence) = opening {
+            if fence.mark == b'`' && bytes.contains(&b'`') {
+                *opening = None;
+                return;
+            }
+            let room = (MAX_INFO + 1).saturating_sub(fence.info.len());
+            fence
+                .info
+                .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::replace(&mut self.line, Line::Start);
+        if let Line::Middle(Some(opening)) = line {
+            self.fence = Some(opening.into_fence(self.may_be_envelope));
+        }
+    }
+
+    fn tools_tag(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Sight> {
+        let Line::Tools(scan) = &mut self.line else {
+            return Ok(Sight::Again);
+        };
+        let rest = cx.view.rest();
+        let scanned = scan.step(rest);
+        let is_tag = match scanned {
+            Scanned::End { is_empty, .. } => !is_empty && !scan.is_prose(),
+            Scanned::More if !cx.is_last() && !scan.is_prose() => return Ok(Sight::More),
+            Scanned::More | Scanned::Cut | Scanned::TooLong | Scanned::TooMany => {
+                scan.is_committed()
+            }
+        };
+        let length = match scanned {
+            Scanned::End { length, .. } if is_tag => length,
+            Scanned::TooLong | Scanned::TooMany if is_tag => {
+                return Err(Fault::ahead(
+                    Code::TooLarge,
+                    0,
+                    TOOLS.len(),
+                    "the tag is larger than allowed",
+                ));
+            }
+            Scanned::More | Scanned::Cut if is_tag => {
+                return Err(Fault::ahead(
+                    Code::UnclosedTag,
+                    0,
+                    TOOLS.len(),
+                    "the tag has no `>`",
+                ));
+            }
+            Scanned::More
+            | Scanned::Cut
+            | Scanned::TooLong
+            | Scanned::TooMany
+            | Scanned::End { .. } => {
+                self.line = Line::Middle(None);
+                return Ok(Sight::Again);
+            }
+        };
+        let tag = opening_tag(cx, rest.get(..length).unwrap_or_default(), scan);
+        let mark = cx.view.mark(length);
+        if cx.mode == Mode::Strict {
+            self.line = Line::Middle(None);
+            let tag = tag?;
+            cx.view.consume(length);
+            return Ok(Sight::Block(tag.open(cx, mark)));
+        }
+        cx.view.consume(length);
+        self.line = Line::Pending(Box::new(Pending {
+            mark,
+            tag,
+            is_broken: false,
+        }));
+        Ok(Sight::Again)
+    }
+
+    fn pending(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Sight> {
+        let is_broken = skip_space(cx);
+        let Line::Pending(pending) = &mut self.line else {
+            return Ok(Sight::Again);
+        };
+        pending.is_broken |= is_broken;
+        let next = cx.view.rest().first();
+        if next.is_none() && !cx.is_last() {
+            return Ok(Sight::More);
+        }
+        let after = if pending.is_broken {
+            Line::Start
+        } else {
+            Line::Middle(None)
+        };
+        let Line::Pending(pending) = std::mem::replace(&mut self.line, after) else {
+            return Ok(Sight::Again);
+        };
+        if next == Some(&b'<') {
+            self.line = Line::Middle(None);
+            let tag = pending.tag.map_err(|mut fault| {
+                fault.place = Place::Mark(Box::new(pending.mark.clone()));
+                fault
+            })?;
+            return Ok(Sight::Block(tag.open(cx, pending.mark)));
+        }
+        let message = "no tool follows <tools>, so nothing runs";
+        cx.warn(*Fault::at(Code::IgnoredBlock, &pending.mark, message), 0);
+        Ok(Sight::Again)
+    }
+}
+
+impl Opening {
+    /// Decides what the fence is, now that its line is complete.
+    fn into_fence(self, may_be_envelope: bool) -> Fence {
+        let info = self.info.trim_ascii().to_ascii_lowercase();
+        let is_wrapper = self.is_first && self.mark == b'`' && self.length == 3;
+        let kind = match info.as_slice() {
+            b"" | b"xml" | b"toolsxml" | b"tools" if is_wrapper => FenceKind::Open,
+            b"json" if is_wrapper && may_be_envelope => FenceKind::Json,
+            _ => FenceKind::Closed,
+        };
+        Fence {
+            mark: self.mark,
+            length: self.length,
+            kind,
+        }
+    }
+}
+
+/// Consumes white space; returns whether there was a line break.
+fn skip_space(cx: &mut Context<'_, '_>) -> bool {
+    let rest = cx.view.rest();
+    let length = leading_space(rest);
+    cx.view.consume(length);
+    let space = rest.get(..length).unwrap_or_default();
+    space.iter().any(|b| matches!(b, b'\n' | b'\r'))
+}

@@ -1,0 +1,73 @@
+//! The parser of one message.
+
+use std::sync::Arc;
+
+use super::event::{Event, Mode};
+use super::grammar::Grammar;
+use super::stream::Stream;
+use super::table::Table;
+
+/// Reads one message, piece by piece.
+///
+/// ```
+/// use std::sync::Arc;
+/// use karyi_syntax::grammar::{ContentRule, ElementRule, Grammar, LeafKind};
+/// use karyi_syntax::{Event, Mode, Parser};
+///
+/// let command = ElementRule {
+///     name: "command".into(),
+///     attributes: Vec::new(),
+///     content: ContentRule::Leaf(LeafKind::Script),
+/// };
+/// let grammar = Grammar { tools: vec![command], ..Grammar::default() };
+/// let mut parser = Parser::new(Arc::new(grammar), Mode::Repair);
+/// let mut events = Vec::new();
+/// parser.feed(b"Let me see:\n<tools><command>cd a && ", &mut events);
+/// parser.feed(b"make</command></tools>", &mut events);
+/// parser.finish(&mut events);
+/// let calls = events.iter().filter(|event| matches!(event, Event::Call(_)));
+/// assert_eq!(calls.count(), 1);
+/// ```
+#[derive(Debug)]
+pub struct Parser {
+    stream: Stream,
+}
+
+impl Parser {
+    /// Makes a parser for one message.
+    #[must_use]
+    pub fn new(grammar: Arc<Grammar>, mode: Mode) -> Self {
+        let table = Arc::new(Table::new(&grammar));
+        Self {
+            stream: Stream::of_message(table, mode),
+        }
+    }
+
+    /// Takes the next bytes of the message; what they decide is added to `events`.
+    ///
+    /// After an error everything is ignored.
+    pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
+        self.stream.feed(bytes, events);
+    }
+
+    /// Takes the end of the message.
+    pub fn finish(&mut self, events: &mut Vec<Event>) {
+        self.stream.finish(events);
+    }
+
+    /// Tells whether so far something looked like a block and did not run.
+    ///
+    /// Each has its warning [`Code::IgnoredBlock`](karyi_core::error::Code::IgnoredBlock), up to
+    /// [`MAX_WARNINGS`](karyi_core::limits::MAX_WARNINGS); this tells of the ones after that too.
+    #[must_use]
+    pub fn has_ignored_block(&self) -> bool {
+        self.stream.has_ignored_block()
+    }
+
+    /// Tells whether the message is a JSON envelope: places of its calls then count inside the
+    /// decoded string `tools`.
+    #[must_use]
+    pub fn is_envelope(&self) -> bool {
+        self.stream.is_envelope()
+    }
+}

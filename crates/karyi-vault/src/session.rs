@@ -1,0 +1,556 @@
+//! The secrets of one session, in memory.
+//!
+//! Every part of the program that needs values holds a clone of the same [`Secrets`]. Each change
+//! raises the generation, so that whoever derived something from the values knows when to do it
+//! again. Values that were replaced or removed stay known to redaction: they may still be printed.
+
+mod checks;
+mod lack;
+mod values;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::policy::Policy;
+use karyi_core::error::ToolError;
+use karyi_core::limits;
+use karyi_core::secret::{SecretName, SecretValue};
+use lack::forgotten;
+use values::{Life, Secret, Values};
+
+pub(crate) use checks::{check_total, check_value};
+pub use checks::{known, only_case};
+pub use lack::{Lack, LackKind, listed};
+
+/// Where a value came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The user gave it when asked, for this session.
+    Asked,
+    /// The one who started the run gave it: `--vars-fd` or the environment.
+    Given,
+    /// A store kept it.
+    Stored,
+}
+
+/// Why a source is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Something may be listed that redaction must know.
+    Listed,
+    /// A name without a value is used.
+    Used,
+}
+
+/// Where values come from that outlive the session.
+pub trait Source: Send + Sync {
+    /// Brings the secrets up to date. It may block.
+    fn refresh(&self, secrets: &Secrets, need: Need);
+
+    /// Whether something may have changed since the last look, or what failed then may be there by now; blocks no
+    /// longer than to ask for the state of a file takes.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
+    /// Returns what the session has not of the stored values since the last look: one of each kind.
+    fn lacks(&self) -> Vec<Lack>;
+
+    /// Returns why a name has no value, when what is stored may be its value.
+    fn lack_of(&self, name: &str) -> Option<Lack>;
+}
+
+/// When a value is put under its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Also in place of another one.
+    Anyway,
+    /// When the name stands for nothing.
+    IfNew,
+}
+
+/// A handle on the session's secrets; clones share them.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    generation: AtomicU64,
+    accepts_short: AtomicBool,
+    keep: OnceLock<fn(&[u8])>,
+    values: RwLock<Values>,
+    source: OnceLock<Arc<dyn Source>>,
+}
+
+impl Secrets {
+    /// Stores a value the user gave when asked, in place of an earlier one.
+    ///
+    /// # Errors
+    /// As [`Secrets::insert_with`].
+    pub fn insert(&self, name: SecretName, value: SecretValue) -> Result<(), ToolError> {
+        self.insert_with(name, value, Policy::default(), Origin::Asked)
+    }
+
+    /// Stores a value with its policy under a name, in place of an earlier one.
+    ///
+    /// # Errors
+    /// `bad_value` for a value that holds NUL or is too short or too long; `bad_arguments` for a
+    /// name that differs from a known one only in case.
+    pub fn insert_with(
+        &self,
+        name: SecretName,
+        value: SecretValue,
+        policy: Policy,
+        origin: Origin,
+    ) -> Result<(), ToolError> {
+        let secret = Secret::new(value, policy, origin);
+        self.put(name, secret, Wanted::Anyway)
+    }
+
+    /// Stores a value that came from outside while the session runs, under a name it does not know: what a script
+    /// means stays what it was.
+    ///
+    /// # Errors
+    /// As [`Secrets::insert_with`]; `bad_arguments` for a name that is known, and `bad_policy`.
+    pub fn insert_new(
+        &self,
+        name: SecretName,
+        value: SecretValue,
+        policy: Policy,
+    ) -> Result<(), ToolError> {
+        policy.check()?;
+        check_value(&name, value.expose())?;
+        let asked = Policy {
+            allow_short: policy.allow_short || self.accepts_short(),
+            ..Policy::default()
+        };
+        asked.check_length(&name, value.expose())?;
+        let secret = Secret::new(value, policy, Origin::Asked);
+        self.put(name, secret, Wanted::IfNew)
+    }
+
+    /// Stores a value the user gave when asked, for the next block only. What the name stood for
+    /// comes back afterwards.
+    ///
+    /// # Errors
+    /// As [`Secrets::insert_with`].
+    pub fn insert_once(&self, name: SecretName, value: SecretValue) -> Result<(), ToolError> {
+        let mut secret = Secret::new(value, Policy::default(), Origin::Asked);
+        secret.life = Life::NextBlock;
+        self.put(name, secret, Wanted::Anyway)
+    }
+
+    /// Accepts values from now on that are so short that only whole words of them are masked.
+    pub fn accept_short(&self) {
+        self.shared.accepts_short.store(true, Ordering::Release);
+    }
+
+    /// Whether such values are accepted.
+    #[must_use]
+    pub fn accepts_short(&self) -> bool {
+        self.shared.accepts_short.load(Ordering::Acquire)
+    }
+
+    /// Returns how many bytes a value that is given must have, white space not counted.
+    #[must_use]
+    pub fn least_bytes(&self) -> usize {
+        match self.accepts_short() {
+            true => limits::MIN_SECRET_BYTES,
+            false => limits::GOOD_SECRET_BYTES,
+        }
+    }
+
+    /// Checks that a value is long enough to be given for this session.
+    ///
+    /// # Errors
+    /// `bad_value`.
+    pub fn check_given(&self, name: &SecretName, value: &SecretValue) -> Result<(), ToolError> {
+        check_value(name, value.expose())?;
+        let policy = Policy {
+            allow_short: self.accepts_short(),
+            ..Policy::default()
+        };
+        policy.check_length(name, value.expose())
+    }
+
+    /// Begins a block: what was for the block before it is forgotten.
+    pub fn begin_block(&self) {
+        let lives = |secret: &Secret| secret.life == Life::Session;
+        if self.read().current.values().all(lives) {
+            return;
+        }
+        let mut values = self.write();
+        let names: Vec<SecretName> = values.current.keys().cloned().collect();
+        for name in names {
+            values.begin_block(name);
+        }
+        self.shared.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Takes the values among `names` that are there once for one call; they are forgotten when the
+    /// claim is dropped. What nobody names stays for a later call.
+    ///
+    /// # Errors
+    /// The names whose values another call has taken.
+    pub fn claim_once(&self, names: &[SecretName]) -> Result<Claim, Vec<SecretName>> {
+        let mut claim = Claim {
+            secrets: self.clone(),
+            names: Vec::new(),
+        };
+        let is_lasting = |name| {
+            let values = self.read();
+            let secret = values.current.get(name);
+            secret.is_none_or(|secret| secret.life == Life::Session)
+        };
+        if names.iter().all(is_lasting) {
+            return Ok(claim);
+        }
+        let mut values = self.write();
+        let is = |values: &Values, name, life| {
+            let secret = values.current.get(name);
+            secret.is_some_and(|secret| secret.life == life)
+        };
+        let taken = names
+            .iter()
+            .filter(|name| is(&values, name, Life::ThisBlock));
+        let mut taken: Vec<SecretName> = taken.cloned().collect();
+        if !taken.is_empty() {
+            taken.dedup();
+            return Err(taken);
+        }
+        for name in names {
+            if is(&values, name, Life::NextBlock) {
+                values.begin_block(name.clone());
+                claim.names.push(name.clone());
+            }
+        }
+        Ok(claim)
+    }
+
+    fn put(&self, name: SecretName, mut secret: Secret, wanted: Wanted) -> Result<(), ToolError> {
+        let value = &secret.value;
+        check_value(&name, value.expose())?;
+        if let Some(keep) = self.shared.keep.get() {
+            keep(value.expose().as_bytes());
+        }
+        let mut values = self.write();
+        if let Some(other) = values.other_case(&name) {
+            return Err(only_case(other, &name));
+        }
+        if wanted == Wanted::IfNew {
+            values.check_unknown(&name)?;
+        }
+        let others = values.current.iter().filter(|(other, _)| **other != name);
+        let bytes: usize = others.map(|(_, secret)| secret.value.expose().len()).sum();
+        check_total(&name, bytes + value.expose().len())?;
+        let old = values.current.remove(&name);
+        if let Some(old) = old {
+            values.retire_in_favour(&name, &mut secret, old);
+        }
+        values.current.insert(name, secret);
+        self.shared.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Lets redaction know a value that nothing can use: the store's, under a name that stands for
+    /// another value in this session, or that differs from a usable one only in case.
+    ///
+    /// # Errors
+    /// `bad_value` for a value that cannot be masked.
+    pub fn mask_only(&self, name: &SecretName, value: SecretValue) -> Result<(), ToolError> {
+        check_value(name, value.expose())?;
+        let mut values = self.write();
+        if values.is_shown_as(name, &value) {
+            return Ok(());
+        }
+        let others = values.masked.values().flatten();
+        let bytes: usize = others.map(|value| value.expose().len()).sum();
+        check_total(name, bytes + value.expose().len())?;
+        if let Some(keep) = self.shared.keep.get() {
+            keep(value.expose().as_bytes());
+        }
+        // What stands under the name already stays: a store may hold both.
+        values.masked.entry(name.clone()).or_default().push(value);
+        self.shared.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Stores a value that a store keeps. One that was given for this run, or when the user was asked, goes
+    /// before it, and it is only masked; after one that is there once it can be used. One that was there before may be
+    /// used for no more than then.
+    ///
+    /// # Errors
+    /// As [`Secrets::insert_with`].
+    pub fn insert_stored(
+        &self,
+        name: &SecretName,
+        value: SecretValue,
+        policy: Policy,
+    ) -> Result<(), ToolError> {
+        let known = self
+            .get(name)
+            .filter(|_| self.origin(name) == Some(Origin::Stored));
+        match self.origin(name) {
+            // As long as the value stays, so does the policy.
+            Some(Origin::Stored) if known.is_some_and(|k| k.expose() == value.expose()) => Ok(()),
+            None | Some(Origin::Stored) => {
+                let policy = self.write().agreed.on(name, &value, policy);
+                self.insert_with(name.clone(), value, policy, Origin::Stored)
+            }
+            Some(Origin::Given | Origin::Asked) => {
+                self.mask_only(name, value.duplicate())?;
+                let mut values = self.write();
+                let policy = values.agreed.on(name, &value, policy);
+                values.set_aside(name, value, policy);
+                Ok(())
+            }
+        }
+    }
+
+    /// Forgets the stored value of a name, also for the time after a value that is there once; redaction goes on
+    /// knowing it.
+    pub fn remove_stored(&self, name: &SecretName) {
+        if self.origin(name) == Some(Origin::Stored) {
+            self.remove(name);
+        } else if let Some(secret) = self.write().current.get_mut(name) {
+            // Redaction knows it since it was put aside.
+            let shadowed = secret.shadowed.take();
+            secret.shadowed = shadowed.filter(|old| old.origin != Origin::Stored);
+        }
+    }
+
+    /// Forgets a value; redaction goes on knowing it. Returns whether there was one.
+    pub fn remove(&self, name: &SecretName) -> bool {
+        let mut values = self.write();
+        let Some(old) = values.current.remove(name) else {
+            return false;
+        };
+        values.retire(name.clone(), old.value);
+        self.shared.generation.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// Names the source of stored values; the first one counts.
+    pub fn attach(&self, source: Arc<dyn Source>) {
+        let _ = self.shared.source.set(source);
+    }
+
+    /// Brings stored values up to date. It may block.
+    pub fn refresh(&self, need: Need) {
+        if let Some(source) = self.shared.source.get() {
+            source.refresh(self, need);
+        }
+    }
+
+    /// Whether stored values may have changed since they were brought up to date, or can be read by now. It does not
+    /// block.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        let source = self.shared.source.get();
+        source.is_some_and(|source| source.is_behind())
+    }
+
+    /// Whether there is a source of stored values.
+    #[must_use]
+    pub fn has_source(&self) -> bool {
+        self.shared.source.get().is_some()
+    }
+
+    /// Returns what the session has not of the stored values.
+    #[must_use]
+    pub fn lacks(&self) -> Vec<Lack> {
+        let forgotten = self.read().former.has_forgotten().then(forgotten);
+        self.lacks_of_source()
+            .into_iter()
+            .chain(forgotten)
+            .collect()
+    }
+
+    fn lacks_of_source(&self) -> Vec<Lack> {
+        let source = self.shared.source.get();
+        source.map(|source| source.lacks()).unwrap_or_default()
+    }
+
+    /// Returns why the values of the store could not all be read or used.
+    #[must_use]
+    pub fn source_failure(&self) -> Option<ToolError> {
+        let mut lacks = self.lacks_of_source().into_iter();
+        let failure = lacks.find(|lack| lack.kind != LackKind::Elsewhere);
+        failure.map(|lack| lack.error)
+    }
+
+    /// Returns why one of these names has no value, when what is stored may be its value.
+    #[must_use]
+    pub fn lack_of(&self, names: &[String]) -> Option<Lack> {
+        let source = self.shared.source.get()?;
+        names.iter().find_map(|name| source.lack_of(name))
+    }
+
+    /// Lets `keep` protect the memory of every value there is and will be.
+    pub fn keep_with(&self, keep: fn(&[u8])) {
+        let _ = self.shared.keep.set(keep);
+        self.for_each(|_, value| keep(value.expose().as_bytes()));
+    }
+
+    /// Checks that a value may come under the name.
+    ///
+    /// # Errors
+    /// `bad_arguments` for a name that differs from a known one only in case.
+    pub fn check_new(&self, name: &SecretName) -> Result<(), ToolError> {
+        match self.read().other_case(name) {
+            Some(other) => Err(only_case(other, name)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is a value under the name.
+    #[must_use]
+    pub fn contains(&self, name: &SecretName) -> bool {
+        self.read().current.contains_key(name)
+    }
+
+    /// Returns a copy of the value, wiped on its own.
+    #[must_use]
+    pub fn get(&self, name: &SecretName) -> Option<SecretValue> {
+        let values = self.read();
+        let secret = values.current.get(name)?;
+        Some(secret.value.duplicate())
+    }
+
+    /// Returns what the secret may be used for.
+    #[must_use]
+    pub fn policy(&self, name: &SecretName) -> Option<Arc<Policy>> {
+        let values = self.read();
+        values
+            .current
+            .get(name)
+            .map(|secret| Arc::clone(&secret.policy))
+    }
+
+    /// Returns where the value came from.
+    #[must_use]
+    pub fn origin(&self, name: &SecretName) -> Option<Origin> {
+        self.read().current.get(name).map(|secret| secret.origin)
+    }
+
+    /// Notes that the value of a name goes into a call.
+    pub fn note_use(&self, name: &SecretName) {
+        if self.origin(name) == Some(Origin::Stored) {
+            self.write().used.insert(name.clone());
+        }
+    }
+
+    /// Returns the names of stored values that went into calls.
+    #[must_use]
+    pub fn used(&self) -> Vec<SecretName> {
+        self.read().used.iter().cloned().collect()
+    }
+
+    /// Returns the names that have values, sorted.
+    #[must_use]
+    pub fn names(&self) -> Vec<SecretName> {
+        self.read().current.keys().cloned().collect()
+    }
+
+    /// Whether no name has a value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.read().current.is_empty()
+    }
+
+    /// Whether a placeholder may stand for something: there are values, or a store that lists some and
+    /// could not be read so far.
+    #[must_use]
+    pub fn may_be_used(&self) -> bool {
+        !self.is_empty() || self.source_failure().is_some()
+    }
+
+    /// Whether bytes hold a value to the letter, also one that was replaced or removed.
+    #[must_use]
+    pub fn are_in(&self, bytes: &[u8]) -> bool {
+        let mut is_found = false;
+        self.for_each(|_, value| {
+            let value = value.expose().as_bytes();
+            is_found = is_found || memchr::memmem::find(bytes, value).is_some();
+        });
+        is_found
+    }
+
+    /// Returns a number that grows with every change.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.shared.generation.load(Ordering::Acquire)
+    }
+
+    /// Shows every value that must not be printed, current ones first, each group by age or name.
+    pub(super) fn for_each(&self, mut show: impl FnMut(&SecretName, &SecretValue)) -> u64 {
+        let values = self.read();
+        let generation = self.generation();
+        values
+            .current
+            .iter()
+            .for_each(|(name, secret)| show(name, &secret.value));
+        for (name, masked) in &values.masked {
+            masked.iter().for_each(|value| show(name, value));
+        }
+        values
+            .former
+            .iter()
+            .for_each(|(name, value)| show(name, value));
+        generation
+    }
+
+    // A poisoned lock only means that another thread panicked between two whole changes.
+    fn read(&self) -> RwLockReadGuard<'_, Values> {
+        self.shared
+            .values
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Values> {
+        self.shared
+            .values
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Secrets").field(&self.names()).finish()
+    }
+}
+
+/// Values that are there once and belong to one call.
+pub struct Claim {
+    secrets: Secrets,
+    names: Vec<SecretName>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.names.is_empty() {
+            return;
+        }
+        let mut values = self.secrets.write();
+        for name in self.names.drain(..) {
+            // A new value that was given meanwhile is for a later call.
+            let secret = values.current.get(&name);
+            if secret.is_some_and(|secret| secret.life == Life::ThisBlock) {
+                values.begin_block(name);
+            }
+        }
+        drop(values);
+        self.secrets
+            .shared
+            .generation
+            .fetch_add(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests;

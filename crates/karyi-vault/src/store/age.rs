@@ -1,0 +1,384 @@
+//! The store in a file encrypted with age: for a passphrase, or for an ssh or age identity.
+//!
+//! The file holds everything and is written whole, beside a lock. What was decrypted is kept in
+//! memory as long as the file stays the same, since a passphrase takes a second to check.
+
+mod key;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use zeroize::Zeroizing;
+
+use crate::store::os::{Notice, Patience};
+use crate::store::{Held, Key, Kind, Store, disk, pairs};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::secret::{SecretName, SecretValue};
+
+pub use key::{AgeKey, Asked, GetKey, identity_bytes, passphrase_of, secret_lines};
+
+/// What the decrypted text starts with.
+const HEAD: &[u8] = b"karyi-vault 1\n";
+
+type Texts = BTreeMap<Key, SecretValue>;
+
+/// A version of the file, its bytes, and what they hold.
+type Unsealed = (Look, Zeroizing<Vec<u8>>, Result<Texts, ToolError>);
+
+/// Values in an encrypted file.
+pub struct AgeStore {
+    path: PathBuf,
+    get_key: GetKey,
+    opened: Mutex<Opened>,
+    /// Who is told that a passphrase takes long.
+    patience: Patience,
+}
+
+#[derive(Default)]
+struct Opened {
+    key: Option<AgeKey>,
+    /// Whether the key that came last did not open the file.
+    was_wrong: bool,
+    /// What the file held when it was read last, and what it looked like then.
+    held: Option<(Look, Texts)>,
+}
+
+/// What tells one version of a file from another.
+#[derive(PartialEq, Eq)]
+struct Look {
+    modified: Option<SystemTime>,
+    size: u64,
+    inode: u64,
+}
+
+/// Whether the file is locked while it is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    /// By whoever reads it.
+    Held,
+    /// Not yet.
+    Wanted,
+}
+
+impl AgeStore {
+    /// Makes a store in `path`. The key is asked for when the file is first read or written.
+    #[must_use]
+    pub fn new(path: PathBuf, get_key: GetKey) -> Self {
+        Self {
+            path,
+            get_key,
+            opened: Mutex::default(),
+            patience: Patience::default(),
+        }
+    }
+
+    /// Has somebody told when a passphrase lets a user wait.
+    #[must_use]
+    pub fn telling(self, notice: Notice) -> Self {
+        Self {
+            patience: Patience::telling(notice),
+            ..self
+        }
+    }
+
+    /// Does something with what the file holds.
+    fn with<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
+        let mut opened = self.opened();
+        self.refresh(&mut opened, Lock::Wanted)?;
+        let (_, texts) = opened
+            .held
+            .get_or_insert_with(|| (look(None), Texts::new()));
+        Ok(work(texts))
+    }
+
+    /// Changes what the file holds.
+    fn change<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
+        let mut opened = self.opened();
+        // Typed before the file is locked.
+        self.refresh(&mut opened, Lock::Wanted)?;
+        match self.key(&mut opened, Lock::Wanted)?.takes_memory() {
+            true => self
+                .patience
+                .during(|| self.change_opened(&mut opened, work)),
+            false => self.change_opened(&mut opened, work),
+        }
+    }
+
+    /// Changes what the file holds, with the key at hand.
+    fn change_opened<T>(
+        &self,
+        opened: &mut Opened,
+        work: impl FnOnce(&mut Texts) -> T,
+    ) -> Result<T, ToolError> {
+        let _guard = disk::lock(&self.path)?;
+        self.refresh(opened, Lock::Held)?;
+        // Taken out: if writing fails, memory must not say what the file does not.
+        let mut texts = opened
+            .held
+            .take()
+            .map(|(_, texts)| texts)
+            .unwrap_or_default();
+        let result = work(&mut texts);
+        let key = self.key(opened, Lock::Held)?;
+        let sealed = seal(key, &texts)?;
+        self.check_size(&sealed)?;
+        disk::write(&self.path, &sealed)?;
+        opened.held = Some((look(Some(&self.path)), texts));
+        Ok(result)
+    }
+
+    /// Checks that the file can be read again when it is written.
+    fn check_size(&self, sealed: &[u8]) -> Result<(), ToolError> {
+        let most = limits::MAX_VAULT_FILE_BYTES;
+        if sealed.len() as u64 <= most {
+            return Ok(());
+        }
+        let message = format!("{} would be larger than {most} bytes", self.path.display());
+        Err(ToolError::new(ErrorCode::BadValue, message).with_hint(
+            "remove values with `karyi var rm NAME`; encrypt long data in files of their own, and keep the keys \
+             to them here",
+        ))
+    }
+
+    /// Reads the file again when it is not what it was. Who typed the key may try again, now and whenever the file is
+    /// needed next; nobody waits for that: it is typed before the lock is taken, or not at all.
+    fn refresh(&self, opened: &mut Opened, lock: Lock) -> Result<(), ToolError> {
+        let now = look(Some(&self.path));
+        if opened.held.as_ref().is_some_and(|(then, _)| *then == now) {
+            return Ok(());
+        }
+        opened.held = None;
+        if self.read()?.is_none() {
+            return Ok(());
+        }
+        let mut tries = 1;
+        loop {
+            // A passphrase takes much memory to check: one program at a time. Who only reads goes on without the
+            // lock: in a directory that cannot be written nobody has one, and one that somebody keeps must not keep
+            // values from being masked.
+            let key = self.key(opened, lock)?;
+            let unsealed = match key.takes_memory() && lock == Lock::Wanted {
+                true => self.patience.during(|| {
+                    let _guard = disk::lock_to_read(&self.path).ok();
+                    self.unsealed(key)
+                }),
+                false => self.unsealed(key),
+            };
+            let Some((now, bytes, texts)) = unsealed? else {
+                return Ok(());
+            };
+            let error = match texts {
+                Ok(texts) => {
+                    opened.was_wrong = false;
+                    opened.held = Some((now, texts));
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let is_wrong = error.code == ErrorCode::WrongKey && key.may_be_mistyped(&bytes);
+            (opened.key, opened.was_wrong) = (None, is_wrong);
+            if is_wrong && lock == Lock::Held {
+                return Err(self.replaced());
+            }
+            if !is_wrong || tries == limits::PASSPHRASE_TRIES {
+                return Err(ToolError {
+                    message: format!("{}: {}", self.path.display(), error.message),
+                    ..error
+                });
+            }
+            tries += 1;
+        }
+    }
+
+    /// Returns what the file looks like now, what stands in it, and what comes of that; nothing when it is gone.
+    fn unsealed(&self, key: &AgeKey) -> Result<Option<Unsealed>, ToolError> {
+        let now = look(Some(&self.path));
+        let bytes = self.read()?;
+        Ok(bytes.map(|bytes| {
+            let texts = unseal(key, &bytes);
+            (now, bytes, texts)
+        }))
+    }
+
+    fn read(&self) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
+        disk::read(&self.path, limits::MAX_VAULT_FILE_BYTES)
+    }
+
+    /// Returns the error for a file that needs another key than the one that was found before the lock.
+    fn replaced(&self) -> ToolError {
+        let message = format!(
+            "{} was replaced by a file with another key while something was about to be changed",
+            self.path.display()
+        );
+        ToolError::new(ErrorCode::VaultBusy, message).with_hint("run it again")
+    }
+
+    fn key<'a>(&self, opened: &'a mut Opened, lock: Lock) -> Result<&'a AgeKey, ToolError> {
+        if opened.key.is_none() {
+            if lock == Lock::Held {
+                return Err(self.replaced());
+            }
+            let asked = match (self.path.exists(), opened.was_wrong) {
+                (false, _) => Asked::New,
+                (true, false) => Asked::First,
+                (true, true) => Asked::Again,
+            };
+            opened.key = Some((self.get_key)(asked)?);
+        }
+        let missing = || ToolError::new(ErrorCode::Internal, "the key is gone");
+        opened.key.as_ref().ok_or_else(missing)
+    }
+
+    // A poisoned lock only means that another thread panicked between two whole changes.
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for AgeStore {
+    fn kind(&self) -> Kind {
+        Kind::Age
+    }
+
+    fn probe(&self) -> Result<(), ToolError> {
+        let mut opened = self.opened();
+        // What cannot be written, and what is no file, is told before anything is typed.
+        drop(disk::lock(&self.path)?);
+        self.refresh(&mut opened, Lock::Wanted)?;
+        self.key(&mut opened, Lock::Wanted).map(|_| ())
+    }
+
+    fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        let names = |texts: &mut Texts| {
+            let names = texts
+                .keys()
+                .filter_map(|key| SecretName::parse(key.as_str()));
+            names.collect()
+        };
+        self.with(names)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
+        self.with(|texts| texts.get(key).map(SecretValue::duplicate))
+    }
+
+    fn read_all(&self) -> Result<Vec<Held>, ToolError> {
+        let held = |(key, text): (&Key, &SecretValue)| Held {
+            key: key.clone(),
+            text: Ok(text.duplicate()),
+        };
+        self.with(|texts| texts.iter().map(held).collect())
+    }
+
+    fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
+        self.apply(&[(key.clone(), Some(text.duplicate()))])
+    }
+
+    fn remove(&self, key: &Key) -> Result<bool, ToolError> {
+        if !self.with(|texts| texts.contains_key(key))? {
+            return Ok(false);
+        }
+        self.change(|texts| texts.remove(key).is_some())
+    }
+
+    fn clear_away(&self) -> Result<(), ToolError> {
+        let mut opened = self.opened();
+        self.refresh(&mut opened, Lock::Wanted)?;
+        let _guard = disk::lock(&self.path)?;
+        self.refresh(&mut opened, Lock::Held)?;
+        let is_empty = |(_, texts): &(Look, Texts)| texts.is_empty();
+        if opened.held.take_if(|held| is_empty(held)).is_some() {
+            match fs::remove_file(&self.path) {
+                // There was none.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|error| ToolError::from_io(&self.path, &error))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&self, changes: &[(Key, Option<SecretValue>)]) -> Result<(), ToolError> {
+        let mut kept = changes.iter().filter_map(|(_, text)| text.as_ref());
+        if kept.any(|text| text.expose().contains('\0')) {
+            let message = "a value with a NUL byte cannot be kept";
+            return Err(ToolError::new(ErrorCode::BadValue, message));
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.change(|texts| {
+            for (key, text) in changes {
+                match text {
+                    Some(text) => texts.insert(key.clone(), text.duplicate()),
+                    None => texts.remove(key),
+                };
+            }
+        })
+    }
+}
+
+/// Whether an encrypted file is for an identity, so that no passphrase opens it; not when it cannot be read.
+#[must_use]
+pub fn is_for_identity(path: &Path) -> bool {
+    let read = disk::read(path, limits::MAX_VAULT_FILE_BYTES);
+    read.ok()
+        .flatten()
+        .is_some_and(|bytes| key::is_for_identity(&bytes))
+}
+
+/// Returns what the file looks like, or what no file looks like.
+fn look(path: Option<&Path>) -> Look {
+    let metadata = path.and_then(|path| fs::metadata(path).ok());
+    #[cfg(unix)]
+    let inode = metadata
+        .as_ref()
+        .map_or(0, std::os::unix::fs::MetadataExt::ino);
+    #[cfg(not(unix))]
+    let inode = 0;
+    Look {
+        modified: metadata.as_ref().and_then(|file| file.modified().ok()),
+        size: metadata.as_ref().map_or(0, fs::Metadata::len),
+        inode,
+    }
+}
+
+fn seal(key: &AgeKey, texts: &Texts) -> Result<Vec<u8>, ToolError> {
+    let plain = texts
+        .iter()
+        .map(|(key, text)| (key.as_str(), text.expose()));
+    let plain = pairs::write(plain);
+    let mut sealed = Vec::new();
+    let mut write = || -> io::Result<()> {
+        let mut writer = key.encryptor()?.wrap_output(&mut sealed)?;
+        writer.write_all(HEAD)?;
+        writer.write_all(&plain)?;
+        writer.finish().map(drop)
+    };
+    write()
+        .map_err(|error| ToolError::new(ErrorCode::Io, format!("encrypting the store: {error}")))?;
+    Ok(sealed)
+}
+
+fn unseal(key: &AgeKey, bytes: &[u8]) -> Result<Texts, ToolError> {
+    let mut reader = key.open(bytes)?;
+    let mut plain = Zeroizing::new(Vec::with_capacity(bytes.len()));
+    reader
+        .read_to_end(&mut plain)
+        .map_err(|_| bad("the file is cut off or was changed"))?;
+    let rest = plain
+        .strip_prefix(HEAD)
+        .ok_or_else(|| bad("it holds no values of karyi"))?;
+    let pairs = pairs::read(rest).map_err(bad)?;
+    let keyed = pairs.into_iter().map(|(key, text)| (Key(key), text));
+    Ok(keyed.collect())
+}
+
+fn bad(message: &str) -> ToolError {
+    ToolError::new(ErrorCode::BadVault, message)
+        .with_hint("restore the file from a backup, or move it away and keep the values anew")
+}

@@ -1,0 +1,448 @@
+//! Private files: written whole or not at all, readable by their owner only, one writer at a time.
+//!
+//! Windows has no modes: there they are as private as the directory they are made in, as the user's own are.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use zeroize::Zeroizing;
+
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::temporary_files::remove_old_temporary_files;
+
+/// The right to write the files of a directory; given back when the last one of it is dropped.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    _file: Arc<File>,
+}
+
+/// Waits for the right to write beside `path`, whose directory is made if need be.
+///
+/// # Errors
+/// `vault_busy` when another process keeps it, or what the system says.
+pub fn lock(path: &Path) -> Result<Guard, ToolError> {
+    make_directory_of_lock(path)?;
+    lock_to_read(path)
+}
+
+/// Waits for that right and makes or changes no directory: whoever only reads leaves that as it is.
+///
+/// # Errors
+/// As [`lock`].
+pub fn lock_to_read(path: &Path) -> Result<Guard, ToolError> {
+    let deadline = Instant::now() + limits::VAULT_LOCK_TIMEOUT;
+    loop {
+        if let Some(guard) = try_lock(path)? {
+            return Ok(guard);
+        }
+        if Instant::now() >= deadline {
+            let path = path.with_extension("lock");
+            let message = format!("another process keeps {} locked", path.display());
+            return Err(ToolError::new(ErrorCode::VaultBusy, message));
+        }
+        std::thread::sleep(limits::VAULT_LOCK_PAUSE);
+    }
+}
+
+/// Takes that right unless another process has it; waits for nobody.
+///
+/// # Errors
+/// What the system says.
+pub fn lock_if_free(path: &Path) -> Result<Option<Guard>, ToolError> {
+    make_directory_of_lock(path)?;
+    try_lock(path)
+}
+
+fn make_directory_of_lock(path: &Path) -> Result<(), ToolError> {
+    let path = path.with_extension("lock");
+    let made = make_directory(&path).map_err(|error| ToolError::from_io(&path, &error));
+    made.map(drop)
+}
+
+fn try_lock(path: &Path) -> Result<Option<Guard>, ToolError> {
+    let path = path.with_extension("lock");
+    let file = private_options()
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|error| refusal(&path, &error))?;
+    #[cfg(windows)]
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        // The link itself, where Unix opens nothing.
+        return Err(no_file(&path));
+    }
+    match file.try_lock() {
+        Ok(()) => Ok(Some(Guard {
+            _file: Arc::new(file),
+        })),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(ToolError::from_io(&path, &error)),
+    }
+}
+
+/// Reads a file of at most `max_bytes`; nothing when there is none.
+///
+/// # Errors
+/// `bad_vault` when it is larger or no regular file, or what the system says.
+pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
+    let file = match reading_options(Links::AreRefused).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(refusal(path, &error)),
+    };
+    whole(&file, path, max_bytes, no_file).map(Some)
+}
+
+/// Reads a file of at most `max_bytes` that its user named and that may be a link to one; nothing when there is none.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_named(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
+    let file = match reading_options(Links::AreFollowed).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A socket cannot be opened at all.
+        Err(_) if fs::metadata(path).is_ok_and(|found| !found.is_file()) => {
+            return Err(no_named_file(path));
+        }
+        Err(error) => return Err(ToolError::from_io(path, &error)),
+    };
+    whole(&file, path, max_bytes, no_named_file).map(Some)
+}
+
+/// Reads an open file whole.
+fn whole(
+    file: &File,
+    path: &Path,
+    max_bytes: u64,
+    no_file: fn(&Path) -> ToolError,
+) -> Result<Zeroizing<Vec<u8>>, ToolError> {
+    let failed = |error: io::Error| ToolError::from_io(path, &error);
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(no_file(path));
+    }
+    let size = found.len();
+    if size > max_bytes {
+        let message = format!("{} is larger than {max_bytes} bytes", path.display());
+        return Err(ToolError::new(ErrorCode::BadVault, message));
+    }
+    let size = usize::try_from(size).unwrap_or(0);
+    let mut bytes = Zeroizing::new(Vec::with_capacity(size + 1));
+    file.take(max_bytes)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    Ok(bytes)
+}
+
+/// What becomes of a link in the place of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Links {
+    AreFollowed,
+    AreRefused,
+}
+
+/// Returns how a file is read that a command may have replaced: a pipe must not block, a link to what is karyi's own
+/// must not lead elsewhere.
+fn reading_options(links: Links) -> fs::OpenOptions {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let own = match links {
+            Links::AreFollowed => 0,
+            Links::AreRefused => nix::libc::O_NOFOLLOW,
+        };
+        let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY | own;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    #[cfg(windows)]
+    if links == Links::AreRefused {
+        // Then what is open is no regular file.
+        std::os::windows::fs::OpenOptionsExt::custom_flags(&mut options, THE_LINK_ITSELF);
+    }
+    options
+}
+
+/// Opens a link and not what it leads to (`FILE_FLAG_OPEN_REPARSE_POINT`).
+#[cfg(windows)]
+const THE_LINK_ITSELF: u32 = 0x0020_0000;
+
+/// Returns why a file of karyi's own could not be opened: something else may stand in its place.
+fn refusal(path: &Path, error: &io::Error) -> ToolError {
+    match fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        true => no_file(path),
+        false => ToolError::from_io(path, error),
+    }
+}
+
+fn no_named_file(path: &Path) -> ToolError {
+    let message = format!(
+        "expected a regular file or a link to one at {}; found something else",
+        path.display()
+    );
+    ToolError::new(ErrorCode::BadVault, message)
+        .with_hint("look at it with `ls -lLd`, and bring the file back or name another one")
+}
+
+fn no_file(path: &Path) -> ToolError {
+    let message = format!(
+        "expected a regular file at {}; found something else",
+        path.display()
+    );
+    ToolError::new(ErrorCode::BadVault, message)
+        .with_hint("look at it with `ls -ld` and move it away; karyi did not put it there")
+}
+
+/// Writes a file whole, in place of an earlier one. The caller holds the lock.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
+    let write = || -> io::Result<()> {
+        let directory = make_directory(path)?;
+        remove_old_temporary_files(&directory);
+        // Beside its target, so that it can take its place; readable by the owner from the start. The name
+        // is always the same, so that what a writer left who was killed goes with the next one.
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".tmp");
+        let _ = fs::remove_file(directory.join(&name));
+        let mut file = tempfile::Builder::new()
+            .prefix(&name)
+            .rand_bytes(0)
+            .tempfile_in(&directory)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        // Not by `persist`, which on Windows replaces no file that somebody reads.
+        let (_file, beside) = file.keep()?;
+        fs::rename(&beside, path).inspect_err(|_| drop(fs::remove_file(&beside)))?;
+        sync_directory(&directory)
+    };
+    write().map_err(|error| ToolError::from_io(path, &error))
+}
+
+/// Makes the directory of a file, which nobody but the owner may enter.
+fn make_directory(path: &Path) -> io::Result<PathBuf> {
+    let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&directory)?;
+    #[cfg(unix)]
+    close_to_others(&directory)?;
+    Ok(directory)
+}
+
+#[cfg(unix)]
+fn close_to_others(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(directory)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+fn private_options() -> fs::OpenOptions {
+    let mut options = File::options();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // A link must not have its target made.
+        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+        options.mode(0o600).custom_flags(flags);
+    }
+    #[cfg(windows)]
+    std::os::windows::fs::OpenOptionsExt::custom_flags(&mut options, THE_LINK_ITSELF);
+    options
+}
+
+/// Makes the new name of a file last. Windows has no such call.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    File::open(directory)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = directory;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn files_and_their_directory_are_private() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("a/b");
+        fs::create_dir_all(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = directory.join("x.json");
+        let guard = lock(&path).unwrap();
+        write(&path, b"one").unwrap();
+        write(&path, b"two").unwrap();
+        drop(guard);
+        assert_eq!(read(&path, 3).unwrap().unwrap().as_slice(), b"two");
+        assert_eq!((mode(&directory), mode(&path)), (0o700, 0o600));
+        assert_eq!(mode(&directory.join("x.lock")), 0o600);
+        let mut names: Vec<_> = fs::read_dir(&directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["x.json", "x.lock"]);
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_goes_with_the_next_write() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("x.json");
+        fs::write(root.path().join("x.json.tmp"), "half of a").unwrap();
+        write(&path, b"two").unwrap();
+        assert_eq!(read(&path, 3).unwrap().unwrap().as_slice(), b"two");
+        let left = fs::read_dir(root.path()).unwrap();
+        let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["x.json"]);
+    }
+
+    #[test]
+    fn what_cannot_take_its_place_goes_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("x.json")).unwrap();
+        assert!(write(&root.path().join("x.json"), b"two").is_err());
+        let left = fs::read_dir(root.path()).unwrap();
+        let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["x.json"]);
+    }
+
+    #[test]
+    fn what_earlier_writers_left_goes_once_it_is_old() {
+        let root = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::now() - limits::LEFTOVER_AGE * 2;
+        let make = |name: &str, is_old: bool| {
+            fs::write(root.path().join(name), "half of a").unwrap();
+            let file = File::options().write(true).open(root.path().join(name));
+            if is_old {
+                file.unwrap().set_modified(old).unwrap();
+            }
+        };
+        for name in [
+            ".tmpAb12xY",
+            ".tmp-b12xY",
+            ".tmpAb12xYz",
+            "tmpAb12xY",
+            "y.json",
+        ] {
+            make(name, true);
+        }
+        make(".tmpnew123", false);
+        fs::create_dir(root.path().join(".tmpdirect")).unwrap();
+        std::os::unix::fs::symlink("y.json", root.path().join(".tmplinked")).unwrap();
+        write(&root.path().join("x.json"), b"two").unwrap();
+        let left = fs::read_dir(root.path()).unwrap();
+        let mut names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        let expected = [
+            ".tmp-b12xY",
+            ".tmpAb12xYz",
+            ".tmpdirect",
+            ".tmplinked",
+            ".tmpnew123",
+            "tmpAb12xY",
+            "x.json",
+            "y.json",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn what_is_missing_or_too_large_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("x");
+        assert_eq!(read(&path, 3).unwrap(), None);
+        fs::write(&path, "four").unwrap();
+        assert_eq!(read(&path, 3).unwrap_err().code, ErrorCode::BadVault);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_told_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("target"), "one").unwrap();
+        std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("none"), at("dangling")).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for name in ["link", "dangling", "directory", "pipe", "socket"] {
+            let error = read(&at(name), 3).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadVault, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_its_user_named_may_be_a_link_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("target"), "one").unwrap();
+        std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("none"), at("dangling")).unwrap();
+        std::os::unix::fs::symlink(at("pipe"), at("link-to-pipe")).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for name in ["target", "link"] {
+            let read = read_named(&at(name), 3).unwrap().unwrap();
+            assert_eq!(read.as_slice(), b"one", "{name}");
+        }
+        assert_eq!(read_named(&at("dangling"), 3).unwrap(), None);
+        for name in ["directory", "pipe", "link-to-pipe", "socket"] {
+            let error = read_named(&at(name), 3).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadVault, "{name}");
+            assert!(error.message.contains("or a link to one"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_lock_is_no_link() {
+        let root = tempfile::tempdir().unwrap();
+        let (target, path) = (root.path().join("target"), root.path().join("x"));
+        std::os::unix::fs::symlink(&target, path.with_extension("lock")).unwrap();
+        assert_eq!(lock(&path).unwrap_err().code, ErrorCode::BadVault);
+        assert!(!target.exists());
+        fs::write(&target, "").unwrap();
+        assert_eq!(lock(&path).unwrap_err().code, ErrorCode::BadVault);
+        fs::remove_file(path.with_extension("lock")).unwrap();
+        fs::create_dir(path.with_extension("lock")).unwrap();
+        assert_eq!(lock(&path).unwrap_err().code, ErrorCode::BadVault);
+    }
+
+    #[test]
+    fn one_writer_at_a_time() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("count");
+        write(&path, b"0").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let _guard = lock(&path).unwrap();
+                    let text = read(&path, 10).unwrap().unwrap();
+                    let count: u32 = std::str::from_utf8(&text).unwrap().parse().unwrap();
+                    write(&path, (count + 1).to_string().as_bytes()).unwrap();
+                });
+            }
+        });
+        assert_eq!(read(&path, 10).unwrap().unwrap().as_slice(), b"8");
+    }
+}

@@ -1,0 +1,60 @@
+//! The store of unattended runs: variables named `KARYI_VAR_NAME` that the process was started with.
+//!
+//! The front end takes them out of the environment when it starts and hands them over. The store
+//! can be read and not written.
+
+use crate::store::{Key, Kind, Store};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::{SecretName, SecretValue};
+
+/// What the name of such a variable starts with; the name of the secret follows.
+pub const PREFIX: &str = "KARYI_VAR_";
+
+/// Values the process was started with.
+#[derive(Default)]
+pub struct EnvStore {
+    values: Vec<(SecretName, SecretValue)>,
+}
+
+impl EnvStore {
+    /// Takes the values over. Of two with one name the first counts.
+    #[must_use]
+    pub fn new(mut values: Vec<(SecretName, SecretValue)>) -> Self {
+        values.sort_by(|(one, _), (other, _)| one.cmp(other));
+        values.dedup_by(|(later, _), (earlier, _)| later == earlier);
+        Self { values }
+    }
+}
+
+impl Store for EnvStore {
+    fn kind(&self) -> Kind {
+        Kind::Env
+    }
+
+    fn probe(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        Ok(self.values.iter().map(|(name, _)| name.clone()).collect())
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
+        let mut values = self.values.iter();
+        let found = values.find(|(name, _)| name.as_str() == key.as_str());
+        Ok(found.map(|(_, value)| value.duplicate()))
+    }
+
+    fn set(&self, _: &Key, _: &SecretValue) -> Result<(), ToolError> {
+        Err(read_only())
+    }
+
+    fn remove(&self, _: &Key) -> Result<bool, ToolError> {
+        Err(read_only())
+    }
+}
+
+fn read_only() -> ToolError {
+    let message = "the store env holds what karyi was started with, and nothing can be kept in it";
+    ToolError::new(ErrorCode::VaultReadOnly, message)
+}

@@ -1,0 +1,265 @@
+//! The record of one secret: all that is known of it, as one text in the store. A policy holds exactly as long as its
+//! value is there, and the list of names can be made anew from the store.
+//!
+//! ```text
+//! karyi-secret 2 {"policy":{"tools":["url_fetch"],...},"note":"...","created":"...","updated":"..."}
+//! THE VALUE
+//! ```
+//!
+//! Version 1 had the policy alone in its first line; it is read, and written as version 2 at the next change. A text
+//! without such a line was put into the store by another program: it is a value with the default policy.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::policy::Policy;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::{SecretName, SecretValue};
+
+const HEAD: &str = "karyi-secret 2 ";
+
+/// The head of version 1, before the policy.
+const OLD_HEAD: &str = "karyi-secret 1 ";
+
+/// How the first line of every version begins, its number and a blank after it.
+const ANY_HEAD: &str = "karyi-secret ";
+
+/// A value and what is known of it.
+pub struct Record {
+    /// The value.
+    pub value: SecretValue,
+    /// Its policy.
+    pub policy: Policy,
+    /// Its note and dates.
+    pub facts: Facts,
+}
+
+/// The note and the dates of a secret; version 1 and other programs keep none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The words of its user about it.
+    pub note: Option<String>,
+    /// When it was kept first.
+    pub created: Option<Timestamp>,
+    /// When its value, policy or note changed last.
+    pub updated: Option<Timestamp>,
+}
+
+/// The first line of a record.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    policy: Policy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    created: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    updated: Option<Timestamp>,
+}
+
+impl Facts {
+    /// Fills in from other facts what these lack.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            note: self.note.or(other.note),
+            created: self.created.or(other.created),
+            updated: self.updated.or(other.updated),
+        }
+    }
+}
+
+/// Joins a value, its policy, and its note and dates.
+///
+/// # Errors
+/// `internal_error` for a policy that cannot be written.
+pub fn join(value: &SecretValue, policy: &Policy, facts: &Facts) -> Result<SecretValue, ToolError> {
+    let Facts {
+        note,
+        created,
+        updated,
+    } = facts.clone();
+    let line = serde_json::to_string(&Head {
+        policy: policy.clone(),
+        note,
+        created,
+        updated,
+    });
+    let line = line.map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))?;
+    let size = HEAD.len() + line.len() + 1 + value.expose().len();
+    let mut text = Zeroizing::new(String::with_capacity(size));
+    for part in [HEAD, &line, "\n", value.expose()] {
+        text.push_str(part);
+    }
+    Ok(SecretValue::new(std::mem::take(&mut *text)))
+}
+
+/// Takes a text apart.
+///
+/// # Errors
+/// `bad_vault` when the first line cannot be read: a value whose limits are unknown is not used.
+pub fn split(name: &SecretName, text: &SecretValue) -> Result<Record, ToolError> {
+    let text = text.expose();
+    let Some(length) = policy_line(text) else {
+        return Ok(Record {
+            value: SecretValue::new(text.to_owned()),
+            policy: Policy::default(),
+            facts: Facts::default(),
+        });
+    };
+    let parsed = text.split_at_checked(length).and_then(|(line, rest)| {
+        let value = rest.strip_prefix('\n')?;
+        Some((parse_line(line)?, value))
+    });
+    let Some((head, value)) = parsed else {
+        let message = format!("the policy of {name} in the store cannot be read");
+        let hint = format!("set it anew with `karyi var set {name}`");
+        return Err(ToolError::new(ErrorCode::BadVault, message).with_hint(hint));
+    };
+    Ok(Record {
+        value: SecretValue::new(value.to_owned()),
+        policy: head.policy,
+        facts: Facts {
+            note: head.note,
+            created: head.created,
+            updated: head.updated,
+        },
+    })
+}
+
+/// Takes apart what a store holds under a name: one text, unless another program put more there.
+///
+/// # Errors
+/// As [`split`]; `bad_vault` for several texts; why the only one cannot be read.
+pub fn only(
+    name: &SecretName,
+    texts: &[Result<SecretValue, ToolError>],
+) -> Result<Record, ToolError> {
+    match texts {
+        [Ok(text)] => split(name, text),
+        [Err(error)] => Err(error.clone()),
+        several => {
+            let message = format!("the keyring holds {} values under {name}", several.len());
+            Err(ToolError::new(ErrorCode::BadVault, message)
+                .with_hint("remove all but one of them with the keyring's own program"))
+        }
+    }
+}
+
+/// Reads the first line of version 2 or 1.
+fn parse_line(line: &str) -> Option<Head> {
+    if let Some(head) = line.strip_prefix(HEAD) {
+        return serde_json::from_str(head).ok();
+    }
+    let policy = serde_json::from_str(line.strip_prefix(OLD_HEAD)?).ok()?;
+    Some(Head {
+        policy,
+        note: None,
+        created: None,
+        updated: None,
+    })
+}
+
+/// Returns the value of a text whose policy cannot be read, to be masked and not used. Without a line of its own
+/// all of it may be the value.
+#[must_use]
+pub fn value_alone(text: &SecretValue) -> SecretValue {
+    let text = text.expose();
+    let after = policy_line(text).and_then(|line| text.get(line + 1..));
+    let value = after.filter(|value| !value.is_empty());
+    SecretValue::new(value.unwrap_or(text).to_owned())
+}
+
+/// Returns the length of the first line when it says what a secret may be used for, whatever version of karyi
+/// wrote it.
+fn policy_line(text: &str) -> Option<usize> {
+    let (version, _) = text.strip_prefix(ANY_HEAD)?.split_once(' ')?;
+    let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| memchr::memchr(b'\n', text.as_bytes()).unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name() -> SecretName {
+        SecretName::parse("TOKEN").unwrap()
+    }
+
+    fn parts(text: &str) -> Result<(String, Policy), ErrorCode> {
+        split(&name(), &SecretValue::new(text.into()))
+            .map(|record| (record.value.expose().to_owned(), record.policy))
+            .map_err(|error| error.code)
+    }
+
+    #[test]
+    fn value_policy_note_and_dates_come_back() {
+        let policy = Policy {
+            write: true,
+            ..Policy::default()
+        };
+        let facts = Facts {
+            note: Some("for \"CI\"\nonly".into()),
+            created: Timestamp::from_second(1_700_000_000).ok(),
+            updated: Timestamp::from_second(1_800_000_000).ok(),
+        };
+        for (value, facts) in [
+            ("abcd", facts.clone()),
+            ("a\nb\n", Facts::default()),
+            ("karyi-secret 2 {}\nx", facts),
+            ("", Facts::default()),
+        ] {
+            let text = join(&SecretValue::new(value.into()), &policy, &facts).unwrap();
+            let record = split(&name(), &text).unwrap();
+            assert_eq!(record.value.expose(), value);
+            assert_eq!((record.policy, record.facts), (policy.clone(), facts));
+        }
+    }
+
+    #[test]
+    fn version_1_is_read() {
+        let policy = Policy {
+            write: true,
+            ..Policy::default()
+        };
+        let text = "karyi-secret 1 {\"write\":true}\nva\nlue";
+        assert_eq!(parts(text), Ok(("va\nlue".into(), policy)));
+    }
+
+    #[test]
+    fn what_another_program_kept_is_a_value() {
+        assert_eq!(parts("tok\nen"), Ok(("tok\nen".into(), Policy::default())));
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_read_is_no_policy() {
+        for text in [
+            "karyi-secret 1 ",
+            "karyi-secret 1 {}",
+            "karyi-secret 1 {\nvalue",
+            "karyi-secret 1 {\"tool\":[]}\nvalue",
+            "karyi-secret 2 {}\nvalue",
+            "karyi-secret 2 {\"policy\":{},\"more\":1}\nvalue",
+            "karyi-secret 2 {\"policy\":{}}",
+            "karyi-secret 3 {\"policy\":{}}\nvalue",
+            "karyi-secret 10 ",
+        ] {
+            assert_eq!(parts(text), Err(ErrorCode::BadVault), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_known_without_its_policy() {
+        let check = |text: &str, expected: &str| {
+            let value = value_alone(&SecretValue::new(text.into()));
+            assert_eq!(value.expose(), expected, "{text}");
+        };
+        check("karyi-secret 1 {\"tool\":[]}\nva\nlue", "va\nlue");
+        check("karyi-secret 2 {}\nvalue", "value");
+        check("karyi-secret 1 {", "karyi-secret 1 {");
+        check("karyi-secret 1 {}\n", "karyi-secret 1 {}\n");
+        check("karyi-secret x\nvalue", "karyi-secret x\nvalue");
+    }
+}
