@@ -5,9 +5,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use age::secrecy::ExposeSecret;
-
 use karyi_core::error::ToolError;
+use karyi_vault::store::age::new_identity;
 
 /// Name of the identity file, beside the encrypted file.
 pub(super) const IDENTITY_FILE: &str = "vault-identity.txt";
@@ -17,19 +16,18 @@ pub(super) const IDENTITY_FILE: &str = "vault-identity.txt";
 /// # Errors
 /// It cannot be written.
 pub(super) fn make_identity(path: &Path) -> Result<bool, ToolError> {
+    let (public, identity) = new_identity()?;
     let made = || {
         let directory = path.parent().unwrap_or(path);
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(directory)?;
         // Of mode 0600, and there as a whole or not at all.
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
-        let identity = age::x25519::Identity::generate();
-        let public = identity.to_public();
         writeln!(
             file,
             "# made by karyi; opens vault.age\n# public key: {public}"
         )?;
-        writeln!(file, "{}", identity.to_string().expose_secret())?;
+        writeln!(file, "{}", identity.expose())?;
         file.as_file().sync_all()?;
         match file.persist_noclobber(path) {
             Ok(_) => Ok(true),

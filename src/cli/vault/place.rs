@@ -19,7 +19,8 @@ use karyi_vault::session::Secrets;
 use karyi_vault::store::age::{self, AgeKey, AgeStore, Asked, GetKey};
 use karyi_vault::store::env::EnvStore;
 use karyi_vault::store::memory::MemoryStore;
-use karyi_vault::store::os::{Attended, Notice, OsStore};
+use karyi_vault::store::os::{Attended, OsStore};
+use karyi_vault::store::patience::Notice;
 use karyi_vault::store::{Kind, Store};
 
 /// The place of the vault and how it is opened.

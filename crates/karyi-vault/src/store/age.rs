@@ -14,13 +14,13 @@ use std::time::SystemTime;
 
 use zeroize::Zeroizing;
 
-use crate::store::os::{Notice, Patience};
+use crate::store::patience::{Notice, Patience};
 use crate::store::{Held, Key, Kind, Store, disk, pairs};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
 
-pub use key::{AgeKey, Asked, GetKey, identity_bytes, passphrase_of, secret_lines};
+pub use key::{AgeKey, Asked, GetKey, identity_bytes, new_identity, passphrase_of, secret_lines};
 
 /// What the decrypted text starts with.
 const HEAD: &[u8] = b"karyi-vault 1\n";

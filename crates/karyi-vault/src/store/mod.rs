@@ -5,13 +5,24 @@
 //! keyring is asked by a thread of its own with a deadline. What goes wrong is told
 //! by code: `keyring_unavailable`, `keyring_locked`, `keyring_timeout`, `wrong_key`, `bad_vault`.
 
+#[cfg(not(all(feature = "os", feature = "age")))]
+mod absent;
+#[cfg(feature = "age")]
+pub mod age;
+#[cfg(not(feature = "age"))]
+#[path = "absent/age.rs"]
 pub mod age;
 pub mod disk;
 pub mod env;
 pub mod journal;
 pub mod memory;
+#[cfg(feature = "os")]
+pub mod os;
+#[cfg(not(feature = "os"))]
+#[path = "absent/os.rs"]
 pub mod os;
 pub mod pairs;
+pub mod patience;
 pub mod record;
 
 use std::collections::BTreeMap;

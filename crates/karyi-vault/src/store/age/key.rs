@@ -222,6 +222,16 @@ fn key_of(line: &str) -> Option<age::x25519::Identity> {
     line.parse().ok()
 }
 
+/// Makes a new identity. Returns its public key and the identity itself.
+///
+/// # Errors
+/// Never; a build without age refuses here.
+pub fn new_identity() -> Result<(String, SecretValue), ToolError> {
+    let identity = age::x25519::Identity::generate();
+    let secret = identity.to_string().expose_secret().to_owned();
+    Ok((identity.to_public().to_string(), SecretValue::new(secret)))
+}
+
 /// Returns what is secret in an identity file: all of a private key of ssh, or the keys of age, as they stand there
 /// and as they are usually written.
 #[must_use]

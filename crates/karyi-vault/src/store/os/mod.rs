@@ -6,14 +6,11 @@
 //! what the keyring holds, so they are mapped by kind and never printed with `Debug`.
 
 mod failures;
-mod patience;
 mod platform;
 #[cfg(all(unix, not(target_os = "macos")))]
 mod service;
 mod worker;
 
-pub use patience::Notice;
-pub(super) use patience::Patience;
 pub use platform::Family;
 
 use std::collections::{BTreeSet, HashMap};
@@ -25,6 +22,7 @@ use keyring_core::Entry;
 use keyring_core::api::CredentialStore;
 use zeroize::Zeroizing;
 
+use crate::store::patience::{Notice, Patience};
 use crate::store::{Got, Held, Key, Kind, Store};
 use failures::{failure, open_end};
 use karyi_core::error::{ErrorCode, ToolError};

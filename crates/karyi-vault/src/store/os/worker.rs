@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use super::patience::Patience;
+use crate::store::patience::Patience;
 use karyi_core::error::{ErrorCode, ToolError};
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;

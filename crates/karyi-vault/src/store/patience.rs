@@ -1,5 +1,10 @@
 //! What is told of a store that lets others wait.
 
+#![cfg_attr(
+    not(all(feature = "os", feature = "age")),
+    allow(dead_code, reason = "each store uses its part")
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -46,7 +51,7 @@ impl Patience {
     }
 
     /// Waits for what comes of a call, and tells of it when that takes long.
-    pub(super) fn receive<T>(
+    pub(in crate::store) fn receive<T>(
         &self,
         receiver: &Receiver<T>,
         deadline: Duration,
