@@ -15,7 +15,7 @@
 #[cfg(unix)]
 pub use karyi_core::shell_word;
 pub use karyi_core::{
-    call, capped, error, limits, outcome, secret, similar_names, span, temporary_files,
+    call, capped, error, ids, limits, outcome, secret, similar_names, span, temporary_files,
 };
 #[cfg(unix)]
 pub use {karyi_files as files, karyi_pty as pty, karyi_store as store};

@@ -8,8 +8,8 @@ use crate::cli::args::{LedgerArgs, LedgerCommand};
 use crate::cli::{fail, print, serve};
 use crate::http::start::ledger_path;
 use crate::render::paint::{safe_json, safe_line};
+use karyi_core::ids::{hex, is_id, unhex};
 use karyi_store::StoreError;
-use karyi_store::ids::{hex, is_id, unhex};
 use karyi_store::ledger::{Hash, Record, Row};
 use karyi_store::sqlite::{LedgerFile, Verdict};
 

@@ -16,9 +16,9 @@ use zeroize::Zeroizing;
 use crate::http::outgoing::Peer;
 use crate::tool::service::Access;
 use crate::tools;
+use karyi_core::ids;
 use karyi_core::limits;
 use karyi_core::secret::SecretValue;
-use karyi_store::ids;
 
 /// A call to be made.
 pub struct Calling {

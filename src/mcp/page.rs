@@ -26,8 +26,8 @@ use crate::http::listen::{self, Listening, Unread};
 use crate::http::wire::Peer;
 use crate::tool::context::{Question, Reply};
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::ids;
 use karyi_core::limits;
-use karyi_store::ids;
 
 /// A page that waits for its answer. It is gone when this is dropped.
 pub struct Page {

@@ -21,9 +21,9 @@ use crate::mcp::page::Page;
 use crate::mcp::server::Asked;
 use crate::render::paint::safe_question;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
+use karyi_core::ids;
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
-use karyi_store::ids;
 use karyi_vault::session::{Origin, Secrets};
 
 /// Pages that wait for a call to be made again, oldest first.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::service::Request;
 use crate::service::caller::{self, BodyContext, Caller};
-use karyi_store::ids;
+use karyi_core::ids;
 
 /// What stands before our keys in `_meta`.
 const PREFIX: &str = "karyi/";

@@ -14,9 +14,10 @@ use crate::service::recording::{About, End, record};
 use crate::service::rejection::Rejection;
 use crate::service::running;
 use crate::service::spans::Spans;
+use karyi_core::ids;
 use karyi_core::limits;
 use karyi_store::ledger::Record;
-use karyi_store::{Ledger, Pending, StoreError, ids};
+use karyi_store::{Ledger, Pending, StoreError};
 
 /// What is written of calls.
 pub struct Books {

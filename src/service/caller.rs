@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::exec::cancel::Cancel;
 use crate::service::running::Printed;
-pub use karyi_store::ids::is_id;
-use karyi_store::{StoreError, ids};
+use karyi_core::ids;
+pub use karyi_core::ids::is_id;
+use karyi_store::StoreError;
 use karyi_vault::redact::Redactor;
 
 /// Where a request comes from and what it belongs to.

@@ -7,8 +7,8 @@ use std::io::Write;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::{Number, Value};
 
+use karyi_core::ids::hex;
 use karyi_core::limits;
-use karyi_store::ids::hex;
 
 /// Bytes of a hash that are shown, as twice as many digits.
 const SHOWN: usize = 8;

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use crate::service::jwt::Tokens;
 use crate::service::principal::{Names, Principal, Proof};
 use crate::service::rejection::Rejection;
+use karyi_core::ids;
 use karyi_core::limits;
-use karyi_store::ids;
 
 /// What a caller brings.
 #[derive(Clone, Default)]

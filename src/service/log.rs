@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use karyi_core::ids;
 use karyi_core::limits;
-use karyi_store::ids;
 use karyi_store::members::Members;
 
 /// One line of the log.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::service::caller::Caller;
 use crate::service::principal::Principal;
+use karyi_core::ids;
 use karyi_core::limits;
-use karyi_store::ids;
 use karyi_store::ledger::{Record, ToolCall};
 use karyi_vault::redact::Redactor;
 

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::service::caller::Caller;
 use crate::service::recording::{About, End};
-use karyi_store::ids;
+use karyi_core::ids;
 
 /// The version of the conventions.
 const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.37.0";

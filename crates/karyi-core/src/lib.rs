@@ -3,6 +3,7 @@
 pub mod call;
 pub mod capped;
 pub mod error;
+pub mod ids;
 pub mod limits;
 pub mod outcome;
 pub mod secret;

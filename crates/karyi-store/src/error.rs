@@ -1,6 +1,7 @@
 //! Errors of a store.
 
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::ids::NoRandomBytes;
 
 /// Why a store could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,5 +51,11 @@ impl From<StoreError> for ToolError {
                 "the data of the site could not be read or written",
             ),
         }
+    }
+}
+
+impl From<NoRandomBytes> for StoreError {
+    fn from(error: NoRandomBytes) -> Self {
+        Self::Broken(error.to_string())
     }
 }

@@ -15,9 +15,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::ids::hex;
 use crate::rules;
 use crate::site::{Bundle, Content, Profile, Prompt, Site};
+use karyi_core::ids::hex;
 use karyi_core::limits;
 
 /// Why a site could not be read: the file, and what is wrong with it.

@@ -4,7 +4,6 @@
 //! needs no other program. A store knows no tool, no principal and no protocol.
 
 pub mod error;
-pub mod ids;
 pub mod import;
 pub mod ledger;
 pub mod members;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::ids::is_id;
 use crate::site::{Bundle, Content, Profile, Prompt, Site};
+use karyi_core::ids::is_id;
 use karyi_core::limits;
 
 /// What contents can be.

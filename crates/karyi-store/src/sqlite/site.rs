@@ -22,7 +22,8 @@ use crate::sqlite::recent::{Asked, Recent};
 use crate::sqlite::revision::{self, Revision};
 use crate::sqlite::writer::Writer;
 use crate::sqlite::{index, keys, search};
-use crate::{Pending, StoreError, ids, words};
+use crate::{Pending, StoreError, words};
+use karyi_core::ids;
 use karyi_core::limits;
 
 const STEPS: &[&str] = &["

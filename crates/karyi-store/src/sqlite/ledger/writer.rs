@@ -12,9 +12,10 @@ use std::time::Duration;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use crate::StoreError;
 use crate::ledger::{self, GENESIS, Hash, Record};
 use crate::sqlite::ledger::place::Place;
-use crate::{StoreError, ids};
+use karyi_core::ids;
 use karyi_core::limits;
 
 const INSERT: &str = "INSERT INTO ledger_rows (seq, hash, record, trace_id) VALUES (?, ?, ?, ?)";

@@ -6,8 +6,12 @@ use jiff::Timestamp;
 use ring::rand::{SecureRandom, SystemRandom};
 use zeroize::Zeroize;
 
-use crate::StoreError;
-use karyi_core::limits;
+use crate::limits;
+
+/// The system gives no random bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no random bytes")]
+pub struct NoRandomBytes;
 
 /// A second since 1970 and its text without what follows the seconds.
 type Second = (i64, [u8; SECOND_CHARS]);
@@ -94,7 +98,7 @@ impl Pool {
     };
 
     /// Takes bytes out; none is given twice or stays behind.
-    fn take(&mut self, wanted: &mut [u8]) -> Result<(), StoreError> {
+    fn take(&mut self, wanted: &mut [u8]) -> Result<(), NoRandomBytes> {
         if wanted.len() > self.left {
             fill(&mut self.bytes)?;
             self.left = self.bytes.len();
@@ -111,16 +115,16 @@ impl Pool {
     }
 }
 
-fn fill(bytes: &mut [u8]) -> Result<(), StoreError> {
+fn fill(bytes: &mut [u8]) -> Result<(), NoRandomBytes> {
     let filled = SystemRandom::new().fill(bytes);
-    filled.map_err(|_| StoreError::Broken("the system gives no random bytes".into()))
+    filled.map_err(|_| NoRandomBytes)
 }
 
 /// Returns so many random bytes.
 ///
 /// # Errors
 /// The system has none.
-pub fn random<const N: usize>() -> Result<[u8; N], StoreError> {
+pub fn random<const N: usize>() -> Result<[u8; N], NoRandomBytes> {
     let mut bytes = [0; N];
     POOL.with_borrow_mut(|pool| pool.take(&mut bytes))?;
     Ok(bytes)
@@ -130,7 +134,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], StoreError> {
 ///
 /// # Errors
 /// The system has no random bytes.
-pub fn new_id() -> Result<String, StoreError> {
+pub fn new_id() -> Result<String, NoRandomBytes> {
     let mut bytes = random::<16>()?;
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
