@@ -17,8 +17,10 @@ pub use karyi_core::shell_word;
 pub use karyi_core::{
     call, capped, error, ids, limits, outcome, secret, similar_names, span, temporary_files,
 };
+#[cfg(all(unix, feature = "serve"))]
+pub use karyi_store as store;
 #[cfg(unix)]
-pub use {karyi_files as files, karyi_pty as pty, karyi_store as store};
+pub use {karyi_files as files, karyi_pty as pty};
 pub use {karyi_syntax as syntax, karyi_vault as vault};
 
 // Floor 3: tools.
@@ -30,7 +32,7 @@ pub mod tools;
 // Floor 4: execution.
 #[cfg(unix)]
 pub mod exec;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "serve"))]
 pub mod service;
 
 // Floor 5: output.

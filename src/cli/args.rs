@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 use std::ffi::OsString;
+#[cfg(feature = "serve")]
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -50,12 +51,16 @@ pub(super) enum Command {
     /// Check what works on this machine, and tell what to do about what does not
     Doctor(DoctorArgs),
     /// Serve the tools of sites over HTTP
+    #[cfg(feature = "serve")]
     Serve(Box<ServeArgs>),
     /// Import sites into the database of the server
+    #[cfg(feature = "serve")]
     Site(SiteArgs),
     /// Show, check or export the ledger of the server
+    #[cfg(feature = "serve")]
     Ledger(LedgerArgs),
     /// Call a tool of a server
+    #[cfg(feature = "serve")]
     Call(Box<CallArgs>),
     /// Serve the tools to an MCP client over standard input and output
     Mcp(Box<McpArgs>),
@@ -288,6 +293,7 @@ Exit status:
 
 /// Arguments of `karyi serve`.
 #[derive(Debug, Args)]
+#[cfg(feature = "serve")]
 pub(super) struct ServeArgs {
     /// Directory with a site in YAML or JSON files; imported when they changed
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -373,6 +379,15 @@ pub(super) struct ServeArgs {
 pub(super) struct McpArgs {
     #[command(flatten)]
     pub(super) session: SessionArgs,
+    #[cfg(feature = "serve")]
+    #[command(flatten)]
+    pub(super) site: SiteFlags,
+}
+
+/// The site whose tools `karyi mcp` offers.
+#[cfg(feature = "serve")]
+#[derive(Debug, Args)]
+pub(super) struct SiteFlags {
     /// Offer the tools of this tenant's site too
     #[arg(long, value_name = "ID", requires = "site")]
     pub(super) tenant: Option<String>,
@@ -402,6 +417,7 @@ Everything ends with the end of standard input, or with SIGTERM: calls under way
 
 /// Arguments of `karyi site`.
 #[derive(Debug, Args)]
+#[cfg(feature = "serve")]
 pub(super) struct SiteArgs {
     #[command(subcommand)]
     pub(super) command: SiteCommand,
@@ -409,6 +425,7 @@ pub(super) struct SiteArgs {
 
 /// What can be done with sites.
 #[derive(Debug, Subcommand)]
+#[cfg(feature = "serve")]
 pub(super) enum SiteCommand {
     /// Import a site, or every site in a directory, from YAML or JSON files
     Import {
@@ -423,6 +440,7 @@ pub(super) enum SiteCommand {
 
 /// Arguments of `karyi ledger`.
 #[derive(Debug, Args)]
+#[cfg(feature = "serve")]
 pub(super) struct LedgerArgs {
     #[command(subcommand)]
     pub(super) command: LedgerCommand,
@@ -433,6 +451,7 @@ pub(super) struct LedgerArgs {
 
 /// What can be done with the ledger.
 #[derive(Debug, Subcommand)]
+#[cfg(feature = "serve")]
 pub(super) enum LedgerCommand {
     /// Show the last calls, one line each
     Tail {
@@ -458,6 +477,7 @@ pub(super) enum LedgerCommand {
 /// Arguments of `karyi call`.
 #[derive(Debug, Args)]
 #[command(after_help = CALL_STATUS)]
+#[cfg(feature = "serve")]
 pub(super) struct CallArgs {
     /// The server, for example http://127.0.0.1:8000
     pub(super) url: String,
@@ -500,6 +520,7 @@ pub(super) struct CallArgs {
     pub(super) timeout: Seconds,
 }
 
+#[cfg(feature = "serve")]
 const CALL_STATUS: &str = "\
 A call is sent again, at most twice, when no answer came, when its time was up, and after 429, 502,
 503 and 504; only if the tool changes nothing or --idempotency-key is given.

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::args::CallArgs;
 use crate::cli::vault::VaultFlags;
-use crate::cli::{fail, print, say, serve, var};
+use crate::cli::{fail, print, runtime, say, var};
 use crate::http::client::{self, Calling};
 use crate::tool::json_text;
 use karyi_core::limits;
@@ -25,7 +25,7 @@ use karyi_vault::policy::Policy;
 
 /// Runs `karyi call`.
 pub(super) fn call(args: CallArgs) -> ExitCode {
-    let answered = serve::runtime(false).and_then(|runtime| {
+    let answered = runtime::runtime(false).and_then(|runtime| {
         let calling = calling(args)?;
         runtime.block_on(client::call(&calling))
     });

@@ -7,16 +7,25 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 
+#[cfg(feature = "serve")]
+use crate::cli::args::SiteFlags;
 use crate::cli::args::{McpArgs, SessionArgs};
-use crate::cli::{control_socket, fail, journal, run, say, serve, vault};
+#[cfg(feature = "serve")]
+use crate::cli::serve;
+use crate::cli::{control_socket, fail, journal, run, runtime, say, vault};
 use crate::exec::cancel::Cancel;
 use crate::exec::workplace::Workplace;
-use crate::http::local::Nobody;
+#[cfg(feature = "serve")]
 use crate::http::start;
 use crate::mcp::bench::Prepare;
-use crate::mcp::stdio::{self, Options, SiteOptions};
-use crate::service::guard::Guard;
-use crate::service::log::Log;
+#[cfg(feature = "serve")]
+use crate::mcp::site_tools::{OfferedSite, SiteOptions};
+#[cfg(feature = "serve")]
+use crate::mcp::stdio::SiteTools;
+use crate::mcp::stdio::{self, Options};
+#[cfg(feature = "serve")]
+use crate::service::{guard::Guard, log::Log};
+use crate::tool::context::Nobody;
 use karyi_core::capped::Cap;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -29,13 +38,13 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
     if std::io::stdin().is_terminal() {
         say("this is for an MCP client, which speaks on standard input; see `karyi mcp --help`");
     }
-    let runtime = match serve::runtime(false) {
+    let runtime = match runtime::runtime(false) {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("{error:#}")),
     };
     let used = Arc::new(OnceLock::new());
     let served = runtime.block_on(async {
-        let stopped = serve::stopped()?;
+        let stopped = runtime::stopped()?;
         stdio::serve(options(args, &used)?, stopped).await
     });
     if let Some(secrets) = used.get() {
@@ -56,23 +65,10 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
 }
 
 fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Options> {
-    let site = args.tenant.zip(args.site);
-    let site = site.map(|(tenant, site)| {
-        let place = serve::place(args.data, args.db)?;
-        anyhow::Ok(SiteOptions {
-            tenant: serve::id(tenant)?,
-            site: serve::id(site)?,
-            open: Box::new(move |secrets| {
-                let mut place = place.clone();
-                place.offered.secrets = secrets;
-                Box::pin(async move {
-                    let guard = Arc::new(Guard::new(None, None));
-                    let options = start::Options::new(place);
-                    start::open(&options, guard, Log::default(), None).await
-                })
-            }),
-        })
-    });
+    #[cfg(feature = "serve")]
+    let site = site_tools(args.site)?;
+    #[cfg(not(feature = "serve"))]
+    let site = None;
     let session = args.session;
     // A descriptor has a writer who waits; a store that is required must be told of at once.
     let is_eager = session.given.vars_fd.is_some()
@@ -83,11 +79,34 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Optio
     Ok(Options {
         prepare,
         is_eager,
-        site: site.transpose()?,
+        site,
         beside: Box::new(move |secrets| {
             Box::new(control_socket::open(("mcp", client), &cwd, secrets))
         }),
     })
+}
+
+/// Returns the tools of the site that was named.
+#[cfg(feature = "serve")]
+fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
+    let Some((tenant, site)) = flags.tenant.zip(flags.site) else {
+        return Ok(None);
+    };
+    let place = serve::place(flags.data, flags.db)?;
+    let options = SiteOptions {
+        tenant: serve::id(tenant)?,
+        site: serve::id(site)?,
+        open: Box::new(move |secrets| {
+            let mut place = place.clone();
+            place.offered.secrets = secrets;
+            Box::pin(async move {
+                let guard = Arc::new(Guard::new(None, None));
+                let options = start::Options::new(place);
+                start::open(&options, guard, Log::default(), None).await
+            })
+        }),
+    };
+    Ok(Some(Box::new(OfferedSite::new(options))))
 }
 
 /// Returns what makes the session, and where that starts. What can be wrong with the options is told now.

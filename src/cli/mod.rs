@@ -3,6 +3,7 @@
 
 mod args;
 mod bare_calls;
+#[cfg(feature = "serve")]
 mod call;
 mod control_socket;
 mod doctor;
@@ -10,6 +11,7 @@ mod history;
 mod history_view;
 mod interrupts;
 mod journal;
+#[cfg(feature = "serve")]
 mod ledger;
 mod mcp;
 mod own_program;
@@ -17,9 +19,11 @@ mod parse;
 mod policy_text;
 mod prompt;
 mod run;
+mod runtime;
 mod runtime_dir;
 mod screen;
 mod secret_lints;
+#[cfg(feature = "serve")]
 mod serve;
 mod signal_state;
 mod signals;
@@ -117,9 +121,13 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::History(args)) => history::history(args),
         Some(Command::Undo(args)) => undo::undo(&args),
         Some(Command::Doctor(args)) => doctor::doctor(&args),
+        #[cfg(feature = "serve")]
         Some(Command::Serve(args)) => serve::serve(*args),
+        #[cfg(feature = "serve")]
         Some(Command::Site(args)) => serve::site(args),
+        #[cfg(feature = "serve")]
         Some(Command::Ledger(args)) => ledger::ledger(args),
+        #[cfg(feature = "serve")]
         Some(Command::Call(args)) => call::call(*args),
         Some(Command::Mcp(args)) => mcp::mcp(*args),
         Some(Command::Completions { shell }) => completions(shell),

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
+use crate::cli::runtime::{runtime, stopped};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::{fail, interrupts, journal, print, say, state_dir};
+use crate::cli::{fail, journal, print, say, state_dir};
 use crate::http::front::Front;
 use crate::http::local::Offered;
 use crate::http::start::{self, Options, Place};
@@ -74,32 +74,6 @@ pub(super) fn id(text: String) -> anyhow::Result<String> {
             anyhow::bail!("expected an identifier ([A-Za-z0-9._:-], at most 100), found {text:?}")
         }
     }
-}
-
-/// Makes what runs the server or a client of it.
-pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
-    let mut builder = match is_parallel {
-        true => tokio::runtime::Builder::new_multi_thread(),
-        false => tokio::runtime::Builder::new_current_thread(),
-    };
-    let runtime = builder
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
-    interrupts::outlive_file_limit(&runtime);
-    Ok(runtime)
-}
-
-/// Returns what ends when the server is told to stop.
-pub(super) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("catching signals")?;
-    let mut terminate = signal(SignalKind::terminate()).context("catching signals")?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
 }
 
 fn options(args: ServeArgs) -> anyhow::Result<Options> {

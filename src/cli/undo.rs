@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::args::UndoArgs;
 use crate::cli::history::{compare_bytes, describe};
 use crate::cli::{
-    USAGE, fail_any, fail_as_given, fail_with, history_view, journal, print, say, screen, serve,
+    USAGE, fail_any, fail_as_given, fail_with, history_view, journal, print, runtime, say, screen,
 };
 use crate::render::paint::{Colour, Ink, safe_line};
 use karyi_core::error::{ErrorCode, ToolError};
@@ -27,7 +27,7 @@ const FAILED: u8 = 1;
 /// Runs `karyi undo`.
 pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     // It is caught from here on, whatever becomes of this runtime.
-    if let Ok(runtime) = serve::runtime(false) {
+    if let Ok(runtime) = runtime::runtime(false) {
         runtime.shutdown_background();
     }
     if let Err(error) = args.vault.check() {

@@ -107,6 +107,7 @@ impl VaultFlags {
 
 impl GivenArgs {
     /// Wants a store that can be read, and gives nothing.
+    #[cfg(feature = "serve")]
     pub(super) fn store() -> Self {
         Self {
             require_vault: true,

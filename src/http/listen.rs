@@ -8,10 +8,10 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
 use crate::http::connection::{self, App};
 use crate::http::lines::{Lines, Times};
+use crate::http::tls::TlsAcceptor;
 use karyi_core::limits;
 
 /// The tasks of all sockets.

@@ -19,7 +19,7 @@ use crate::exec::permit::Permits;
 use crate::exec::workplace::Workplace;
 use crate::render::wire;
 use crate::service::running::{Failed, LocalTools, Printed, Running};
-use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
+use crate::tool::context::Nobody;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
 use crate::tools::Call;
@@ -35,23 +35,6 @@ use karyi_pty::{SessionOptions, ShellSecrets};
 use karyi_vault::policy::PolicyFile;
 use karyi_vault::redact::{Redacted, Redactor};
 use karyi_vault::session::Secrets;
-
-/// Nobody can be asked: over a network there is no person at hand.
-pub struct Nobody;
-
-impl Prompter for Nobody {
-    fn is_there(&self) -> bool {
-        false
-    }
-
-    fn ask<'a>(&'a self, _: &'a Question) -> Boxed<'a, Reply> {
-        Box::pin(async { Reply::Unavailable })
-    }
-
-    fn agree<'a>(&'a self, _: &'a Request) -> Boxed<'a, Consent> {
-        Box::pin(async { Consent::Unavailable })
-    }
-}
 
 /// What callers may use of the one who runs the server: secrets and the journal.
 #[derive(Clone, Default)]

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
+#[cfg(feature = "serve")]
 use tokio_rustls::server::TlsStream;
 
 use crate::exec::cancel::Cancel;
@@ -175,6 +176,7 @@ impl OverTcp for TcpStream {
     }
 }
 
+#[cfg(feature = "serve")]
 impl OverTcp for TlsStream<TcpStream> {
     fn socket(&self) -> &TcpStream {
         self.get_ref().0

@@ -25,7 +25,7 @@ use crate::mcp::progress::Progress;
 use crate::mcp::replay::Replaying;
 use crate::mcp::server::{Asked, Backend, Server};
 use crate::mcp::sessions::{self, Named, Opening, Sessions};
-use crate::mcp::{answer, listing, site};
+use crate::mcp::{answer, listing, site, site_answer};
 use crate::service::caller::{self, Caller};
 use crate::service::desk::ListRequest;
 use crate::service::offer::Offered;
@@ -409,7 +409,7 @@ impl Backend for Remote {
         let trace = self.desk().shown(&caller).trace_id.clone();
         let call = caller.call_id.clone();
         if let Err(rejection) = self.desk().enter(&caller, &principal).await {
-            return Ok(answer::of_rejection(&rejection, [&trace, &call]).into());
+            return Ok(site_answer::of_rejection(&rejection, [&trace, &call]).into());
         }
         let (is_gone, cancel) = (Arc::clone(&caller.is_gone), Cancel::default());
         caller.cancel = Some(cancel.clone());
@@ -423,7 +423,7 @@ impl Backend for Remote {
                 biased;
                 reply = &mut called => {
                     progress.end().await;
-                    return answer::of_reply(reply, [&trace, &call]).map(Into::into);
+                    return site_answer::of_reply(reply, [&trace, &call]).map(Into::into);
                 }
                 Some(text) = prints.recv() => progress.note(&text),
                 () = progress.due() => progress.tell(),

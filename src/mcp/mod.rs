@@ -12,6 +12,7 @@
 
 pub mod answer;
 pub mod bench;
+#[cfg(feature = "serve")]
 pub mod http;
 pub mod lanes;
 pub mod lines;
@@ -19,8 +20,15 @@ pub mod listing;
 pub mod page;
 pub mod progress;
 pub mod questions;
+#[cfg(feature = "serve")]
 pub mod replay;
 pub mod server;
+#[cfg(feature = "serve")]
 pub mod sessions;
+#[cfg(feature = "serve")]
 pub mod site;
+#[cfg(feature = "serve")]
+pub mod site_answer;
+#[cfg(feature = "serve")]
+pub mod site_tools;
 pub mod stdio;

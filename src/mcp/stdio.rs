@@ -1,28 +1,22 @@
 //! `karyi mcp`: one connection, on standard input and output, for the user who started it.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
 use rmcp::service::{QuitReason, ServerInitializeError};
 use rmcp::{ErrorData, ServiceExt};
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::mpsc;
 
 use crate::exec::cancel::Cancel;
+use crate::mcp::answer;
 use crate::mcp::bench::{Bench, Prepare};
 use crate::mcp::lines::{self, Lines};
 use crate::mcp::server::{Asked, Backend, Server};
-use crate::mcp::{answer, listing, site};
-use crate::service::Desk;
-use crate::service::principal::{Names, Principal};
 use crate::tool::context::Boxed;
-use crate::tool::spec::Family;
-use crate::tools;
-use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::error::ToolError;
 use karyi_core::limits;
-use karyi_store::sqlite::Lock;
 use karyi_vault::session::Secrets;
 
 /// What a model is told of the server as a whole.
@@ -32,19 +26,21 @@ const INSTRUCTIONS: &str = "Calls run as if one after another, in the order they
     job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see it. Where a \
     description shows XML, such as <input> or <read>, it means the tool of that name.";
 
-/// A desk, and the right to serve its database.
-pub type Opened = (Arc<Desk>, Lock);
-/// What opening a desk comes to.
-pub type Opening = Pin<Box<dyn Future<Output = anyhow::Result<Opened>> + Send>>;
+/// Tools that are offered beside those of the session.
+pub trait SiteTools: Send + Sync {
+    /// Lists them.
+    fn tools(&self) -> Vec<Tool>;
 
-/// The site whose tools are offered too.
-pub struct SiteOptions {
-    /// Its tenant.
-    pub tenant: String,
-    /// The site.
-    pub site: String,
-    /// Opens its data; these secrets are masked in what is written of its calls.
-    pub open: Box<dyn Fn(Secrets) -> Opening + Send + Sync>,
+    /// Runs a call; these secrets are masked in what is written about it.
+    fn call<'a>(
+        &'a self,
+        secrets: Secrets,
+        request: CallToolRequestParams,
+        asked: &'a Asked,
+    ) -> Boxed<'a, Result<CallToolResponse, ErrorData>>;
+
+    /// Ends; returns how many records of calls are lost because they could not be written.
+    fn close(&self) -> Boxed<'_, usize>;
 }
 
 /// Returns the secrets of the session, as they are now; it is prepared for that when no call did so.
@@ -60,7 +56,7 @@ pub struct Options {
     /// Whether that is made before anything is answered.
     pub is_eager: bool,
     /// The site.
-    pub site: Option<SiteOptions>,
+    pub site: Option<Box<dyn SiteTools>>,
     /// What goes on beside the calls.
     pub beside: Beside,
 }
@@ -68,7 +64,7 @@ pub struct Options {
 /// What the user may call.
 struct Connection {
     bench: Bench,
-    site: Option<(SiteOptions, OnceCell<Opened>)>,
+    site: Option<Box<dyn SiteTools>>,
 }
 
 impl Backend for Connection {
@@ -78,10 +74,7 @@ impl Backend for Connection {
 
     async fn tools(&self, _: &Asked) -> Result<Vec<Tool>, ErrorData> {
         let mut tools = self.bench.tools();
-        if self.site.is_some() {
-            let all = tools::all();
-            tools.extend(all.family(Family::Site).map(listing::tool));
-        }
+        tools.extend(self.site.iter().flat_map(|site| site.tools()));
         Ok(tools)
     }
 
@@ -91,51 +84,15 @@ impl Backend for Connection {
         asked: Asked,
     ) -> Result<CallToolResponse, ErrorData> {
         match &self.site {
-            Some(place) if !self.bench.has(&request.name) => {
+            Some(site) if !self.bench.has(&request.name) => {
                 let secrets = match self.bench.secrets().await {
                     Ok(secrets) => secrets,
                     Err(error) => return Ok(answer::of_error(&error).into()),
                 };
-                site_call(place, secrets, request, &asked).await
+                site.call(secrets, request, &asked).await
             }
             _ => self.bench.call(request, &asked).await,
         }
-    }
-}
-
-/// What helps whoever cannot have the data of a site: as a rule another window has it.
-const ONE_AT_A_TIME: &str =
-    "end the other one; or have one `karyi serve`, and name its /mcp in every window";
-
-async fn site_call(
-    (options, opened): &(SiteOptions, OnceCell<Opened>),
-    secrets: Secrets,
-    request: CallToolRequestParams,
-    asked: &Asked,
-) -> Result<CallToolResponse, ErrorData> {
-    let (desk, _) = match opened.get_or_try_init(|| (options.open)(secrets)).await {
-        Ok(opened) => opened,
-        Err(error) => {
-            let message = format!("the data of the site cannot be opened: {error:#}");
-            let error = ToolError::new(ErrorCode::Unavailable, message).with_hint(ONE_AT_A_TIME);
-            return Ok(answer::of_error(&error).into());
-        }
-    };
-    let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
-    let caller = site::caller("stdio", &asked.meta, tenant, site_id)?;
-    let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
-    let request = site::request(request);
-    let reply = desk.serve(caller, user(options), request, ()).await;
-    answer::of_reply(reply, [&trace, &call]).map(Into::into)
-}
-
-/// The user who started the program, for one site.
-fn user(options: &SiteOptions) -> Principal {
-    Principal {
-        id: "stdio".into(),
-        tenants: Names::of([options.tenant.clone()]),
-        sites: Names::of([options.site.clone()]),
-        ..Principal::local()
     }
 }
 
@@ -148,7 +105,7 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     let ending = Cancel::default();
     let connection = Arc::new(Connection {
         bench: Bench::new(options.prepare, ending.clone()),
-        site: options.site.map(|site| (site, OnceCell::new())),
+        site: options.site,
     });
     if options.is_eager {
         let opened = connection.bench.open().await;
@@ -175,16 +132,10 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     drop(beside);
     connection.bench.close().await;
     let _ = tokio::time::timeout(limits::CANCEL_GRACE, writer).await;
-    Ok(
-        match connection
-            .site
-            .as_ref()
-            .and_then(|(_, opened)| opened.get())
-        {
-            Some((desk, _)) => desk.end_books().await,
-            None => 0,
-        },
-    )
+    Ok(match &connection.site {
+        Some(site) => site.close().await,
+        None => 0,
+    })
 }
 
 /// Reads standard input in a thread of its own, which nobody waits for.

@@ -38,6 +38,23 @@ pub trait Prompter: Send + Sync {
     fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent>;
 }
 
+/// Answers nothing: nobody is there to be asked.
+pub struct Nobody;
+
+impl Prompter for Nobody {
+    fn is_there(&self) -> bool {
+        false
+    }
+
+    fn ask<'a>(&'a self, _: &'a Question) -> Boxed<'a, Reply> {
+        Box::pin(async { Reply::Unavailable })
+    }
+
+    fn agree<'a>(&'a self, _: &'a Request) -> Boxed<'a, Consent> {
+        Box::pin(async { Consent::Unavailable })
+    }
+}
+
 /// A boxed future, for traits that are used as objects.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

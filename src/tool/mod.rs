@@ -19,6 +19,10 @@ pub mod schema;
 pub mod seconds;
 pub mod service;
 pub mod sessions;
+#[cfg(feature = "serve")]
+pub mod site;
+#[cfg(not(feature = "serve"))]
+#[path = "no_site.rs"]
 pub mod site;
 pub mod spec;
 

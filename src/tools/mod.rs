@@ -2,6 +2,7 @@
 //! registry and the dispatch.
 
 pub mod core;
+#[cfg(feature = "serve")]
 pub mod site;
 
 use crate::tool::registry::{self, Entry, Lazy, Registry};
@@ -12,11 +13,12 @@ use karyi_core::secret::{SecretName, Template};
 
 /// Makes the typed call, the registry and the dispatch from the list of tools.
 macro_rules! tools {
-    ($($variant:ident: $tool:ty,)*) => {
+    ($($(#[$cfg:meta])* $variant:ident: $tool:ty,)*) => {
         /// A call whose arguments have been read.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Call {
             $(
+                $(#[$cfg])*
                 #[doc = concat!("A call of [`", stringify!($tool), "`].")]
                 $variant(<$tool as Tool>::Args),
             )*
@@ -25,7 +27,8 @@ macro_rules! tools {
         /// Returns all tools, also those that a script cannot call.
         #[must_use]
         pub fn all() -> Registry<Call> {
-            Registry::new(vec![$(
+            Registry::new(Vec::from([$(
+                $(#[$cfg])*
                 Entry {
                     spec: <$tool as Tool>::SPEC,
                     title: registry::title(<$tool as Tool>::TITLE, <$tool as Tool>::SPEC.name),
@@ -39,44 +42,44 @@ macro_rules! tools {
                         }
                     },
                 },
-            )*])
+            )*]))
         }
 
         impl Call {
             /// Returns the declaration of the tool.
             #[must_use]
             pub fn spec(&self) -> Spec {
-                match self { $(Self::$variant(_) => <$tool as Tool>::SPEC,)* }
+                match self { $($(#[$cfg])* Self::$variant(_) => <$tool as Tool>::SPEC,)* }
             }
 
             /// Returns what the call may touch.
             #[must_use]
             pub fn effect(&self) -> Effect {
-                match self { $(Self::$variant(args) => <$tool as Tool>::effect(args),)* }
+                match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::effect(args),)* }
             }
 
             /// Says what the call is about, for a person.
             #[must_use]
             pub fn title(&self) -> String {
-                match self { $(Self::$variant(args) => <$tool as Tool>::title(args),)* }
+                match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::title(args),)* }
             }
 
             /// Returns the name of the secret a good call brings.
             #[must_use]
             pub fn provides(&self) -> Option<SecretName> {
-                match self { $(Self::$variant(args) => <$tool as Tool>::provides(args),)* }
+                match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::provides(args),)* }
             }
 
             /// Returns the id of the job the call is for, when it names one.
             #[must_use]
             pub fn job(&self) -> Option<&str> {
-                match self { $(Self::$variant(args) => <$tool as Tool>::job(args),)* }
+                match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::job(args),)* }
             }
 
             /// Whether the call ends its job, wherever that is.
             #[must_use]
             pub fn ends_job(&self) -> bool {
-                match self { $(Self::$variant(args) => <$tool as Tool>::ends_job(args),)* }
+                match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::ends_job(args),)* }
             }
 
             /// Checks what can be refused before anything of the call's block runs.
@@ -84,12 +87,12 @@ macro_rules! tools {
             /// # Errors
             /// The call can never be run as it is.
             pub fn check(&self) -> Result<(), ToolError> {
-                match self { $(Self::$variant(args) => <$tool as Tool>::check(args),)* }
+                match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::check(args),)* }
             }
 
             /// Visits every text that may hold a placeholder.
             pub fn templates(&mut self, visit: &mut dyn FnMut(Use, &mut Template)) {
-                match self { $(Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }
+                match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }
             }
 
             /// Runs the call; returns the tool's answer with its fields in the form that is wanted.
@@ -98,7 +101,7 @@ macro_rules! tools {
             /// The tool could not do what was asked.
             pub async fn run<F: Fields>(self, context: &Context) -> Result<Answer<F>, ToolError> {
                 match self {
-                    $(Self::$variant(args) => {
+                    $($(#[$cfg])* Self::$variant(args) => {
                         // Each in a place of its own: the smallest need not be as large as the largest.
                         let answer = Box::pin(<$tool as Tool>::run(args, context)).await?;
                         Ok(Answer {
@@ -120,11 +123,17 @@ tools! {
     GetValue: core::get_value::GetValue,
     Input: core::input::Input,
     Ctrl: core::ctrl::Ctrl,
+    #[cfg(feature = "serve")]
     GetNpcProfile: site::get_npc_profile::GetNpcProfile,
+    #[cfg(feature = "serve")]
     SearchContent: site::search_content::SearchContent,
+    #[cfg(feature = "serve")]
     GetSiteMap: site::get_site_map::GetSiteMap,
+    #[cfg(feature = "serve")]
     CreateDraftContent: site::create_draft_content::CreateDraftContent,
+    #[cfg(feature = "serve")]
     LogUserEvent: site::log_user_event::LogUserEvent,
+    #[cfg(feature = "serve")]
     GetPromptActive: site::get_prompt_active::GetPromptActive,
 }
 

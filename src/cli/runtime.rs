@@ -1,0 +1,32 @@
+//! The runtime of servers and clients, and the signals that end them.
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::interrupts;
+
+/// Makes what runs the server or a client of it.
+pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = match is_parallel {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    interrupts::outlive_file_limit(&runtime);
+    Ok(runtime)
+}
+
+/// Returns what ends when the server is told to stop.
+pub(super) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("catching signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("catching signals")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}

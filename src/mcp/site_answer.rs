@@ -1,0 +1,82 @@
+//! Results of calls that the server ran: with their place in the ledger.
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, MetaObject};
+use serde_json::{Map, Value, json};
+
+use super::answer::{error, unknown_tool};
+use crate::service::Rejection;
+use crate::service::desk::Reply;
+use crate::service::envelope::Envelope;
+use karyi_core::outcome::Status;
+
+/// What a result may say of its call in the ledger.
+const LEDGER_KEYS: [&str; 2] = ["karyi/trace_id", "karyi/call_id"];
+
+/// Makes the result of a call that the desk served, known in the ledger by its trace and its identifier.
+///
+/// # Errors
+/// There is no such tool, or the stored answer cannot be read.
+pub fn of_reply(reply: Reply, ids: [&str; 2]) -> Result<CallToolResult, ErrorData> {
+    match reply {
+        Reply::Fresh(envelope) => of_envelope(*envelope),
+        Reply::Replay(body) => match serde_json::from_slice(&body) {
+            Ok(envelope) => of_envelope(envelope),
+            Err(_) => Err(ErrorData::internal_error(
+                "the stored answer cannot be read",
+                None,
+            )),
+        },
+        Reply::Refused(rejection) => Ok(of_rejection(&rejection, ids)),
+    }
+}
+
+fn of_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
+    let audit = &envelope.audit;
+    let meta = ledger([&audit.trace_id, &audit.call_id]);
+    if envelope.error_code.as_deref() == Some("UNKNOWN_TOOL") {
+        return Err(unknown_tool(&audit.tool_name));
+    }
+    let result = match envelope.output {
+        Some(output) if envelope.success => CallToolResult::structured(output.to_value()),
+        part => {
+            let mut fields = match part.map(|part| part.to_value()) {
+                Some(Value::Object(fields)) => fields,
+                _ => Map::new(),
+            };
+            fields.insert("status".into(), json!(Status::Error.as_str()));
+            fields.insert("code".into(), json!(envelope.error_code));
+            fields.insert("type".into(), json!(envelope.error_type));
+            fields.insert("message".into(), json!(envelope.error));
+            if !envelope.errors.is_empty() {
+                fields.insert("errors".into(), json!(envelope.errors));
+            }
+            error(&Value::Object(fields))
+        }
+    };
+    Ok(result.with_meta(Some(meta)))
+}
+
+/// Makes the result of a call that was refused before its tool had its say.
+#[must_use]
+pub fn of_rejection(rejection: &Rejection, ids: [&str; 2]) -> CallToolResult {
+    let mut fields = Map::new();
+    fields.insert("status".into(), json!(Status::Refused.as_str()));
+    fields.insert("code".into(), json!(rejection.code));
+    fields.insert("message".into(), json!(rejection.detail));
+    if !rejection.errors.is_empty() {
+        fields.insert("errors".into(), json!(rejection.errors));
+    }
+    if let Some(seconds) = rejection.retry_after {
+        fields.insert("retry_after".into(), json!(seconds));
+    }
+    error(&Value::Object(fields)).with_meta(Some(ledger(ids)))
+}
+
+fn ledger(ids: [&str; 2]) -> MetaObject {
+    let mut meta = MetaObject::new();
+    for (key, id) in LEDGER_KEYS.iter().zip(ids) {
+        meta.insert((*key).into(), json!(id));
+    }
+    meta
+}

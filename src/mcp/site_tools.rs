@@ -1,0 +1,111 @@
+//! The tools of one site for the client of `karyi mcp`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
+use tokio::sync::OnceCell;
+
+use crate::mcp::server::Asked;
+use crate::mcp::stdio::SiteTools;
+use crate::mcp::{answer, listing, site, site_answer};
+use crate::service::Desk;
+use crate::service::principal::{Names, Principal};
+use crate::tool::context::Boxed;
+use crate::tool::spec::Family;
+use crate::tools;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_store::sqlite::Lock;
+use karyi_vault::session::Secrets;
+
+/// A desk, and the right to serve its database.
+pub type Opened = (Arc<Desk>, Lock);
+/// What opening a desk comes to.
+pub type Opening = Pin<Box<dyn Future<Output = anyhow::Result<Opened>> + Send>>;
+
+/// The site whose tools are offered too.
+pub struct SiteOptions {
+    /// Its tenant.
+    pub tenant: String,
+    /// The site.
+    pub site: String,
+    /// Opens its data; these secrets are masked in what is written of its calls.
+    pub open: Box<dyn Fn(Secrets) -> Opening + Send + Sync>,
+}
+
+/// The site, opened by the first call of one of its tools.
+pub struct OfferedSite {
+    options: SiteOptions,
+    opened: OnceCell<Opened>,
+}
+
+impl OfferedSite {
+    /// Offers the tools of a site.
+    #[must_use]
+    pub fn new(options: SiteOptions) -> Self {
+        let opened = OnceCell::new();
+        Self { options, opened }
+    }
+}
+
+impl SiteTools for OfferedSite {
+    fn tools(&self) -> Vec<Tool> {
+        let all = tools::all();
+        all.family(Family::Site).map(listing::tool).collect()
+    }
+
+    fn call<'a>(
+        &'a self,
+        secrets: Secrets,
+        request: CallToolRequestParams,
+        asked: &'a Asked,
+    ) -> Boxed<'a, Result<CallToolResponse, ErrorData>> {
+        Box::pin(site_call(self, secrets, request, asked))
+    }
+
+    fn close(&self) -> Boxed<'_, usize> {
+        Box::pin(async {
+            match self.opened.get() {
+                Some((desk, _)) => desk.end_books().await,
+                None => 0,
+            }
+        })
+    }
+}
+
+/// What helps whoever cannot have the data of a site: as a rule another window has it.
+const ONE_AT_A_TIME: &str =
+    "end the other one; or have one `karyi serve`, and name its /mcp in every window";
+
+async fn site_call(
+    OfferedSite { options, opened }: &OfferedSite,
+    secrets: Secrets,
+    request: CallToolRequestParams,
+    asked: &Asked,
+) -> Result<CallToolResponse, ErrorData> {
+    let (desk, _) = match opened.get_or_try_init(|| (options.open)(secrets)).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            let message = format!("the data of the site cannot be opened: {error:#}");
+            let error = ToolError::new(ErrorCode::Unavailable, message).with_hint(ONE_AT_A_TIME);
+            return Ok(answer::of_error(&error).into());
+        }
+    };
+    let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
+    let caller = site::caller("stdio", &asked.meta, tenant, site_id)?;
+    let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
+    let request = site::request(request);
+    let reply = desk.serve(caller, user(options), request, ()).await;
+    site_answer::of_reply(reply, [&trace, &call]).map(Into::into)
+}
+
+/// The user who started the program, for one site.
+fn user(options: &SiteOptions) -> Principal {
+    Principal {
+        id: "stdio".into(),
+        tenants: Names::of([options.tenant.clone()]),
+        sites: Names::of([options.site.clone()]),
+        ..Principal::local()
+    }
+}
