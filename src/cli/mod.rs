@@ -96,6 +96,11 @@ fn install_panic_message() {
 }
 
 fn dispatch(arguments: Vec<OsString>) -> ExitCode {
+    if let [_, only] = arguments.as_slice()
+        && (only == "--version" || only == "-V")
+    {
+        return version(&arguments);
+    }
     let may_hold_value = usage::may_hold_value(&arguments);
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -134,6 +139,16 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         None if std::io::stdin().is_terminal() => help(),
         None => run::run(RunArgs::from_stdin()),
     }
+}
+
+/// Prints the version. All subcommands with their arguments are not made for that: they take more memory than the rest
+/// of the start.
+fn version(arguments: &[OsString]) -> ExitCode {
+    let program = clap::Command::new("karyi").version(env!("CARGO_PKG_VERSION"));
+    if let Err(version) = program.try_get_matches_from(arguments) {
+        let _ = version.print();
+    }
+    ExitCode::SUCCESS
 }
 
 fn help() -> ExitCode {

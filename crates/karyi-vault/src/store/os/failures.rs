@@ -1,6 +1,6 @@
 //! What a keyring fails with, without anything of what it holds.
 
-use keyring::Error;
+use keyring_core::Error;
 use zeroize::Zeroizing;
 
 use karyi_core::error::{ErrorCode, ToolError};

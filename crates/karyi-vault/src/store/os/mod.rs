@@ -8,6 +8,8 @@
 mod failures;
 mod platform;
 #[cfg(all(unix, not(target_os = "macos")))]
+mod secrets;
+#[cfg(all(unix, not(target_os = "macos")))]
 mod service;
 mod worker;
 
@@ -17,9 +19,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use keyring::Error;
-use keyring_core::Entry;
 use keyring_core::api::CredentialStore;
+use keyring_core::{Entry, Error};
 use zeroize::Zeroizing;
 
 use crate::store::patience::{Notice, Patience};

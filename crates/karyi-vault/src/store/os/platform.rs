@@ -50,7 +50,7 @@ impl Family {
 #[cfg(all(unix, not(target_os = "macos")))]
 pub(super) fn open() -> Result<(Arc<CredentialStore>, Door), ToolError> {
     let door = Door::connect()?;
-    let store = zbus_secret_service_keyring_store::Store::new().map_err(failure)?;
+    let store = super::secrets::open().map_err(failure)?;
     Ok((store, door))
 }
 
