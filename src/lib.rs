@@ -7,11 +7,12 @@
 //!    ─ Outcome ─ Report in document order ─ render xml | json | jsonl | text
 //! ```
 //!
-//! The modules stand on floors; each imports only from floors below it (`docs/architecture.md`).
-//! Sessions and file tools are made of what Unix has, so elsewhere there is only what stands below
-//! them: the parser, and the vault with its stores.
+//! Run a message with [`exec::message`], as `examples/library.rs` does; the engines below are crates
+//! that are usable alone. A module imports only from the layers above it in this list
+//! (`docs/architecture.md`). Sessions and file tools need Unix; elsewhere the library is the parser and
+//! the vault.
 
-// The crates below, under one roof for users of the library.
+// The engines.
 #[cfg(unix)]
 pub use karyi_core::shell_word;
 pub use karyi_core::{
@@ -23,25 +24,25 @@ pub use karyi_store as store;
 pub use {karyi_files as files, karyi_pty as pty};
 pub use {karyi_syntax as syntax, karyi_vault as vault};
 
-// Floor 3: tools.
+// What a tool is, and the tools.
 #[cfg(unix)]
 pub mod tool;
 #[cfg(unix)]
 pub mod tools;
 
-// Floor 4: execution.
+// Execution.
 #[cfg(unix)]
 pub mod exec;
 #[cfg(all(unix, feature = "serve"))]
 pub mod service;
 
-// Floor 5: output.
+// Output.
 #[cfg(unix)]
 pub mod reference;
 #[cfg(unix)]
 pub mod render;
 
-// Floor 6: front ends.
+// Front ends.
 #[cfg(unix)]
 pub mod cli;
 #[cfg(unix)]

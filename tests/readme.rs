@@ -1,4 +1,9 @@
-//! The sessions shown in the README come out as they are shown there.
+//! The sessions shown in the README print what it shows, and the pages of `docs/` are readable.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
 
 use crate::harness::{Karyi, without_durations, without_temporary_names};
 
@@ -54,5 +59,75 @@ fn the_sessions_of_the_readme() {
 #[test]
 fn the_two_commands_are_there() {
     let readme = include_str!("../README.md");
-    assert!(readme.contains("cargo run --release -- run examples/01-hello.xml\n./tests/run\n"));
+    assert!(readme.contains("cargo run -- run examples/01-hello.xml\n./tests/run\n"));
+}
+
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = |directory: &str| fs::read_dir(root.join(directory)).unwrap();
+    let pages = list("docs").chain(list("docs/decisions"));
+    let pages = pages.map(|entry| entry.unwrap().path());
+    pages
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .collect()
+}
+
+#[test]
+fn pages_are_short() {
+    let mut offenders = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        let wide = text
+            .lines()
+            .filter(|line| line.chars().count() > 120)
+            .count();
+        if text.lines().count() > 150 || wide > 0 {
+            let page = page.display();
+            offenders.push(format!(
+                "{page}: {} lines, {wide} over 120",
+                text.lines().count()
+            ));
+        }
+    }
+    assert_eq!(offenders, [""; 0]);
+}
+
+#[test]
+fn links_lead_to_files() {
+    let link = Regex::new(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)").unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let others = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "grammar/README.md",
+        "fuzz/README.md",
+    ];
+    let mut broken = Vec::new();
+    for page in pages()
+        .into_iter()
+        .chain(others.map(|other| root.join(other)))
+    {
+        let text = fs::read_to_string(&page).unwrap();
+        for found in link.captures_iter(&text) {
+            if !page.parent().unwrap().join(&found[1]).exists() {
+                broken.push(format!("{}: {}", page.display(), &found[1]));
+            }
+        }
+    }
+    assert_eq!(broken, [""; 0]);
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let contents = include_str!("../docs/README.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let pages = pages()
+        .into_iter()
+        .filter(|page| page.parent() == Some(&docs));
+    let names = pages.map(|page| page.file_name().unwrap().to_string_lossy().into_owned());
+    let lost: Vec<String> = names
+        .filter(|name| name != "README.md" && !contents.contains(&format!("({name})")))
+        .collect();
+    assert_eq!(lost, [""; 0]);
 }
