@@ -386,26 +386,35 @@ mod tests {
     fn answers_are_kept_within_bounds() {
         let mut shelf = Shelf::default();
         let session: SessionId = "s".into();
-        let mut keep = |number: u64, text: &str| {
+        let keep = |shelf: &mut Shelf, number: u64, text: &str| {
             let id = format!("0/{number}");
             let events = events(&[(&id, Some(text))]);
             let call = (Arc::clone(&session), number);
             shelf.add(&call, &events);
             shelf.close(call, events.bytes());
-            (0..=number)
+        };
+        let kept = |shelf: &mut Shelf, last: u64| {
+            (0..=last)
                 .filter(|number| shelf.find(&(Arc::clone(&session), *number)).is_some())
                 .count()
         };
-        for number in 0..limits::MAX_REPLAYED_CALLS as u64 {
-            assert_eq!(keep(number, ""), number as usize + 1);
-        }
         let most = limits::MAX_REPLAYED_CALLS;
-        assert_eq!(keep(most as u64, ""), most);
+        for number in 0..most as u64 {
+            keep(&mut shelf, number, "");
+        }
+        assert_eq!(kept(&mut shelf, most as u64), most);
         // Three of these are too much.
         let large = "x".repeat(limits::MAX_REPLAYED_BYTES / 5 * 2);
-        assert_eq!(keep(most as u64 + 1, &large), most);
-        assert_eq!(keep(most as u64 + 2, &large), most);
-        assert_eq!(keep(most as u64 + 3, &large), 2);
+        for (more, text, expected) in [
+            (0, "", most),
+            (1, &large, most),
+            (2, &large, most),
+            (3, &large, 2),
+        ] {
+            let number = most as u64 + more;
+            keep(&mut shelf, number, text);
+            assert_eq!(kept(&mut shelf, number), expected, "{more}");
+        }
         for (since, ..) in &mut shelf.ended {
             *since -= limits::REPLAY_TIME;
         }
