@@ -89,7 +89,7 @@ impl Bus {
             fs::write(&prompter, text).unwrap();
         }
         let config = directory.join("config.xml");
-        fs::write(&config, configuration(&directory, &services)).unwrap();
+        fs::write(&config, configuration(&directory, &services, provider)).unwrap();
         let mut daemon = command(home, "dbus-daemon", None)
             .arg(format!("--config-file={}", config.display()))
             .args(["--nofork", "--print-address=1"])
@@ -201,13 +201,18 @@ fn command(home: &Path, program: &str, address: Option<&str>) -> Command {
     command
 }
 
-fn configuration(directory: &Path, services: &Path) -> String {
+fn configuration(directory: &Path, services: &Path, provider: Provider) -> String {
+    // A bus gives up a program that it starts and that does not come, usually after 25 seconds.
+    let limit = match provider {
+        Provider::Prompts => "<limit name=\"service_start_timeout\">4000</limit>",
+        _ => "",
+    };
     format!(
         "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\" \
          \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">\n\
          <busconfig><type>session</type><listen>unix:path={}</listen><servicedir>{}</servicedir>\
          <policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/>\
-         <allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>",
+         <allow eavesdrop=\"true\"/><allow own=\"*\"/></policy>{limit}</busconfig>",
         directory.join("socket").display(),
         services.display()
     )
