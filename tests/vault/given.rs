@@ -82,12 +82,7 @@ fn values_come_by_environment_and_leave_it() {
 fn what_opens_the_vault_is_no_output() {
     let passphrase = "a passphrase of this test";
     let home = Home::new();
-    let file = home.path().join("p.env");
-    fs::write(&file, format!("TOKEN={VALUE}\n")).unwrap();
-    let import = ["var", "import", file.to_str().unwrap(), "--all"];
-    let age = ["--vault", "age", "--age-passphrase-fd", "3"];
-    home.karyi_with_fd(&[import, age].concat(), passphrase.as_bytes())
-        .exit(0);
+    home.import_locked("TOKEN", VALUE, passphrase);
     // Its file, and the descriptor it came by, of karyi and of what karyi runs.
     let script = "<tools><read><file src=\"/proc/self/fd/3\"/></read><read><file src=\"../descriptor\"/></read>\
         <command>cat ../descriptor; cat /proc/$PPID/fd/3; cat <&3</command></tools>";
