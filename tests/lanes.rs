@@ -189,7 +189,7 @@ fn run(
 fn any_schedule_is_as_if_one_by_one() {
     let most = Cell::new(0);
     let bytes = (vec(any::<u8>(), 2..40), vec(any::<u8>(), 0..150));
-    check_all((1_000, 10_000), &bytes, |(calls, schedule)| {
+    check_all((300, 10_000), &bytes, |(calls, schedule)| {
         let mut choices = Choices::new(calls);
         let calls: Vec<Call> = (0..calls.len().div_ceil(3))
             .map(|_| Call::any(&mut choices))

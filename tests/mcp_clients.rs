@@ -186,7 +186,7 @@ fn clients_see_progress_and_cancel_over_stdio() {
         let mut request = stdio(dir.path());
         let long = "echo begun; sleep 600; touch never";
         request["steps"] = json!([
-            {"call": "command", "arguments": {"text": "for i in 1 2 3; do echo $i; sleep 1; done"}, "progress": true},
+            {"call": "command", "arguments": {"text": "for i in 1 2 3; do echo $i; sleep 0.5; done"}, "progress": true},
             {"call": "command", "arguments": {"text": long}, "cancel": true},
             {"call": "command", "arguments": {"text": "pgrep -f 'sleep [6]00' -s 0 | wc -l; echo free"}},
         ]);
@@ -325,7 +325,7 @@ fn clients_see_progress_and_cancel_over_http() {
         let mut request = over_http(&server);
         request["steps"] = json!([
             {"list": true},
-            {"call": "command", "arguments": {"text": "for i in 1 2 3; do echo $i; sleep 1; done"}, "progress": true},
+            {"call": "command", "arguments": {"text": "for i in 1 2 3; do echo $i; sleep 0.5; done"}, "progress": true},
             {"call": "command", "arguments": {"text": "echo begun; sleep 600"}, "cancel": true},
             {"call": "command", "arguments": {"text": "echo free"}},
         ]);

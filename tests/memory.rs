@@ -52,7 +52,7 @@ fn is_full() -> bool {
 #[cfg(target_os = "linux")]
 #[test]
 fn many_blocks_in_a_stream() {
-    let blocks = if is_full() { 100_000 } else { 3_000 };
+    let blocks = if is_full() { 100_000 } else { 800 };
     let karyi = Karyi::new().arg("--stream").arg("--format").arg("jsonl");
     let (_, peak) = measure(&karyi, |stdin| {
         for i in 0..blocks {
@@ -83,7 +83,7 @@ fn much_output() {
 #[cfg(target_os = "linux")]
 #[test]
 fn much_text_to_parse() {
-    let lines = if is_full() { 2_000_000 } else { 200_000 };
+    let lines = if is_full() { 2_000_000 } else { 60_000 };
     let karyi = Karyi::with_args(&["parse"]);
     let (length, peak) = measure(&karyi, |stdin| {
         let mut stdin = std::io::BufWriter::new(stdin);

@@ -49,7 +49,7 @@ fn every_block_is_as_if_sequential() {
     let cases = if std::env::var_os("KARYI_FULL").is_some() {
         200
     } else {
-        12
+        5
     };
     let mut runner = TestRunner::new(Config {
         cases,

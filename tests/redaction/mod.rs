@@ -14,7 +14,7 @@ fn count() -> u64 {
     if std::env::var_os("KARYI_FULL").is_some() {
         100_000
     } else {
-        400
+        120
     }
 }
 

@@ -189,10 +189,15 @@ impl Fixture {
 }
 
 fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
-    let pattern = Regex::new(&regex::escape(from)).unwrap();
-    pattern
-        .replace_all(bytes, regex::bytes::NoExpand(to.as_bytes()))
-        .into_owned()
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = 0;
+    for at in memchr::memmem::find_iter(bytes, from) {
+        out.extend_from_slice(&bytes[rest..at]);
+        out.extend_from_slice(to.as_bytes());
+        rest = at + from.len();
+    }
+    out.extend_from_slice(&bytes[rest..]);
+    out
 }
 
 /// Drops the variables of the environment without the secret, and puts the value in the place of the marker.

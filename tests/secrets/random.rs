@@ -125,7 +125,7 @@ fn random_scripts_mean_what_they_say() {
     let count = if std::env::var_os("KARYI_FULL").is_some() {
         5000
     } else {
-        200
+        60
     };
     let mut dice = Dice(seed);
     let mut matrix = Matrix::new("/bin/bash");

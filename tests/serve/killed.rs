@@ -187,7 +187,7 @@ fn a_killed_server_leaves_every_set_of_edits_whole() {
     // Several places at a time, as a server waits for the disk now and then.
     let (places, kills) = match std::env::var_os("KARYI_FULL") {
         Some(_) => (4, 500),
-        None => (4, 50),
+        None => (4, 12),
     };
     let seed = std::env::var("KARYI_SEED").ok();
     let seed: u64 = seed.and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed);

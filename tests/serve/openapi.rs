@@ -23,7 +23,7 @@ fn check(server: &Server, document: &Value, arguments: &[&str]) {
         skip("no schemathesis, which tests/run puts into target/python");
         return;
     }
-    let examples = if is_full() { 200 } else { 15 };
+    let examples = if is_full() { 200 } else { 5 };
     let file = server.dir.path().join("openapi.json");
     std::fs::write(&file, document.to_string()).unwrap();
     let output = Command::new(program)

@@ -146,7 +146,7 @@ fn every_kind_of_reader_is_seen_waiting() {
         let shell = Shell::bash().await;
         for kind in KINDS {
             let start = Instant::now();
-            check_kind(&shell, kind, rounds(3, 200)).await;
+            check_kind(&shell, kind, rounds(1, 200)).await;
             println!("{:?}: {:?}", kind.1, start.elapsed());
         }
     });
@@ -402,7 +402,7 @@ fn a_program_of_another_user_asks_for_a_password() {
             if !has(program) {
                 continue;
             }
-            for round in 0..rounds(3, 200) {
+            for round in 0..rounds(1, 200) {
                 let seen = shell.command(script).await;
                 if seen.exit_code.is_some() {
                     eprintln!(

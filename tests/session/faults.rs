@@ -156,7 +156,7 @@ fn signals_from_outside_end_no_session() {
 fn the_ladder_ends_nobody_else_when_the_shell_is_gone() {
     run(async {
         let shell = Shell::bash().await;
-        for _ in 0..rounds(5, 100) {
+        for _ in 0..rounds(2, 100) {
             let pid = shell.command("echo $$").await.output;
             let script = "trap '' INT TERM; while :; do :; done";
             let seen = shell

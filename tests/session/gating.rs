@@ -54,7 +54,7 @@ fn a_gated_secret_is_taken_and_never_shown() {
                 continue;
             }
             let start = Instant::now();
-            for round in 0..rounds(20, 200) {
+            for round in 0..rounds(3, 200) {
                 let seen = shell.command_within(script, Duration::ZERO).await;
                 assert_eq!(seen.exit_code, None, "{script} {round}: {:?}", seen.output);
                 let answer = shell.try_input(secret, SECRET).await;
@@ -95,7 +95,7 @@ fn a_secret_waits_for_a_terminal_that_hides_it() {
 fn two_prompts_in_a_row_take_two_inputs() {
     run(async {
         let shell = Shell::bash().await;
-        for _ in 0..rounds(5, 50) {
+        for _ in 0..rounds(2, 50) {
             shell.command_within(TWICE, Duration::ZERO).await;
             let seen = shell.try_input("hunter2\n", SECRET).await.unwrap();
             assert_eq!(seen.status, Status::AwaitingInput);

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use karyi::outcome::Status;
 
+use super::detection::rounds;
 use super::support::{Shell, run};
 
 #[test]
@@ -100,7 +101,7 @@ fn a_prompt_is_known_soon() {
 fn typed_secrets_never_echo() {
     run(async {
         let shell = Shell::bash().await;
-        for _ in 0..20 {
+        for _ in 0..rounds(3, 20) {
             let seen = shell
                 .command_within(
                     "python3 -c 'import getpass; print(len(getpass.getpass()))'",

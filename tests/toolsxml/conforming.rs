@@ -274,10 +274,10 @@ fn cases_that_strict_mode_accepts_are_xml() {
 
 #[test]
 fn mutants_that_strict_mode_accepts_are_xml() {
-    check(collect((600, 30_000), &mutant()));
+    check(collect((300, 30_000), &mutant()));
 }
 
 #[test]
 fn blocks_that_strict_mode_calls_malformed_are_not_xml() {
-    check(collect((1_000, 50_000), &block_mutant()));
+    check(collect((400, 50_000), &block_mutant()));
 }

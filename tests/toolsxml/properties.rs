@@ -13,7 +13,7 @@ use super::mutants::mutant;
 #[test]
 fn any_chunking_gives_the_same_events() {
     let strategy = (mutant(), vec(1..30_usize, 1..6));
-    check_all((3_000, 200_000), &strategy, |(message, sizes)| {
+    check_all((800, 200_000), &strategy, |(message, sizes)| {
         check_chunks(&message.0, sizes).map_err(TestCaseError::fail)
     });
 }
@@ -21,7 +21,7 @@ fn any_chunking_gives_the_same_events() {
 #[test]
 fn any_chunking_gives_the_same_events_of_a_part() {
     let strategy = (mutant(), any::<Index>(), vec(1..30_usize, 1..6));
-    check_all((3_000, 200_000), &strategy, |(message, end, sizes)| {
+    check_all((800, 200_000), &strategy, |(message, end, sizes)| {
         let part = &message.0[..end.index(message.0.len() + 1)];
         check_part(part, sizes).map_err(TestCaseError::fail)
     });
@@ -29,14 +29,14 @@ fn any_chunking_gives_the_same_events_of_a_part() {
 
 #[test]
 fn what_one_mode_accepts_as_it_is_the_other_reads_the_same() {
-    check_all((4_000, 200_000), &mutant(), |message| {
+    check_all((1_000, 200_000), &mutant(), |message| {
         check_modes(&message.0).map_err(TestCaseError::fail)
     });
 }
 
 #[test]
 fn what_strict_mode_accepts_a_second_reader_reads_the_same() {
-    check_all((3_000, 200_000), &mutant(), |message| {
+    check_all((800, 200_000), &mutant(), |message| {
         check_reader(&message.0).map_err(TestCaseError::fail)
     });
 }

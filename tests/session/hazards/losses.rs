@@ -202,12 +202,19 @@ pub(super) const HAZARDS: &[Hazard] = &[
     ),
     hazard(
         "the true nonce",
-        "for f in /proc/$$/fd/*; do t=$(readlink \"$f\"); case $t in */session-*/in*) n=$(grep -o '#end [0-9a-f]*' \"${t%/in*}/snapshot\");; esac; done; i=0; while [ $i -lt 2000 ]; do printf '\\033]133;D;%s;%s;0;;/;%s\\007' \"${n#\\#end }\" $i \"${n#\\#end }\"; i=$((i+1)); done; sleep 0.2; (exit 7)",
+        "for f in /proc/$$/fd/*; do t=$(readlink \"$f\"); case $t in */session-*/in*) n=$(grep -o '#end [0-9a-f]*' \"${t%/in*}/snapshot\");; esac; done; i=0; while [ $i -lt 500 ]; do printf '\\033]133;D;%s;%s;0;;/;%s\\007' \"${n#\\#end }\" $i \"${n#\\#end }\"; i=$((i+1)); done; sleep 0.2; (exit 7)",
         &[],
         "",
         Some(7),
     ),
-    hazard("recursion", "f() { f; }; f", &[], "", None),
+    // bash takes ten seconds to fill a stack of the usual size.
+    hazard(
+        "recursion",
+        "test -z \"${BASH_VERSION-}\" || ulimit -S -s 1024; f() { f; }; f",
+        &[],
+        "",
+        None,
+    ),
     hazard(
         "many words",
         "set -- $(seq 100000); echo $#; set --",
