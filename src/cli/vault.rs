@@ -6,7 +6,7 @@ mod identity;
 mod keeper;
 mod place;
 
-pub(super) use given::take_variables;
+pub(super) use given::{read_secretly, take_variables};
 pub(super) use place::{Place, keyring, unopened};
 
 use std::collections::BTreeSet;

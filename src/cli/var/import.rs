@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::cli::var::args::ImportArgs;
 use crate::cli::var::dotenv::{self, Entry};
 use crate::cli::var::{Done, place, set, shell_word, writable};
-use crate::cli::vault::VaultFlags;
+use crate::cli::vault::{VaultFlags, read_secretly};
 use crate::cli::{print, say, secret_lints};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -102,12 +102,9 @@ fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
         ToolError::new(found.code, message).with_hint(hint)
     };
     let most = limits::MAX_VAULT_FILE_BYTES;
-    // A buffer that grows leaves copies behind that nobody clears.
-    let room = usize::try_from(most).unwrap_or_default() + 2;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(room));
     let file = File::open(path).map_err(failed)?;
-    let read = file.take(most + 1).read_to_end(&mut bytes);
-    if read.map_err(failed)? as u64 > most {
+    let bytes = read_secretly(file, most + 1).map_err(failed)?;
+    if bytes.len() as u64 > most {
         let message = format!("{} is larger than {most} bytes", path.display());
         return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
     }

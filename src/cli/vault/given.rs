@@ -1,7 +1,8 @@
 //! Values that come with a run: by descriptor and by the environment.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -135,14 +136,29 @@ fn read_descriptor(
     most: u64,
     flag: &str,
 ) -> Result<Zeroizing<Vec<u8>>, ToolError> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(most).unwrap_or(0)));
-    let file = inherited::take_descriptor(descriptor);
-    let read = file.and_then(|file| file.take(most).read_to_end(&mut bytes));
+    let read = inherited::take_descriptor(descriptor).and_then(|file| read_secretly(file, most));
     read.map_err(|error| {
         let message = format!("{flag} {descriptor}: {error}");
         ToolError::new(ErrorCode::BadArguments, message).with_hint(format!(
             "open the descriptor for karyi: {flag} {descriptor} {descriptor}< FILE"
         ))
-    })?;
+    })
+}
+
+/// Reads a file or a pipe to its end, but not more than so many bytes, into a buffer that never grows: a
+/// larger one would leave a copy behind that nobody clears. A file has the room that it needs.
+pub(in crate::cli) fn read_secretly(file: File, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    let found = file.metadata()?;
+    // Some files of the system say that they hold nothing.
+    let is_sized = found.is_file() && found.len() > 0;
+    let size = if is_sized {
+        found.len().min(most)
+    } else {
+        most
+    };
+    // A byte more, to see the end without growing.
+    let room = usize::try_from(size).unwrap_or(0) + 1;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(room));
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
