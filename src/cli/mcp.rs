@@ -24,7 +24,7 @@ use crate::mcp::site_tools::{OfferedSite, SiteOptions};
 use crate::mcp::stdio::SiteTools;
 use crate::mcp::stdio::{self, Options};
 #[cfg(feature = "serve")]
-use crate::service::{guard::Guard, log::Log};
+use crate::service::{authenticator::Authenticator, log::Log};
 use crate::tool::context::Nobody;
 use karyi_core::capped::Cap;
 use karyi_core::error::{ErrorCode, ToolError};
@@ -100,7 +100,7 @@ fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
             let mut place = place.clone();
             place.offered.secrets = secrets;
             Box::pin(async move {
-                let guard = Arc::new(Guard::new(None, None));
+                let guard = Arc::new(Authenticator::new(None, None));
                 let options = start::Options::new(place);
                 start::open(&options, guard, Log::default(), None).await
             })

@@ -18,10 +18,10 @@ use crate::http::start::{self, Options, Place};
 use crate::mcp;
 use crate::mcp::http::Defaults;
 use crate::service::caller;
-use crate::service::desk::KeepInput;
-use crate::service::jwt::Expected;
+use crate::service::dispatcher::InputRecording;
+use crate::service::jwt::ExpectedClaims;
 use crate::service::log::Log;
-use crate::service::rates::Rate;
+use crate::service::rate_limit::Rate;
 use karyi_pty::{Rc, SessionOptions, guard};
 use karyi_store::sqlite::{Lock, SqliteSites, make_directory};
 use karyi_vault::session::{Need, Secrets};
@@ -84,7 +84,9 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
             .context("expected RATE, RATE:BURST or off for a rate"),
     };
     let jwks = match (args.jwks, args.jwt_issuer, args.jwt_audience) {
-        (Some(path), Some(issuer), Some(audience)) => Some((path, Expected { issuer, audience })),
+        (Some(path), Some(issuer), Some(audience)) => {
+            Some((path, ExpectedClaims { issuer, audience }))
+        }
         _ => None,
     };
     let database = database(args.db)?;
@@ -118,10 +120,10 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         tools: args.tools,
         tool_rate: rate(&args.tool_rate)?,
         tenant_rate: rate(&args.tenant_rate)?,
-        keep: if args.ledger_input {
-            KeepInput::Always
+        input_recording: if args.ledger_input {
+            InputRecording::Always
         } else {
-            KeepInput::Never
+            InputRecording::Never
         },
         collector: args.otlp_endpoint,
         is_quiet: args.quiet,

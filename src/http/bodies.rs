@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 
 use crate::http::headers::is_json;
 use crate::service::caller::{self, BodyContext};
-use crate::service::desk::ListRequest;
-use crate::service::fields::Problem;
-use crate::service::{Rejection, Request, running};
+use crate::service::dispatcher::ListRequest;
+use crate::service::input_check::FieldProblem;
+use crate::service::{CallRequest, Rejection, deadline};
 use crate::tool::json_text::{self, Object};
 use karyi_core::limits;
 
@@ -33,9 +33,9 @@ where
         ));
     }
     let limited = Limited::new(body, limits::MAX_BODY_BYTES);
-    let read = running::within(limits::BODY_TIMEOUT, pin!(whole(limited))).await;
+    let read = deadline::with_timeout(limits::BODY_TIMEOUT, pin!(whole(limited))).await;
     match read {
-        Err(_) => Err(Rejection::slow("the body did not come in time")),
+        Err(_) => Err(Rejection::request_timeout("the body did not come in time")),
         Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
             let detail = format!("the body may have {} bytes", limits::MAX_BODY_BYTES);
@@ -109,7 +109,7 @@ async fn is_spent(body: Body) -> bool {
         true
     };
     let deadline = Instant::now() + limits::REFUSED_BODY_WAIT;
-    running::before(deadline, pin!(reading)).await == Ok(true)
+    deadline::with_deadline(deadline, pin!(reading)).await == Ok(true)
 }
 
 fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
@@ -119,22 +119,25 @@ fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
         .map_err(|error| Rejection::malformed(format!("the body is not JSON: {error}")))?;
     match value {
         Value::Object(map) => Ok(map),
-        _ => Err(wrong(vec![Problem::new(&["body"], "expected an object")])),
+        _ => Err(wrong(vec![FieldProblem::new(
+            &["body"],
+            "expected an object",
+        )])),
     }
 }
 
-fn wrong(problems: Vec<Problem>) -> Rejection {
+fn wrong(problems: Vec<FieldProblem>) -> Rejection {
     Rejection::invalid("the body is not what it should be").with_errors(problems)
 }
 
-fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<Problem>) {
+fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<FieldProblem>) {
     for key in map
         .keys()
         .filter(|key| !known.contains(&key.as_str()))
         .take(10)
     {
         let key: String = key.chars().take(limits::MAX_ID_CHARS).collect();
-        problems.push(Problem::new(&["body", &key], "there is no such field"));
+        problems.push(FieldProblem::new(&["body", &key], "there is no such field"));
     }
 }
 
@@ -154,7 +157,7 @@ pub fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
         None | Some(Value::Null) => None,
         Some(Value::String(name)) => Some(name.clone()),
         Some(_) => {
-            problems.push(Problem::new(&["body", "category"], "expected text"));
+            problems.push(FieldProblem::new(&["body", "category"], "expected text"));
             None
         }
     };
@@ -162,7 +165,7 @@ pub fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
         None | Some(Value::Null) => true,
         Some(Value::Bool(only)) => *only,
         Some(_) => {
-            problems.push(Problem::new(
+            problems.push(FieldProblem::new(
                 &["body", "ai_callable_only"],
                 "expected true or false",
             ));
@@ -203,13 +206,13 @@ struct UsualMembers {
 struct UsualContext(#[serde(with = "UsualMembers")] BodyContext);
 
 /// Reads a call whose body is as it should be.
-fn usual_request(body: &Bytes) -> Option<Request> {
+fn usual_request(body: &Bytes) -> Option<CallRequest> {
     let usual: Usual = serde_json::from_slice(body).ok()?;
     let context = usual
         .context
         .map_or_else(BodyContext::default, |context| context.0);
     let is_good = !usual.tool_name.is_empty() && no_ids(&context).next().is_none();
-    is_good.then_some(Request {
+    is_good.then_some(CallRequest {
         tool_name: usual.tool_name,
         input: Value::Object(usual.input.0),
         context,
@@ -220,7 +223,7 @@ fn usual_request(body: &Bytes) -> Option<Request> {
 ///
 /// # Errors
 /// 400 or 422.
-pub fn call_request(body: &Bytes) -> Result<Request, Rejection> {
+pub fn call_request(body: &Bytes) -> Result<CallRequest, Rejection> {
     if let Some(request) = usual_request(body) {
         return Ok(request);
     }
@@ -230,11 +233,11 @@ pub fn call_request(body: &Bytes) -> Result<Request, Rejection> {
     let tool_name = match map.shift_remove("tool_name") {
         Some(Value::String(name)) if !name.is_empty() => name,
         None => {
-            problems.push(Problem::new(&["body", "tool_name"], "field required"));
+            problems.push(FieldProblem::new(&["body", "tool_name"], "field required"));
             String::new()
         }
         Some(_) => {
-            problems.push(Problem::new(
+            problems.push(FieldProblem::new(
                 &["body", "tool_name"],
                 "expected the name of a tool",
             ));
@@ -245,13 +248,13 @@ pub fn call_request(body: &Bytes) -> Result<Request, Rejection> {
         None | Some(Value::Null) => Value::Object(Map::new()),
         Some(Value::Object(input)) => Value::Object(input),
         Some(_) => {
-            problems.push(Problem::new(&["body", "input"], "expected an object"));
+            problems.push(FieldProblem::new(&["body", "input"], "expected an object"));
             Value::Null
         }
     };
     let context = context(map.shift_remove("context"), &mut problems);
     match problems.is_empty() {
-        true => Ok(Request {
+        true => Ok(CallRequest {
             tool_name,
             input,
             context,
@@ -260,19 +263,19 @@ pub fn call_request(body: &Bytes) -> Result<Request, Rejection> {
     }
 }
 
-fn context(value: Option<Value>, problems: &mut Vec<Problem>) -> BodyContext {
+fn context(value: Option<Value>, problems: &mut Vec<FieldProblem>) -> BodyContext {
     let value = match value {
         None | Some(Value::Null) => return BodyContext::default(),
         Some(value) => value,
     };
     let Ok(context) = serde_json::from_value::<BodyContext>(value) else {
-        problems.push(Problem::new(
+        problems.push(FieldProblem::new(
             &["body", "context"],
             "expected an object of identifiers",
         ));
         return BodyContext::default();
     };
-    let no_id = |name| Problem::new(&["body", "context", name], "expected an identifier");
+    let no_id = |name| FieldProblem::new(&["body", "context", name], "expected an identifier");
     problems.extend(no_ids(&context).map(no_id));
     context
 }

@@ -1,4 +1,4 @@
-//! What every route needs: the desk, and which hosts and origins are ours.
+//! What every route needs: the dispatcher, and which hosts and origins are ours.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,10 +7,10 @@ use axum::http::{HeaderMap, Uri, header};
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::exec::cancel::Cancel;
+use crate::service::audit_record::CallDetails;
 use crate::service::caller::Caller;
 use crate::service::principal::Principal;
-use crate::service::recording::About;
-use crate::service::{Desk, Rejection, Reply, Request};
+use crate::service::{CallReply, CallRequest, Dispatcher, Rejection};
 use karyi_core::limits;
 use karyi_store::StoreError;
 
@@ -26,8 +26,8 @@ pub enum Reach {
 /// What every route needs.
 pub struct Front {
     /// Where calls are served.
-    pub desk: Arc<Desk>,
-    /// Names in `Host` that are ours, beside those of the loopback.
+    pub dispatcher: Arc<Dispatcher>,
+    /// NameSet in `Host` that are ours, beside those of the loopback.
     pub hosts: Vec<String>,
     /// Origins that may call beside our own.
     pub origins: Vec<String>,
@@ -48,14 +48,14 @@ impl Front {
     /// Makes it.
     #[must_use]
     pub fn new(
-        desk: Arc<Desk>,
+        dispatcher: Arc<Dispatcher>,
         reach: Reach,
         port: u16,
         hosts: Vec<String>,
         origins: Vec<String>,
     ) -> Self {
         Self {
-            desk,
+            dispatcher,
             hosts,
             origins,
             port,
@@ -68,11 +68,18 @@ impl Front {
     }
 
     /// Serves a call that was let in, when there is room for one more.
-    pub async fn call(&self, caller: Caller, principal: Principal, request: Request) -> Reply {
+    pub async fn call(
+        &self,
+        caller: Caller,
+        principal: Principal,
+        request: CallRequest,
+    ) -> CallReply {
         let Ok(place) = Arc::clone(&self.calls).try_acquire_owned() else {
             return self.busy(&caller, &principal).await;
         };
-        self.desk.serve(caller, principal, request, place).await
+        self.dispatcher
+            .serve(caller, principal, request, place)
+            .await
     }
 
     /// As [`Self::call`], for who waits for it to its end.
@@ -80,19 +87,21 @@ impl Front {
         &self,
         caller: &mut Caller,
         principal: &Principal,
-        request: &mut Request,
-    ) -> Reply {
+        request: &mut CallRequest,
+    ) -> CallReply {
         match self.calls.try_acquire() {
-            Ok(_place) => self.desk.call(caller, principal, request).await,
+            Ok(_place) => self.dispatcher.call(caller, principal, request).await,
             Err(_) => self.busy(caller, principal).await,
         }
     }
 
-    async fn busy(&self, caller: &Caller, principal: &Principal) -> Reply {
-        let busy = Rejection::overloaded("too many calls are under way").after(1);
-        let about = About::default();
-        let refused = self.desk.refuse(caller, Some(principal), &about, busy);
-        Reply::Refused(refused.await)
+    async fn busy(&self, caller: &Caller, principal: &Principal) -> CallReply {
+        let busy = Rejection::overloaded("too many calls are under way").with_retry_after(1);
+        let details = CallDetails::default();
+        let refused = self
+            .dispatcher
+            .refuse(caller, Some(principal), &details, busy);
+        CallReply::Refused(refused.await)
     }
 
     /// Waits until no call is under way; from then on none begins.
@@ -118,12 +127,12 @@ impl Front {
         }
         // Whoever asks meanwhile waits for the same answer.
         let mut probed = self.probed.lock().await;
-        let is_fresh = !self.desk.is_failing()
+        let is_fresh = !self.dispatcher.is_failing()
             && probed.is_some_and(|since| since.elapsed() < limits::PROBE_EVERY);
         let result = match is_fresh {
             true => Ok(()),
             false => {
-                let result = self.desk.probe().await;
+                let result = self.dispatcher.probe().await;
                 // What fails is asked again: it may be over by then.
                 *probed = result.is_ok().then(Instant::now);
                 result
@@ -170,7 +179,7 @@ impl Front {
         let named = named.ok_or_else(|| Rejection::malformed("expected the header Host"))?;
         let (host, _) = host_and_port(named);
         if !self.is_own_host(host) {
-            return Err(Rejection::foreign(
+            return Err(Rejection::foreign_origin(
                 "the host is not one of this server; add it with --host NAME",
             ));
         }
@@ -179,7 +188,7 @@ impl Front {
             |value: &str| self.origins.iter().any(|own| own == value) || self.is_own_origin(value);
         match origins.all(|value| value.to_str().is_ok_and(is_ours)) {
             true => Ok(()),
-            false => Err(Rejection::foreign(
+            false => Err(Rejection::foreign_origin(
                 "the origin is not allowed; add it with --origin ORIGIN",
             )),
         }
@@ -206,7 +215,7 @@ impl Front {
     }
 }
 
-/// Returns about how many bytes the head of a request has: those between its names and values are
+/// Returns details how many bytes the head of a request has: those between its names and values are
 /// counted as if they were as few as possible.
 fn size_of_head(uri: &Uri, headers: &HeaderMap) -> usize {
     let path = uri.path_and_query().map_or(0, |path| path.as_str().len());

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, header};
 
+use crate::service::authenticator::Credential;
 use crate::service::caller::{Caller, is_id};
-use crate::service::fields::Problem;
-use crate::service::guard::Credential;
+use crate::service::input_check::FieldProblem;
 use crate::service::rejection::Rejection;
 use karyi_core::limits;
 
@@ -134,7 +134,7 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<Misread>> {
     (caller.user_id, caller.session_id, caller.npc_id) = (user, session, npc);
     caller.idempotency_key = key;
     caller.attempt = attempt.and_then(|attempt| u32::try_from(attempt).ok());
-    caller.patience = patience.map(Duration::from_millis);
+    caller.timeout = patience.map(Duration::from_millis);
     if let Some((trace, span)) = said.traceparent.and_then(traceparent) {
         (caller.w3c_trace_id, caller.parent_span_id) = (Some(trace.into()), Some(span.into()));
     }
@@ -190,8 +190,8 @@ pub fn twice(headers: &HeaderMap) -> Option<Rejection> {
         return None;
     }
     let twice = SINGLE.iter().filter(|name| is_twice(headers, name));
-    let problems: Vec<Problem> = twice
-        .map(|name| Problem::new(&["header", name], "given more than once"))
+    let problems: Vec<FieldProblem> = twice
+        .map(|name| FieldProblem::new(&["header", name], "given more than once"))
         .collect();
     let refusal = || Rejection::malformed("a header is given more than once");
     (!problems.is_empty()).then(|| refusal().with_errors(problems))
@@ -204,10 +204,10 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
         .map(|value| value.to_str().unwrap_or_default())
 }
 
-fn required(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> String {
+fn required(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> String {
     match text.map(str::trim) {
-        None => problems.push(Problem::new(&["header", name], "field required")),
-        Some("") => problems.push(Problem::new(
+        None => problems.push(FieldProblem::new(&["header", name], "field required")),
+        Some("") => problems.push(FieldProblem::new(
             &["header", name],
             "expected a value, found none",
         )),
@@ -217,7 +217,7 @@ fn required(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> Stri
     String::new()
 }
 
-fn optional(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> Option<String> {
+fn optional(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<String> {
     let value = text.map(str::trim)?;
     if is_id(value) {
         return Some(value.to_owned());
@@ -226,15 +226,15 @@ fn optional(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> Opti
     None
 }
 
-fn no_id(name: &str) -> Problem {
+fn no_id(name: &str) -> FieldProblem {
     let words = format!(
         "expected 1 to {} of the characters A-Z a-z 0-9 . _ : -",
         limits::MAX_ID_CHARS
     );
-    Problem::new(&["header", name], words)
+    FieldProblem::new(&["header", name], words)
 }
 
-fn number(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> Option<u64> {
+fn number(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<u64> {
     let value = text?;
     // A sign or a zero in front would be read as well.
     let is_plain = value.starts_with(|first: char| matches!(first, '1'..='9'));
@@ -247,7 +247,7 @@ fn number(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> Option
             "expected a whole number from 1 to {}",
             limits::MAX_HEADER_NUMBER
         );
-        problems.push(Problem::new(&["header", name], words));
+        problems.push(FieldProblem::new(&["header", name], words));
     }
     found
 }
@@ -299,7 +299,7 @@ mod tests {
             let is_unclear = more.iter().any(|(name, _)| *name == "x-trace-id");
             assert_eq!(misread.caller.is_none(), is_unclear);
             let rejection = misread.rejection;
-            let words = crate::service::fields::in_words(&rejection.errors);
+            let words = crate::service::input_check::summary(&rejection.errors);
             (rejection.status, words)
         });
         assert_eq!(
@@ -344,7 +344,7 @@ mod tests {
         let missing = caller(&headers(&[("x-tenant-id", " "), ("x-site-id", "a/b")])).unwrap_err();
         assert!(missing.caller.is_none());
         let missing = missing.rejection;
-        let words = crate::service::fields::in_words(&missing.errors);
+        let words = crate::service::input_check::summary(&missing.errors);
         let expected = format!(
             "header.X-Trace-ID: field required; header.X-Tenant-ID: expected a value, found none; header.X-Site-ID: {no_id}"
         );

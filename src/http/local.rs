@@ -18,7 +18,7 @@ use crate::exec::message::Runner;
 use crate::exec::permit::Permits;
 use crate::exec::workplace::Workplace;
 use crate::render::wire;
-use crate::service::running::{Failed, LocalTools, Printed, Running};
+use crate::service::deadline::{CallFuture, LocalTools, OutputSender, ToolFailure};
 use crate::tool::context::Nobody;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
@@ -209,7 +209,7 @@ impl Shell {
         cancel: Cancel,
         mut call: Call,
         deadline: Instant,
-        printed: Option<Printed>,
+        printed: Option<OutputSender>,
     ) -> Outcome {
         let mut turn = self.turn.lock().await;
         *turn += 1;
@@ -274,8 +274,8 @@ impl LocalTools for Shells {
         mut call: Call,
         deadline: Instant,
         owner: Option<String>,
-        printed: Option<Printed>,
-    ) -> Running<'static> {
+        printed: Option<OutputSender>,
+    ) -> CallFuture<'static> {
         call.templates(&mut |_, text| text.offer_only(&|name| self.offered.names.contains(name)));
         let is_kept = owner.is_some();
         let shell = match owner {
@@ -319,26 +319,26 @@ fn broken() -> ToolError {
 }
 
 /// Returns the fields of a result.
-fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, Failed> {
+fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, ToolFailure> {
     match (&outcome.error, outcome.status) {
         (Some(error), Status::Error | Status::Refused | Status::Skipped) => {
             let has_part = !outcome.fields.is_empty() || outcome.output.is_some();
             let part = has_part.then(|| written(&outcome, is_kept)).transpose()?;
-            Err(Failed {
+            Err(ToolFailure {
                 error: error.clone(),
                 output: part.map(Box::new),
-                is_given_up: false,
+                is_abandoned: false,
             })
         }
         // With its shell it was ended when its time was up.
-        (None, Status::Running) if !is_kept => Err(Failed {
+        (None, Status::Running) if !is_kept => Err(ToolFailure {
             error: ToolError::new(
                 ErrorCode::Timeout,
                 "the command ran when its time was up, and was ended",
             )
             .with_hint("give it more time, or name a shell that stays"),
             output: Some(Box::new(written(&outcome, is_kept)?)),
-            is_given_up: false,
+            is_abandoned: false,
         }),
         _ => Ok(written(&outcome, is_kept)?),
     }

@@ -1,6 +1,6 @@
 //! `karyi serve`: the tools of sites over HTTP.
 //!
-//! The routes turn requests into calls of the desk ([`crate::service`]) and its replies into
+//! The routes turn requests into calls of the dispatcher ([`crate::service`]) and its replies into
 //! responses; [`listen`] owns the sockets, [`start`] puts everything together.
 
 #[cfg(feature = "serve")]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::service::offer::{Listed, Offered};
+use crate::service::catalog::{OfferedTool, ToolListing};
 use karyi_core::limits;
 
 /// Where callers must prove who they are.
@@ -16,8 +16,8 @@ pub struct Closed {
 
 /// Returns the description of a server with these tools.
 #[must_use]
-pub fn document(tools: &[Offered], closed: Closed) -> Value {
-    let listed: Vec<Listed> = tools.iter().map(Offered::listed).collect();
+pub fn document(tools: &[OfferedTool], closed: Closed) -> Value {
+    let listed: Vec<ToolListing> = tools.iter().map(OfferedTool::listing).collect();
     let posts = |id: &str, summary: &str, request: &str, answer: &str| {
         json!({
             "post": {
@@ -171,7 +171,7 @@ fn gets(id: &str, summary: &str, kind: &str, security: &Value) -> Value {
     })
 }
 
-fn schemas(tools: &[Listed]) -> Value {
+fn schemas(tools: &[ToolListing]) -> Value {
     let mut map = Map::new();
     for tool in tools {
         map.insert(format!("{}_input", tool.name), tool.input_schema.clone());
@@ -218,8 +218,8 @@ fn listed() -> Value {
     })
 }
 
-fn call_request(tools: &[Listed]) -> Value {
-    let one = |tool: &Listed| {
+fn call_request(tools: &[ToolListing]) -> Value {
+    let one = |tool: &ToolListing| {
         json!({
             "title": tool.name,
             "properties": {
@@ -253,7 +253,7 @@ fn call_request(tools: &[Listed]) -> Value {
     })
 }
 
-fn call_answer(tools: &[Listed]) -> Value {
+fn call_answer(tools: &[ToolListing]) -> Value {
     let outputs: Vec<Value> = tools
         .iter()
         .map(|tool| reference(&format!("{}_output", tool.name)))

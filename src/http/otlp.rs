@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::http::outgoing::Peer;
-use crate::service::log::{Line, Log};
-use crate::service::spans::{self, Span, Spans};
+use crate::service::log::{Log, LogLine};
+use crate::service::spans::{self, Span, SpanSender};
 use karyi_core::limits;
 
 /// The task that sends.
@@ -24,15 +24,15 @@ impl Exporter {
     ///
     /// # Errors
     /// The endpoint is no URL of HTTP, or this machine trusts nobody.
-    pub fn start(endpoint: &str, log: Log) -> anyhow::Result<(Self, Spans)> {
+    pub fn start(endpoint: &str, log: Log) -> anyhow::Result<(Self, SpanSender)> {
         let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let collector = Peer::new(&address, None).context("reading the URL of the collector")?;
         let (sender, spans) = mpsc::channel(limits::MAX_WAITING_SPANS);
         let task = tokio::spawn(export(collector, spans, log));
-        Ok((Self(task), Spans::to(sender)))
+        Ok((Self(task), SpanSender::new(sender)))
     }
 
-    /// Waits until everything is sent, for a while. Every [`Spans`] must be gone.
+    /// Waits until everything is sent, for a while. Every [`SpanSender`] must be gone.
     pub async fn end(mut self) {
         if timeout(limits::SPANS_FLUSH_TIMEOUT, &mut self.0)
             .await
@@ -66,10 +66,10 @@ async fn export(collector: Peer, mut waiting: Receiver<Span>, log: Log) {
             && !is_failing
         {
             let message = format!("{error:#}");
-            log.write(&Line {
+            log.write(&LogLine {
                 event: "spans_not_sent",
                 message: Some(&message),
-                ..Line::default()
+                ..LogLine::default()
             });
         }
         is_failing = sent.is_err();

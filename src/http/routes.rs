@@ -23,12 +23,12 @@ use crate::http::headers::Misread;
 use crate::http::problem::Refused;
 use crate::http::wire::Peer;
 use crate::http::{bodies, headers, openapi, problem};
+use crate::service::audit_record::CallDetails;
 use crate::service::caller::Caller;
-use crate::service::log::Line;
+use crate::service::deadline::{self, DetachingFuture};
+use crate::service::log::LogLine;
 use crate::service::principal::Principal;
-use crate::service::recording::About;
-use crate::service::running::{self, Lasting};
-use crate::service::{Rejection, Reply};
+use crate::service::{CallReply, Rejection};
 use karyi_core::limits;
 
 type Shared = Arc<Front>;
@@ -99,12 +99,12 @@ impl App for Entrance {
         let (front, peer) = (Arc::clone(&self.front), peer.clone());
         let is_gone = Arc::clone(&peer.is_gone);
         let work = async move {
-            let response = running::caught(pin!(answered(&front, request, peer))).await;
+            let response = deadline::catch_panic(pin!(answered(&front, request, peer))).await;
             let broken = |_| unrecorded(&front, Rejection::internal(BROKEN));
             let_out(&front, response.unwrap_or_else(broken))
         };
         // What has come whole is served and recorded, also when its caller is gone by now.
-        Answering::Call(Lasting::new(work, is_gone))
+        Answering::Call(DetachingFuture::new(work, is_gone))
     }
 
     fn is_stream(&self, request: &axum::http::Request<Incoming>) -> bool {
@@ -115,7 +115,7 @@ impl App for Entrance {
 /// What an answer will come from.
 pub enum Answering {
     /// A call.
-    Call(Lasting<Response<Body>>),
+    Call(DetachingFuture<Response<Body>>),
     /// Another route.
     Routed(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>),
 }
@@ -137,7 +137,7 @@ async fn answered(
     request: axum::http::Request<Incoming>,
     peer: Peer,
 ) -> Response<Body> {
-    front.desk.look().await;
+    front.dispatcher.refresh_stale_secrets().await;
     match front.check_head(request.uri(), request.headers()) {
         Ok(()) => call(front, request, peer).await,
         Err(rejection) => {
@@ -149,7 +149,7 @@ async fn answered(
 
 /// Refuses what is not meant for this server, and counts every answer.
 async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) -> Response<Body> {
-    front.desk.look().await;
+    front.dispatcher.refresh_stale_secrets().await;
     let checked = front.check_head(request.uri(), request.headers());
     let response = match checked {
         Ok(()) => next.run(request).await,
@@ -166,7 +166,10 @@ fn let_out(front: &Front, mut response: Response<Body>) -> Response<Body> {
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
     );
-    front.desk.metrics().answered(response.status().as_u16());
+    front
+        .dispatcher
+        .metrics()
+        .count_response(response.status().as_u16());
     response
 }
 
@@ -222,8 +225,10 @@ async fn recorded(
     principal: Option<&Principal>,
     rejection: Rejection,
 ) -> Response<Body> {
-    let about = About::default();
-    let refused = front.desk.refuse(caller, principal, &about, rejection);
+    let details = CallDetails::default();
+    let refused = front
+        .dispatcher
+        .refuse(caller, principal, &details, rejection);
     let rejection = refused.await;
     refusal(front, caller, &rejection)
 }
@@ -233,7 +238,7 @@ fn refusal(front: &Front, caller: &Caller, rejection: &Rejection) -> Response<Bo
     let caller = match rejection.status {
         // Whoever is not known must not learn from a mask that a guess was right.
         401 => Cow::Borrowed(caller),
-        _ => front.desk.shown(caller),
+        _ => front.dispatcher.masked_caller(caller),
     };
     let response = problem::response(rejection, Some(Refused::of(&caller)));
     marked(response, &caller)
@@ -246,14 +251,14 @@ fn unrecorded(front: &Front, rejection: Rejection) -> Response<Body> {
 
 /// Counts and logs a refusal that has no place in the ledger, and returns it as it may be shown.
 pub fn note_unrecorded(front: &Front, mut rejection: Rejection) -> Rejection {
-    rejection.mask(front.desk.redactor());
-    front.desk.metrics().unrecorded();
-    front.desk.log().write(&Line {
+    rejection.mask(front.dispatcher.redactor());
+    front.dispatcher.metrics().count_unrecorded();
+    front.dispatcher.log().write(&LogLine {
         event: "request_refused",
         http_status: Some(rejection.status).filter(|status| *status > 0),
         error_type: Some(rejection.error_type),
         message: Some(&rejection.detail),
-        ..Line::default()
+        ..LogLine::default()
     });
     rejection
 }
@@ -262,16 +267,16 @@ pub fn note_unrecorded(front: &Front, mut rejection: Rejection) -> Rejection {
 pub fn note_unread(front: &Front, status: Option<u16>) {
     let Some(status) = status else {
         let detail = "the client spoke HTTP/2; the connection was closed without an answer";
-        note_unrecorded(front, Rejection::malformed(detail).unanswered());
+        note_unrecorded(front, Rejection::malformed(detail).without_response());
         return;
     };
-    front.desk.metrics().answered(status);
+    front.dispatcher.metrics().count_response(status);
     let refusal = Rejection::malformed("the head of the request could not be read");
     note_unrecorded(front, Rejection { status, ..refusal });
 }
 
 async fn no_path(State(front): State<Shared>, request: Request) -> Response<Body> {
-    let rejection = Rejection::no_path("there is no such path; /openapi.json lists them");
+    let rejection = Rejection::not_found("there is no such path; /openapi.json lists them");
     turned_away(&front, request, rejection).await
 }
 
@@ -281,7 +286,7 @@ async fn wrong_method(State(front): State<Shared>, request: Request) -> Response
             true => "POST",
             false => "GET, HEAD",
         };
-    let rejection = Rejection::no_method(format!("the path is for {allowed}"));
+    let rejection = Rejection::method_not_allowed(format!("the path is for {allowed}"));
     let mut response = turned_away(&front, request, rejection).await;
     response
         .headers_mut()
@@ -296,7 +301,7 @@ async fn alive() -> Response<Body> {
 async fn ready(State(front): State<Shared>) -> Response<Body> {
     match front.ready().await {
         Ok(()) => json_response(StatusCode::OK, b"{\"status\":\"ready\"}".to_vec()),
-        Err(why) => problem::response(&Rejection::overloaded(why).after(1), None),
+        Err(why) => problem::response(&Rejection::overloaded(why).with_retry_after(1), None),
     }
 }
 
@@ -304,7 +309,7 @@ async fn metrics(State(front): State<Shared>, request: Request) -> Response<Body
     if let Err(rejection) = may_look(&front, request.headers()) {
         return unrecorded(&front, rejection);
     }
-    let mut response = Response::new(Body::from(front.desk.metrics().text()));
+    let mut response = Response::new(Body::from(front.dispatcher.metrics().text()));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
@@ -315,10 +320,10 @@ async fn description(State(front): State<Shared>, request: Request) -> Response<
         return unrecorded(&front, rejection);
     }
     let closed = openapi::Closed {
-        calls: front.desk.guard().is_closed(),
+        calls: front.dispatcher.authenticator().requires_credentials(),
         looks: front.reach == Reach::Public,
     };
-    let document = openapi::document(front.desk.tools(), closed);
+    let document = openapi::document(front.dispatcher.tools(), closed);
     json_response(StatusCode::OK, document.to_string().into_bytes())
 }
 
@@ -330,8 +335,8 @@ fn may_look(front: &Front, headers: &HeaderMap) -> Result<(), Rejection> {
     let now = jiff::Timestamp::now().as_second();
     #[allow(clippy::cast_precision_loss)]
     front
-        .desk
-        .guard()
+        .dispatcher
+        .authenticator()
         .identify(&headers::credential(headers), now as f64)
         .map(drop)
 }
@@ -342,18 +347,18 @@ async fn list(State(front): State<Shared>, request: Request) -> Response<Body> {
         Ok(admitted) => admitted,
         Err(response) => return Box::pin(bodies::unread(*response, &parts.headers, body)).await,
     };
-    let about = About {
+    let details = CallDetails {
         request_type: "tool_list",
-        ..About::default()
+        ..CallDetails::default()
     };
     let wish = bodies::read(&parts, body)
         .await
         .and_then(|body| bodies::list_request(&body));
     let listed = match wish {
-        Ok(wish) => front.desk.list(&caller, &principal, &wish).await,
+        Ok(wish) => front.dispatcher.list(&caller, &principal, &wish).await,
         Err(rejection) => Err(front
-            .desk
-            .refuse(&caller, Some(&principal), &about, rejection)
+            .dispatcher
+            .refuse(&caller, Some(&principal), &details, rejection)
             .await),
     };
     let response = match listed {
@@ -392,11 +397,11 @@ where
     drop(parts);
     let reply = match wish {
         Err(rejection) => {
-            let about = About::default();
-            Reply::Refused(
+            let details = CallDetails::default();
+            CallReply::Refused(
                 front
-                    .desk
-                    .refuse(&caller, Some(&principal), &about, rejection)
+                    .dispatcher
+                    .refuse(&caller, Some(&principal), &details, rejection)
                     .await,
             )
         }
@@ -409,24 +414,24 @@ where
     marks.put(response)
 }
 
-fn reply_response(reply: Reply, call: Option<Refused<'_>>) -> Response<Body> {
+fn reply_response(reply: CallReply, call: Option<Refused<'_>>) -> Response<Body> {
     match reply {
-        Reply::Fresh(envelope) => match envelope.to_json() {
+        CallReply::Fresh(envelope) => match envelope.to_json() {
             Ok(body) => json_response(StatusCode::OK, body),
             Err(error) => problem::response(&Rejection::internal(error.to_string()), call),
         },
-        Reply::Replay(body) => {
+        CallReply::Replay(body) => {
             let mut response = json_response(StatusCode::OK, body);
             response
                 .headers_mut()
                 .insert("idempotency-replayed", HeaderValue::from_static("true"));
             response
         }
-        Reply::Refused(rejection) => problem::response(&rejection, call),
+        CallReply::Refused(rejection) => problem::response(&rejection, call),
     }
 }
 
-/// Reads the headers and lets the desk decide about them.
+/// Reads the headers and lets the dispatcher decide details them.
 async fn admitted<'f>(
     front: &'f Front,
     parts: &Parts,
@@ -442,7 +447,7 @@ async fn admitted<'f>(
         }
     };
     let credential = headers::credential(&parts.headers);
-    match front.desk.admit(&caller, &credential).await {
+    match front.dispatcher.admit(&caller, &credential).await {
         Ok(principal) => Ok((caller, principal)),
         Err(rejection) => Err(Box::new(refusal(front, &caller, &rejection))),
     }

@@ -1,4 +1,4 @@
-//! Puts a server together: stores, desk, sockets, and the order in which they end.
+//! Puts a server together: stores, dispatcher, sockets, and the order in which they end.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::http::local::{self, Offered, Shells};
 use crate::http::otlp::Exporter;
 use crate::http::routes::Entrance;
 use crate::http::{logging, routes, tls};
-use crate::service::desk::KeepInput;
-use crate::service::guard::{Guard, InternalKeys};
-use crate::service::jwt::{Expected, Tokens};
-use crate::service::log::{Line, Log};
-use crate::service::offer;
-use crate::service::rates::Rate;
-use crate::service::spans::Spans;
-use crate::service::{Desk, Parts};
+use crate::service::authenticator::{Authenticator, InternalKeys};
+use crate::service::catalog;
+use crate::service::dispatcher::InputRecording;
+use crate::service::jwt::{ExpectedClaims, TokenVerifier};
+use crate::service::log::{Log, LogLine};
+use crate::service::rate_limit::Rate;
+use crate::service::spans::SpanSender;
+use crate::service::{Dispatcher, DispatcherConfig};
 use karyi_core::limits;
 use karyi_files::root::Root;
 use karyi_pty::SessionOptions;
@@ -71,7 +71,7 @@ pub struct Options {
     pub place: Place,
     /// The addresses to listen on.
     pub addresses: Vec<SocketAddr>,
-    /// Names in `Host` that are ours.
+    /// NameSet in `Host` that are ours.
     pub hosts: Vec<String>,
     /// Origins that may call.
     pub origins: Vec<String>,
@@ -82,7 +82,7 @@ pub struct Options {
     /// The file with the internal keys.
     pub key_file: Option<PathBuf>,
     /// The file with the keys of tokens, and what tokens must say.
-    pub jwks: Option<(PathBuf, Expected)>,
+    pub jwks: Option<(PathBuf, ExpectedClaims)>,
     /// Tools of this machine that are offered too.
     pub tools: Vec<String>,
     /// How often one principal may call one tool for one tenant.
@@ -90,7 +90,7 @@ pub struct Options {
     /// How often may be called for one tenant.
     pub tenant_rate: Option<Rate>,
     /// Whether the ledger keeps inputs.
-    pub keep: KeepInput,
+    pub input_recording: InputRecording,
     /// The collector that spans are sent to.
     pub collector: Option<String>,
     /// Whether nothing is logged.
@@ -113,7 +113,7 @@ impl Options {
             tools: Vec::new(),
             tool_rate: None,
             tenant_rate: None,
-            keep: KeepInput::Never,
+            input_recording: InputRecording::Never,
             collector: None,
             is_quiet: true,
         }
@@ -136,8 +136,8 @@ pub async fn serve(
     stopped: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let reach = reach(&options)?;
-    let guard = Arc::new(guard(&options)?);
-    if reach == Reach::Public && !guard.is_closed() {
+    let authenticator = Arc::new(authenticator(&options)?);
+    if reach == Reach::Public && !authenticator.requires_credentials() {
         bail!("an address that others reach needs --key-file or --jwks");
     }
     let tls = options
@@ -155,7 +155,7 @@ pub async fn serve(
     let exporter = options.collector.as_deref();
     let exporter = exporter.map(|url| Exporter::start(url, log.clone()));
     let (exporter, spans) = exporter.transpose()?.unzip();
-    let (desk, lock) = open(&options, Arc::clone(&guard), log.clone(), spans).await?;
+    let (dispatcher, lock) = open(&options, Arc::clone(&authenticator), log.clone(), spans).await?;
     let listeners = listen::bind(&options.addresses)
         .await
         .context("listening")?;
@@ -164,9 +164,9 @@ pub async fn serve(
         .context("no address to listen on")?
         .local_addr()?
         .port();
-    let front = Arc::new(front(&options, &desk, reach, port));
-    announce(&listeners, &options, &desk)?;
-    desk.look_after_secrets().await;
+    let front = Arc::new(front(&options, &dispatcher, reach, port));
+    announce(&listeners, &options, &dispatcher)?;
+    dispatcher.refresh_secrets().await;
     let app = routes::router_with(Arc::clone(&front), further(&front));
     let app = Entrance::new(Arc::clone(&front), app);
     let listening = Listening::start(
@@ -176,15 +176,19 @@ pub async fn serve(
         &unread(&front),
         Times::default(),
     );
-    let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
+    let tending = tokio::spawn(tend(
+        Arc::clone(&dispatcher),
+        options.jwks.clone(),
+        authenticator,
+    ));
     stopped.await;
     stop(&front, listening, &log).await;
     drop(app);
     tending.abort();
     let _ = tending.await;
-    desk.close().await;
-    desk.end_books().await;
-    drop((front, desk));
+    dispatcher.close().await;
+    dispatcher.flush_audit().await;
+    drop((front, dispatcher));
     if let Some(exporter) = exporter {
         exporter.end().await;
     }
@@ -199,9 +203,9 @@ pub async fn serve(
 async fn stop(front: &Front, listening: Listening, log: &Log) {
     let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
     front.end();
-    log.write(&Line {
+    log.write(&LogLine {
         event: "stopping",
-        ..Line::default()
+        ..LogLine::default()
     });
     listening.end().await;
     // Calls whose callers have gone hold no connection.
@@ -215,9 +219,9 @@ fn unread(front: &Arc<Front>) -> Unread {
 }
 
 /// Makes what every route needs.
-fn front(options: &Options, desk: &Arc<Desk>, reach: Reach, port: u16) -> Front {
+fn front(options: &Options, dispatcher: &Arc<Dispatcher>, reach: Reach, port: u16) -> Front {
     let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
-    let mut front = Front::new(Arc::clone(desk), reach, port, hosts, origins);
+    let mut front = Front::new(Arc::clone(dispatcher), reach, port, hosts, origins);
     front.schemes = match (&options.tls, options.is_behind_proxy) {
         (Some(_), _) => &["https"],
         (None, false) => &["http"],
@@ -228,12 +232,16 @@ fn front(options: &Options, desk: &Arc<Desk>, reach: Reach, port: u16) -> Front 
 }
 
 /// Tells in the log where the server listens, and what nobody can call there.
-fn announce(listeners: &[TcpListener], options: &Options, desk: &Desk) -> anyhow::Result<()> {
+fn announce(
+    listeners: &[TcpListener],
+    options: &Options,
+    dispatcher: &Dispatcher,
+) -> anyhow::Result<()> {
     let tell = |event, message: &str| {
-        desk.log().write(&Line {
+        dispatcher.log().write(&LogLine {
             event,
             message: Some(message),
-            ..Line::default()
+            ..LogLine::default()
         });
     };
     let scheme = if options.tls.is_some() {
@@ -245,24 +253,24 @@ fn announce(listeners: &[TcpListener], options: &Options, desk: &Desk) -> anyhow
         let message = format!("{scheme}://{}", listener.local_addr()?);
         tell("listening", &message);
     }
-    if !options.tools.is_empty() && !desk.guard().is_closed() {
+    if !options.tools.is_empty() && !dispatcher.authenticator().requires_credentials() {
         let message = format!(
             "nobody can call {}: without --key-file or --jwks no caller is authenticated",
             options.tools.join(", ")
         );
         tell("tools_without_keys", &message);
     }
-    tell_left_out(desk);
+    tell_left_out(dispatcher);
     Ok(())
 }
 
 /// Tells in the log which keys of tokens cannot be used.
-fn tell_left_out(desk: &Desk) {
-    for problem in desk.guard().left_out() {
-        desk.log().write(&Line {
+fn tell_left_out(dispatcher: &Dispatcher) {
+    for problem in dispatcher.authenticator().skipped_keys() {
+        dispatcher.log().write(&LogLine {
             event: "key_left_out",
             message: Some(&problem),
-            ..Line::default()
+            ..LogLine::default()
         });
     }
 }
@@ -285,7 +293,7 @@ fn reach(options: &Options) -> anyhow::Result<Reach> {
     Ok(Reach::Public)
 }
 
-fn guard(options: &Options) -> anyhow::Result<Guard> {
+fn authenticator(options: &Options) -> anyhow::Result<Authenticator> {
     let keys = options.key_file.as_deref().map(|path| {
         let text = read(path)?;
         InternalKeys::parse(&text)
@@ -295,15 +303,15 @@ fn guard(options: &Options) -> anyhow::Result<Guard> {
         .jwks
         .as_ref()
         .map(|(path, expected)| tokens(path, expected));
-    Ok(Guard::new(keys.transpose()?, tokens.transpose()?))
+    Ok(Authenticator::new(keys.transpose()?, tokens.transpose()?))
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
 }
 
-fn tokens(path: &Path, expected: &Expected) -> anyhow::Result<Tokens> {
-    Tokens::new(&read(path)?, expected.clone())
+fn tokens(path: &Path, expected: &ExpectedClaims) -> anyhow::Result<TokenVerifier> {
+    TokenVerifier::new(&read(path)?, expected.clone())
         .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
 }
 
@@ -313,10 +321,10 @@ fn tokens(path: &Path, expected: &Expected) -> anyhow::Result<Tokens> {
 /// Data that cannot be opened or imported, or that another process serves.
 pub async fn open(
     options: &Options,
-    guard: Arc<Guard>,
+    authenticator: Arc<Authenticator>,
     log: Log,
-    spans: Option<Spans>,
-) -> anyhow::Result<(Arc<Desk>, Lock)> {
+    spans: Option<SpanSender>,
+) -> anyhow::Result<(Arc<Dispatcher>, Lock)> {
     let place = &options.place;
     if let Some(directory) = place.database.parent() {
         make_directory(directory)
@@ -331,13 +339,13 @@ pub async fn open(
     let lost = ledger.settle().await?;
     if lost > 0 {
         let message = format!("{lost} calls were interrupted when the server ended the last time");
-        log.write(&Line {
+        log.write(&LogLine {
             event: "interrupted_calls",
             message: Some(&message),
-            ..Line::default()
+            ..LogLine::default()
         });
     }
-    let tools = offer::offer(&options.tools).map_err(|names| {
+    let tools = catalog::offered_tools(&options.tools).map_err(|names| {
         anyhow::anyhow!(
             "these tools cannot be offered over HTTP: {}",
             names.join(", ")
@@ -355,21 +363,21 @@ pub async fn open(
         output,
         place.offered.clone(),
     );
-    let parts = Parts {
+    let config = DispatcherConfig {
         tools,
         sites: Arc::new(sites),
         ledger: Arc::new(ledger),
-        guard,
+        authenticator,
         tool_rate: options.tool_rate,
         tenant_rate: options.tenant_rate,
         context: local::context(&place.session, &root, Secrets::default()),
         local: Some(Arc::new(shells)),
-        keep: options.keep,
+        input_recording: options.input_recording,
         redactor: Redactor::new(&place.offered.secrets),
         log,
         spans,
     };
-    Ok((Arc::new(Desk::new(parts)), lock))
+    Ok((Arc::new(Dispatcher::new(config)), lock))
 }
 
 /// Imports every site in a directory that has changed.
@@ -398,10 +406,10 @@ pub async fn import_all(
             "{name} {what}: {} profiles, {} contents, {} prompts",
             counts.0, counts.1, counts.2
         );
-        log.write(&Line {
+        log.write(&LogLine {
             event: "site_imported",
             message: Some(&message),
-            ..Line::default()
+            ..LogLine::default()
         });
         told.push(message);
     }
@@ -409,15 +417,19 @@ pub async fn import_all(
 }
 
 /// What is to be done now and then: new keys of tokens, refusals that were only counted.
-async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Guard>) {
+async fn tend(
+    dispatcher: Arc<Dispatcher>,
+    jwks: Option<(PathBuf, ExpectedClaims)>,
+    authenticator: Arc<Authenticator>,
+) {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
     let mut known: Option<SystemTime> = jwks.as_ref().and_then(|(path, _)| changed(path));
     loop {
         tokio::time::sleep(limits::KEYS_POLL).await;
-        desk.settle_floods(Instant::now()).await;
-        desk.catch_up().await;
-        desk.look_after_secrets().await;
-        desk.sweep();
+        dispatcher.record_suppressed(Instant::now()).await;
+        dispatcher.catch_up().await;
+        dispatcher.refresh_secrets().await;
+        dispatcher.sweep();
         let Some((path, expected)) = &jwks else {
             continue;
         };
@@ -429,21 +441,21 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
         // Keys that cannot be read leave the old ones in force; the next change is looked at again.
         match tokens(path, expected) {
             Ok(tokens) => {
-                guard.renew(tokens);
-                desk.log().write(&Line {
+                authenticator.replace_tokens(tokens);
+                dispatcher.log().write(&LogLine {
                     event: "keys_renewed",
-                    ..Line::default()
+                    ..LogLine::default()
                 });
-                tell_left_out(&desk);
+                tell_left_out(&dispatcher);
             }
             Err(error) => {
                 let message = format!("{error:#}");
-                let line = Line {
+                let line = LogLine {
                     event: "keys_not_renewed",
                     message: Some(&message),
-                    ..Line::default()
+                    ..LogLine::default()
                 };
-                desk.log().write(&line);
+                dispatcher.log().write(&line);
             }
         }
     }

@@ -48,7 +48,7 @@ pub struct Bench {
     places: Semaphore,
     next_id: AtomicU64,
     ending: Cancel,
-    questions: Arc<questions::Desk>,
+    questions: Arc<questions::ElicitationState>,
 }
 
 /// A session that was prepared.
@@ -146,8 +146,8 @@ impl Bench {
         let _turn = turn.ok_or_else(cancelled)?;
         let cancel = Cancel::default();
         let known = (&ready.work.context.secrets, &cancel);
-        let desk = Arc::clone(&self.questions);
-        let questions = Arc::new(Questions::new(desk, asked, &mut request, known));
+        let shared = Arc::clone(&self.questions);
+        let questions = Arc::new(Questions::new(shared, asked, &mut request, known));
         let running = Running::new(ready, (asked, &self.ending), Arc::clone(&questions), cancel);
         let result = running.run(call, id).await?;
         Ok(match questions.wanted() {

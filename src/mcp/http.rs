@@ -1,4 +1,4 @@
-//! `/mcp` of the server: streamable HTTP, behind the same door and desk as every other route.
+//! `/mcp` of the server: streamable HTTP, behind the same door and dispatcher as every other route.
 //!
 //! A request says where it belongs by headers, by `_meta`, or by what the server was started with.
 
@@ -27,10 +27,10 @@ use crate::mcp::server::{Asked, Backend, Server};
 use crate::mcp::sessions::{self, Named, Opening, Sessions};
 use crate::mcp::{answer, listing, site, site_answer};
 use crate::service::caller::{self, Caller};
-use crate::service::desk::ListRequest;
-use crate::service::offer::Offered;
+use crate::service::catalog::OfferedTool;
+use crate::service::dispatcher::ListRequest;
 use crate::service::principal::Principal;
-use crate::service::{Desk, Rejection};
+use crate::service::{Dispatcher, Rejection};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
@@ -144,7 +144,11 @@ fn identify(door: &Door, headers: &HeaderMap) -> Result<Principal, Rejection> {
     #[allow(clippy::cast_precision_loss)]
     let now = jiff::Timestamp::now().as_second() as f64;
     let credential = headers::credential(headers);
-    let found = door.front.desk.guard().identify(&credential, now);
+    let found = door
+        .front
+        .dispatcher
+        .authenticator()
+        .identify(&credential, now);
     found.map(Cow::into_owned)
 }
 
@@ -214,7 +218,7 @@ struct Reached(Arc<AtomicBool>);
 fn unread(status: StatusCode) -> Rejection {
     let detail = format!("the protocol refused the request with status {status}");
     let mut rejection = match status {
-        StatusCode::NOT_FOUND => Rejection::no_path(detail),
+        StatusCode::NOT_FOUND => Rejection::not_found(detail),
         _ => Rejection::malformed(detail),
     };
     rejection.status = status.as_u16();
@@ -230,7 +234,7 @@ async fn no_message(
 ) -> Response<Body> {
     let front = &door.front;
     let mut message = refusal.error.message.into_owned();
-    front.desk.redactor().redact_in_again(&mut message);
+    front.dispatcher.redactor().redact_in_again(&mut message);
     let rejection = Rejection::malformed(message.clone());
     refusal.error.message = message.into();
     let mut response = routes::refused(front, headers, sender(Some(principal)), rejection).await;
@@ -268,8 +272,8 @@ struct Asking {
 }
 
 impl Remote {
-    fn desk(&self) -> &Desk {
-        &self.front.desk
+    fn dispatcher(&self) -> &Dispatcher {
+        &self.front.dispatcher
     }
 
     /// Returns who asks. Who says so badly has a place in the ledger when the headers name one.
@@ -355,8 +359,8 @@ fn header_id(headers: &HeaderMap, name: &str) -> Result<Option<String>, ErrorDat
 
 impl Backend for Remote {
     fn instructions(&self) -> String {
-        let is_of_machine = |tool: &Offered| !tool.is_of_site();
-        let more = match self.desk().tools().iter().any(is_of_machine) {
+        let is_of_machine = |tool: &OfferedTool| !tool.is_site_tool();
+        let more = match self.dispatcher().tools().iter().any(is_of_machine) {
             true => OF_THE_MACHINE,
             false => "",
         };
@@ -370,17 +374,17 @@ impl Backend for Remote {
             return Ok(Vec::new());
         };
         let refused = |rejection: Rejection| ErrorData::invalid_request(rejection.detail, None);
-        self.desk()
-            .enter(&caller, &principal)
+        self.dispatcher()
+            .authorize(&caller, &principal)
             .await
             .map_err(refused)?;
         let listed = self
-            .desk()
+            .dispatcher()
             .list(&caller, &principal, &ListRequest::default())
             .await
             .map_err(refused)?;
         let is_listed = |name: &str| listed.iter().any(|tool| tool.name == name);
-        let offered = self.desk().tools().iter();
+        let offered = self.dispatcher().tools().iter();
         Ok(offered
             .filter(|tool| is_listed(tool.name()))
             .map(|tool| listing::tool(&tool.entry))
@@ -397,25 +401,27 @@ impl Backend for Remote {
             let rejection = Rejection::invalid("the call names no tenant and site");
             routes::note_unrecorded(&self.front, rejection);
             return match self
-                .desk()
+                .dispatcher()
                 .tools()
                 .iter()
                 .any(|tool| tool.name() == request.name)
             {
                 true => Ok(answer::of_error(&no_site()).into()),
-                false => Err(answer::unknown_tool(&self.desk().masked(&request.name))),
+                false => Err(answer::unknown_tool(
+                    &self.dispatcher().masked_name(&request.name),
+                )),
             };
         };
-        let trace = self.desk().shown(&caller).trace_id.clone();
+        let trace = self.dispatcher().masked_caller(&caller).trace_id.clone();
         let call = caller.call_id.clone();
-        if let Err(rejection) = self.desk().enter(&caller, &principal).await {
+        if let Err(rejection) = self.dispatcher().authorize(&caller, &principal).await {
             return Ok(site_answer::of_rejection(&rejection, [&trace, &call]).into());
         }
         let (is_gone, cancel) = (Arc::clone(&caller.is_gone), Cancel::default());
         caller.cancel = Some(cancel.clone());
         let mut progress = Progress::new(&asked);
         let (printed, mut prints) = mpsc::channel(limits::CHANNEL_DEPTH);
-        caller.printed = Some(printed).filter(|_| progress.is_wanted());
+        caller.live_output = Some(printed).filter(|_| progress.is_wanted());
         let request = site::request(request);
         let mut called = std::pin::pin!(self.front.call(caller, principal, request));
         loop {

@@ -3,7 +3,7 @@
 //! ```text
 //! lines ─ transport ─┐
 //! HTTP ─ door ───────┴─ protocol (rmcp) ─ Server ─ Backend ─┬─ bench: this machine, one session
-//!                                                           └─ site: the desk, with its ledger
+//!                                                           └─ site: the dispatcher, with its ledger
 //! ```
 //!
 //! rmcp speaks both eras of the protocol; [`server::Server`] says what it may, [`listing`] and

@@ -61,7 +61,7 @@ impl Pages {
 
 /// What the questions of all calls of a connection share.
 #[derive(Default)]
-pub struct Desk {
+pub struct ElicitationState {
     /// One question at a time.
     turn: tokio::sync::Mutex<()>,
     pages: Pages,
@@ -69,7 +69,7 @@ pub struct Desk {
 
 /// The questions of one call.
 pub struct Questions {
-    desk: Arc<Desk>,
+    shared: Arc<ElicitationState>,
     peer: Peer<RoleServer>,
     /// What the client calls itself.
     client: String,
@@ -103,7 +103,7 @@ impl Questions {
     /// Makes the way to the user for one call.
     #[must_use]
     pub fn new(
-        desk: Arc<Desk>,
+        shared: Arc<ElicitationState>,
         asked: &Asked,
         request: &mut CallToolRequestParams,
         (secrets, cancel): (&Secrets, &Cancel),
@@ -113,7 +113,7 @@ impl Questions {
         let client = asked.client_info();
         let version = asked.protocol_version();
         Self {
-            desk,
+            shared,
             peer: asked.peer.clone(),
             client: client.map_or_else(String::new, |client| client.title.unwrap_or(client.name)),
             can_open: offered.as_ref().is_some_and(|way| way.url.is_some()),
@@ -173,7 +173,7 @@ impl Questions {
 
     /// Asks for a value while the call waits.
     async fn ask_now(&self, question: Question) -> Reply {
-        let _turn = self.desk.turn.lock().await;
+        let _turn = self.shared.turn.lock().await;
         let (Ok(id), Ok(mut page)) = (ids::new_id(), self.page(question.clone()).await) else {
             return Reply::Unavailable;
         };
@@ -217,7 +217,7 @@ impl Questions {
     async fn ask_later(&self, question: Question) -> Reply {
         let key = format!("value:{}", question.name.as_str());
         match (self.answered(&key), &self.state) {
-            (Some(Said::Yes), Some(state)) => match self.desk.pages.take(state, &question.name) {
+            (Some(Said::Yes), Some(state)) => match self.shared.pages.take(state, &question.name) {
                 Some(mut page) => {
                     let reply = page.answer().await;
                     page.close();
@@ -226,7 +226,7 @@ impl Questions {
                 None => Reply::Timeout,
             },
             (Some(Said::No), state) => {
-                let page = |state: &str| self.desk.pages.take(state, &question.name);
+                let page = |state: &str| self.shared.pages.take(state, &question.name);
                 drop(state.as_deref().and_then(page));
                 Reply::Declined
             }
@@ -236,7 +236,7 @@ impl Questions {
                     return Reply::Unavailable;
                 };
                 let params = self.opening(&question, page.url.clone(), id.clone());
-                self.desk.pages.put(Waiting {
+                self.shared.pages.put(Waiting {
                     state: id.clone(),
                     name: question.name,
                     page,
@@ -253,7 +253,7 @@ impl Questions {
         match (self.can_ask, self.is_repeated) {
             (false, _) => Said::Nothing,
             (true, false) => {
-                let _turn = self.desk.turn.lock().await;
+                let _turn = self.shared.turn.lock().await;
                 let asked = self.elicit(self.permission(request));
                 let answer = tokio::time::timeout(limits::PROMPT_TIMEOUT, asked).await;
                 answer.unwrap_or(Said::Nothing)

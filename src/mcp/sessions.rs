@@ -140,10 +140,10 @@ impl Sessions {
         if book.of(principal) >= limits::MAX_MCP_SESSIONS_EACH {
             let most = limits::MAX_MCP_SESSIONS_EACH;
             let detail = format!("{most} sessions of this caller are open; end one with DELETE");
-            return Err(Rejection::too_many(detail).after(wait));
+            return Err(Rejection::rate_limited(detail).with_retry_after(wait));
         }
         if book.all() >= limits::MAX_MCP_SESSIONS {
-            return Err(Rejection::overloaded("too many sessions are open").after(wait));
+            return Err(Rejection::overloaded("too many sessions are open").with_retry_after(wait));
         }
         *book.opening.entry(principal.to_owned()).or_default() += 1;
         drop(book);

@@ -1,10 +1,10 @@
-//! Calls of the tools of sites: through the desk, so each is in the ledger.
+//! Calls of the tools of sites: through the dispatcher, so each is in the ledger.
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, RequestMetaObject};
 use serde_json::Value;
 
-use crate::service::Request;
+use crate::service::CallRequest;
 use crate::service::caller::{self, BodyContext, Caller};
 use karyi_core::ids;
 
@@ -54,10 +54,10 @@ fn no_ids() -> ErrorData {
     ErrorData::internal_error("the system gives no random bytes", None)
 }
 
-/// Returns what the desk is asked for.
+/// Returns what the dispatcher is asked for.
 #[must_use]
-pub fn request(request: CallToolRequestParams) -> Request {
-    Request {
+pub fn request(request: CallToolRequestParams) -> CallRequest {
+    CallRequest {
         tool_name: request.name.into_owned(),
         input: Value::Object(request.arguments.unwrap_or_default()),
         context: BodyContext::default(),

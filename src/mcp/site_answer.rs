@@ -6,28 +6,28 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{error, unknown_tool};
 use crate::service::Rejection;
-use crate::service::desk::Reply;
+use crate::service::dispatcher::CallReply;
 use crate::service::envelope::Envelope;
 use karyi_core::outcome::Status;
 
 /// What a result may say of its call in the ledger.
 const LEDGER_KEYS: [&str; 2] = ["karyi/trace_id", "karyi/call_id"];
 
-/// Makes the result of a call that the desk served, known in the ledger by its trace and its identifier.
+/// Makes the result of a call that the dispatcher served, known in the ledger by its trace and its identifier.
 ///
 /// # Errors
 /// There is no such tool, or the stored answer cannot be read.
-pub fn of_reply(reply: Reply, ids: [&str; 2]) -> Result<CallToolResult, ErrorData> {
+pub fn of_reply(reply: CallReply, ids: [&str; 2]) -> Result<CallToolResult, ErrorData> {
     match reply {
-        Reply::Fresh(envelope) => of_envelope(*envelope),
-        Reply::Replay(body) => match serde_json::from_slice(&body) {
+        CallReply::Fresh(envelope) => of_envelope(*envelope),
+        CallReply::Replay(body) => match serde_json::from_slice(&body) {
             Ok(envelope) => of_envelope(envelope),
             Err(_) => Err(ErrorData::internal_error(
                 "the stored answer cannot be read",
                 None,
             )),
         },
-        Reply::Refused(rejection) => Ok(of_rejection(&rejection, ids)),
+        CallReply::Refused(rejection) => Ok(of_rejection(&rejection, ids)),
     }
 }
 

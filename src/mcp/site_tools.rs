@@ -10,8 +10,8 @@ use tokio::sync::OnceCell;
 use crate::mcp::server::Asked;
 use crate::mcp::stdio::SiteTools;
 use crate::mcp::{answer, listing, site, site_answer};
-use crate::service::Desk;
-use crate::service::principal::{Names, Principal};
+use crate::service::Dispatcher;
+use crate::service::principal::{NameSet, Principal};
 use crate::tool::context::Boxed;
 use crate::tool::spec::Family;
 use crate::tools;
@@ -19,9 +19,9 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_store::sqlite::Lock;
 use karyi_vault::session::Secrets;
 
-/// A desk, and the right to serve its database.
-pub type Opened = (Arc<Desk>, Lock);
-/// What opening a desk comes to.
+/// A dispatcher, and the right to serve its database.
+pub type Opened = (Arc<Dispatcher>, Lock);
+/// What opening a dispatcher comes to.
 pub type Opening = Pin<Box<dyn Future<Output = anyhow::Result<Opened>> + Send>>;
 
 /// The site whose tools are offered too.
@@ -67,7 +67,7 @@ impl SiteTools for OfferedSite {
     fn close(&self) -> Boxed<'_, usize> {
         Box::pin(async {
             match self.opened.get() {
-                Some((desk, _)) => desk.end_books().await,
+                Some((dispatcher, _)) => dispatcher.flush_audit().await,
                 None => 0,
             }
         })
@@ -84,7 +84,7 @@ async fn site_call(
     request: CallToolRequestParams,
     asked: &Asked,
 ) -> Result<CallToolResponse, ErrorData> {
-    let (desk, _) = match opened.get_or_try_init(|| (options.open)(secrets)).await {
+    let (dispatcher, _) = match opened.get_or_try_init(|| (options.open)(secrets)).await {
         Ok(opened) => opened,
         Err(error) => {
             let message = format!("the data of the site cannot be opened: {error:#}");
@@ -96,7 +96,7 @@ async fn site_call(
     let caller = site::caller("stdio", &asked.meta, tenant, site_id)?;
     let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
     let request = site::request(request);
-    let reply = desk.serve(caller, user(options), request, ()).await;
+    let reply = dispatcher.serve(caller, user(options), request, ()).await;
     site_answer::of_reply(reply, [&trace, &call]).map(Into::into)
 }
 
@@ -104,8 +104,8 @@ async fn site_call(
 fn user(options: &SiteOptions) -> Principal {
     Principal {
         id: "stdio".into(),
-        tenants: Names::of([options.tenant.clone()]),
-        sites: Names::of([options.site.clone()]),
+        tenants: NameSet::of([options.tenant.clone()]),
+        sites: NameSet::of([options.site.clone()]),
         ..Principal::local()
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exec::cancel::Cancel;
-use crate::service::running::Printed;
+use crate::service::deadline::OutputSender;
 use karyi_core::ids;
 pub use karyi_core::ids::is_id;
 use karyi_store::StoreError;
@@ -23,7 +23,7 @@ pub struct Caller {
     /// The protocol: `http`, `mcp` or `stdio`.
     pub front_end: &'static str,
     /// When the request came.
-    pub since: Instant,
+    pub received_at: Instant,
     /// The same as text.
     pub ts_start: String,
     /// The caller's trace.
@@ -51,12 +51,12 @@ pub struct Caller {
     /// The shell that stays for the caller's calls; without a name each call has its own.
     pub shell_session: Option<String>,
     /// How long the caller waits.
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// Thrown when the caller does not want the call any more, where that can be said; only what works
     /// on this machine stops.
     pub cancel: Option<Cancel>,
     /// Where what a command prints goes meanwhile, when the caller follows it.
-    pub printed: Option<Printed>,
+    pub live_output: Option<OutputSender>,
     /// Set when the caller has gone.
     pub is_gone: Arc<AtomicBool>,
 }
@@ -75,7 +75,7 @@ impl Caller {
         Ok(Self {
             call_id: ids::new_id()?,
             front_end,
-            since: Instant::now(),
+            received_at: Instant::now(),
             ts_start: ids::now(),
             trace_id,
             tenant_id,
@@ -89,15 +89,15 @@ impl Caller {
             attempt: None,
             idempotency_key: None,
             shell_session: None,
-            patience: None,
+            timeout: None,
             cancel: None,
-            printed: None,
+            live_output: None,
             is_gone: Arc::default(),
         })
     }
 
     /// Masks values of secrets in what the request says of itself; returns whether there was one. What is masked
-    /// is for the books only: two callers could look like one.
+    /// is for the audit only: two callers could look like one.
     pub fn mask(&mut self, redactor: &Redactor) -> bool {
         if redactor.is_idle() {
             return false;
@@ -117,35 +117,35 @@ impl Caller {
             &mut self.idempotency_key,
             &mut self.shell_session,
         ];
-        let mut holds_value = false;
+        let mut contains_secret = false;
         for id in needed.into_iter().chain(named.into_iter().flatten()) {
-            holds_value |= mask(id, redactor);
+            contains_secret |= mask(id, redactor);
         }
-        holds_value
+        contains_secret
     }
 
     /// Returns the time since the request came, in milliseconds.
     #[must_use]
     pub fn latency_ms(&self) -> u64 {
-        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.received_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns until when the caller waits for an answer, when they said so.
     #[must_use]
     pub fn answer_by(&self) -> Option<Instant> {
-        self.patience.map(|patience| self.since + patience)
+        self.timeout.map(|timeout| self.received_at + timeout)
     }
 
     /// Whether the body names no other tenant or site.
     #[must_use]
-    pub fn fits(&self, context: &BodyContext) -> bool {
+    pub fn matches(&self, context: &BodyContext) -> bool {
         let is_own =
             |named: &Option<String>, own: &str| named.as_deref().is_none_or(|id| id == own);
         is_own(&context.tenant_id, &self.tenant_id) && is_own(&context.site_id, &self.site_id)
     }
 
     /// Takes from the body what the headers did not say.
-    pub fn complete(&mut self, context: &BodyContext) {
+    pub fn fill_from(&mut self, context: &BodyContext) {
         let take = |own: &mut Option<String>, other: &Option<String>| {
             if own.is_none() {
                 own.clone_from(other);
@@ -177,7 +177,7 @@ pub struct BodyContext {
 impl BodyContext {
     /// Whether one of its identifiers holds the value of a secret.
     #[must_use]
-    pub fn holds_value(&self, redactor: &Redactor) -> bool {
+    pub fn contains_secret(&self, redactor: &Redactor) -> bool {
         let ids = [
             &self.tenant_id,
             &self.site_id,
@@ -204,7 +204,7 @@ fn mask(id: &mut String, redactor: &Redactor) -> bool {
 
 /// A call as it was asked for.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct CallRequest {
     /// The tool.
     pub tool_name: String,
     /// Its input.

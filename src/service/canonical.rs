@@ -11,7 +11,7 @@ use karyi_core::ids::hex;
 use karyi_core::limits;
 
 /// Bytes of a hash that are shown, as twice as many digits.
-const SHOWN: usize = 8;
+const SHORT_BYTES: usize = 8;
 
 /// The hash of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +29,12 @@ impl PayloadHash {
     /// Returns the digits that are shown in answers and in the ledger.
     #[must_use]
     pub fn short(&self) -> String {
-        hex(self.0.get(..SHOWN).unwrap_or(&self.0))
+        hex(self.0.get(..SHORT_BYTES).unwrap_or(&self.0))
     }
 
     /// Returns all digits.
     #[must_use]
-    pub fn whole(&self) -> String {
+    pub fn to_hex(&self) -> String {
         hex(&self.0)
     }
 }
@@ -56,8 +56,8 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
         Value::String(text) => write_string(out, text),
         Value::Array(list) => {
             out.push(b'[');
-            for (place, item) in list.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in list.iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 write_value(out, item);
@@ -69,8 +69,8 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
             // The order of UTF-16 units, not of bytes.
             keys.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
             out.push(b'{');
-            for (place, (key, value)) in keys.into_iter().enumerate() {
-                if place > 0 {
+            for (index, (key, value)) in keys.into_iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 write_string(out, key);

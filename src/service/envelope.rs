@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::service::audit_record::CallDetails;
 use crate::service::caller::Caller;
-use crate::service::fields::{self, Problem};
-use crate::service::recording::About;
-use crate::service::running::Failed;
+use crate::service::deadline::ToolFailure;
+use crate::service::input_check::{self, FieldProblem};
 use crate::tool::FieldText;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -33,7 +33,7 @@ pub struct Envelope {
     pub error_code: Option<String>,
     /// Every problem of the input by its place.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub errors: Vec<Problem>,
+    pub errors: Vec<FieldProblem>,
     /// What the ledger says of it.
     pub audit: Audit,
 }
@@ -68,7 +68,7 @@ impl Envelope {
     #[must_use]
     pub fn of(
         caller: &mut Caller,
-        about: About,
+        details: CallDetails,
         latency_ms: u64,
         result: Result<FieldText, Failure>,
     ) -> Self {
@@ -84,12 +84,12 @@ impl Envelope {
         let audit = Audit {
             trace_id: std::mem::take(&mut caller.trace_id),
             call_id: std::mem::take(&mut caller.call_id),
-            tool_name: about.tool_name,
+            tool_name: details.tool_name,
             status: if is_error { "error" } else { "success" }.into(),
             latency_ms,
             error_type: error_type.clone(),
             error_message: message.clone(),
-            request_payload_hash: about.payload_hash.unwrap_or_default(),
+            request_payload_hash: details.payload_hash.unwrap_or_default(),
         };
         Self {
             success: !is_error,
@@ -151,11 +151,11 @@ pub struct Failure {
     /// What went wrong.
     pub message: String,
     /// Every problem of the input by its place.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FieldProblem>,
     /// The part that went well, when there is one.
     pub output: Option<Box<FieldText>>,
     /// Whether the tool did not say so itself: what it began may yet come to its end.
-    pub is_given_up: bool,
+    pub is_abandoned: bool,
 }
 
 impl Failure {
@@ -168,7 +168,7 @@ impl Failure {
             message: message.into(),
             problems: Vec::new(),
             output: None,
-            is_given_up: false,
+            is_abandoned: false,
         }
     }
 }
@@ -176,7 +176,7 @@ impl Failure {
 impl Failure {
     /// Whether what the call did is not known: it was given up while it ran.
     #[must_use]
-    pub fn is_open(&self) -> bool {
+    pub fn is_effect_unknown(&self) -> bool {
         matches!(self.error_type, "Timeout" | "Cancelled")
     }
 
@@ -190,16 +190,16 @@ impl Failure {
     pub fn mask(&mut self, redactor: &Redactor) {
         if !redactor.is_idle() {
             redactor.redact_in_again(&mut self.message);
-            fields::mask(&mut self.problems, redactor);
+            input_check::mask(&mut self.problems, redactor);
         }
     }
 }
 
-impl From<Failed> for Failure {
-    fn from(failed: Failed) -> Self {
+impl From<ToolFailure> for Failure {
+    fn from(failed: ToolFailure) -> Self {
         Self {
             output: failed.output,
-            is_given_up: failed.is_given_up,
+            is_abandoned: failed.is_abandoned,
             ..Self::from(failed.error)
         }
     }

@@ -1,4 +1,4 @@
-//! Tokens that say who calls (RFC 7519), checked as RFC 8725 asks.
+//! TokenVerifier that say who calls (RFC 7519), checked as RFC 8725 asks.
 //!
 //! The key decides the algorithm, never the token: a token whose header names another algorithm
 //! than its key has is refused, and headers that bring or point to a key are ignored. The
@@ -13,13 +13,13 @@ use ring::{hmac, signature};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::service::principal::{Names, Principal, Proof};
+use crate::service::principal::{NameSet, Principal, Proof};
 use crate::tool::json_text;
 use karyi_core::limits;
 
 /// What tokens must say of themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedClaims {
     /// Who issued them.
     pub issuer: String,
     /// Who they are for.
@@ -27,21 +27,21 @@ pub struct Expected {
 }
 
 /// The keys of the issuer, and what its tokens must say.
-pub struct Tokens {
-    keys: Vec<Key>,
+pub struct TokenVerifier {
+    keys: Vec<VerificationKey>,
     /// Why keys of the set were left out.
-    left_out: Vec<String>,
-    expected: Expected,
+    skipped_keys: Vec<String>,
+    expected: ExpectedClaims,
 }
 
 /// One key.
-struct Key {
+struct VerificationKey {
     id: Option<String>,
     algorithm: &'static str,
-    material: Material,
+    material: KeyMaterial,
 }
 
-enum Material {
+enum KeyMaterial {
     Ed25519(Vec<u8>),
     P256(Vec<u8>),
     Rsa { n: Vec<u8>, e: Vec<u8> },
@@ -49,12 +49,12 @@ enum Material {
 }
 
 #[derive(Deserialize)]
-struct KeySet {
+struct JwkSet {
     keys: Vec<Value>,
 }
 
 #[derive(Deserialize)]
-struct RawKey {
+struct Jwk {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -89,29 +89,29 @@ enum Audience {
     Several(Vec<String>),
 }
 
-impl Tokens {
+impl TokenVerifier {
     /// Reads the keys of a JWKS document. Keys that cannot be used are left out (RFC 7517, section
     /// 5): with the whole set refused, keys that were taken back would stay in force.
     ///
     /// # Errors
     /// It is no set of keys, or none of them can be used.
-    pub fn new(jwks: &str, expected: Expected) -> Result<Self, String> {
-        let set: KeySet = serde_json::from_str(jwks).map_err(|error| error.to_string())?;
-        let (mut keys, mut left_out) = (Vec::new(), Vec::new());
+    pub fn new(jwks: &str, expected: ExpectedClaims) -> Result<Self, String> {
+        let set: JwkSet = serde_json::from_str(jwks).map_err(|error| error.to_string())?;
+        let (mut keys, mut skipped_keys) = (Vec::new(), Vec::new());
         let purpose = |key: &Value| key.get("use")?.as_str().map(|purpose| purpose == "sig");
         let for_signatures = |key: &Value| purpose(key).unwrap_or(true);
         for raw in set.keys.into_iter().filter(for_signatures) {
-            match key(raw) {
+            match parse_key(raw) {
                 Ok(key) => keys.push(key),
-                Err(problem) => left_out.push(problem),
+                Err(problem) => skipped_keys.push(problem),
             }
         }
-        match (keys.is_empty(), left_out.is_empty()) {
+        match (keys.is_empty(), skipped_keys.is_empty()) {
             (true, true) => Err("expected at least one key, found none".into()),
-            (true, false) => Err(left_out.join("; ")),
+            (true, false) => Err(skipped_keys.join("; ")),
             (false, _) => Ok(Self {
                 keys,
-                left_out,
+                skipped_keys,
                 expected,
             }),
         }
@@ -119,30 +119,30 @@ impl Tokens {
 
     /// Says of every key that was left out why that was so.
     #[must_use]
-    pub fn left_out(&self) -> &[String] {
-        &self.left_out
+    pub fn skipped_keys(&self) -> &[String] {
+        &self.skipped_keys
     }
 
     /// Returns who a token speaks for, at `now` in seconds since 1970.
     ///
     /// # Errors
     /// The token is not good; the words never repeat it.
-    pub fn check(&self, token: &str, now: f64) -> Result<Principal, String> {
+    pub fn verify(&self, token: &str, now: f64) -> Result<Principal, String> {
         if token.len() > limits::MAX_TOKEN_BYTES {
             return Err("the token is too long".into());
         }
         let (signed, signature) = token.rsplit_once('.').ok_or("the token is not a JWT")?;
         let (header, claims) = signed.split_once('.').ok_or("the token is not a JWT")?;
-        let key = self.key_for(&json(header)?)?;
-        if !key.has_signed(signed.as_bytes(), &bytes(signature)?) {
+        let key = self.key_for(&decode_json(header)?)?;
+        if !key.verifies(signed.as_bytes(), &decode_base64(signature)?) {
             return Err("the signature is not of this key".into());
         }
-        let claims = serde_json::from_value(json(claims)?)
+        let claims = serde_json::from_value(decode_json(claims)?)
             .map_err(|_| "expected the claims iss, aud, sub, exp and iat of their types")?;
         self.principal(claims, now)
     }
 
-    fn key_for(&self, header: &Value) -> Result<&Key, String> {
+    fn key_for(&self, header: &Value) -> Result<&VerificationKey, String> {
         if header.get("crit").is_some() {
             return Err("the token needs an extension that is not known here".into());
         }
@@ -192,58 +192,58 @@ impl Tokens {
                 "the token names nobody",
             ),
         ];
-        if let Some((_, problem)) = rules.into_iter().find(|(is_kept, _)| !is_kept) {
+        if let Some((_, problem)) = rules.into_iter().find(|(holds, _)| !holds) {
             return Err(problem.into());
         }
         let scopes = claims.scope.split_ascii_whitespace();
         Ok(Principal {
             id: format!("jwt:{}", claims.sub),
             proof: Proof::Authenticated,
-            tenants: Names::Only(Arc::new(claims.tenants)),
-            sites: Names::Only(Arc::new(claims.sites)),
-            scopes: Names::Only(Arc::new(scopes.map(str::to_owned).collect())),
+            tenants: NameSet::Only(Arc::new(claims.tenants)),
+            sites: NameSet::Only(Arc::new(claims.sites)),
+            scopes: NameSet::Only(Arc::new(scopes.map(str::to_owned).collect())),
         })
     }
 }
 
-impl Key {
-    fn has_signed(&self, message: &[u8], given: &[u8]) -> bool {
+impl VerificationKey {
+    fn verifies(&self, message: &[u8], given: &[u8]) -> bool {
         let check = |algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
             signature::UnparsedPublicKey::new(algorithm, key)
                 .verify(message, given)
                 .is_ok()
         };
         match &self.material {
-            Material::Ed25519(key) => check(&signature::ED25519, key),
-            Material::P256(key) => check(&signature::ECDSA_P256_SHA256_FIXED, key),
-            Material::Rsa { n, e } => signature::RsaPublicKeyComponents { n, e }
+            KeyMaterial::Ed25519(key) => check(&signature::ED25519, key),
+            KeyMaterial::P256(key) => check(&signature::ECDSA_P256_SHA256_FIXED, key),
+            KeyMaterial::Rsa { n, e } => signature::RsaPublicKeyComponents { n, e }
                 .verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, given)
                 .is_ok(),
-            Material::Secret(key) => hmac::verify(key, message, given).is_ok(),
+            KeyMaterial::Secret(key) => hmac::verify(key, message, given).is_ok(),
         }
     }
 }
 
-fn key(raw: Value) -> Result<Key, String> {
+fn parse_key(raw: Value) -> Result<VerificationKey, String> {
     let name = raw.get("kid").and_then(Value::as_str);
     let name = name.unwrap_or("without kid").to_owned();
     let problem = |what: &str| format!("key {name}: {what}");
-    let raw: RawKey = serde_json::from_value(raw)
+    let raw: Jwk = serde_json::from_value(raw)
         .map_err(|_| problem("expected members of a key (RFC 7517) of their types"))?;
     let part = |text: &Option<String>, what: &str| {
         let text = text
             .as_deref()
             .ok_or_else(|| problem(&format!("expected {what}")))?;
-        bytes(text).map_err(|error| problem(&format!("{what}: {error}")))
+        decode_base64(text).map_err(|error| problem(&format!("{what}: {error}")))
     };
     let (algorithm, material) = match (raw.kty.as_str(), raw.crv.as_deref()) {
-        ("OKP", Some("Ed25519")) => ("EdDSA", Material::Ed25519(part(&raw.x, "x")?)),
+        ("OKP", Some("Ed25519")) => ("EdDSA", KeyMaterial::Ed25519(part(&raw.x, "x")?)),
         ("EC", Some("P-256")) => {
             let point = [vec![4], part(&raw.x, "x")?, part(&raw.y, "y")?].concat();
-            ("ES256", Material::P256(point))
+            ("ES256", KeyMaterial::P256(point))
         }
         ("RSA", _) => {
-            let material = Material::Rsa {
+            let material = KeyMaterial::Rsa {
                 n: part(&raw.n, "n")?,
                 e: part(&raw.e, "e")?,
             };
@@ -256,7 +256,7 @@ fn key(raw: Value) -> Result<Key, String> {
             }
             (
                 "HS256",
-                Material::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret)),
+                KeyMaterial::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret)),
             )
         }
         _ => return Err(problem("expected Ed25519, P-256, RSA or a secret")),
@@ -265,7 +265,7 @@ fn key(raw: Value) -> Result<Key, String> {
         Some(named) if named != algorithm => Err(problem(&format!(
             "expected the algorithm {algorithm}, found {named:?}"
         ))),
-        _ => Ok(Key {
+        _ => Ok(VerificationKey {
             id: raw.kid,
             algorithm,
             material,
@@ -273,15 +273,15 @@ fn key(raw: Value) -> Result<Key, String> {
     }
 }
 
-fn bytes(text: &str) -> Result<Vec<u8>, String> {
+fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     URL_SAFE_NO_PAD
         .decode(text)
         .map_err(|_| "a part is not base64url".into())
 }
 
 /// Reads a part of a token; a name given twice is refused.
-fn json(part: &str) -> Result<Value, String> {
-    let text = String::from_utf8(bytes(part)?).map_err(|_| "a part is not text")?;
+fn decode_json(part: &str) -> Result<Value, String> {
+    let text = String::from_utf8(decode_base64(part)?).map_err(|_| "a part is not text")?;
     json_text::parse(&text).map_err(|_| "a part is not JSON".into())
 }
 

@@ -9,7 +9,7 @@ use karyi_store::members::Members;
 
 /// One line of the log.
 #[derive(Debug, Default)]
-pub struct Line<'a> {
+pub struct LogLine<'a> {
     /// What happened.
     pub event: &'a str,
     /// The trace.
@@ -32,7 +32,7 @@ pub struct Line<'a> {
     pub message: Option<&'a str>,
 }
 
-impl Line<'_> {
+impl LogLine<'_> {
     /// Adds the line to a text: an object whose last member is the time now.
     fn add_to(&self, text: &mut Vec<u8>) {
         let mut members = Members::begin(text);
@@ -57,45 +57,45 @@ impl Line<'_> {
 
 thread_local! {
     /// The line that is being written.
-    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The way to the log. A log that is not read loses lines; it holds up nobody.
 #[derive(Clone, Default)]
 pub struct Log {
-    lines: Option<Arc<End>>,
+    lines: Option<Arc<LogCloser>>,
 }
 
 /// Closes the log when the last way to it is gone.
-struct End(Arc<Lines>);
+struct LogCloser(Arc<LogQueue>);
 
-impl Drop for End {
+impl Drop for LogCloser {
     fn drop(&mut self) {
         self.0.lock().is_closed = true;
-        self.0.come.notify_all();
+        self.0.available.notify_all();
     }
 }
 
-/// Lines that wait to be read, one after another.
+/// LogQueue that wait to be read, one after another.
 #[derive(Default)]
-pub struct Lines {
-    waiting: Mutex<Waiting>,
-    come: Condvar,
+pub struct LogQueue {
+    pending: Mutex<PendingLines>,
+    available: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingLines {
     text: Vec<u8>,
-    /// Lines there was no room for.
+    /// LogQueue there was no room for.
     lost: u64,
     is_closed: bool,
     /// Whether the reader sleeps.
     is_idle: bool,
 }
 
-impl Waiting {
+impl PendingLines {
     /// Says how many lines are missing here.
-    fn tell_lost(&mut self) {
+    fn report_lost(&mut self) {
         let lost = std::mem::take(&mut self.lost);
         let start = format!(
             "{{\"event\":\"log_lines_lost\",\"message\":\"{lost} lines were lost: the log was not read\",\"timestamp\":\""
@@ -106,67 +106,67 @@ impl Waiting {
     }
 }
 
-impl Lines {
+impl LogQueue {
     /// Waits for lines and takes all there are in exchange for `text`, which has been dealt with;
-    /// false when the log has ended. Lines come in whole.
+    /// false when the log has ended. LogQueue available in whole.
     pub fn take(&self, text: &mut Vec<u8>) -> bool {
         text.clear();
-        let mut waiting = self.some();
-        std::mem::swap(&mut waiting.text, text);
+        let mut pending = self.wait_for_lines();
+        std::mem::swap(&mut pending.text, text);
         !text.is_empty()
     }
 
     /// Waits until there is something to take or the log has ended.
     pub fn wait(&self) {
-        drop(self.some());
+        drop(self.wait_for_lines());
     }
 
-    fn some(&self) -> MutexGuard<'_, Waiting> {
-        let mut waiting = self.lock();
-        while waiting.text.is_empty() && !waiting.is_closed {
-            waiting.is_idle = true;
-            let come = self.come.wait(waiting);
-            waiting = come.unwrap_or_else(PoisonError::into_inner);
+    fn wait_for_lines(&self) -> MutexGuard<'_, PendingLines> {
+        let mut pending = self.lock();
+        while pending.text.is_empty() && !pending.is_closed {
+            pending.is_idle = true;
+            let available = self.available.wait(pending);
+            pending = available.unwrap_or_else(PoisonError::into_inner);
         }
-        waiting
+        pending
     }
 
     fn add(&self, line: &[u8]) {
-        let mut waiting = self.lock();
-        if waiting.text.len() + line.len() > limits::MAX_WAITING_LOG_BYTES {
-            waiting.lost += 1;
+        let mut pending = self.lock();
+        if pending.text.len() + line.len() > limits::MAX_WAITING_LOG_BYTES {
+            pending.lost += 1;
             return;
         }
-        if waiting.lost > 0 {
-            waiting.tell_lost();
+        if pending.lost > 0 {
+            pending.report_lost();
         }
-        waiting.text.extend_from_slice(line);
-        if std::mem::take(&mut waiting.is_idle) {
-            drop(waiting);
-            self.come.notify_one();
+        pending.text.extend_from_slice(line);
+        if std::mem::take(&mut pending.is_idle) {
+            drop(pending);
+            self.available.notify_one();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PendingLines> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Log {
     /// Makes a log, and what its lines are read from.
     #[must_use]
-    pub fn new() -> (Self, Arc<Lines>) {
-        let lines = Arc::<Lines>::default();
+    pub fn new() -> (Self, Arc<LogQueue>) {
+        let lines = Arc::<LogQueue>::default();
         let log = Self {
-            lines: Some(Arc::new(End(Arc::clone(&lines)))),
+            lines: Some(Arc::new(LogCloser(Arc::clone(&lines)))),
         };
         (log, lines)
     }
 
     /// Writes one line.
-    pub fn write(&self, line: &Line<'_>) {
+    pub fn write(&self, line: &LogLine<'_>) {
         let Some(lines) = &self.lines else { return };
-        LINE.with_borrow_mut(|text| {
+        BUFFER.with_borrow_mut(|text| {
             text.clear();
             line.add_to(text);
             lines.0.add(text);
@@ -182,13 +182,13 @@ mod tests {
     fn a_line_is_an_object_with_the_time_at_its_end() {
         let (log, lines) = Log::new();
         let other = log.clone();
-        log.write(&Line {
+        log.write(&LogLine {
             event: "tool_call_success",
             latency_ms: Some(45),
-            ..Line::default()
+            ..LogLine::default()
         });
         drop(log);
-        other.write(&Line::default());
+        other.write(&LogLine::default());
         let mut text = Vec::new();
         assert!(lines.take(&mut text));
         let taken = String::from_utf8(text.clone()).unwrap();
@@ -208,9 +208,9 @@ mod tests {
     fn a_log_that_nobody_reads_loses_lines() {
         let (log, lines) = Log::new();
         let message = "x".repeat(limits::MAX_WAITING_LOG_BYTES / 4);
-        let line = Line {
+        let line = LogLine {
             message: Some(&message),
-            ..Line::default()
+            ..LogLine::default()
         };
         (0..10).for_each(|_| log.write(&line));
         let mut text = Vec::new();
@@ -218,8 +218,8 @@ mod tests {
         assert_eq!(text.split(|byte| *byte == b'\n').count(), 4);
         assert!(text.ends_with(b"Z\"}\n"));
         // When it is read again it says how many.
-        log.write(&Line::default());
-        log.write(&Line::default());
+        log.write(&LogLine::default());
+        log.write(&LogLine::default());
         assert!(lines.take(&mut text));
         let text = String::from_utf8(text).unwrap();
         let told: Vec<&str> = text.lines().collect();
@@ -238,7 +238,7 @@ mod tests {
             }
             all
         });
-        (0..1000).for_each(|_| log.write(&Line::default()));
+        (0..1000).for_each(|_| log.write(&LogLine::default()));
         drop(log);
         assert_eq!(reader.join().unwrap(), 1000);
     }

@@ -2,37 +2,37 @@
 //! repeated, ledger, run, outcome.
 //!
 //! ```text
-//! Caller ─ admit: guard ─ tenant and site ─ tenant's bucket
+//! Caller ─ admit: authenticator ─ tenant and site ─ tenant's bucket
 //!        ─ call:  tool ─ scope ─ tool's bucket ─ fields ─ repeat key ─ intent ─ run ─ record
 //! ```
 //!
 //! Front ends turn their requests into a [`Caller`] and a [`Request`] and show the [`Reply`]; they
 //! decide nothing. Every path through here leaves one record in the ledger.
 
-pub mod books;
+pub mod audit;
+pub mod audit_record;
+pub mod authenticator;
+mod call;
 pub mod caller;
 pub mod canonical;
+pub mod catalog;
+pub mod config;
 mod contexts;
-pub mod desk;
+pub mod deadline;
+pub mod dispatcher;
 pub mod envelope;
-pub mod fields;
-pub mod guard;
+pub mod input_check;
 pub mod jwt;
 pub mod log;
-mod lookout;
 pub mod metrics;
-pub mod offer;
-pub mod parts;
 pub mod principal;
-pub mod rates;
-pub mod recording;
+pub mod rate_limit;
 pub mod rejection;
-mod rule;
-pub mod running;
-mod serving;
+mod schema_rule;
+mod secret_refresher;
 mod shards;
 pub mod spans;
 
-pub use caller::{Caller, Request};
-pub use desk::{Desk, Parts, Reply};
+pub use caller::{CallRequest, Caller};
+pub use dispatcher::{CallReply, Dispatcher, DispatcherConfig};
 pub use rejection::Rejection;

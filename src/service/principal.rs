@@ -27,14 +27,14 @@ const SITE: &[&str] = &[
 
 /// Some names, or all there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Names {
+pub enum NameSet {
     /// All.
     All,
     /// These.
     Only(Arc<BTreeSet<String>>),
 }
 
-impl Names {
+impl NameSet {
     /// Makes them of a list, in which `*` stands for all.
     #[must_use]
     pub fn of(names: impl IntoIterator<Item = String>) -> Self {
@@ -72,11 +72,11 @@ pub struct Principal {
     /// How they proved it.
     pub proof: Proof,
     /// The tenants they may act for.
-    pub tenants: Names,
+    pub tenants: NameSet,
     /// The sites they may act for.
-    pub sites: Names,
+    pub sites: NameSet,
     /// What they may do.
-    pub scopes: Names,
+    pub scopes: NameSet,
 }
 
 impl Principal {
@@ -86,15 +86,15 @@ impl Principal {
         Self {
             id: "local".into(),
             proof: Proof::Local,
-            tenants: Names::All,
-            sites: Names::All,
-            scopes: Names::of(SITE.iter().map(|scope| (*scope).to_owned())),
+            tenants: NameSet::All,
+            sites: NameSet::All,
+            scopes: NameSet::of(SITE.iter().map(|scope| (*scope).to_owned())),
         }
     }
 
     /// Whether they may do something.
     #[must_use]
-    pub fn may(&self, scope: &str) -> bool {
+    pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes.has(scope)
     }
 }

@@ -1,6 +1,6 @@
 //! Requests that are refused before a tool has its say.
 
-use crate::service::fields::{self, Problem};
+use crate::service::input_check::{self, FieldProblem};
 use karyi_vault::redact::Redactor;
 
 /// Why a request is refused, in the words of HTTP.
@@ -15,7 +15,7 @@ pub struct Rejection {
     /// What was wrong with this request.
     pub detail: String,
     /// Every problem by its place.
-    pub errors: Vec<Problem>,
+    pub errors: Vec<FieldProblem>,
     /// Seconds after which the request may be sent again.
     pub retry_after: Option<u64>,
 }
@@ -51,13 +51,13 @@ rejections! {
     /// The body is about another tenant or site than the headers.
     context_mismatch = 403 "context_mismatch" "PermissionDenied";
     /// The host or the origin is not one of ours.
-    foreign = 403 "foreign_origin" "PermissionDenied";
+    foreign_origin = 403 "foreign_origin" "PermissionDenied";
     /// There is no such path.
-    no_path = 404 "not_found" "NotFound";
+    not_found = 404 "not_found" "NotFound";
     /// The path is not for this method.
-    no_method = 405 "method_not_allowed" "MethodNotAllowed";
+    method_not_allowed = 405 "method_not_allowed" "MethodNotAllowed";
     /// The body did not come in time.
-    slow = 408 "request_timeout" "Timeout";
+    request_timeout = 408 "request_timeout" "Timeout";
     /// A call with this key is under way, or was when the server ended.
     in_progress = 409 "idempotency_in_progress" "Conflict";
     /// The body is too large.
@@ -71,7 +71,7 @@ rejections! {
     /// The head of the request is too large.
     head_too_large = 431 "head_too_large" "TooLarge";
     /// There were too many requests.
-    too_many = 429 "rate_limited" "RateLimited";
+    rate_limited = 429 "rate_limited" "RateLimited";
     /// A part of the server broke.
     internal = 500 "internal" "Internal";
     /// The ledger cannot be written, so nothing may be done.
@@ -88,27 +88,27 @@ impl Rejection {
     pub fn mask(&mut self, redactor: &Redactor) {
         if !redactor.is_idle() {
             redactor.redact_in_again(&mut self.detail);
-            fields::mask(&mut self.errors, redactor);
+            input_check::mask(&mut self.errors, redactor);
         }
     }
 
     /// Adds every problem by its place.
     #[must_use]
-    pub fn with_errors(mut self, errors: Vec<Problem>) -> Self {
+    pub fn with_errors(mut self, errors: Vec<FieldProblem>) -> Self {
         self.errors = errors;
         self
     }
 
     /// Takes the answer away.
     #[must_use]
-    pub fn unanswered(mut self) -> Self {
+    pub fn without_response(mut self) -> Self {
         self.status = 0;
         self
     }
 
     /// Adds the seconds to wait.
     #[must_use]
-    pub fn after(mut self, seconds: u64) -> Self {
+    pub fn with_retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
     }

@@ -1,4 +1,4 @@
-//! Spans of calls, as OpenTelemetry knows them: one `execute_tool {name}` per call.
+//! SpanSender of calls, as OpenTelemetry knows them: one `execute_tool {name}` per call.
 //!
 //! The names are those of its conventions for tools of models, which are not final: the version is
 //! told with every export. No input, output or message ever stands in a span.
@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
+use crate::service::audit_record::{CallDetails, CallOutcome};
 use crate::service::caller::Caller;
-use crate::service::recording::{About, End};
 use karyi_core::ids;
 
 /// The version of the conventions.
@@ -34,31 +34,35 @@ pub struct Span {
     error_type: Option<String>,
 }
 
-/// The way to whoever sends spans. Spans that nobody takes are lost; they hold up nobody.
+/// The way to whoever sends spans. SpanSender that nobody takes are lost; they hold up nobody.
 #[derive(Clone)]
-pub struct Spans {
+pub struct SpanSender {
     sender: Sender<Span>,
 }
 
-impl Spans {
+impl SpanSender {
     /// Makes the way to whoever sends spans.
     #[must_use]
-    pub fn to(sender: Sender<Span>) -> Self {
+    pub fn new(sender: Sender<Span>) -> Self {
         Self { sender }
     }
 
     /// Hands the span of a call over that has just ended.
-    pub fn tell(&self, caller: &Caller, about: &About, end: &End) {
-        if let Ok(place) = self.sender.try_reserve()
-            && let Ok(span) = Span::of(caller, about, end)
+    pub fn send(&self, caller: &Caller, details: &CallDetails, outcome: &CallOutcome) {
+        if let Ok(slot) = self.sender.try_reserve()
+            && let Ok(span) = Span::of(caller, details, outcome)
         {
-            place.send(span);
+            slot.send(span);
         }
     }
 }
 
 impl Span {
-    fn of(caller: &Caller, about: &About, end: &End) -> Result<Self, karyi_store::StoreError> {
+    fn of(
+        caller: &Caller,
+        details: &CallDetails,
+        outcome: &CallOutcome,
+    ) -> Result<Self, karyi_store::StoreError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
         // The caller's own identifiers need not be of this form.
@@ -74,12 +78,12 @@ impl Span {
             trace_id,
             span_id,
             parent_span_id: caller.parent_span_id.clone(),
-            start: now.saturating_sub(caller.since.elapsed()),
+            start: now.saturating_sub(caller.received_at.elapsed()),
             end: now,
-            tool_name: about.tool_name.clone(),
+            tool_name: details.tool_name.clone(),
             call_id: caller.call_id.clone(),
             business_trace_id: caller.trace_id.clone(),
-            error_type: end.error_type.clone(),
+            error_type: outcome.error_type.clone(),
         })
     }
 
@@ -146,21 +150,21 @@ mod tests {
         caller
     }
 
-    fn about() -> About {
-        About {
+    fn details() -> CallDetails {
+        CallDetails {
             tool_name: "search_content".into(),
-            ..About::default()
+            ..CallDetails::default()
         }
     }
 
     #[test]
     fn a_failed_call_is_a_span_of_its_callers_trace() {
-        let end = End {
+        let outcome = CallOutcome {
             error_type: Some("ValueError".into()),
             error: Some("a text that is nobody's business".into()),
-            ..End::default()
+            ..CallOutcome::default()
         };
-        let mut span = Span::of(&caller(), &about(), &end).unwrap();
+        let mut span = Span::of(&caller(), &details(), &outcome).unwrap();
         (span.start, span.end) = (Duration::from_nanos(5), Duration::from_nanos(7));
         let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
         let expected = json!({
@@ -192,7 +196,7 @@ mod tests {
     fn identifiers_of_another_form_are_replaced() {
         let mut caller = caller();
         (caller.span_id, caller.w3c_trace_id) = ("span-xxx".into(), None);
-        let span = Span::of(&caller, &about(), &End::default()).unwrap();
+        let span = Span::of(&caller, &details(), &CallOutcome::default()).unwrap();
         assert!(
             is_span_id(&span.span_id) && span.trace_id.len() == 32,
             "{span:?}"
@@ -203,9 +207,9 @@ mod tests {
     #[test]
     fn spans_that_nobody_takes_are_lost() {
         let (sender, mut taken) = tokio::sync::mpsc::channel(1);
-        let spans = Spans::to(sender);
+        let spans = SpanSender::new(sender);
         for _ in 0..3 {
-            spans.tell(&caller(), &about(), &End::default());
+            spans.send(&caller(), &details(), &CallOutcome::default());
         }
         drop(spans);
         assert!(taken.blocking_recv().is_some() && taken.blocking_recv().is_none());

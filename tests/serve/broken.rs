@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use http_body_util::BodyExt;
 use karyi::http::front::{Front, Reach};
 use karyi::http::routes;
-use karyi::service::desk::KeepInput;
+use karyi::service::authenticator::Credential;
+use karyi::service::catalog::OfferedTool;
+use karyi::service::dispatcher::InputRecording;
 use karyi::service::envelope::Envelope;
-use karyi::service::guard::Credential;
 use karyi::service::log::Log;
-use karyi::service::offer::Offered;
-use karyi::service::{Caller, Desk, Parts, Reply, Request, offer};
+use karyi::service::{CallReply, CallRequest, Caller, Dispatcher, DispatcherConfig, catalog};
 use karyi::store::site::{
     Bundle, Claim, Content, Draft, Event, Found, Profile, Prompt, Query, RepeatKey, Scope, Site,
     SiteStore, Written,
@@ -111,22 +111,22 @@ impl SiteStore for Odd {
     }
 }
 
-/// Makes a desk over the odd site, with a ledger in `dir`.
-fn desk(dir: &std::path::Path, tools: Vec<Offered>) -> Desk {
-    desk_with(dir, tools, Log::default())
+/// Makes a dispatcher over the odd site, with a ledger in `dir`.
+fn dispatcher(dir: &std::path::Path, tools: Vec<OfferedTool>) -> Dispatcher {
+    dispatcher_with(dir, tools, Log::default())
 }
 
-fn desk_with(dir: &std::path::Path, tools: Vec<Offered>, log: Log) -> Desk {
-    Desk::new(Parts {
+fn dispatcher_with(dir: &std::path::Path, tools: Vec<OfferedTool>, log: Log) -> Dispatcher {
+    Dispatcher::new(DispatcherConfig {
         tools,
         sites: Arc::new(Odd),
         ledger: Arc::new(SqliteLedger::open(&dir.join("ledger.db")).unwrap()),
-        guard: Arc::default(),
+        authenticator: Arc::default(),
         tool_rate: None,
         tenant_rate: None,
         context: crate::execution::context(dir),
         local: None,
-        keep: KeepInput::Never,
+        input_recording: InputRecording::Never,
         redactor: Redactor::new(&Secrets::default()),
         log,
         spans: None,
@@ -140,47 +140,58 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Makes one call of a desk over the odd site; returns the reply, its time and the record.
-fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
+/// Makes one call of a dispatcher over the odd site; returns the reply, its time and the record.
+fn odd(tool: &str, input: Value) -> (CallReply, Duration, Value) {
     let dir = tempfile::tempdir().unwrap();
-    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let dispatcher = dispatcher(dir.path(), catalog::offered_tools(&[]).unwrap());
     let (reply, time) = runtime().block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
-        caller.patience = (tool == "search_content").then_some(Duration::from_secs(1));
-        let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
+        caller.timeout = (tool == "search_content").then_some(Duration::from_secs(1));
+        let principal = dispatcher
+            .admit(&caller, &Credential::default())
+            .await
+            .unwrap();
         let since = Instant::now();
-        let mut request = Request {
+        let mut request = CallRequest {
             tool_name: tool.into(),
             input,
             context: Default::default(),
         };
         (
-            desk.call(&mut caller, &principal, &mut request).await,
+            dispatcher.call(&mut caller, &principal, &mut request).await,
             since.elapsed(),
         )
     });
-    drop(desk);
+    drop(dispatcher);
     let record = super::records(dir.path()).pop().unwrap();
     (reply, time, record)
 }
 
 /// Writes a draft under a key.
-fn drafted(desk: &Desk, title: &str, key: &str, patience: Option<Duration>) -> Box<Envelope> {
+fn drafted(
+    dispatcher: &Dispatcher,
+    title: &str,
+    key: &str,
+    patience: Option<Duration>,
+) -> Box<Envelope> {
     let reply = runtime().block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
         caller.call_id = format!("call-{key}");
         caller.idempotency_key = Some(key.into());
-        caller.patience = patience;
-        let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
-        let mut request = Request {
+        caller.timeout = patience;
+        let principal = dispatcher
+            .admit(&caller, &Credential::default())
+            .await
+            .unwrap();
+        let mut request = CallRequest {
             tool_name: "create_draft_content".into(),
             input: json!({"content_type": "story", "title": title, "body": "b"}),
             context: Default::default(),
         };
-        desk.call(&mut caller, &principal, &mut request).await
+        dispatcher.call(&mut caller, &principal, &mut request).await
     });
     match reply {
-        Reply::Fresh(envelope) => envelope,
+        CallReply::Fresh(envelope) => envelope,
         other => panic!("{other:?}"),
     }
 }
@@ -188,9 +199,9 @@ fn drafted(desk: &Desk, title: &str, key: &str, patience: Option<Duration>) -> B
 #[test]
 fn a_key_stays_taken_while_its_write_may_still_be_done() {
     let dir = tempfile::tempdir().unwrap();
-    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let dispatcher = dispatcher(dir.path(), catalog::offered_tools(&[]).unwrap());
     for (title, key) in [("late", "undone"), ("hangs", "open")] {
-        let envelope = drafted(&desk, title, key, Some(Duration::from_millis(1)));
+        let envelope = drafted(&dispatcher, title, key, Some(Duration::from_millis(1)));
         assert_eq!(envelope.error_code.as_deref(), Some("TIMEOUT"));
     }
     let released = RELEASED.lock().unwrap().clone();
@@ -201,20 +212,23 @@ fn a_key_stays_taken_while_its_write_may_still_be_done() {
 #[test]
 fn a_key_stays_taken_when_its_tool_breaks() {
     let dir = tempfile::tempdir().unwrap();
-    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let dispatcher = dispatcher(dir.path(), catalog::offered_tools(&[]).unwrap());
     let reply = runtime().block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
         caller.idempotency_key = Some("broken".into());
-        let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
-        let mut request = Request {
+        let principal = dispatcher
+            .admit(&caller, &Credential::default())
+            .await
+            .unwrap();
+        let mut request = CallRequest {
             tool_name: "log_user_event".into(),
             input: json!({"event_type": "a"}),
             context: Default::default(),
         };
-        desk.call(&mut caller, &principal, &mut request).await
+        dispatcher.call(&mut caller, &principal, &mut request).await
     });
     let status = match reply {
-        Reply::Refused(rejection) => rejection.status,
+        CallReply::Refused(rejection) => rejection.status,
         other => panic!("{other:?}"),
     };
     let released = RELEASED.lock().unwrap().clone();
@@ -233,10 +247,10 @@ fn a_key_stays_taken_when_its_tool_breaks() {
 fn a_key_that_cannot_be_kept_as_it_should_be_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let (log, lines) = Log::new();
-    let desk = desk_with(dir.path(), offer::offer(&[]).unwrap(), log);
-    assert!(drafted(&desk, "kept", "unkept", None).success);
-    assert!(!drafted(&desk, "full", "unreleased", None).success);
-    drop(desk);
+    let dispatcher = dispatcher_with(dir.path(), catalog::offered_tools(&[]).unwrap(), log);
+    assert!(drafted(&dispatcher, "kept", "unkept", None).success);
+    assert!(!drafted(&dispatcher, "full", "unreleased", None).success);
+    drop(dispatcher);
     let mut text = Vec::new();
     lines.take(&mut text);
     let text = String::from_utf8(text).unwrap();
@@ -265,8 +279,8 @@ fn a_key_that_cannot_be_kept_as_it_should_be_is_told() {
 #[test]
 fn what_a_key_repeats_is_what_was_answered() {
     let dir = tempfile::tempdir().unwrap();
-    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
-    let envelope = drafted(&desk, "kept", "k", None);
+    let dispatcher = dispatcher(dir.path(), catalog::offered_tools(&[]).unwrap());
+    let envelope = drafted(&dispatcher, "kept", "k", None);
     let kept = String::from_utf8(KEPT.lock().unwrap().clone()).unwrap();
     assert_eq!(
         String::from_utf8(envelope.to_json().unwrap()).unwrap(),
@@ -274,9 +288,9 @@ fn what_a_key_repeats_is_what_was_answered() {
     );
 }
 
-/// Sends one request to the routes of a desk; returns status and body of the answer.
-fn routed(desk: Desk, path: &str, body: Value) -> (u16, Value) {
-    let front = Front::new(Arc::new(desk), Reach::Loopback, 8000, vec![], vec![]);
+/// Sends one request to the routes of a dispatcher; returns status and body of the answer.
+fn routed(dispatcher: Dispatcher, path: &str, body: Value) -> (u16, Value) {
+    let front = Front::new(Arc::new(dispatcher), Reach::Loopback, 8000, vec![], vec![]);
     let request = axum::http::Request::post(path)
         .header("host", "localhost")
         .header("content-type", "application/json")
@@ -295,17 +309,17 @@ fn routed(desk: Desk, path: &str, body: Value) -> (u16, Value) {
 }
 
 /// Returns tools that break before they run.
-fn broken_tools() -> Vec<Offered> {
-    let mut tools = offer::offer(&[]).unwrap();
+fn broken_tools() -> Vec<OfferedTool> {
+    let mut tools = catalog::offered_tools(&[]).unwrap();
     for tool in &mut tools {
         tool.entry.from_json = |_| panic!("a bug that names $KARYI{{X}}");
     }
     tools
 }
 
-/// Calls a tool of a desk over `/mcp`; returns the body of the answer.
-fn called_over_mcp(desk: Desk, name: &str, arguments: &Value, key: &str) -> String {
-    let front = Front::new(Arc::new(desk), Reach::Loopback, 8000, vec![], vec![]);
+/// Calls a tool of a dispatcher over `/mcp`; returns the body of the answer.
+fn called_over_mcp(dispatcher: Dispatcher, name: &str, arguments: &Value, key: &str) -> String {
+    let front = Front::new(Arc::new(dispatcher), Reach::Loopback, 8000, vec![], vec![]);
     let front = Arc::new(front);
     let params =
         json!({"name": name, "arguments": arguments, "_meta": crate::mcp::modern(json!({}))});
@@ -336,8 +350,8 @@ fn called_over_mcp(desk: Desk, name: &str, arguments: &Value, key: &str) -> Stri
 #[test]
 fn over_mcp_too_a_bug_outside_of_a_tool_has_a_record() {
     let dir = tempfile::tempdir().unwrap();
-    let desk = desk(dir.path(), broken_tools());
-    let told = called_over_mcp(desk, "get_site_map", &json!({}), "plain");
+    let dispatcher = dispatcher(dir.path(), broken_tools());
+    let told = called_over_mcp(dispatcher, "get_site_map", &json!({}), "plain");
     assert!(told.contains("the call stopped unexpectedly"), "{told}");
     let records = super::records(dir.path());
     assert_eq!(records.len(), 1, "{records:?}");
@@ -351,7 +365,7 @@ fn a_bug_outside_of_a_tool_is_a_500_with_a_record() {
     let dir = tempfile::tempdir().unwrap();
     let tools = broken_tools();
     let body = json!({"tool_name": "get_site_map", "input": {}});
-    let (status, problem) = routed(desk(dir.path(), tools), "/api/tools/call", body);
+    let (status, problem) = routed(dispatcher(dir.path(), tools), "/api/tools/call", body);
     assert_eq!((status, &problem["error_code"]), (500, &json!("internal")));
     let records = super::records(dir.path());
     assert_eq!(records.len(), 1, "{records:?}");
@@ -363,8 +377,8 @@ fn a_bug_outside_of_a_tool_is_a_500_with_a_record() {
 #[test]
 fn a_bug_outside_of_a_tool_has_a_record_over_mcp_too() {
     let dir = tempfile::tempdir().unwrap();
-    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
-    let body = called_over_mcp(desk, "create_draft_content", &draft(), "breaks");
+    let dispatcher = dispatcher(dir.path(), catalog::offered_tools(&[]).unwrap());
+    let body = called_over_mcp(dispatcher, "create_draft_content", &draft(), "breaks");
     assert!(body.contains("\\\"code\\\":\\\"internal\\\""), "{body}");
     let records = super::records(dir.path());
     assert_eq!(records.len(), 1, "{records:?}");
@@ -380,18 +394,18 @@ fn a_bug_outside_of_a_tool_has_a_record_over_mcp_too() {
 #[test]
 fn a_tool_that_is_not_for_models_is_hidden_and_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let desk_with = || {
-        let mut tools = offer::offer(&[]).unwrap();
+    let dispatcher_with = || {
+        let mut tools = catalog::offered_tools(&[]).unwrap();
         for tool in &mut tools {
             if tool.name() == "get_site_map" {
                 tool.entry.service.audience = Audience::Internal;
             }
         }
-        desk(dir.path(), tools)
+        dispatcher(dir.path(), tools)
     };
     let listed = |only: bool| {
         let body = json!({"ai_callable_only": only});
-        let (status, list) = routed(desk_with(), "/api/tools/list", body);
+        let (status, list) = routed(dispatcher_with(), "/api/tools/list", body);
         assert_eq!(status, 200);
         let is_it = |tool: &&Value| tool["name"] == "get_site_map";
         let tools = list["tools"].as_array().unwrap();
@@ -406,7 +420,7 @@ fn a_tool_that_is_not_for_models_is_hidden_and_refused() {
     assert_eq!(listed(true), (5, None));
     assert_eq!(listed(false), (6, Some(json!(false))));
     let body = json!({"tool_name": "get_site_map", "input": {}});
-    let (status, answer) = routed(desk_with(), "/api/tools/call", body);
+    let (status, answer) = routed(dispatcher_with(), "/api/tools/call", body);
     let facts = (status, &answer["success"], &answer["error_code"]);
     assert_eq!(facts, (200, &json!(false), &json!("PERMISSION_DENIED")));
     let record = super::records(dir.path()).pop().unwrap();
@@ -416,7 +430,7 @@ fn a_tool_that_is_not_for_models_is_hidden_and_refused() {
 #[test]
 fn a_tool_that_sleeps_is_ended_at_its_deadline() {
     let (reply, time, record) = odd("search_content", json!({"query": "a"}));
-    let Reply::Fresh(envelope) = reply else {
+    let CallReply::Fresh(envelope) = reply else {
         panic!("{reply:?}")
     };
     assert_eq!(
@@ -438,7 +452,7 @@ fn a_tool_that_breaks_breaks_nothing_else_and_tells_nothing() {
         ("get_site_map", json!({})),
     ] {
         let (reply, _, record) = odd(tool, input);
-        let Reply::Refused(rejection) = reply else {
+        let CallReply::Refused(rejection) = reply else {
             panic!("{reply:?}")
         };
         assert_eq!((rejection.status, rejection.code), (500, "internal"));
@@ -457,7 +471,7 @@ fn a_tool_that_breaks_breaks_nothing_else_and_tells_nothing() {
 #[test]
 fn a_full_disk_is_told() {
     let (reply, _, record) = odd("create_draft_content", draft());
-    let Reply::Fresh(envelope) = reply else {
+    let CallReply::Fresh(envelope) = reply else {
         panic!("{reply:?}")
     };
     assert_eq!(envelope.error_code.as_deref(), Some("UNAVAILABLE"));

@@ -1,4 +1,4 @@
-//! Tokens that are good, and every way in which one is not.
+//! TokenVerifier that are good, and every way in which one is not.
 
 use super::*;
 use ring::rand::SystemRandom;
@@ -30,12 +30,12 @@ fn by_secret(message: &[u8]) -> Vec<u8> {
     hmac::sign(&key, message).as_ref().to_vec()
 }
 
-fn tokens(keys: &Value) -> Tokens {
-    let expected = Expected {
+fn tokens(keys: &Value) -> TokenVerifier {
+    let expected = ExpectedClaims {
         issuer: "issuer".into(),
         audience: "karyi".into(),
     };
-    Tokens::new(&json!({"keys": keys}).to_string(), expected).unwrap()
+    TokenVerifier::new(&json!({"keys": keys}).to_string(), expected).unwrap()
 }
 
 fn secret_keys() -> Value {
@@ -59,12 +59,14 @@ fn good_tokens_of_every_algorithm_are_taken() {
     ]);
     let tokens = tokens(&keys);
     let check = |header: Value, sign: &dyn Fn(&[u8]) -> Vec<u8>| {
-        let found = tokens.check(&token(&header, &claims(), sign), NOW).unwrap();
+        let found = tokens
+            .verify(&token(&header, &claims(), sign), NOW)
+            .unwrap();
         let is_bound = found.tenants.has("yantian")
             && !found.tenants.has("other")
             && found.sites.has("yantian-main");
         assert_eq!((found.id.as_str(), is_bound), ("jwt:orchestrator", true));
-        assert!(found.may("tools:call:npc") && !found.may("content:draft:read"));
+        assert!(found.has_scope("tools:call:npc") && !found.has_scope("content:draft:read"));
     };
     check(json!({"alg": "EdDSA", "kid": "e"}), &|m| {
         edwards.sign(m).as_ref().to_vec()
@@ -91,10 +93,10 @@ fn the_rsa_signature_of_the_standard_is_right() {
         jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw";
     let tokens = tokens(&json!([{"kty": "RSA", "n": n, "e": "AQAB"}]));
     let key = &tokens.keys[0];
-    assert!(key.has_signed(signed.as_bytes(), &bytes(signature).unwrap()));
-    assert!(!key.has_signed(b"something else", &bytes(signature).unwrap()));
+    assert!(key.verifies(signed.as_bytes(), &decode_base64(signature).unwrap()));
+    assert!(!key.verifies(b"something else", &decode_base64(signature).unwrap()));
     let error = tokens
-        .check(&format!("{signed}.{signature}"), NOW)
+        .verify(&format!("{signed}.{signature}"), NOW)
         .unwrap_err();
     assert_eq!(
         error,
@@ -102,11 +104,11 @@ fn the_rsa_signature_of_the_standard_is_right() {
     );
     // The public key as the secret of another algorithm.
     let confused = token(&json!({"alg": "HS256"}), &claims(), &|message| {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes(n).unwrap());
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &decode_base64(n).unwrap());
         hmac::sign(&key, message).as_ref().to_vec()
     });
     assert_eq!(
-        tokens.check(&confused, NOW).unwrap_err(),
+        tokens.verify(&confused, NOW).unwrap_err(),
         "no key has this kid and algorithm"
     );
 }
@@ -120,7 +122,7 @@ fn bad_claims_are_refused_one_by_one() {
         let token = token(&json!({"alg": "HS256"}), &claims, &by_secret);
         assert_eq!(
             tokens
-                .check(&token, NOW)
+                .verify(&token, NOW)
                 .map(drop)
                 .err()
                 .as_deref()
@@ -169,10 +171,10 @@ fn bad_claims_are_refused_one_by_one() {
 fn forged_tokens_are_refused() {
     let tokens = tokens(&secret_keys());
     let check = |token: &str, expected: &str| {
-        assert_eq!(tokens.check(token, NOW).unwrap_err(), expected, "{token}");
+        assert_eq!(tokens.verify(token, NOW).unwrap_err(), expected, "{token}");
     };
     let good = token(&json!({"alg": "HS256", "kid": "h"}), &claims(), &by_secret);
-    assert!(tokens.check(&good, NOW).is_ok());
+    assert!(tokens.verify(&good, NOW).is_ok());
     let with = |header: Value| token(&header, &claims(), &by_secret);
     let nokey = "no key has this kid and algorithm";
     check(&with(json!({"alg": "none"})), nokey);
@@ -186,7 +188,7 @@ fn forged_tokens_are_refused() {
     );
     // Keys that a token brings along are not looked at.
     let brought = json!({"alg": "HS256", "jwk": {"kty": "oct", "k": "AAAA"}, "jku": "https://x", "x5u": "https://x"});
-    assert!(tokens.check(&with(brought), NOW).is_ok());
+    assert!(tokens.verify(&with(brought), NOW).is_ok());
     let unsigned = format!(
         "{}.{}.",
         encode(&json!({"alg": "HS256"})),
@@ -230,7 +232,7 @@ fn keys_that_cannot_be_used_are_left_out() {
     assert_eq!(ids, [Some("s")]);
     let no_members = "expected members of a key (RFC 7517) of their types";
     assert_eq!(
-        set.left_out(),
+        set.skipped_keys(),
         [
             "key p384: expected Ed25519, P-256, RSA or a secret".to_owned(),
             format!("key n: {no_members}"),
@@ -244,11 +246,11 @@ fn keys_that_cannot_be_used_are_left_out() {
 #[test]
 fn a_set_without_a_key_that_can_be_used_is_refused() {
     let check = |keys: Value, expected: &str| {
-        let expected_claims = Expected {
+        let expected_claims = ExpectedClaims {
             issuer: "i".into(),
             audience: "a".into(),
         };
-        let error = Tokens::new(&json!({"keys": keys}).to_string(), expected_claims)
+        let error = TokenVerifier::new(&json!({"keys": keys}).to_string(), expected_claims)
             .err()
             .unwrap();
         assert_eq!(error, expected);

@@ -5,20 +5,20 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::service::books::Books;
+use crate::service::audit::AuditTrail;
+use crate::service::audit_record::{CallDetails, CallOutcome};
 use crate::service::caller::Caller;
 use crate::service::canonical::PayloadHash;
+use crate::service::catalog::OfferedTool;
+use crate::service::config::DispatcherConfig;
 use crate::service::contexts::Contexts;
+use crate::service::deadline::{self, CallFuture};
 use crate::service::envelope::{Envelope, Failure};
-use crate::service::fields::{self, Problem};
-use crate::service::log::Line;
-use crate::service::offer::Offered;
-use crate::service::parts::Parts;
+use crate::service::input_check::{self, FieldProblem};
+use crate::service::log::LogLine;
 use crate::service::principal::{self, Principal, Proof};
-use crate::service::rates::{self, Limiter};
-use crate::service::recording::{About, End};
+use crate::service::rate_limit::{self, Limiter};
 use crate::service::rejection::Rejection;
-use crate::service::running::{self, Running};
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::Sight;
 use crate::tool::{FieldText, SiteAccess, fit};
@@ -28,31 +28,31 @@ use karyi_store::StoreError;
 use karyi_store::site::{Claim, RepeatKey, Scope};
 
 /// How serving a call ended.
-pub(super) enum Ending {
+pub(super) enum CallResult {
     /// Its tool gave a result.
     Output(FieldText),
     /// It did, and the answer is kept, which says that it took so many milliseconds.
-    Kept(FieldText, u64),
+    StoredOutput(FieldText, u64),
     /// Its tool gave none.
     Failure(Failure),
     /// It was made before; this was the answer.
     Replay(Vec<u8>),
     /// It did not reach its tool.
-    Refused(Rejection),
+    Rejection(Rejection),
 }
 
-impl From<Rejection> for Ending {
+impl From<Rejection> for CallResult {
     fn from(rejection: Rejection) -> Self {
-        Self::Refused(rejection)
+        Self::Rejection(rejection)
     }
 }
 
 /// One call while it is served.
-pub(super) struct Serving<'a> {
+pub(super) struct ActiveCall<'a> {
     /// What serves it.
-    pub(super) parts: &'a Parts,
+    pub(super) config: &'a DispatcherConfig,
     /// What is written of it.
-    pub(super) books: &'a Books,
+    pub(super) audit: &'a AuditTrail,
     /// What tools of sites work with.
     pub(super) contexts: &'a Contexts,
     /// How often a tool may be called.
@@ -62,40 +62,40 @@ pub(super) struct Serving<'a> {
     /// Who makes it.
     pub(super) principal: &'a Principal,
     /// The tool.
-    pub(super) tool: &'a Offered,
+    pub(super) tool: &'a OfferedTool,
     /// What is told of it.
-    pub(super) about: &'a About,
+    pub(super) details: &'a CallDetails,
     /// The hash of its input.
     pub(super) hash: &'a PayloadHash,
 }
 
-impl Serving<'_> {
+impl ActiveCall<'_> {
     /// Serves it: `Err` when it did not come to its tool or broke it.
-    pub(super) async fn serve(&self, input: Value) -> Result<Ending, Ending> {
-        self.permit()?;
+    pub(super) async fn serve(&self, input: Value) -> Result<CallResult, CallResult> {
+        self.authorize()?;
         let names = [
             &*self.principal.id,
             &self.caller.tenant_id,
             self.tool.name(),
         ];
-        rates::take(self.buckets, &names.join("\n"), "of this tool")?;
-        let call = self.read(input)?;
+        rate_limit::consume(self.buckets, &names.join("\n"), "of this tool")?;
+        let call = self.decode(input)?;
         let scope = self.scope();
         match self.repeat_key() {
-            None => Ok(ending(self.run(call, &scope).await?)),
-            Some(key) => Box::pin(self.once(call, &scope, key)).await,
+            None => Ok(call_result(self.run(call, &scope).await?)),
+            Some(key) => Box::pin(self.run_idempotent(call, &scope, key)).await,
         }
     }
 
     /// Whether the caller may call this tool.
-    fn permit(&self) -> Result<(), Ending> {
-        if !self.tool.is_of_site() && self.principal.proof != Proof::Authenticated {
+    fn authorize(&self) -> Result<(), CallResult> {
+        if !self.tool.is_site_tool() && self.principal.proof != Proof::Authenticated {
             return Err(Rejection::forbidden("this tool needs an authenticated caller").into());
         }
         let is_internal = self.tool.entry.service.audience == Audience::Internal;
-        if is_internal && !self.principal.may(principal::INTERNAL) {
+        if is_internal && !self.principal.has_scope(principal::INTERNAL) {
             let message = format!("{} is not for models", self.tool.name());
-            return Err(Ending::Failure(Failure::new(
+            return Err(CallResult::Failure(Failure::new(
                 "PermissionDenied",
                 "PERMISSION_DENIED",
                 message,
@@ -105,14 +105,14 @@ impl Serving<'_> {
             .tool
             .scopes
             .iter()
-            .find(|scope| !self.principal.may(scope));
+            .find(|scope| !self.principal.has_scope(scope));
         match missing {
             Some(scope) => Err(Rejection::forbidden(format!("the scope {scope} is needed")).into()),
             None => Ok(()),
         }
     }
 
-    fn read(&self, mut input: Value) -> Result<Call, Ending> {
+    fn decode(&self, mut input: Value) -> Result<Call, CallResult> {
         if self.tool.takes_paths {
             fit::spread_paths(&mut input, self.tool.entry.schema.annotated());
         }
@@ -121,19 +121,16 @@ impl Serving<'_> {
             return Err(invalid(problems));
         }
         (self.tool.entry.from_json)(input)
-            .map_err(|error| invalid(vec![Problem::new(&[], error.to_string())]))
+            .map_err(|error| invalid(vec![FieldProblem::new(&[], error.to_string())]))
     }
 
     fn scope(&self) -> Scope {
         let own = self.tool.entry.service.deadline();
-        let time = self
-            .caller
-            .patience
-            .map_or(own, |patience| patience.min(own));
+        let time = self.caller.timeout.map_or(own, |timeout| timeout.min(own));
         Scope {
             tenant_id: self.caller.tenant_id.as_str().into(),
             site_id: self.caller.site_id.as_str().into(),
-            deadline: self.caller.since + time,
+            deadline: self.caller.received_at + time,
         }
     }
 
@@ -144,19 +141,24 @@ impl Serving<'_> {
             principal: self.principal.id.clone(),
             tool: self.tool.name().into(),
             key,
-            fingerprint: self.hash.whole(),
+            fingerprint: self.hash.to_hex(),
         })
     }
 
     /// Runs a call, unless it was made before.
-    async fn once(&self, call: Call, scope: &Scope, key: RepeatKey) -> Result<Ending, Ending> {
-        let sites = &self.parts.sites;
+    async fn run_idempotent(
+        &self,
+        call: Call,
+        scope: &Scope,
+        key: RepeatKey,
+    ) -> Result<CallResult, CallResult> {
+        let sites = &self.config.sites;
         match sites.claim(scope, key.clone()).await.map_err(failed)? {
             Claim::New => {}
-            Claim::Done(answer) => return Ok(Ending::Replay(answer)),
+            Claim::Done(answer) => return Ok(CallResult::Replay(answer)),
             Claim::Begun => {
                 let detail = "a call with this Idempotency-Key was begun and has no answer yet";
-                return Err(Rejection::in_progress(detail).after(1).into());
+                return Err(Rejection::in_progress(detail).with_retry_after(1).into());
             }
             Claim::Other => {
                 let detail = "this Idempotency-Key was used for another input";
@@ -170,22 +172,22 @@ impl Serving<'_> {
         };
         match result {
             Ok(Ok(fields)) => {
-                let (mut caller, about) = (self.caller.clone(), self.about.clone());
+                let (mut caller, details) = (self.caller.clone(), self.details.clone());
                 let time = caller.latency_ms();
-                let answer = Envelope::of(&mut caller, about, time, Ok(fields.clone()));
+                let answer = Envelope::of(&mut caller, details, time, Ok(fields.clone()));
                 let answer = answer.to_json().unwrap_or_default();
                 // Without its answer the key stays taken: repeating the call would do it again.
-                let kept = sites.answer(&later, key, answer).await;
-                self.tell_of_key("answer_not_kept", kept);
+                let stored = sites.answer(&later, key, answer).await;
+                self.log_key_error("answer_not_kept", stored);
                 // Repeated it is the same to the letter.
-                Ok(Ending::Kept(fields, time))
+                Ok(CallResult::StoredOutput(fields, time))
             }
             // It may have taken effect, or may yet.
-            Ok(Err(failure)) if self.may_have_effect(&failure) => Ok(ending(Err(failure))),
+            Ok(Err(failure)) if self.may_have_effect(&failure) => Ok(call_result(Err(failure))),
             other => {
                 let released = sites.release(&later, key).await;
-                self.tell_of_key("key_not_released", released);
-                Ok(ending(other?))
+                self.log_key_error("key_not_released", released);
+                Ok(call_result(other?))
             }
         }
     }
@@ -193,34 +195,42 @@ impl Serving<'_> {
     /// Whether what was asked may be done all the same. A write of a site is undone when it comes
     /// back without success; one that was not waited for may still be committed.
     fn may_have_effect(&self, failure: &Failure) -> bool {
-        failure.is_given_up
-            || ((failure.is_open() || failure.is_internal()) && !self.tool.is_of_site())
+        failure.is_abandoned
+            || ((failure.is_effect_unknown() || failure.is_internal()) && !self.tool.is_site_tool())
     }
 
     /// Tells in the log that a key could not be kept as it should be.
-    fn tell_of_key(&self, event: &str, result: Result<(), StoreError>) {
+    fn log_key_error(&self, event: &str, result: Result<(), StoreError>) {
         let Err(error) = result else { return };
-        self.books.log().write(&Line {
+        self.audit.log().write(&LogLine {
             event,
             trace_id: Some(&self.caller.trace_id),
             tool_name: Some(self.tool.name()),
             call_id: Some(&self.caller.call_id),
             message: Some(&error.to_string()),
-            ..Line::default()
+            ..LogLine::default()
         });
     }
 
     /// Runs a call whose input is good: `Err` when it did not reach the tool.
-    async fn run(&self, call: Call, scope: &Scope) -> Result<Result<FieldText, Failure>, Ending> {
+    async fn run(
+        &self,
+        call: Call,
+        scope: &Scope,
+    ) -> Result<Result<FieldText, Failure>, CallResult> {
         let access = self.tool.entry.service.access;
         if access == Access::Write {
             let (caller, principal) = (self.caller, self.principal);
-            Box::pin(self.books.intend(caller, principal, self.about)).await?;
+            Box::pin(self.audit.record_intent(caller, principal, self.details)).await?;
         }
-        self.books
-            .tell("tool_call_start", self.caller, self.about, &End::default());
-        let running = self.running(call, scope);
-        match running::until(scope.deadline, access, running).await {
+        self.audit.log_call(
+            "tool_call_start",
+            self.caller,
+            self.details,
+            &CallOutcome::default(),
+        );
+        let result = self.start(call, scope);
+        match deadline::run_until(scope.deadline, access, result).await {
             Ok(fields) => Ok(self.masked(fields)),
             Err(failed) => Ok(Err(failed.into())),
         }
@@ -228,8 +238,8 @@ impl Serving<'_> {
 
     /// Masks what a tool of a site repeats of its input; others have masked their results.
     fn masked(&self, fields: FieldText) -> Result<FieldText, Failure> {
-        let redactor = &self.parts.redactor;
-        if redactor.is_idle() || !self.tool.is_of_site() {
+        let redactor = &self.config.redactor;
+        if redactor.is_idle() || !self.tool.is_site_tool() {
             return Ok(fields);
         }
         let mut value = fields.to_value();
@@ -237,25 +247,25 @@ impl Serving<'_> {
         Ok(FieldText::written(&value)?)
     }
 
-    fn running(&self, call: Call, scope: &Scope) -> Running<'_> {
-        let parts = self.parts;
-        if !self.tool.is_of_site()
-            && let Some(local) = &parts.local
+    fn start(&self, call: Call, scope: &Scope) -> CallFuture<'_> {
+        let config = self.config;
+        if !self.tool.is_site_tool()
+            && let Some(local) = &config.local
         {
             let session = self.caller.shell_session.as_ref();
             // A name alone is no proof: the shell belongs to who calls, too.
             let owner = session
                 .filter(|_| self.principal.proof == Proof::Authenticated)
                 .map(|session| format!("{}\n{session}", self.principal.id));
-            let running = local.run(call, scope.deadline, owner, self.caller.printed.clone());
+            let result = local.run(call, scope.deadline, owner, self.caller.live_output.clone());
             return match &self.caller.cancel {
-                Some(cancel) => running::unless(cancel.clone(), running),
-                None => running,
+                Some(cancel) => deadline::with_cancel(cancel.clone(), result),
+                None => result,
             };
         }
-        let may_see_drafts = self.principal.may(principal::DRAFT_READ);
+        let may_see_drafts = self.principal.has_scope(principal::DRAFT_READ);
         let site = SiteAccess {
-            store: Arc::clone(&parts.sites),
+            store: Arc::clone(&config.sites),
             scope: scope.clone(),
             user_id: self.caller.user_id.clone(),
             session_id: self.caller.session_id.clone(),
@@ -276,25 +286,25 @@ impl Serving<'_> {
     }
 }
 
-fn ending(result: Result<FieldText, Failure>) -> Ending {
+fn call_result(result: Result<FieldText, Failure>) -> CallResult {
     match result {
-        Ok(fields) => Ending::Output(fields),
+        Ok(fields) => CallResult::Output(fields),
         Err(failure) if failure.is_internal() => Rejection::internal(failure.message).into(),
-        Err(failure) => Ending::Failure(failure),
+        Err(failure) => CallResult::Failure(failure),
     }
 }
 
-fn failed(error: StoreError) -> Ending {
-    Ending::Failure(Failure::from(karyi_core::error::ToolError::from(error)))
+fn failed(error: StoreError) -> CallResult {
+    CallResult::Failure(Failure::from(karyi_core::error::ToolError::from(error)))
 }
 
-fn invalid(problems: Vec<Problem>) -> Ending {
-    Ending::Failure(Failure {
+fn invalid(problems: Vec<FieldProblem>) -> CallResult {
+    CallResult::Failure(Failure {
         problems: problems.clone(),
         ..Failure::new(
             "ValidationError",
             "INVALID_INPUT",
-            fields::in_words(&problems),
+            input_check::summary(&problems),
         )
     })
 }

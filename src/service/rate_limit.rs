@@ -58,7 +58,7 @@ impl Limiter {
     ///
     /// # Errors
     /// It is empty: the whole seconds after which it is not, at least 1.
-    pub fn take(&self, bucket: &String) -> Result<(), u64> {
+    pub fn consume(&self, bucket: &String) -> Result<(), u64> {
         self.buckets.check_key(bucket).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
             let part = u64::from(wait.subsec_nanos() > 0);
@@ -82,89 +82,93 @@ impl Limiter {
 ///
 /// # Errors
 /// 429 when it is empty.
-pub fn take(limiter: Option<&Limiter>, bucket: &String, whose: &str) -> Result<(), Rejection> {
+pub fn consume(limiter: Option<&Limiter>, bucket: &String, whose: &str) -> Result<(), Rejection> {
     let Some(limiter) = limiter else {
         return Ok(());
     };
-    limiter.take(bucket).map_err(|seconds| {
+    limiter.consume(bucket).map_err(|seconds| {
         let detail = format!("too many calls {whose}; try again in {seconds} s");
-        Rejection::too_many(detail).after(seconds)
+        Rejection::rate_limited(detail).with_retry_after(seconds)
     })
 }
 
 /// Lets so many refusals per second and caller into the ledger one by one; the rest are counted.
-pub struct Flood<T> {
+pub struct RefusalLimiter<T> {
     most: u64,
-    seen: Mutex<HashMap<String, Seen<T>>>,
+    windows: Mutex<HashMap<String, CallerWindow<T>>>,
 }
 
-struct Seen<T> {
+struct CallerWindow<T> {
     since: Instant,
-    told: u64,
-    held: u64,
-    /// The last one that was held.
+    recorded: u64,
+    suppressed: u64,
+    /// The last one that was suppressed.
     last: Option<T>,
 }
 
-impl<T> Seen<T> {
-    fn take_held(&mut self) -> Option<(T, u64)> {
-        let count = std::mem::take(&mut self.held);
+impl<T> CallerWindow<T> {
+    fn take_suppressed(&mut self) -> Option<(T, u64)> {
+        let count = std::mem::take(&mut self.suppressed);
         self.last.take().map(|last| (last, count))
     }
 }
 
 /// What is to be written now.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Due<T> {
-    /// The last of those that were held back until now, and how many they were.
-    pub held: Option<(T, u64)>,
-    /// The one that was decided about, unless it is held back.
+pub struct DueRecords<T> {
+    /// The last of those that were suppressed back until now, and how many they were.
+    pub suppressed: Option<(T, u64)>,
+    /// The one that was decided about, unless it is suppressed back.
     pub own: Option<T>,
 }
 
-impl<T> Flood<T> {
+impl<T> RefusalLimiter<T> {
     /// Makes a gate that lets so many through in a second.
     #[must_use]
     pub fn new(most: u64) -> Self {
         Self {
             most,
-            seen: Mutex::default(),
+            windows: Mutex::default(),
         }
     }
 
     /// Decides about one refusal of a caller.
-    pub fn decide(&self, caller: &str, now: Instant, refusal: T) -> Due<T> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = seen.entry(caller.to_owned()).or_insert(Seen {
+    pub fn decide(&self, caller: &str, now: Instant, refusal: T) -> DueRecords<T> {
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = windows.entry(caller.to_owned()).or_insert(CallerWindow {
             since: now,
-            told: 0,
-            held: 0,
+            recorded: 0,
+            suppressed: 0,
             last: None,
         });
         let is_over = now.duration_since(entry.since) >= limits::FLOOD_WINDOW;
-        let held = if is_over { entry.take_held() } else { None };
+        let suppressed = if is_over {
+            entry.take_suppressed()
+        } else {
+            None
+        };
         if is_over {
-            (entry.since, entry.told) = (now, 0);
+            (entry.since, entry.recorded) = (now, 0);
         }
-        let own = if entry.told < self.most {
-            entry.told += 1;
+        let own = if entry.recorded < self.most {
+            entry.recorded += 1;
             Some(refusal)
         } else {
-            entry.held += 1;
+            entry.suppressed += 1;
             entry.last = Some(refusal);
             None
         };
-        Due { held, own }
+        DueRecords { suppressed, own }
     }
 
-    /// Takes out what was held back for callers who have been silent since.
+    /// Takes out what was suppressed back for callers who have been silent since.
     pub fn overdue(&self, now: Instant) -> Vec<(T, u64)> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut overdue = Vec::new();
-        seen.retain(|_, seen| {
-            let is_over = now.duration_since(seen.since) >= limits::FLOOD_WINDOW;
+        windows.retain(|_, window| {
+            let is_over = now.duration_since(window.since) >= limits::FLOOD_WINDOW;
             if is_over {
-                overdue.extend(seen.take_held());
+                overdue.extend(window.take_suppressed());
             }
             !is_over
         });
@@ -181,10 +185,10 @@ mod tests {
     fn a_bucket_is_empty_after_its_burst_and_others_are_not() {
         let limiter = Limiter::new(Rate::parse("1:5").unwrap());
         for _ in 0..5 {
-            assert_eq!(limiter.take(&"a".to_owned()), Ok(()));
+            assert_eq!(limiter.consume(&"a".to_owned()), Ok(()));
         }
-        assert_eq!(limiter.take(&"a".to_owned()), Err(1));
-        assert_eq!(limiter.take(&"b".to_owned()), Ok(()));
+        assert_eq!(limiter.consume(&"a".to_owned()), Err(1));
+        assert_eq!(limiter.consume(&"b".to_owned()), Ok(()));
     }
 
     #[test]
@@ -204,11 +208,11 @@ mod tests {
 
     #[test]
     fn a_flood_becomes_one_record_a_second() {
-        let flood = Flood::new(2);
+        let limiter = RefusalLimiter::new(2);
         let start = Instant::now();
         let decide = |caller: &str, at: Duration, refusal: u32| {
-            let due = flood.decide(caller, start + at, refusal);
-            (due.held, due.own)
+            let due = limiter.decide(caller, start + at, refusal);
+            (due.suppressed, due.own)
         };
         let now = Duration::ZERO;
         let window = limits::FLOOD_WINDOW;
@@ -220,8 +224,8 @@ mod tests {
         assert_eq!(decide("a", window, 6), (Some((4, 2)), Some(6)));
         assert_eq!(decide("a", window, 7), (None, Some(7)));
         assert_eq!(decide("a", window, 8), (None, None));
-        assert_eq!(flood.overdue(start + window), vec![]);
-        assert_eq!(flood.overdue(start + window * 2), vec![(8, 1)]);
-        assert_eq!(flood.overdue(start + window * 2), vec![]);
+        assert_eq!(limiter.overdue(start + window), vec![]);
+        assert_eq!(limiter.overdue(start + window * 2), vec![(8, 1)]);
+        assert_eq!(limiter.overdue(start + window * 2), vec![]);
     }
 }

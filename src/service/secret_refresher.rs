@@ -4,38 +4,38 @@
 use tokio::sync::Mutex;
 
 use crate::exec::{message, resolve};
-use crate::service::log::{Line, Log};
+use crate::service::log::{Log, LogLine};
 use crate::tool::context::blocking;
 use karyi_vault::session::{Lack, Need, Secrets};
 
 /// Looks after the secrets of a server.
-pub(super) struct Lookout {
+pub(super) struct SecretRefresher {
     secrets: Secrets,
-    /// Whose turn it is to read the store, and what was told last of what it lacks.
-    told: Mutex<Vec<Lack>>,
+    /// Whose turn it is to read the store, and what was reported last of what it lacks.
+    reported: Mutex<Vec<Lack>>,
 }
 
-impl Lookout {
-    /// Looks after secrets. What they lack now is told at the first look.
+impl SecretRefresher {
+    /// Looks after secrets. What they lack now is reported at the first refresh_if_stale.
     pub(super) fn new(secrets: &Secrets) -> Self {
         Self {
             secrets: secrets.clone(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
     /// Reads the store when it may have changed, or is to be tried again. One of all who find that out reads, and the
     /// others wait for it.
-    pub(super) async fn look(&self, log: &Log) {
+    pub(super) async fn refresh_if_stale(&self, log: &Log) {
         if self.secrets.is_behind() {
             // Seldom, and large.
-            Box::pin(self.catch_up(log)).await;
+            Box::pin(self.refresh(log)).await;
         }
     }
 
     /// Does so, and tells in the log what is lacking since the last time.
-    pub(super) async fn catch_up(&self, log: &Log) {
-        let mut told = self.told.lock().await;
+    pub(super) async fn refresh(&self, log: &Log) {
+        let mut reported = self.reported.lock().await;
         // Whoever had the turn before may have done it.
         if self.secrets.is_behind() {
             resolve::refresh(&self.secrets, Need::Listed).await;
@@ -48,15 +48,15 @@ impl Lookout {
         let Ok(lacks) = blocking(move || Ok(secrets.lacks())).await else {
             return;
         };
-        for lack in lacks.iter().filter(|lack| !told.contains(lack)) {
+        for lack in lacks.iter().filter(|lack| !reported.contains(lack)) {
             let (code, message) = message::lack_in_words(lack);
-            log.write(&Line {
+            log.write(&LogLine {
                 event: code.as_str(),
                 message: Some(&message),
-                ..Line::default()
+                ..LogLine::default()
             });
         }
-        *told = lacks;
+        *reported = lacks;
     }
 }
 
@@ -106,17 +106,17 @@ mod tests {
     async fn one_of_many_reads_and_tells() {
         let (secrets, source) = (Secrets::default(), Arc::new(Counting::default()));
         secrets.attach(Arc::clone(&source) as Arc<dyn Source>);
-        let lookout = Arc::new(Lookout::new(&secrets));
+        let refresher = Arc::new(SecretRefresher::new(&secrets));
         let (log, lines) = Log::new();
         for round in 1..=2 {
-            let looks: Vec<_> = (0..20)
+            let tasks: Vec<_> = (0..20)
                 .map(|_| {
-                    let (lookout, log) = (Arc::clone(&lookout), log.clone());
-                    tokio::spawn(async move { lookout.look(&log).await })
+                    let (refresher, log) = (Arc::clone(&refresher), log.clone());
+                    tokio::spawn(async move { refresher.refresh_if_stale(&log).await })
                 })
                 .collect();
-            for look in looks {
-                look.await.unwrap();
+            for task in tasks {
+                task.await.unwrap();
             }
             assert_eq!(source.reads.load(Ordering::SeqCst), round);
             source.is_read.store(false, Ordering::SeqCst);

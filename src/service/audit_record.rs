@@ -11,7 +11,7 @@ use karyi_vault::redact::Redactor;
 
 /// What is known of a call beside who makes it.
 #[derive(Debug, Clone, Default)]
-pub struct About {
+pub struct CallDetails {
     /// `tool_call` or `tool_list`.
     pub request_type: &'static str,
     /// The tool.
@@ -26,7 +26,7 @@ pub struct About {
     pub context_trace_id: Option<String>,
 }
 
-impl About {
+impl CallDetails {
     /// Masks values of secrets in what callers wrote.
     pub fn mask(&mut self, redactor: &Redactor) {
         if redactor.is_idle() {
@@ -44,7 +44,7 @@ impl About {
 
 /// How a call ended, for the ledger.
 #[derive(Debug, Clone, Default)]
-pub struct End {
+pub struct CallOutcome {
     /// Kind of the error; nothing when it went well.
     pub error_type: Option<String>,
     /// What went wrong.
@@ -62,21 +62,21 @@ pub struct End {
 pub fn record<'a>(
     caller: &'a Caller,
     principal: Option<&'a Principal>,
-    about: &'a About,
-    end: &'a End,
+    details: &'a CallDetails,
+    outcome: &'a CallOutcome,
 ) -> Record<'a> {
     let known = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
-    let status = if end.error_type.is_some() {
+    let status = if outcome.error_type.is_some() {
         "error"
     } else {
         "success"
     };
-    let latency_ms = end.latency_ms;
+    let latency_ms = outcome.latency_ms;
     let call = ToolCall {
-        name: about.tool_name.as_str().into(),
+        name: details.tool_name.as_str().into(),
         status: status.into(),
         latency_ms,
-        payload_hash: known(&about.payload_hash),
+        payload_hash: known(&details.payload_hash),
     };
     Record {
         call_id: caller.call_id.as_str().into(),
@@ -88,25 +88,25 @@ pub fn record<'a>(
         span_id: Some(caller.span_id.as_str().into()),
         parent_span_id: known(&caller.parent_span_id),
         w3c_trace_id: known(&caller.w3c_trace_id),
-        context_trace_id: known(&about.context_trace_id),
+        context_trace_id: known(&details.context_trace_id),
         tenant_id: caller.tenant_id.as_str().into(),
         site_id: caller.site_id.as_str().into(),
         user_id: known(&caller.user_id),
         session_id: known(&caller.session_id),
         npc_id: known(&caller.npc_id),
         principal: principal.map(|principal| principal.id.as_str().into()),
-        request_type: about.request_type.into(),
-        tool_name: about.tool_name.as_str().into(),
-        tool_version: about.tool_version.map(Cow::Borrowed),
-        request_payload_hash: known(&about.payload_hash),
-        input: about.input.clone(),
+        request_type: details.request_type.into(),
+        tool_name: details.tool_name.as_str().into(),
+        tool_version: details.tool_version.map(Cow::Borrowed),
+        request_payload_hash: known(&details.payload_hash),
+        input: details.input.clone(),
         status: status.into(),
-        error_type: known(&end.error_type),
-        error: end.error.as_deref().map(|error| short(error).into()),
-        http_status: Some(end.http_status),
+        error_type: known(&outcome.error_type),
+        error: outcome.error.as_deref().map(|error| short(error).into()),
+        http_status: Some(outcome.http_status),
         attempt: caller.attempt,
         idempotency_key: known(&caller.idempotency_key),
-        replayed: end.is_replay,
+        replayed: outcome.is_replay,
         disconnected: caller.is_gone.load(std::sync::atomic::Ordering::Relaxed),
         count: None,
         tool_calls: vec![call],

@@ -9,69 +9,69 @@ use crate::tool::schema;
 
 /// What values must be like.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct SchemaRule {
     /// The same in words.
     pub(super) expected: String,
     /// One of these must fit.
-    pub(super) choices: Option<Vec<Rule>>,
+    pub(super) choices: Option<Vec<SchemaRule>>,
     /// The values there are.
-    pub(super) listed: Option<Vec<Value>>,
-    /// The kinds of values.
-    pub(super) kinds: Kinds,
-    /// Least and most characters of a text.
+    pub(super) allowed: Option<Vec<Value>>,
+    /// The types of values.
+    pub(super) types: ValueTypes,
+    /// Least and maximum characters of a text.
     pub(super) length: (u64, u64),
     /// What a text must match.
     pub(super) pattern: Option<Regex>,
-    /// Least and most items of a list.
-    pub(super) items: (u64, u64),
+    /// Least and maximum items of a list.
+    pub(super) item_count: (u64, u64),
     /// The smallest number.
-    pub(super) least: Option<f64>,
+    pub(super) minimum: Option<f64>,
     /// The largest number.
-    pub(super) most: Option<f64>,
+    pub(super) maximum: Option<f64>,
     /// The first items of a list, and all others.
-    first: Vec<Rule>,
-    rest: Option<Box<Rule>>,
+    prefix_items: Vec<SchemaRule>,
+    items_rule: Option<Box<SchemaRule>>,
     /// The members of an object, in declared order.
-    pub(super) properties: Vec<Member>,
+    pub(super) properties: Vec<PropertyRule>,
     /// Other members.
-    pub(super) others: Others,
+    pub(super) additional: AdditionalProperties,
 }
 
 /// What members of an object must be like that it does not name.
 #[derive(Debug)]
-pub(super) enum Others {
+pub(super) enum AdditionalProperties {
     /// There are none.
     None,
     /// Anything.
     Any,
     /// This.
-    Fit(Box<Rule>),
+    Fit(Box<SchemaRule>),
 }
 
-impl Others {
+impl AdditionalProperties {
     fn of(schema: &Value) -> Self {
         match schema::others(schema) {
             None => Self::None,
             Some(Value::Null) => Self::Any,
-            Some(others) => Self::Fit(Box::new(Rule::of(others))),
+            Some(others) => Self::Fit(Box::new(SchemaRule::of(others))),
         }
     }
 }
 
 /// A member of an object.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct PropertyRule {
     /// Its name.
     pub(super) name: String,
     /// Whether it must be there.
     pub(super) is_required: bool,
     /// What it must be like.
-    pub(super) rule: Rule,
+    pub(super) rule: SchemaRule,
 }
 
 /// A kind of values.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ValueType {
     Null,
     Boolean,
     String,
@@ -81,7 +81,7 @@ pub(super) enum Kind {
     Integer,
 }
 
-impl Kind {
+impl ValueType {
     const ALL: [(Self, &'static str); 7] = [
         (Self::Null, "null"),
         (Self::Boolean, "boolean"),
@@ -97,13 +97,13 @@ impl Kind {
     }
 }
 
-/// Kinds of values; nothing means all of them.
+/// ValueTypes of values; nothing means all of them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kinds(Option<u8>);
+pub(super) struct ValueTypes(Option<u8>);
 
-impl Kinds {
+impl ValueTypes {
     fn of(schema: &Value) -> Self {
-        let named = Kind::ALL
+        let named = ValueType::ALL
             .iter()
             .filter(|(_, name)| schema::has_type(schema, name));
         let bits = named.map(|(kind, _)| kind.bit()).sum();
@@ -111,31 +111,32 @@ impl Kinds {
     }
 
     /// Whether a kind is named among them.
-    pub(super) fn has(self, kind: Kind) -> bool {
+    pub(super) fn has(self, kind: ValueType) -> bool {
         self.0.is_some_and(|bits| bits & kind.bit() != 0)
     }
 
     /// Whether a value is of one of them.
-    pub(super) fn fit(self, value: &Value) -> bool {
+    pub(super) fn matches(self, value: &Value) -> bool {
         self.0.is_none()
             || match value {
-                Value::Null => self.has(Kind::Null),
-                Value::Bool(_) => self.has(Kind::Boolean),
-                Value::String(_) => self.has(Kind::String),
-                Value::Array(_) => self.has(Kind::Array),
-                Value::Object(_) => self.has(Kind::Object),
+                Value::Null => self.has(ValueType::Null),
+                Value::Bool(_) => self.has(ValueType::Boolean),
+                Value::String(_) => self.has(ValueType::String),
+                Value::Array(_) => self.has(ValueType::Array),
+                Value::Object(_) => self.has(ValueType::Object),
                 Value::Number(number) => {
-                    self.has(Kind::Number) || (self.has(Kind::Integer) && fit::is_whole(number))
+                    self.has(ValueType::Number)
+                        || (self.has(ValueType::Integer) && fit::is_whole(number))
                 }
             }
     }
 }
 
-impl Rule {
+impl SchemaRule {
     /// Reads a schema.
     pub(super) fn of(schema: &Value) -> Self {
         let choices = schema::alternatives(schema);
-        let listed = match (schema.get("enum"), schema.get("const")) {
+        let allowed = match (schema.get("enum"), schema.get("const")) {
             (Some(Value::Array(choices)), _) => Some(choices.clone()),
             (_, Some(only)) => Some(vec![only.clone()]),
             _ => None,
@@ -146,29 +147,29 @@ impl Rule {
         Self {
             expected: schema::expected(schema),
             choices: choices.map(|choices| choices.iter().map(Self::of).collect()),
-            listed,
-            kinds: Kinds::of(schema),
+            allowed,
+            types: ValueTypes::of(schema),
             length: range(schema, "minLength", "maxLength"),
             pattern: pattern.and_then(|pattern| Regex::new(pattern).ok()),
-            items: range(schema, "minItems", "maxItems"),
-            least: schema.get("minimum").and_then(Value::as_f64),
-            most: schema.get("maximum").and_then(Value::as_f64),
-            first: first.map_or_else(Vec::new, |items| items.iter().map(Self::of).collect()),
-            rest: schema.get("items").map(|items| Box::new(Self::of(items))),
+            item_count: range(schema, "minItems", "maxItems"),
+            minimum: schema.get("minimum").and_then(Value::as_f64),
+            maximum: schema.get("maximum").and_then(Value::as_f64),
+            prefix_items: first.map_or_else(Vec::new, |items| items.iter().map(Self::of).collect()),
+            items_rule: schema.get("items").map(|items| Box::new(Self::of(items))),
             properties: properties
-                .map(|property| Member {
+                .map(|property| PropertyRule {
                     name: property.name.to_owned(),
                     is_required: property.is_required,
                     rule: Self::of(property.schema),
                 })
                 .collect(),
-            others: Others::of(schema),
+            additional: AdditionalProperties::of(schema),
         }
     }
 
     /// Returns what an item of a list must be like.
-    pub(super) fn item(&self, place: usize) -> Option<&Self> {
-        self.first.get(place).or(self.rest.as_deref())
+    pub(super) fn item(&self, index: usize) -> Option<&Self> {
+        self.prefix_items.get(index).or(self.items_rule.as_deref())
     }
 
     /// Whether an object has a member of this name by its own words.
@@ -177,7 +178,10 @@ impl Rule {
     }
 }
 
-fn range(schema: &Value, least: &str, most: &str) -> (u64, u64) {
+fn range(schema: &Value, minimum: &str, maximum: &str) -> (u64, u64) {
     let bound = |key| schema.get(key).and_then(Value::as_u64);
-    (bound(least).unwrap_or(0), bound(most).unwrap_or(u64::MAX))
+    (
+        bound(minimum).unwrap_or(0),
+        bound(maximum).unwrap_or(u64::MAX),
+    )
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::service::fields::InputCheck;
+use crate::service::input_check::InputCheck;
 use crate::service::principal::CALL;
 use crate::tool::fit;
 use crate::tool::registry::Entry;
@@ -12,7 +12,7 @@ use crate::tool::spec::Family;
 use crate::tools::{self, Call};
 
 /// One tool as it is offered.
-pub struct Offered {
+pub struct OfferedTool {
     /// Its row in the registry.
     pub entry: Entry<Call>,
     /// The check of its inputs.
@@ -25,7 +25,7 @@ pub struct Offered {
 
 /// One tool as it is listed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Listed {
+pub struct ToolListing {
     /// Its name.
     pub name: &'static str,
     /// Version of its input and output.
@@ -44,7 +44,7 @@ pub struct Listed {
     pub ai_callable: bool,
 }
 
-impl Offered {
+impl OfferedTool {
     /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -53,20 +53,20 @@ impl Offered {
 
     /// Whether it belongs to a site; others work on this machine.
     #[must_use]
-    pub fn is_of_site(&self) -> bool {
+    pub fn is_site_tool(&self) -> bool {
         self.entry.spec.family == Family::Site
     }
 
     /// Returns it as it is listed.
     #[must_use]
-    pub fn listed(&self) -> Listed {
+    pub fn listing(&self) -> ToolListing {
         let spec = &self.entry.spec;
         let output = self
             .entry
             .output_schema
             .as_ref()
             .map(|schema| schema.published());
-        Listed {
+        ToolListing {
             name: spec.name,
             version: self.entry.service.version,
             description: format!("{}. {}", spec.summary, spec.details),
@@ -89,7 +89,7 @@ fn scopes(service: &Service) -> Vec<String> {
 ///
 /// # Errors
 /// The names that cannot be offered.
-pub fn offer(named: &[String]) -> Result<Vec<Offered>, Vec<String>> {
+pub fn offered_tools(named: &[String]) -> Result<Vec<OfferedTool>, Vec<String>> {
     /// Tools that need a person or a terminal that stays.
     const NEVER: [&str; 3] = ["get_value", "input", "ctrl"];
     let is_offered = |entry: &Entry<Call>| {
@@ -98,9 +98,9 @@ pub fn offer(named: &[String]) -> Result<Vec<Offered>, Vec<String>> {
             || (named.iter().any(|wanted| wanted == name) && !NEVER.contains(&name))
     };
     let offered = tools::all().only(is_offered).into_entries();
-    let offered: Vec<Offered> = offered
+    let offered: Vec<OfferedTool> = offered
         .into_iter()
-        .map(|entry| Offered {
+        .map(|entry| OfferedTool {
             check: InputCheck::of(&entry.schema),
             scopes: scopes(&entry.service),
             takes_paths: fit::takes_paths(entry.schema.annotated()),
@@ -127,7 +127,8 @@ mod tests {
     fn only_named_tools_of_this_machine_are_offered() {
         let names = |named: &[&str]| {
             let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
-            offer(&named).map(|tools| tools.iter().map(Offered::name).collect::<Vec<_>>())
+            offered_tools(&named)
+                .map(|tools| tools.iter().map(OfferedTool::name).collect::<Vec<_>>())
         };
         let site = [
             "get_npc_profile",

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::service::rule::{Kind, Others, Rule};
+use crate::service::schema_rule::{AdditionalProperties, SchemaRule, ValueType};
 use crate::tool::fit;
 use crate::tool::schema::ArgumentSchema;
 use karyi_vault::redact::Redactor;
@@ -22,14 +22,14 @@ const FEW_MEMBERS: usize = 16;
 
 /// One problem of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct FieldProblem {
     /// The path to the value: names and numbers.
     pub loc: Vec<String>,
     /// What was expected.
     pub msg: String,
 }
 
-impl Problem {
+impl FieldProblem {
     /// Makes a problem at a path.
     #[must_use]
     pub fn new(loc: &[&str], msg: impl Into<String>) -> Self {
@@ -41,7 +41,7 @@ impl Problem {
 }
 
 /// Masks values of secrets in problems.
-pub fn mask(problems: &mut [Problem], redactor: &Redactor) {
+pub fn mask(problems: &mut [FieldProblem], redactor: &Redactor) {
     for problem in problems {
         problem
             .loc
@@ -53,8 +53,8 @@ pub fn mask(problems: &mut [Problem], redactor: &Redactor) {
 
 /// Says all problems in one line.
 #[must_use]
-pub fn in_words(problems: &[Problem]) -> String {
-    let one = |problem: &Problem| match problem.loc.is_empty() {
+pub fn summary(problems: &[FieldProblem]) -> String {
+    let one = |problem: &FieldProblem| match problem.loc.is_empty() {
         true => problem.msg.clone(),
         false => format!("{}: {}", problem.loc.join("."), problem.msg),
     };
@@ -65,7 +65,7 @@ pub fn in_words(problems: &[Problem]) -> String {
 #[derive(Debug)]
 pub struct InputCheck {
     schema: Value,
-    rule: Rule,
+    rule: SchemaRule,
 }
 
 impl InputCheck {
@@ -73,17 +73,17 @@ impl InputCheck {
     #[must_use]
     pub fn of(schema: &ArgumentSchema) -> Self {
         let schema = schema.published();
-        let rule = Rule::of(&schema);
+        let rule = SchemaRule::of(&schema);
         Self { schema, rule }
     }
 
     /// Returns what does not fit. Of an input that does, whole numbers are written as such where
     /// the schema asks for them: `5.0` is 5.
     #[must_use]
-    pub fn problems(&self, input: &mut Value) -> Vec<Problem> {
-        let mut found = Found::default();
+    pub fn problems(&self, input: &mut Value) -> Vec<FieldProblem> {
+        let mut found = ProblemCollector::default();
         found.value(input, &self.rule);
-        let Found {
+        let ProblemCollector {
             problems,
             has_point,
             ..
@@ -97,42 +97,42 @@ impl InputCheck {
 }
 
 /// A step of the path to a value.
-enum Step<'c> {
+enum PathStep<'c> {
     Name(&'c str),
-    Place(usize),
+    Index(usize),
 }
 
-impl Step<'_> {
+impl PathStep<'_> {
     fn text(&self) -> String {
         match self {
             Self::Name(name) => name.chars().take(MAX_NAME_CHARS).collect(),
-            Self::Place(place) => place.to_string(),
+            Self::Index(index) => index.to_string(),
         }
     }
 }
 
 #[derive(Default)]
-struct Found<'c> {
-    path: Vec<Step<'c>>,
-    problems: Vec<Problem>,
+struct ProblemCollector<'c> {
+    path: Vec<PathStep<'c>>,
+    problems: Vec<FieldProblem>,
     /// Whether a whole number is written with a point or an exponent.
     has_point: bool,
 }
 
-impl<'c> Found<'c> {
-    fn tell(&mut self, msg: impl Into<String>) {
+impl<'c> ProblemCollector<'c> {
+    fn report(&mut self, msg: impl Into<String>) {
         if self.problems.len() < MAX_PROBLEMS {
-            let loc = self.path.iter().map(Step::text).collect();
-            self.problems.push(Problem {
+            let loc = self.path.iter().map(PathStep::text).collect();
+            self.problems.push(FieldProblem {
                 loc,
                 msg: msg.into(),
             });
         }
     }
 
-    fn value(&mut self, value: &'c Value, rule: &'c Rule) {
-        if !self.is_of_kind(value, rule) {
-            return self.tell(format!("expected {}", rule.expected));
+    fn value(&mut self, value: &'c Value, rule: &'c SchemaRule) {
+        if !self.has_type(value, rule) {
+            return self.report(format!("expected {}", rule.expected));
         }
         match value {
             Value::String(text) => self.text(text, rule),
@@ -143,87 +143,87 @@ impl<'c> Found<'c> {
         }
     }
 
-    fn is_of_kind(&mut self, value: &'c Value, rule: &'c Rule) -> bool {
+    fn has_type(&mut self, value: &'c Value, rule: &'c SchemaRule) -> bool {
         if let Some(choices) = &rule.choices {
             return choices.iter().any(|choice| {
-                let mut inner = Found::default();
+                let mut inner = ProblemCollector::default();
                 inner.value(value, choice);
                 self.has_point |= inner.has_point;
                 inner.problems.is_empty()
             });
         }
-        let is_listed = rule
-            .listed
+        let is_allowed = rule
+            .allowed
             .as_ref()
-            .is_none_or(|listed| listed.contains(value));
-        self.has_point |= rule.kinds.has(Kind::Integer) && value.is_f64();
-        is_listed && rule.kinds.fit(value)
+            .is_none_or(|allowed| allowed.contains(value));
+        self.has_point |= rule.types.has(ValueType::Integer) && value.is_f64();
+        is_allowed && rule.types.matches(value)
     }
 
-    fn text(&mut self, text: &str, rule: &Rule) {
+    fn text(&mut self, text: &str, rule: &SchemaRule) {
         let length = text.chars().count() as u64;
         self.size(length, rule.length, "characters");
         if let Some(pattern) = &rule.pattern
             && !pattern.is_match(text)
         {
-            self.tell(format!("expected text that matches {}", pattern.as_str()));
+            self.report(format!("expected text that matches {}", pattern.as_str()));
         }
     }
 
-    fn size(&mut self, size: u64, (least, most): (u64, u64), unit: &str) {
-        if size < least {
-            self.tell(format!("expected at least {least} {unit}, found {size}"));
-        } else if size > most {
-            self.tell(format!("expected at most {most} {unit}, found {size}"));
+    fn size(&mut self, size: u64, (minimum, maximum): (u64, u64), unit: &str) {
+        if size < minimum {
+            self.report(format!("expected at least {minimum} {unit}, found {size}"));
+        } else if size > maximum {
+            self.report(format!("expected at most {maximum} {unit}, found {size}"));
         }
     }
 
-    fn number(&mut self, number: f64, rule: &Rule) {
-        let is_out = rule.least.is_some_and(|least| number < least)
-            || rule.most.is_some_and(|most| number > most);
+    fn number(&mut self, number: f64, rule: &SchemaRule) {
+        let is_out = rule.minimum.is_some_and(|minimum| number < minimum)
+            || rule.maximum.is_some_and(|maximum| number > maximum);
         if is_out {
-            self.tell(format!("expected {}", rule.expected));
+            self.report(format!("expected {}", rule.expected));
         }
     }
 
-    fn list(&mut self, list: &'c [Value], rule: &'c Rule) {
-        self.size(list.len() as u64, rule.items, "items");
-        for (place, item) in list.iter().enumerate().take(MAX_PROBLEMS) {
+    fn list(&mut self, list: &'c [Value], rule: &'c SchemaRule) {
+        self.size(list.len() as u64, rule.item_count, "items");
+        for (index, item) in list.iter().enumerate().take(MAX_PROBLEMS) {
             // Without a rule anything may stand there.
-            if let Some(rule) = rule.item(place) {
-                self.inside(Step::Place(place), item, rule);
+            if let Some(rule) = rule.item(index) {
+                self.inside(PathStep::Index(index), item, rule);
             }
         }
     }
 
-    fn object(&mut self, map: &'c Map<String, Value>, rule: &'c Rule) {
+    fn object(&mut self, map: &'c Map<String, Value>, rule: &'c SchemaRule) {
         for property in &rule.properties {
             match member(map, &property.name) {
                 None if property.is_required => {
-                    self.path.push(Step::Name(&property.name));
-                    self.tell("field required");
+                    self.path.push(PathStep::Name(&property.name));
+                    self.report("field required");
                     self.path.pop();
                 }
                 // What may be left out may be null.
                 Some(Value::Null) if !property.is_required => {}
                 None => {}
-                Some(value) => self.inside(Step::Name(&property.name), value, &property.rule),
+                Some(value) => self.inside(PathStep::Name(&property.name), value, &property.rule),
             }
         }
         for (key, value) in map.iter().filter(|(key, _)| !rule.declares(key)) {
-            match &rule.others {
-                Others::Any => {}
-                Others::Fit(known) => self.inside(Step::Name(key), value, known),
-                Others::None => {
-                    self.path.push(Step::Name(key));
-                    self.tell("there is no such field");
+            match &rule.additional {
+                AdditionalProperties::Any => {}
+                AdditionalProperties::Fit(known) => self.inside(PathStep::Name(key), value, known),
+                AdditionalProperties::None => {
+                    self.path.push(PathStep::Name(key));
+                    self.report("there is no such field");
                     self.path.pop();
                 }
             }
         }
     }
 
-    fn inside(&mut self, step: Step<'c>, value: &'c Value, rule: &'c Rule) {
+    fn inside(&mut self, step: PathStep<'c>, value: &'c Value, rule: &'c SchemaRule) {
         if self.problems.len() < MAX_PROBLEMS {
             self.path.push(step);
             self.value(value, rule);
@@ -253,7 +253,7 @@ mod tests {
         let registry = crate::tools::all();
         let entry = registry.get(tool).unwrap();
         let problems = InputCheck::of(&entry.schema).problems(&mut input);
-        assert_eq!(in_words(&problems), expected);
+        assert_eq!(summary(&problems), expected);
         if expected.is_empty() {
             assert!((entry.from_json)(input).is_ok());
         }

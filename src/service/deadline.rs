@@ -20,31 +20,31 @@ use karyi_core::limits;
 use karyi_vault::redact::Redacted;
 
 /// What a running call will come to.
-pub type Running<'a> = Pin<Box<dyn Future<Output = Result<FieldText, Failed>> + Send + 'a>>;
+pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<FieldText, ToolFailure>> + Send + 'a>>;
 
 /// Why a call did not do what was asked, and what it did nonetheless.
 #[derive(Debug, Clone)]
-pub struct Failed {
+pub struct ToolFailure {
     /// Why not.
     pub error: ToolError,
     /// The part that went well, when there is one.
     pub output: Option<Box<FieldText>>,
     /// Whether the tool did not say so itself: what it began may yet come to its end.
-    pub is_given_up: bool,
+    pub is_abandoned: bool,
 }
 
-impl From<ToolError> for Failed {
+impl From<ToolError> for ToolFailure {
     fn from(error: ToolError) -> Self {
         Self {
             error,
             output: None,
-            is_given_up: false,
+            is_abandoned: false,
         }
     }
 }
 
 /// Where what a running command prints goes, for who follows it. Pieces nobody takes are lost.
-pub type Printed = mpsc::Sender<Redacted>;
+pub type OutputSender = mpsc::Sender<Redacted>;
 
 /// Runs tools that work on this machine, each call apart from all others.
 pub trait LocalTools: Send + Sync {
@@ -55,33 +55,30 @@ pub trait LocalTools: Send + Sync {
         call: Call,
         deadline: Instant,
         owner: Option<String>,
-        printed: Option<Printed>,
-    ) -> Running<'static>;
+        printed: Option<OutputSender>,
+    ) -> CallFuture<'static>;
 
     /// Ends every shell.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// The local tools, when there are any.
-pub type Local = Option<Arc<dyn LocalTools>>;
-
 /// Work stopped by a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Broken;
+pub struct PanicError;
 
 /// Does work whose panic ends nothing else. It stays where it is: it may be large, and to be taken
 /// over it would have to be here as well.
 ///
 /// # Errors
 /// It panicked.
-pub async fn caught<T>(
+pub async fn catch_panic<T>(
     mut work: Pin<&mut (impl Future<Output = T> + ?Sized)>,
-) -> Result<T, Broken> {
+) -> Result<T, PanicError> {
     poll_fn(|context| {
         // Work that broke is never polled again, and what it shares with others are stores and
         // counters that lock for themselves.
         let poll = AssertUnwindSafe(|| work.as_mut().poll(context).map(Ok));
-        catch_unwind(poll).unwrap_or(Poll::Ready(Err(Broken)))
+        catch_unwind(poll).unwrap_or(Poll::Ready(Err(PanicError)))
     })
     .await
 }
@@ -90,7 +87,7 @@ pub async fn caught<T>(
 ///
 /// # Errors
 /// The time was up.
-pub async fn before<T>(
+pub async fn with_deadline<T>(
     deadline: Instant,
     mut work: Pin<&mut impl Future<Output = T>>,
 ) -> Result<T, Elapsed> {
@@ -104,7 +101,7 @@ pub async fn before<T>(
 ///
 /// # Errors
 /// The time was up.
-pub async fn within<T>(
+pub async fn with_timeout<T>(
     time: Duration,
     mut work: Pin<&mut impl Future<Output = T>>,
 ) -> Result<T, Elapsed> {
@@ -115,24 +112,27 @@ pub async fn within<T>(
 }
 
 /// Work that is done to its end on a task of its own when nobody waits for it any more.
-pub struct Lasting<T: Send + 'static> {
+pub struct DetachingFuture<T: Send + 'static> {
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
-    is_left: Arc<AtomicBool>,
+    is_detached: Arc<AtomicBool>,
 }
 
-impl<T: Send + 'static> Lasting<T> {
-    /// Makes it of work that is done by whoever waits for it, as long as somebody does; `is_left` is
+impl<T: Send + 'static> DetachingFuture<T> {
+    /// Makes it of work that is done by whoever waits for it, as long as somebody does; `is_detached` is
     /// set when nobody does.
-    pub fn new(work: impl Future<Output = T> + Send + 'static, is_left: Arc<AtomicBool>) -> Self {
+    pub fn new(
+        work: impl Future<Output = T> + Send + 'static,
+        is_detached: Arc<AtomicBool>,
+    ) -> Self {
         let work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work);
         Self {
             work: Some(work),
-            is_left,
+            is_detached,
         }
     }
 }
 
-impl<T: Send + 'static> Future for Lasting<T> {
+impl<T: Send + 'static> Future for DetachingFuture<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<T> {
@@ -148,10 +148,10 @@ impl<T: Send + 'static> Future for Lasting<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Lasting<T> {
+impl<T: Send + 'static> Drop for DetachingFuture<T> {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
-        self.is_left.store(true, Ordering::Relaxed);
+        self.is_detached.store(true, Ordering::Relaxed);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(work);
         }
@@ -160,7 +160,7 @@ impl<T: Send + 'static> Drop for Lasting<T> {
 
 /// Gives a call up when it is cancelled.
 #[must_use]
-pub fn unless(cancel: Cancel, work: Running<'_>) -> Running<'_> {
+pub fn with_cancel(cancel: Cancel, work: CallFuture<'_>) -> CallFuture<'_> {
     Box::pin(async move {
         tokio::select! {
             biased;
@@ -179,25 +179,25 @@ pub fn unless(cancel: Cancel, work: Running<'_>) -> Running<'_> {
 ///
 /// # Errors
 /// What the tool failed with, `timeout`, or `internal_error` after a panic.
-pub async fn until(
+pub async fn run_until(
     deadline: Instant,
     access: Access,
-    mut work: Running<'_>,
-) -> Result<FieldText, Failed> {
+    mut work: CallFuture<'_>,
+) -> Result<FieldText, ToolFailure> {
     let grace = match access {
         Access::Read => limits::READ_GRACE,
         Access::Write => limits::WRITE_GRACE,
     };
-    let ended = before(deadline + grace, pin!(caught(work.as_mut()))).await;
+    let ended = with_deadline(deadline + grace, pin!(catch_panic(work.as_mut()))).await;
     let failed = |code, message| {
-        Err(Failed {
-            is_given_up: true,
+        Err(ToolFailure {
+            is_abandoned: true,
             ..ToolError::new(code, message).into()
         })
     };
     match ended {
         Ok(Ok(result)) => result,
-        Ok(Err(Broken)) => failed(ErrorCode::Internal, "the tool stopped unexpectedly"),
+        Ok(Err(PanicError)) => failed(ErrorCode::Internal, "the tool stopped unexpectedly"),
         Err(_) => failed(ErrorCode::Timeout, "the time for the call was up"),
     }
 }
@@ -208,15 +208,15 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_nobody_waits_for_is_done_to_its_end() {
-        let is_left = Arc::new(AtomicBool::new(false));
+        let is_detached = Arc::new(AtomicBool::new(false));
         let (go, gone) = tokio::sync::oneshot::channel::<()>();
         let (done, end) = tokio::sync::oneshot::channel();
-        let flag = Arc::clone(&is_left);
+        let flag = Arc::clone(&is_detached);
         let work = async move {
             gone.await.unwrap();
             done.send(flag.load(Ordering::Relaxed)).unwrap();
         };
-        let mut work = Box::pin(Lasting::new(work, Arc::clone(&is_left)));
+        let mut work = Box::pin(DetachingFuture::new(work, Arc::clone(&is_detached)));
         let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
         assert!(begun.is_pending());
         drop(work);
@@ -226,42 +226,42 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_has_ended_is_not_left() {
-        let is_left = Arc::new(AtomicBool::new(false));
-        let mut work = Box::pin(Lasting::new(async { 7 }, Arc::clone(&is_left)));
+        let is_detached = Arc::new(AtomicBool::new(false));
+        let mut work = Box::pin(DetachingFuture::new(async { 7 }, Arc::clone(&is_detached)));
         assert_eq!(work.as_mut().await, 7);
         drop(work);
-        assert!(!is_left.load(Ordering::Relaxed));
+        assert!(!is_detached.load(Ordering::Relaxed));
     }
 
     #[tokio::test]
     async fn work_that_broke_is_not_done_again() {
-        let is_left = Arc::new(AtomicBool::new(false));
+        let is_detached = Arc::new(AtomicBool::new(false));
         let broken = async {
             tokio::task::yield_now().await;
             panic!("a bug");
         };
-        let mut work = Box::pin(Lasting::new(broken, Arc::clone(&is_left)));
-        assert_eq!(caught::<()>(work.as_mut()).await, Err(Broken));
+        let mut work = Box::pin(DetachingFuture::new(broken, Arc::clone(&is_detached)));
+        assert_eq!(catch_panic::<()>(work.as_mut()).await, Err(PanicError));
         drop(work);
-        assert!(!is_left.load(Ordering::Relaxed));
+        assert!(!is_detached.load(Ordering::Relaxed));
     }
 
     #[tokio::test]
     async fn work_is_waited_for_until_its_deadline() {
         let later = Instant::now() + Duration::from_secs(600);
-        assert_eq!(before(later, pin!(async { 7 })).await.ok(), Some(7));
+        assert_eq!(with_deadline(later, pin!(async { 7 })).await.ok(), Some(7));
         // What is done at once needs no time.
         assert_eq!(
-            before(Instant::now(), pin!(async { 7 })).await.ok(),
+            with_deadline(Instant::now(), pin!(async { 7 })).await.ok(),
             Some(7)
         );
         let yielding = async {
             tokio::task::yield_now().await;
             7
         };
-        assert_eq!(before(later, pin!(yielding)).await.ok(), Some(7));
+        assert_eq!(with_deadline(later, pin!(yielding)).await.ok(), Some(7));
         let endless = std::future::pending::<()>();
-        assert!(before(Instant::now(), pin!(endless)).await.is_err());
+        assert!(with_deadline(Instant::now(), pin!(endless)).await.is_err());
     }
 
     #[tokio::test]
@@ -270,7 +270,7 @@ mod tests {
             tokio::task::yield_now().await;
             panic!("a bug");
         };
-        assert_eq!(caught::<()>(pin!(broken)).await, Err(Broken));
-        assert_eq!(caught(pin!(async { 7 })).await, Ok(7));
+        assert_eq!(catch_panic::<()>(pin!(broken)).await, Err(PanicError));
+        assert_eq!(catch_panic(pin!(async { 7 })).await, Ok(7));
     }
 }

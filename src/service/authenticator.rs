@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ring::{digest, hmac};
 use serde::Deserialize;
 
-use crate::service::jwt::Tokens;
-use crate::service::principal::{Names, Principal, Proof};
+use crate::service::jwt::TokenVerifier;
+use crate::service::principal::{NameSet, Principal, Proof};
 use crate::service::rejection::Rejection;
 use karyi_core::ids;
 use karyi_core::limits;
@@ -23,15 +23,15 @@ pub struct Credential {
 
 /// One internal key with what its holder may do.
 struct InternalKey {
-    /// A code of the key, so that comparing tells nothing about it.
-    code: hmac::Tag,
+    /// A tag of the key, so that comparing tells nothing about it.
+    tag: hmac::Tag,
     principal: Principal,
 }
 
 /// One key of a key file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawKey {
+struct KeyEntry {
     id: String,
     key: String,
     tenants: Vec<String>,
@@ -42,17 +42,17 @@ struct RawKey {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {
-    keys: Vec<RawKey>,
+    keys: Vec<KeyEntry>,
 }
 
 /// Internal keys, as they are configured.
 pub struct InternalKeys {
-    coding: hmac::Key,
+    mac_key: hmac::Key,
     keys: Vec<InternalKey>,
 }
 
 impl InternalKeys {
-    /// Reads a key file: one key that may do everything, or JSON with several that may do less.
+    /// Reads a key file: one key that may do unrestricted_key, or JSON with several that may do less.
     ///
     /// # Errors
     /// The file does not fit, or a key is too short to be one.
@@ -64,7 +64,7 @@ impl InternalKeys {
                     .map_err(|error| error.to_string())?
                     .keys
             }
-            false => vec![everything(text)],
+            false => vec![unrestricted_key(text)],
         };
         for (place, key) in raw.iter().enumerate() {
             let others = raw.iter().take(place);
@@ -79,12 +79,12 @@ impl InternalKeys {
             }
         }
         let secret = ids::random::<32>().map_err(|error| error.to_string())?;
-        let coding = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        let keys = raw.into_iter().map(|raw| internal(&coding, raw));
+        let mac_key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        let keys = raw.into_iter().map(|raw| internal_key(&mac_key, raw));
         let keys: Vec<InternalKey> = keys.collect::<Result<_, _>>()?;
         match keys.is_empty() {
             true => Err("expected at least one key, found none".into()),
-            false => Ok(Self { coding, keys }),
+            false => Ok(Self { mac_key, keys }),
         }
     }
 
@@ -93,7 +93,7 @@ impl InternalKeys {
         let given = digest::digest(&digest::SHA256, given.as_bytes());
         let mut found = None;
         for key in &self.keys {
-            if hmac::verify(&self.coding, given.as_ref(), key.code.as_ref()).is_ok() {
+            if hmac::verify(&self.mac_key, given.as_ref(), key.tag.as_ref()).is_ok() {
                 found = Some(&key.principal);
             }
         }
@@ -101,9 +101,9 @@ impl InternalKeys {
     }
 }
 
-fn everything(key: &str) -> RawKey {
+fn unrestricted_key(key: &str) -> KeyEntry {
     let all = || vec!["*".to_owned()];
-    RawKey {
+    KeyEntry {
         id: "internal".into(),
         key: key.into(),
         tenants: all(),
@@ -112,7 +112,7 @@ fn everything(key: &str) -> RawKey {
     }
 }
 
-fn internal(coding: &hmac::Key, raw: RawKey) -> Result<InternalKey, String> {
+fn internal_key(mac_key: &hmac::Key, raw: KeyEntry) -> Result<InternalKey, String> {
     let is_default = raw.key.starts_with("your-internal-api-key");
     if is_default || raw.key.len() < limits::MIN_INTERNAL_KEY_BYTES {
         return Err(format!(
@@ -123,35 +123,35 @@ fn internal(coding: &hmac::Key, raw: RawKey) -> Result<InternalKey, String> {
     }
     let hash = digest::digest(&digest::SHA256, raw.key.as_bytes());
     Ok(InternalKey {
-        code: hmac::sign(coding, hash.as_ref()),
+        tag: hmac::sign(mac_key, hash.as_ref()),
         principal: Principal {
             id: format!("key:{}", raw.id),
             proof: Proof::Authenticated,
-            tenants: Names::of(raw.tenants),
-            sites: Names::of(raw.sites),
-            scopes: Names::of(raw.scopes),
+            tenants: NameSet::of(raw.tenants),
+            sites: NameSet::of(raw.sites),
+            scopes: NameSet::of(raw.scopes),
         },
     })
 }
 
 /// Decides who a caller is.
-pub struct Guard {
+pub struct Authenticator {
     /// Everybody, where nothing is configured.
     local: Principal,
     keys: Option<InternalKeys>,
-    tokens: Option<RwLock<Arc<Tokens>>>,
+    tokens: Option<RwLock<Arc<TokenVerifier>>>,
 }
 
-impl Default for Guard {
+impl Default for Authenticator {
     fn default() -> Self {
         Self::new(None, None)
     }
 }
 
-impl Guard {
-    /// Makes a guard of what is configured; with nothing everybody is `local`.
+impl Authenticator {
+    /// Makes a authenticator of what is configured; with nothing everybody is `local`.
     #[must_use]
-    pub fn new(keys: Option<InternalKeys>, tokens: Option<Tokens>) -> Self {
+    pub fn new(keys: Option<InternalKeys>, tokens: Option<TokenVerifier>) -> Self {
         Self {
             local: Principal::local(),
             keys,
@@ -161,12 +161,12 @@ impl Guard {
 
     /// Whether callers must prove who they are.
     #[must_use]
-    pub fn is_closed(&self) -> bool {
+    pub fn requires_credentials(&self) -> bool {
         self.keys.is_some() || self.tokens.is_some()
     }
 
     /// Puts new keys in the place of the old ones.
-    pub fn renew(&self, tokens: Tokens) {
+    pub fn replace_tokens(&self, tokens: TokenVerifier) {
         if let Some(known) = &self.tokens {
             *known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
         }
@@ -174,13 +174,13 @@ impl Guard {
 
     /// Says of every key of tokens that cannot be used why that is so.
     #[must_use]
-    pub fn left_out(&self) -> Vec<String> {
+    pub fn skipped_keys(&self) -> Vec<String> {
         let tokens = self.tokens.iter();
-        let left_out = tokens.flat_map(|tokens| {
+        let skipped_keys = tokens.flat_map(|tokens| {
             let tokens = tokens.read().unwrap_or_else(PoisonError::into_inner);
-            tokens.left_out().to_vec()
+            tokens.skipped_keys().to_vec()
         });
-        left_out.collect()
+        skipped_keys.collect()
     }
 
     /// Returns who brings a credential, at `now` in seconds since 1970.
@@ -192,7 +192,7 @@ impl Guard {
         credential: &Credential,
         now: f64,
     ) -> Result<Cow<'_, Principal>, Rejection> {
-        if !self.is_closed() {
+        if !self.requires_credentials() {
             return Ok(Cow::Borrowed(&self.local));
         }
         match (credential, &self.keys, &self.tokens) {
@@ -212,7 +212,7 @@ impl Guard {
                 Some(tokens),
             ) => {
                 let tokens = Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner));
-                let found = tokens.check(token, now);
+                let found = tokens.verify(token, now);
                 found.map(Cow::Owned).map_err(Rejection::unauthorized)
             }
             (Credential { key: Some(key), .. }, Some(keys), _) => {
@@ -241,17 +241,21 @@ mod tests {
 
     #[test]
     fn without_a_key_everybody_is_local() {
-        let guard = Guard::default();
-        let found = guard.identify(&key("anything"), 0.0).unwrap();
+        let authenticator = Authenticator::default();
+        let found = authenticator.identify(&key("anything"), 0.0).unwrap();
         assert_eq!(*found, Principal::local());
-        assert!(found.may("tools:call:content") && !found.may("content:draft:read"));
+        assert!(found.has_scope("tools:call:content") && !found.has_scope("content:draft:read"));
     }
 
     #[test]
     fn with_a_key_it_must_be_the_right_one() {
-        let guard = Guard::new(Some(InternalKeys::parse(KEY).unwrap()), None);
-        assert_eq!(guard.identify(&key(KEY), 0.0).unwrap().id, "key:internal");
-        let refused = |credential: &Credential| guard.identify(credential, 0.0).unwrap_err().detail;
+        let authenticator = Authenticator::new(Some(InternalKeys::parse(KEY).unwrap()), None);
+        assert_eq!(
+            authenticator.identify(&key(KEY), 0.0).unwrap().id,
+            "key:internal"
+        );
+        let refused =
+            |credential: &Credential| authenticator.identify(credential, 0.0).unwrap_err().detail;
         assert_eq!(refused(&key(&KEY[1..])), "Invalid internal API key");
         assert_eq!(refused(&key("")), "Invalid internal API key");
         let nothing = "expected a token in Authorization or a key in X-Internal-API-Key";
@@ -273,10 +277,10 @@ mod tests {
         let file = format!(
             r#"{{"keys": [{{"id": "a", "key": "{KEY}", "tenants": ["t"], "sites": ["*"], "scopes": ["tools:list"]}}]}}"#
         );
-        let guard = Guard::new(Some(InternalKeys::parse(&file).unwrap()), None);
-        let found = guard.identify(&key(KEY), 0.0).unwrap();
+        let authenticator = Authenticator::new(Some(InternalKeys::parse(&file).unwrap()), None);
+        let found = authenticator.identify(&key(KEY), 0.0).unwrap();
         assert!(found.tenants.has("t") && !found.tenants.has("u") && found.sites.has("any"));
-        assert!(found.may("tools:list") && !found.may("tools:call:npc"));
+        assert!(found.has_scope("tools:list") && !found.has_scope("tools:call:npc"));
     }
 
     #[test]

@@ -5,40 +5,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use crate::service::audit_record::{CallDetails, CallOutcome, record};
 use crate::service::caller::Caller;
-use crate::service::log::{Line, Log};
+use crate::service::deadline;
+use crate::service::log::{Log, LogLine};
 use crate::service::metrics::Metrics;
 use crate::service::principal::Principal;
-use crate::service::rates::Flood;
-use crate::service::recording::{About, End, record};
+use crate::service::rate_limit::RefusalLimiter;
 use crate::service::rejection::Rejection;
-use crate::service::running;
-use crate::service::spans::Spans;
+use crate::service::spans::SpanSender;
 use karyi_core::ids;
 use karyi_core::limits;
 use karyi_store::ledger::Record;
 use karyi_store::{Ledger, Pending, StoreError};
 
 /// What is written of calls.
-pub struct Books {
+pub struct AuditTrail {
     ledger: Arc<dyn Ledger>,
     log: Log,
-    spans: Option<Spans>,
-    flood: Flood<Record<'static>>,
+    spans: Option<SpanSender>,
+    refusals: RefusalLimiter<Record<'static>>,
     metrics: Metrics,
     /// Whether the ledger could not be written the last time.
     is_failing: AtomicBool,
 }
 
-impl Books {
-    /// Makes the books of a server.
+impl AuditTrail {
+    /// Makes the audit of a server.
     #[must_use]
-    pub fn new(ledger: Arc<dyn Ledger>, log: Log, spans: Option<Spans>) -> Self {
+    pub fn new(ledger: Arc<dyn Ledger>, log: Log, spans: Option<SpanSender>) -> Self {
         Self {
             ledger,
             log,
             spans,
-            flood: Flood::new(limits::MAX_REFUSALS_RECORDED),
+            refusals: RefusalLimiter::new(limits::MAX_REFUSALS_RECORDED),
             metrics: Metrics::default(),
             is_failing: AtomicBool::new(false),
         }
@@ -61,48 +61,48 @@ impl Books {
         &self,
         caller: &Caller,
         principal: Option<&Principal>,
-        about: &About,
+        details: &CallDetails,
         rejection: Rejection,
     ) -> Rejection {
-        let mut about = about.clone();
-        if about.request_type.is_empty() {
-            about.request_type = "tool_call";
+        let mut details = details.clone();
+        if details.request_type.is_empty() {
+            details.request_type = "tool_call";
         }
-        let end = End {
+        let outcome = CallOutcome {
             error_type: Some(rejection.error_type.into()),
             error: Some(rejection.detail.clone()),
             http_status: rejection.status,
             latency_ms: caller.latency_ms(),
-            ..End::default()
+            ..CallOutcome::default()
         };
         let name = principal.map_or("nobody", |principal| principal.id.as_str());
-        let row = record(caller, principal, &about, &end).into_owned();
-        let due = self.flood.decide(name, Instant::now(), row);
+        let row = record(caller, principal, &details, &outcome).into_owned();
+        let due = self.refusals.decide(name, Instant::now(), row);
         let by = match rejection.error_type {
             // The ledger was waited for already.
             Rejection::UNAUDITED => caller.answer_by(),
-            _ => a_moment(caller.answer_by()),
+            _ => with_grace(caller.answer_by()),
         };
-        if let Some((last, count)) = due.held {
-            self.write_held(last, count, by).await;
+        if let Some((last, count)) = due.suppressed {
+            self.write_suppressed(last, count, by).await;
         }
         if let Some(row) = due.own {
             self.write(&row, by).await;
-            self.tell("tool_call_error", caller, &about, &end);
+            self.log_call("tool_call_error", caller, &details, &outcome);
         }
-        self.trace(caller, &about, &end);
+        self.send_span(caller, &details, &outcome);
         rejection
     }
 
     /// Records the refusals that were held back of callers who have been silent at `until`.
-    pub async fn settle_floods(&self, until: Instant) {
-        for (last, count) in self.flood.overdue(until) {
-            self.write_held(last, count, None).await;
+    pub async fn record_suppressed(&self, until: Instant) {
+        for (last, count) in self.refusals.overdue(until) {
+            self.write_suppressed(last, count, None).await;
         }
     }
 
     /// Writes the record that stands for many refusals of one caller, of which it was the last.
-    async fn write_held(&self, last: Record<'_>, count: u64, by: Option<Instant>) {
+    async fn write_suppressed(&self, last: Record<'_>, count: u64, by: Option<Instant>) {
         let call_id = ids::new_id().map_or(last.call_id, Into::into);
         let row = Record {
             call_id,
@@ -110,51 +110,64 @@ impl Books {
             ..last
         };
         self.write(&row, by).await;
-        self.log.write(&Line {
+        self.log.write(&LogLine {
             event: "flood_recorded",
             call_id: Some(&row.call_id),
             http_status: row.http_status,
             error_type: row.error_type.as_deref(),
             message: Some(&format!("{count} refused requests in one record")),
-            ..Line::default()
+            ..LogLine::default()
         });
     }
 
     /// Records how a call ended that reached its tool.
-    pub async fn finish(&self, caller: &Caller, principal: &Principal, about: &About, end: &End) {
-        let status = if end.error_type.is_some() {
+    pub async fn finish(
+        &self,
+        caller: &Caller,
+        principal: &Principal,
+        details: &CallDetails,
+        outcome: &CallOutcome,
+    ) {
+        let status = if outcome.error_type.is_some() {
             "error"
         } else {
             "success"
         };
-        if about.tool_version.is_some() {
+        if details.tool_version.is_some() {
             self.metrics
-                .called(&about.tool_name, status, end.latency_ms);
+                .count_call(&details.tool_name, status, outcome.latency_ms);
         }
-        if end.is_replay {
-            self.metrics.replayed();
+        if outcome.is_replay {
+            self.metrics.count_replay();
         }
         if caller.is_gone.load(Ordering::Relaxed) {
-            self.metrics.disconnected();
+            self.metrics.count_disconnect();
         }
-        self.keep(caller, principal, about, end).await;
-        let event = if end.error_type.is_some() {
+        self.record_request(caller, principal, details, outcome)
+            .await;
+        let event = if outcome.error_type.is_some() {
             "tool_call_error"
         } else {
             "tool_call_success"
         };
-        self.tell(event, caller, about, end);
-        self.trace(caller, about, end);
+        self.log_call(event, caller, details, outcome);
+        self.send_span(caller, details, outcome);
     }
 
     /// Records that something was asked for.
-    pub async fn keep(&self, caller: &Caller, principal: &Principal, about: &About, end: &End) {
-        let make = || record(caller, Some(principal), about, end);
+    pub async fn record_request(
+        &self,
+        caller: &Caller,
+        principal: &Principal,
+        details: &CallDetails,
+        outcome: &CallOutcome,
+    ) {
+        let make = || record(caller, Some(principal), details, outcome);
         // The record is text by the time that is waited for.
-        let kept = self.ledger.keep(&make());
-        match in_time(kept, a_moment(caller.answer_by())).await {
+        let stored = self.ledger.keep(&make());
+        match in_time(stored, with_grace(caller.answer_by())).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
-            Err(error) => self.failed(&make(), &error),
+            Err(error) => self.report_failure(&make(), &error),
         }
     }
 
@@ -162,7 +175,7 @@ impl Books {
     async fn write(&self, record: &Record<'_>, by: Option<Instant>) {
         match in_time(self.ledger.keep(record), by).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
-            Err(error) => self.failed(record, &error),
+            Err(error) => self.report_failure(record, &error),
         }
     }
 
@@ -176,7 +189,7 @@ impl Books {
 
     /// Does so for as long as the end of the server may take, tells in the log what is lost with it, and
     /// returns how many records that are.
-    pub async fn end(&self) -> usize {
+    pub async fn flush(&self) -> usize {
         let limit = Instant::now() + limits::LATE_RECORDS_TIMEOUT;
         loop {
             self.catch_up().await;
@@ -186,10 +199,10 @@ impl Books {
             }
             if Instant::now() >= limit {
                 let message = format!("{late} records could not be written before the end");
-                self.log.write(&Line {
+                self.log.write(&LogLine {
                     event: "records_lost",
                     message: Some(&message),
-                    ..Line::default()
+                    ..LogLine::default()
                 });
                 return late;
             }
@@ -197,41 +210,41 @@ impl Books {
         }
     }
 
-    fn failed(&self, record: &Record<'_>, error: &StoreError) {
+    fn report_failure(&self, record: &Record<'_>, error: &StoreError) {
         self.is_failing.store(true, Ordering::Relaxed);
-        self.metrics.ledger_failed();
-        self.log.write(&Line {
+        self.metrics.count_ledger_failure();
+        self.log.write(&LogLine {
             event: "ledger_write_failed",
             trace_id: Some(&record.trace_id),
             tool_name: Some(&record.tool_name),
             call_id: Some(&record.call_id),
             message: Some(&error.to_string()),
-            ..Line::default()
+            ..LogLine::default()
         });
     }
 
-    /// Notes that something is about to change; without that nothing may.
+    /// Notes that something is details to change; without that nothing may.
     ///
     /// # Errors
     /// 503 when the ledger cannot be written.
-    pub async fn intend(
+    pub async fn record_intent(
         &self,
         caller: &Caller,
         principal: &Principal,
-        about: &About,
+        details: &CallDetails,
     ) -> Result<(), Rejection> {
-        let end = End {
+        let outcome = CallOutcome {
             error_type: Some("Started".into()),
             latency_ms: caller.latency_ms(),
-            ..End::default()
+            ..CallOutcome::default()
         };
-        let intent = record(caller, Some(principal), about, &end);
+        let intent = record(caller, Some(principal), details, &outcome);
         // One that is written too late is taken away again.
-        let noted = in_time(self.ledger.intend(&intent), a_moment(caller.answer_by())).await;
-        noted.map_err(|error| {
-            self.failed(&intent, &error);
+        let stored = in_time(self.ledger.intend(&intent), with_grace(caller.answer_by())).await;
+        stored.map_err(|error| {
+            self.report_failure(&intent, &error);
             let detail = "the ledger cannot be written now, so nothing was changed";
-            Rejection::audit_unavailable(detail).after(1)
+            Rejection::audit_unavailable(detail).with_retry_after(1)
         })
     }
 
@@ -251,35 +264,41 @@ impl Books {
         result
     }
 
-    /// Writes a log line about a call.
-    pub fn tell(&self, event: &str, caller: &Caller, about: &About, end: &End) {
-        let is_over = end.http_status > 0;
-        self.log.write(&Line {
+    /// Writes a log line details a call.
+    pub fn log_call(
+        &self,
+        event: &str,
+        caller: &Caller,
+        details: &CallDetails,
+        outcome: &CallOutcome,
+    ) {
+        let is_over = outcome.http_status > 0;
+        self.log.write(&LogLine {
             event,
             trace_id: Some(&caller.trace_id),
-            tool_name: Some(about.tool_name.as_str()).filter(|name| !name.is_empty()),
+            tool_name: Some(details.tool_name.as_str()).filter(|name| !name.is_empty()),
             tenant_id: Some(&caller.tenant_id),
             site_id: Some(&caller.site_id),
-            latency_ms: is_over.then_some(end.latency_ms),
+            latency_ms: is_over.then_some(outcome.latency_ms),
             call_id: Some(&caller.call_id),
-            http_status: is_over.then_some(end.http_status),
-            error_type: end.error_type.as_deref(),
-            message: end.error.as_deref(),
+            http_status: is_over.then_some(outcome.http_status),
+            error_type: outcome.error_type.as_deref(),
+            message: outcome.error.as_deref(),
         });
     }
 
-    fn trace(&self, caller: &Caller, about: &About, end: &End) {
+    fn send_span(&self, caller: &Caller, details: &CallDetails, outcome: &CallOutcome) {
         if let Some(spans) = &self.spans
-            && !about.tool_name.is_empty()
+            && !details.tool_name.is_empty()
         {
-            spans.tell(caller, about, end);
+            spans.send(caller, details, outcome);
         }
     }
 }
 
 /// Returns until when a caller waits for the ledger: whose time is up already waits a moment, as long as a
 /// commit usually takes.
-fn a_moment(by: Option<Instant>) -> Option<Instant> {
+fn with_grace(by: Option<Instant>) -> Option<Instant> {
     by.map(|by| by.max(Instant::now() + limits::RECORD_GRACE))
 }
 
@@ -287,6 +306,6 @@ fn a_moment(by: Option<Instant>) -> Option<Instant> {
 /// written all the same.
 async fn in_time(work: Pending<'_, ()>, by: Option<Instant>) -> Result<(), StoreError> {
     let Some(by) = by else { return work.await };
-    let ended = running::before(by, pin!(work)).await;
+    let ended = deadline::with_deadline(by, pin!(work)).await;
     ended.unwrap_or(Err(StoreError::Late))
 }

@@ -5,23 +5,23 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::service::books::Books;
-use crate::service::caller::{Caller, Request};
+use crate::service::audit::AuditTrail;
+use crate::service::audit_record::{CallDetails, CallOutcome};
+use crate::service::authenticator::{Authenticator, Credential};
+use crate::service::call::{ActiveCall, CallResult};
+use crate::service::caller::{CallRequest, Caller};
 use crate::service::canonical::PayloadHash;
+use crate::service::catalog::{OfferedTool, ToolListing};
+pub use crate::service::config::{DispatcherConfig, InputRecording};
 use crate::service::contexts::Contexts;
+use crate::service::deadline::{self, DetachingFuture, PanicError};
 use crate::service::envelope::{Envelope, Failure};
-use crate::service::guard::{Credential, Guard};
 use crate::service::log::Log;
-use crate::service::lookout::Lookout;
 use crate::service::metrics::Metrics;
-use crate::service::offer::{Listed, Offered};
-pub use crate::service::parts::{KeepInput, Parts};
 use crate::service::principal::{self, Principal, Proof};
-use crate::service::rates::{self, Limiter};
-use crate::service::recording::{About, End};
+use crate::service::rate_limit::{self, Limiter};
 use crate::service::rejection::Rejection;
-use crate::service::running::{self, Broken, Lasting};
-use crate::service::serving::{Ending, Serving};
+use crate::service::secret_refresher::SecretRefresher;
 use crate::tool::FieldText;
 use crate::tool::service::Audience;
 use karyi_core::limits;
@@ -32,21 +32,21 @@ use karyi_vault::redact::Redactor;
 const BROKEN: &str = "the call stopped unexpectedly";
 
 /// What is said of a request with the value of a secret where it says what it belongs to.
-const HOLDS_VALUE: &str = "an identifier of the request holds the value of a secret";
+const CONTAINS_SECRET: &str = "an identifier of the request holds the value of a secret";
 
 /// Serves calls.
-pub struct Desk {
-    parts: Parts,
+pub struct Dispatcher {
+    config: DispatcherConfig,
     tool_buckets: Option<Limiter>,
     tenant_buckets: Option<Limiter>,
-    books: Books,
+    audit: AuditTrail,
     contexts: Contexts,
-    lookout: Lookout,
+    secret_refresher: SecretRefresher,
 }
 
 /// The answer to a call.
 #[derive(Debug)]
-pub enum Reply {
+pub enum CallReply {
     /// Of its tool.
     Fresh(Box<Envelope>),
     /// Of an earlier call with the same key, to the letter.
@@ -55,8 +55,8 @@ pub enum Reply {
     Refused(Rejection),
 }
 
-/// How a call ended that is in the books.
-enum Finished {
+/// How a call ended that is in the audit.
+enum RecordedCall {
     /// Its tool had its say, after so many milliseconds.
     Fresh(u64, Result<FieldText, Failure>),
     /// The answer of an earlier call.
@@ -74,68 +74,68 @@ pub struct ListRequest {
     pub has_internal: bool,
 }
 
-impl Desk {
-    /// Makes a desk.
+impl Dispatcher {
+    /// Makes a dispatcher.
     #[must_use]
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(config: DispatcherConfig) -> Self {
         Self {
-            tool_buckets: parts.tool_rate.map(Limiter::new),
-            tenant_buckets: parts.tenant_rate.map(Limiter::new),
-            books: Books::new(
-                Arc::clone(&parts.ledger),
-                parts.log.clone(),
-                parts.spans.clone(),
+            tool_buckets: config.tool_rate.map(Limiter::new),
+            tenant_buckets: config.tenant_rate.map(Limiter::new),
+            audit: AuditTrail::new(
+                Arc::clone(&config.ledger),
+                config.log.clone(),
+                config.spans.clone(),
             ),
-            contexts: Contexts::new(parts.context.clone()),
-            lookout: Lookout::new(parts.redactor.secrets()),
-            parts,
+            contexts: Contexts::new(config.context.clone()),
+            secret_refresher: SecretRefresher::new(config.redactor.secrets()),
+            config,
         }
     }
 
     /// Returns the tools it offers.
     #[must_use]
-    pub fn tools(&self) -> &[Offered] {
-        &self.parts.tools
+    pub fn tools(&self) -> &[OfferedTool] {
+        &self.config.tools
     }
 
     /// Returns its numbers.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
-        self.books.metrics()
+        self.audit.metrics()
     }
 
     /// Returns the way to the log.
     #[must_use]
     pub fn log(&self) -> &Log {
-        self.books.log()
+        self.audit.log()
     }
 
     /// Returns what masks values of secrets.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
-        &self.parts.redactor
+        &self.config.redactor
     }
 
     /// Brings up to date what is known of stored secrets. Front ends do so before anything of a request is checked,
     /// logged or recorded.
-    pub async fn look(&self) {
-        self.lookout.look(self.log()).await;
+    pub async fn refresh_stale_secrets(&self) {
+        self.secret_refresher.refresh_if_stale(self.log()).await;
     }
 
     /// Does so between requests, and tells in the log what could not be read; to be called now and then.
-    pub async fn look_after_secrets(&self) {
-        self.lookout.catch_up(self.log()).await;
+    pub async fn refresh_secrets(&self) {
+        self.secret_refresher.refresh(self.log()).await;
     }
 
     /// Returns who decides who callers are.
     #[must_use]
-    pub fn guard(&self) -> &Guard {
-        &self.parts.guard
+    pub fn authenticator(&self) -> &Authenticator {
+        &self.config.authenticator
     }
 
     /// Ends what the tools of this machine keep between calls.
     pub async fn close(&self) {
-        if let Some(local) = &self.parts.local {
+        if let Some(local) = &self.config.local {
             local.close().await;
         }
     }
@@ -149,15 +149,19 @@ impl Desk {
         caller: &Caller,
         credential: &Credential,
     ) -> Result<Cow<'_, Principal>, Rejection> {
-        let principal = match self.parts.guard.identify(credential, seconds_now()) {
+        let principal = match self
+            .config
+            .authenticator
+            .identify(credential, seconds_now())
+        {
             Ok(principal) => principal,
             Err(rejection) => {
                 return Err(self
-                    .refuse(caller, None, &About::default(), rejection)
+                    .refuse(caller, None, &CallDetails::default(), rejection)
                     .await);
             }
         };
-        self.enter(caller, &principal).await.map(|()| principal)
+        self.authorize(caller, &principal).await.map(|()| principal)
     }
 
     /// Lets somebody in who is known, when they may call for this tenant and site now. A refusal is
@@ -165,26 +169,26 @@ impl Desk {
     ///
     /// # Errors
     /// 403 or 429.
-    pub async fn enter(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
-        match self.admitted(caller, principal) {
+    pub async fn authorize(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
+        match self.check_access(caller, principal) {
             Ok(()) => Ok(()),
             Err(rejection) => Err(self
-                .refuse(caller, Some(principal), &About::default(), rejection)
+                .refuse(caller, Some(principal), &CallDetails::default(), rejection)
                 .await),
         }
     }
 
-    fn admitted(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
+    fn check_access(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
         if !principal.tenants.has(&caller.tenant_id) {
             // Nobody's tenant has this name, so that who guesses names takes nothing from others.
             let own = format!("\n{}", principal.id);
-            rates::take(self.tenant_buckets.as_ref(), &own, "for other tenants")?;
+            rate_limit::consume(self.tenant_buckets.as_ref(), &own, "for other tenants")?;
             return Err(Rejection::forbidden(format!(
                 "not for tenant {}",
                 caller.tenant_id
             )));
         }
-        rates::take(
+        rate_limit::consume(
             self.tenant_buckets.as_ref(),
             &caller.tenant_id,
             "for this tenant",
@@ -202,18 +206,18 @@ impl Desk {
     /// Refuses identifiers with the value of a secret: they would stand in the log, the ledger and the data of the
     /// site, and masked they would no longer tell one caller from another.
     fn check_identifiers(&self, caller: &Caller) -> Result<(), Rejection> {
-        let redactor = &self.parts.redactor;
+        let redactor = &self.config.redactor;
         match !redactor.is_idle() && caller.clone().mask(redactor) {
-            true => Err(Rejection::invalid(HOLDS_VALUE)),
+            true => Err(Rejection::invalid(CONTAINS_SECRET)),
             false => Ok(()),
         }
     }
 
     /// Returns a caller as an answer may name it: a refused one may bring values of secrets as identifiers.
     #[must_use]
-    pub fn shown<'a>(&self, caller: &'a Caller) -> Cow<'a, Caller> {
+    pub fn masked_caller<'a>(&self, caller: &'a Caller) -> Cow<'a, Caller> {
         let mut masked = caller.clone();
-        match masked.mask(&self.parts.redactor) {
+        match masked.mask(&self.config.redactor) {
             true => Cow::Owned(masked),
             false => Cow::Borrowed(caller),
         }
@@ -224,13 +228,13 @@ impl Desk {
         &self,
         caller: &Caller,
         principal: Option<&Principal>,
-        about: &About,
+        details: &CallDetails,
         mut rejection: Rejection,
     ) -> Rejection {
-        rejection.mask(&self.parts.redactor);
-        let caller = &*self.shown(caller);
+        rejection.mask(&self.config.redactor);
+        let caller = &*self.masked_caller(caller);
         // Seldom and large, so it has a place of its own in memory.
-        Box::pin(self.books.refuse(caller, principal, about, rejection)).await
+        Box::pin(self.audit.refuse(caller, principal, details, rejection)).await
     }
 
     /// Forgets what no longer limits anybody; to be called now and then.
@@ -240,27 +244,27 @@ impl Desk {
     }
 
     /// Records the refusals that were held back of callers who have been silent at `until`.
-    pub async fn settle_floods(&self, until: Instant) {
-        self.books.settle_floods(until).await;
+    pub async fn record_suppressed(&self, until: Instant) {
+        self.audit.record_suppressed(until).await;
     }
 
     /// Has records written that had to wait; to be called now and then.
     pub async fn catch_up(&self) {
-        self.books.catch_up().await;
+        self.audit.catch_up().await;
     }
 
-    /// Ends the books of a server that serves no more; returns how many records are lost with it.
-    pub async fn end_books(&self) -> usize {
-        self.books
-            .settle_floods(Instant::now() + limits::FLOOD_WINDOW)
+    /// Ends the audit of a server that serves no more; returns how many records are lost with it.
+    pub async fn flush_audit(&self) -> usize {
+        self.audit
+            .record_suppressed(Instant::now() + limits::FLOOD_WINDOW)
             .await;
-        self.books.end().await
+        self.audit.flush().await
     }
 
     /// Whether the ledger could not be written the last time.
     #[must_use]
     pub fn is_failing(&self) -> bool {
-        self.books.is_failing()
+        self.audit.is_failing()
     }
 
     /// Whether both databases work now.
@@ -268,9 +272,9 @@ impl Desk {
     /// # Errors
     /// What stands against it.
     pub async fn probe(&self) -> Result<(), StoreError> {
-        self.books.probe().await?;
+        self.audit.probe().await?;
         let deadline = Instant::now() + limits::READ_CALL_TIMEOUT;
-        self.parts.sites.probe(deadline).await
+        self.config.sites.probe(deadline).await
     }
 
     /// Lists tools; every list is recorded.
@@ -282,41 +286,47 @@ impl Desk {
         caller: &Caller,
         principal: &Principal,
         request: &ListRequest,
-    ) -> Result<Vec<Listed>, Rejection> {
-        let about = About {
+    ) -> Result<Vec<ToolListing>, Rejection> {
+        let details = CallDetails {
             request_type: "tool_list",
-            ..About::default()
+            ..CallDetails::default()
         };
-        self.books
-            .tell("tools_list_request", caller, &about, &End::default());
-        if !principal.may(principal::LIST) {
+        self.audit.log_call(
+            "tools_list_request",
+            caller,
+            &details,
+            &CallOutcome::default(),
+        );
+        if !principal.has_scope(principal::LIST) {
             let rejection = Rejection::forbidden("the scope tools:list is needed");
             return Err(self
-                .refuse(caller, Some(principal), &about, rejection)
+                .refuse(caller, Some(principal), &details, rejection)
                 .await);
         }
-        let is_wanted = |tool: &&Offered| {
+        let is_requested = |tool: &&OfferedTool| {
             let service = &tool.entry.service;
-            let is_shown = tool.is_of_site() || principal.proof == Proof::Authenticated;
+            let is_shown = tool.is_site_tool() || principal.proof == Proof::Authenticated;
             let fits = request
                 .category
                 .as_deref()
-                .is_none_or(|wanted| wanted == service.category);
+                .is_none_or(|category| category == service.category);
             is_shown && fits && (request.has_internal || service.audience == Audience::Anyone)
         };
         let listed = self
-            .parts
+            .config
             .tools
             .iter()
-            .filter(is_wanted)
-            .map(Offered::listed)
+            .filter(is_requested)
+            .map(OfferedTool::listing)
             .collect();
-        let end = End {
+        let outcome = CallOutcome {
             http_status: 200,
             latency_ms: caller.latency_ms(),
-            ..End::default()
+            ..CallOutcome::default()
         };
-        self.books.keep(caller, principal, &about, &end).await;
+        self.audit
+            .record_request(caller, principal, &details, &outcome)
+            .await;
         Ok(listed)
     }
 
@@ -326,18 +336,20 @@ impl Desk {
         self: &Arc<Self>,
         mut caller: Caller,
         principal: Principal,
-        mut request: Request,
+        mut request: CallRequest,
         place: impl Send + 'static,
-    ) -> Reply {
-        let (desk, is_gone) = (Arc::clone(self), Arc::clone(&caller.is_gone));
+    ) -> CallReply {
+        let (dispatcher, is_gone) = (Arc::clone(self), Arc::clone(&caller.is_gone));
         let work = async move {
-            let called = desk.call(&mut caller, &principal, &mut request);
-            let reply = running::caught(pin!(called)).await;
+            let called = dispatcher.call(&mut caller, &principal, &mut request);
+            let reply = deadline::catch_panic(pin!(called)).await;
             drop(place);
             reply
         };
-        let broken = |_| Reply::Refused(Rejection::internal(BROKEN));
-        Lasting::new(work, is_gone).await.unwrap_or_else(broken)
+        let broken = |_| CallReply::Refused(Rejection::internal(BROKEN));
+        DetachingFuture::new(work, is_gone)
+            .await
+            .unwrap_or_else(broken)
     }
 
     /// Serves one call; it is recorded whatever comes of it. What the call no longer needs is taken out of
@@ -346,41 +358,45 @@ impl Desk {
         &self,
         caller: &mut Caller,
         principal: &Principal,
-        request: &mut Request,
-    ) -> Reply {
-        let holds_value = request.context.holds_value(&self.parts.redactor);
-        caller.complete(&request.context);
-        if holds_value {
-            let rejection = Rejection::invalid(HOLDS_VALUE);
-            let about = About::default();
-            let refused = self.refuse(caller, Some(principal), &about, rejection);
-            return Reply::Refused(refused.await);
+        request: &mut CallRequest,
+    ) -> CallReply {
+        let contains_secret = request.context.contains_secret(&self.config.redactor);
+        caller.fill_from(&request.context);
+        if contains_secret {
+            let rejection = Rejection::invalid(CONTAINS_SECRET);
+            let details = CallDetails::default();
+            let refused = self.refuse(caller, Some(principal), &details, rejection);
+            return CallReply::Refused(refused.await);
         }
-        let known = self.parts.redactor.secrets().generation();
+        let generation = self.config.redactor.secrets().generation();
         let hash = PayloadHash::of(&request.input);
-        let mut about = self.about(caller, request, &hash);
-        self.books
-            .tell("tool_call_request", caller, &about, &End::default());
-        let mut tools = self.parts.tools.iter();
+        let mut details = self.call_details(caller, request, &hash);
+        self.audit.log_call(
+            "tool_call_request",
+            caller,
+            &details,
+            &CallOutcome::default(),
+        );
+        let mut tools = self.config.tools.iter();
         let tool = tools.find(|tool| tool.name() == request.tool_name);
-        about.tool_version = tool.map(|tool| tool.entry.service.version);
+        details.tool_version = tool.map(|tool| tool.entry.service.version);
         let work = async {
             let ending = match tool {
-                _ if !caller.fits(&request.context) => {
+                _ if !caller.matches(&request.context) => {
                     let detail = "context names another tenant or site than the headers";
                     Rejection::context_mismatch(detail).into()
                 }
-                None => self.unknown(&*caller, principal, &about),
+                None => self.unknown_tool(&*caller, principal, &details),
                 Some(tool) => {
-                    let call = Serving {
-                        parts: &self.parts,
-                        books: &self.books,
+                    let call = ActiveCall {
+                        config: &self.config,
+                        audit: &self.audit,
                         contexts: &self.contexts,
                         buckets: self.tool_buckets.as_ref(),
                         caller: &*caller,
                         principal,
                         tool,
-                        about: &about,
+                        details: &details,
                         hash: &hash,
                     };
                     let input = std::mem::take(&mut request.input);
@@ -388,111 +404,125 @@ impl Desk {
                     ending
                 }
             };
-            self.mask_news(known, caller, &mut about);
-            self.finish(&*caller, principal, &about, ending).await
+            self.mask_new_secrets(generation, caller, &mut details);
+            self.finish(&*caller, principal, &details, ending).await
         };
-        let settled = running::caught(pin!(work)).await;
+        let settled = deadline::catch_panic(pin!(work)).await;
         match settled {
-            Ok(Finished::Refused(rejection)) => Reply::Refused(rejection),
-            Ok(Finished::Replay(answer)) => Reply::Replay(answer),
-            Ok(Finished::Fresh(time, result)) => {
-                Reply::Fresh(Box::new(Envelope::of(caller, about, time, result)))
+            Ok(RecordedCall::Refused(rejection)) => CallReply::Refused(rejection),
+            Ok(RecordedCall::Replay(answer)) => CallReply::Replay(answer),
+            Ok(RecordedCall::Fresh(time, result)) => {
+                CallReply::Fresh(Box::new(Envelope::of(caller, details, time, result)))
             }
-            Err(Broken) => {
-                about.mask(&self.parts.redactor);
+            Err(PanicError) => {
+                details.mask(&self.config.redactor);
                 let rejection = Rejection::internal(BROKEN);
-                let refused = self.refuse(caller, Some(principal), &about, rejection);
-                Reply::Refused(refused.await)
+                let refused = self.refuse(caller, Some(principal), &details, rejection);
+                CallReply::Refused(refused.await)
             }
         }
     }
 
     /// Masks in what is recorded and answered what became known since the secrets were of this generation: the tool
     /// looked at the store as well, or others did meanwhile.
-    fn mask_news(&self, known: u64, caller: &mut Caller, about: &mut About) {
-        let redactor = &self.parts.redactor;
-        if redactor.secrets().generation() != known {
+    fn mask_new_secrets(&self, generation: u64, caller: &mut Caller, details: &mut CallDetails) {
+        let redactor = &self.config.redactor;
+        if redactor.secrets().generation() != generation {
             caller.mask(redactor);
-            about.mask(redactor);
+            details.mask(redactor);
         }
     }
 
     /// Ends a call of a tool that there is not. All such tools together have one bucket.
-    fn unknown(&self, caller: &Caller, principal: &Principal, about: &About) -> Ending {
+    fn unknown_tool(
+        &self,
+        caller: &Caller,
+        principal: &Principal,
+        details: &CallDetails,
+    ) -> CallResult {
         let names = [&*principal.id, &caller.tenant_id, ""];
         let buckets = self.tool_buckets.as_ref();
-        match rates::take(buckets, &names.join("\n"), "of unknown tools") {
+        match rate_limit::consume(buckets, &names.join("\n"), "of unknown tools") {
             Ok(()) => {
-                let message = format!("Unknown tool: {}", about.tool_name);
-                Ending::Failure(Failure::new("ValueError", "UNKNOWN_TOOL", message))
+                let message = format!("Unknown tool: {}", details.tool_name);
+                CallResult::Failure(Failure::new("ValueError", "UNKNOWN_TOOL", message))
             }
             Err(rejection) => rejection.into(),
         }
     }
 
-    fn about(&self, caller: &Caller, request: &Request, hash: &PayloadHash) -> About {
+    fn call_details(
+        &self,
+        caller: &Caller,
+        request: &CallRequest,
+        hash: &PayloadHash,
+    ) -> CallDetails {
         let named = request.context.trace_id.as_ref();
-        let is_kept = self.parts.keep == KeepInput::Always;
-        let mut about = About {
+        let is_kept = self.config.input_recording == InputRecording::Always;
+        let mut details = CallDetails {
             request_type: "tool_call",
-            tool_name: self.masked(&request.tool_name),
+            tool_name: self.masked_name(&request.tool_name),
             tool_version: None,
             payload_hash: Some(hash.short()),
             input: is_kept.then(|| request.input.clone()),
             context_trace_id: named.filter(|id| **id != caller.trace_id).cloned(),
         };
-        about.mask(&self.parts.redactor);
-        about
+        details.mask(&self.config.redactor);
+        details
     }
 
-    /// Returns a name that a caller wrote as it may be shown: without values of secrets, not too long.
+    /// Returns a name that a caller wrote as it may be masked: without values of secrets, not too long.
     #[must_use]
-    pub fn masked(&self, name: &str) -> String {
-        let redactor = &self.parts.redactor;
+    pub fn masked_name(&self, name: &str) -> String {
+        let redactor = &self.config.redactor;
         if redactor.is_idle() && name.len() <= limits::MAX_ID_CHARS {
             return name.to_owned();
         }
-        let shown = redactor.redact_again(name);
-        shown.chars().take(limits::MAX_ID_CHARS).collect()
+        let masked = redactor.redact_again(name);
+        masked.chars().take(limits::MAX_ID_CHARS).collect()
     }
 
     async fn finish(
         &self,
         caller: &Caller,
         principal: &Principal,
-        about: &About,
-        mut ending: Ending,
-    ) -> Finished {
-        if let Ending::Failure(failure) = &mut ending {
-            failure.mask(&self.parts.redactor);
+        details: &CallDetails,
+        mut ending: CallResult,
+    ) -> RecordedCall {
+        if let CallResult::Failure(failure) = &mut ending {
+            failure.mask(&self.config.redactor);
         }
         let time = match &ending {
             // What is kept as the answer says so already.
-            Ending::Kept(_, time) => *time,
+            CallResult::StoredOutput(_, time) => *time,
             _ => caller.latency_ms(),
         };
-        let mut end = End {
+        let mut outcome = CallOutcome {
             http_status: 200,
             latency_ms: time,
-            ..End::default()
+            ..CallOutcome::default()
         };
         let finished = match ending {
-            Ending::Refused(rejection) => {
-                let refused = self.refuse(caller, Some(principal), about, rejection);
-                return Finished::Refused(refused.await);
+            CallResult::Rejection(rejection) => {
+                let refused = self.refuse(caller, Some(principal), details, rejection);
+                return RecordedCall::Refused(refused.await);
             }
-            Ending::Replay(answer) => {
-                end.is_replay = true;
-                Finished::Replay(answer)
+            CallResult::Replay(answer) => {
+                outcome.is_replay = true;
+                RecordedCall::Replay(answer)
             }
-            Ending::Failure(failure) => {
-                end.error_type = Some(failure.error_type.into());
-                end.error = Some(failure.message.clone());
-                Finished::Fresh(time, Err(failure))
+            CallResult::Failure(failure) => {
+                outcome.error_type = Some(failure.error_type.into());
+                outcome.error = Some(failure.message.clone());
+                RecordedCall::Fresh(time, Err(failure))
             }
-            Ending::Output(fields) | Ending::Kept(fields, _) => Finished::Fresh(time, Ok(fields)),
+            CallResult::Output(fields) | CallResult::StoredOutput(fields, _) => {
+                RecordedCall::Fresh(time, Ok(fields))
+            }
         };
-        self.books.finish(caller, principal, about, &end).await;
+        self.audit
+            .finish(caller, principal, details, &outcome)
+            .await;
         finished
     }
 }
