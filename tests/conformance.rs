@@ -12,8 +12,8 @@ use std::process::Command;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use karyi::http::front::Front;
-use karyi::http::start::{self, Options, Place};
+use karyi::http::app_state::AppState;
+use karyi::http::server::{self, HostSetup, ServerOptions};
 use karyi::mcp::http::{Defaults, router_with};
 use karyi::pty::{Rc, SessionOptions, ShellSecrets};
 use tokio::sync::oneshot;
@@ -48,14 +48,14 @@ impl Server {
         let options = options(dir.path(), port);
         let (stop, stopped) = oneshot::channel::<()>();
         let (tell, told) = mpsc::channel();
-        let further = move |front: &Arc<Front>| {
-            tell.send(front.port).unwrap();
+        let further = move |state: &Arc<AppState>| {
+            tell.send(state.port).unwrap();
             let listeners = Listeners::default();
             let place = Defaults {
                 tenant: Some("yantian".into()),
                 site: Some("yantian-main".into()),
             };
-            router_with(front, place, move |front| {
+            router_with(state, place, move |front| {
                 Fixtures::new(front, listeners.clone())
             })
         };
@@ -65,7 +65,7 @@ impl Server {
                 let _ = stopped.await;
             };
             runtime
-                .block_on(start::serve(options, further, stopped))
+                .block_on(server::serve(options, further, stopped))
                 .unwrap();
         });
         Self {
@@ -87,7 +87,7 @@ impl Drop for Server {
     }
 }
 
-fn options(dir: &Path, port: u16) -> Options {
+fn options(dir: &Path, port: u16) -> ServerOptions {
     let session = SessionOptions {
         shell: None,
         preferred_shell: None,
@@ -99,11 +99,11 @@ fn options(dir: &Path, port: u16) -> Options {
         seed: None,
         secrets: ShellSecrets::default(),
     };
-    Options {
+    ServerOptions {
         addresses: vec![([127, 0, 0, 1], port).into()],
-        ..Options::new(Place {
+        ..ServerOptions::new(HostSetup {
             data: Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/site")),
-            ..Place::new(dir.join("site.db"), session)
+            ..HostSetup::new(dir.join("site.db"), session)
         })
     }
 }

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use crate::cli::args::CallArgs;
 use crate::cli::vault::VaultFlags;
 use crate::cli::{fail, print, runtime, say, var};
-use crate::http::client::{self, Calling};
+use crate::http::client::{self, ClientCall};
 use crate::tool::json_text;
 use karyi_core::limits;
 use karyi_core::secret::{self, Piece, SecretName, SecretValue};
@@ -26,8 +26,8 @@ use karyi_vault::policy::Policy;
 /// Runs `karyi call`.
 pub(super) fn call(args: CallArgs) -> ExitCode {
     let answered = runtime::runtime(false).and_then(|runtime| {
-        let calling = calling(args)?;
-        runtime.block_on(client::call(&calling))
+        let call = client_call(args)?;
+        runtime.block_on(client::call(&call))
     });
     match answered {
         Err(error) => fail(&format!("{error:#}")),
@@ -45,7 +45,7 @@ pub(super) fn call(args: CallArgs) -> ExitCode {
     }
 }
 
-fn calling(args: CallArgs) -> anyhow::Result<Calling> {
+fn client_call(args: CallArgs) -> anyhow::Result<ClientCall> {
     let input = match &args.input {
         Some(text) => json_text::parse(text)
             .map_err(anyhow::Error::msg)
@@ -63,7 +63,7 @@ fn calling(args: CallArgs) -> anyhow::Result<Calling> {
         };
     let key = proof("--key", &args.key, &args.key_file)?;
     let token = proof("--token", &args.token, &args.token_file)?;
-    Ok(Calling {
+    Ok(ClientCall {
         url: args.url,
         tool: args.tool,
         input,

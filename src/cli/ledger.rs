@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::cli::args::{LedgerArgs, LedgerCommand};
 use crate::cli::{fail, print, serve};
-use crate::http::start::ledger_path;
+use crate::http::server::ledger_path;
 use crate::render::paint::{safe_json, safe_line};
 use karyi_core::ids::{hex, is_id, unhex};
 use karyi_store::StoreError;

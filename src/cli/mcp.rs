@@ -16,7 +16,7 @@ use crate::cli::{control_socket, fail, journal, run, runtime, say, vault};
 use crate::exec::cancel::Cancel;
 use crate::exec::workplace::Workplace;
 #[cfg(feature = "serve")]
-use crate::http::start;
+use crate::http::server;
 use crate::mcp::bench::Prepare;
 #[cfg(feature = "serve")]
 use crate::mcp::site_tools::{OfferedSite, SiteOptions};
@@ -98,11 +98,11 @@ fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
         site: serve::id(site)?,
         open: Box::new(move |secrets| {
             let mut place = place.clone();
-            place.offered.secrets = secrets;
+            place.resources.secrets = secrets;
             Box::pin(async move {
                 let guard = Arc::new(Authenticator::new(None, None));
-                let options = start::Options::new(place);
-                start::open(&options, guard, Log::default(), None).await
+                let options = server::ServerOptions::new(place);
+                server::open(&options, guard, Log::default(), None).await
             })
         }),
     };

@@ -12,9 +12,9 @@ use crate::cli::runtime::{runtime, stopped};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{fail, journal, print, say, state_dir};
-use crate::http::front::Front;
-use crate::http::local::Offered;
-use crate::http::start::{self, Options, Place};
+use crate::http::app_state::AppState;
+use crate::http::local_tools::HostResources;
+use crate::http::server::{self, HostSetup, ServerOptions};
 use crate::mcp;
 use crate::mcp::http::Defaults;
 use crate::service::caller;
@@ -36,8 +36,8 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         let options = options(args)?;
         runtime.block_on(async {
             let stopped = stopped()?;
-            let mcp = |front: &Arc<Front>| mcp::http::router(front, defaults);
-            start::serve(options, mcp, stopped).await
+            let mcp = |state: &Arc<AppState>| mcp::http::router(state, defaults);
+            server::serve(options, mcp, stopped).await
         })
     });
     match served {
@@ -53,7 +53,7 @@ pub(super) fn site(args: SiteArgs) -> ExitCode {
         let database = database(db)?;
         let _lock = Lock::take(&database)?;
         let sites = SqliteSites::open(&database)?;
-        runtime.block_on(start::import_all(&sites, &directory, &Log::default()))
+        runtime.block_on(server::import_all(&sites, &directory, &Log::default()))
     });
     match imported {
         Ok(told) => print(
@@ -76,7 +76,7 @@ pub(super) fn id(text: String) -> anyhow::Result<String> {
     }
 }
 
-fn options(args: ServeArgs) -> anyhow::Result<Options> {
+fn options(args: ServeArgs) -> anyhow::Result<ServerOptions> {
     let rate = |text: &str| match text {
         "off" => Ok(None),
         text => Rate::parse(text)
@@ -96,20 +96,20 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
     own.extend(keys.into_iter().flatten().map(absolute));
     own.extend(jwks.iter().map(|(path, _)| absolute(path)));
     own.push(absolute(&database.with_extension("lock")));
-    for file in [database.clone(), start::ledger_path(&database)] {
+    for file in [database.clone(), server::ledger_path(&database)] {
         own.extend(["", "-wal", "-shm"].map(|end| {
             let mut path = file.clone().into_os_string();
             path.push(end);
             absolute(&PathBuf::from(path))
         }));
     }
-    let place = Place {
+    let place = HostSetup {
         data: args.data,
         own,
-        offered: offered(&args.vars, &args.vault, args.quiet)?,
-        ..Place::new(database, session(args.root.as_deref())?)
+        resources: host_resources(&args.vars, &args.vault, args.quiet)?,
+        ..HostSetup::new(database, session(args.root.as_deref())?)
     };
-    Ok(Options {
+    Ok(ServerOptions {
         addresses: addresses(args.bind, args.port),
         hosts: args.host,
         origins: args.origin,
@@ -127,7 +127,7 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         },
         collector: args.otlp_endpoint,
         is_quiet: args.quiet,
-        ..Options::new(Place {
+        ..ServerOptions::new(HostSetup {
             root: args.root,
             ..place
         })
@@ -150,11 +150,11 @@ fn addresses(named: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
 }
 
 /// Returns the place of a server of sites that only this process reaches.
-pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Result<Place> {
-    Ok(Place {
+pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Result<HostSetup> {
+    Ok(HostSetup {
         data,
         own: state_dir::own_dirs(),
-        ..Place::new(database(db)?, session(None)?)
+        ..HostSetup::new(database(db)?, session(None)?)
     })
 }
 
@@ -164,7 +164,11 @@ fn absolute(path: &PathBuf) -> PathBuf {
 }
 
 /// Opens the store: all that is in it is masked. It must be readable for the secrets that callers may use.
-fn offered(names: &[String], flags: &VaultFlags, is_quiet: bool) -> anyhow::Result<Offered> {
+fn host_resources(
+    names: &[String],
+    flags: &VaultFlags,
+    is_quiet: bool,
+) -> anyhow::Result<HostResources> {
     let mut recorder = journal::recorder();
     let secrets = Secrets::default();
     secrets.keep_with(guard::keep);
@@ -193,7 +197,7 @@ fn offered(names: &[String], flags: &VaultFlags, is_quiet: bool) -> anyhow::Resu
         }
     };
     let names = names.iter().map(known).collect::<anyhow::Result<_>>()?;
-    Ok(Offered {
+    Ok(HostResources {
         secrets,
         names,
         recorder,

@@ -33,7 +33,7 @@ where
         ));
     }
     let limited = Limited::new(body, limits::MAX_BODY_BYTES);
-    let read = deadline::with_timeout(limits::BODY_TIMEOUT, pin!(whole(limited))).await;
+    let read = deadline::with_timeout(limits::BODY_TIMEOUT, pin!(collect(limited))).await;
     match read {
         Err(_) => Err(Rejection::request_timeout("the body did not come in time")),
         Ok(Ok(body)) => Ok(body),
@@ -46,7 +46,7 @@ where
 }
 
 /// Reads a body to its end. One that comes in one part is passed on as it is.
-async fn whole<B>(mut body: B) -> Result<Bytes, BoxError>
+async fn collect<B>(mut body: B) -> Result<Bytes, BoxError>
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
 {
@@ -58,7 +58,7 @@ where
         if first.is_empty() {
             first = part;
         } else {
-            return joined(first, part, body).await;
+            return collect_rest(first, part, body).await;
         }
         if body.is_end_stream() {
             break;
@@ -68,7 +68,7 @@ where
 }
 
 /// Reads the rest of a body that comes in several parts.
-async fn joined<B>(first: Bytes, second: Bytes, mut body: B) -> Result<Bytes, BoxError>
+async fn collect_rest<B>(first: Bytes, second: Bytes, mut body: B) -> Result<Bytes, BoxError>
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
 {
@@ -83,14 +83,14 @@ where
 
 /// Finishes an answer to a request whose body was not read. A little that comes at once is read and
 /// dropped; whoever sends more is told that the connection ends with the answer.
-pub async fn unread(
+pub async fn drain_or_close(
     mut response: Response<Body>,
     headers: &HeaderMap,
     body: Body,
 ) -> Response<Body> {
     // To begin to read would ask for a body that is announced only.
     let is_announced = headers.contains_key(header::EXPECT);
-    if is_announced || !is_spent(body).await {
+    if is_announced || !is_drained(body).await {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }
@@ -98,7 +98,7 @@ pub async fn unread(
 }
 
 /// Reads a small body to its end; false when it is larger or late.
-async fn is_spent(body: Body) -> bool {
+async fn is_drained(body: Body) -> bool {
     let mut body = Limited::new(body, limits::REFUSED_BODY_BYTES);
     let reading = async {
         while let Some(frame) = body.frame().await {
@@ -119,14 +119,14 @@ fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
         .map_err(|error| Rejection::malformed(format!("the body is not JSON: {error}")))?;
     match value {
         Value::Object(map) => Ok(map),
-        _ => Err(wrong(vec![FieldProblem::new(
+        _ => Err(invalid_body(vec![FieldProblem::new(
             &["body"],
             "expected an object",
         )])),
     }
 }
 
-fn wrong(problems: Vec<FieldProblem>) -> Rejection {
+fn invalid_body(problems: Vec<FieldProblem>) -> Rejection {
     Rejection::invalid("the body is not what it should be").with_errors(problems)
 }
 
@@ -177,23 +177,23 @@ pub fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
             category,
             has_internal: !ai_callable_only,
         }),
-        false => Err(wrong(problems)),
+        false => Err(invalid_body(problems)),
     }
 }
 
-/// A body as it should be. Whatever is not is read once more, to tell what is wrong with it.
+/// A body as it should be. Whatever is not is read once more, to tell what is invalid_body with it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Usual {
+struct ValidBody {
     tool_name: String,
     input: Object,
-    context: Option<UsualContext>,
+    context: Option<ValidContext>,
 }
 
 /// The members of `context`, and no others.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, remote = "BodyContext")]
-struct UsualMembers {
+struct ValidContextFields {
     tenant_id: Option<String>,
     site_id: Option<String>,
     trace_id: Option<String>,
@@ -203,18 +203,18 @@ struct UsualMembers {
 }
 
 #[derive(Deserialize)]
-struct UsualContext(#[serde(with = "UsualMembers")] BodyContext);
+struct ValidContext(#[serde(with = "ValidContextFields")] BodyContext);
 
 /// Reads a call whose body is as it should be.
-fn usual_request(body: &Bytes) -> Option<CallRequest> {
-    let usual: Usual = serde_json::from_slice(body).ok()?;
-    let context = usual
+fn valid_request(body: &Bytes) -> Option<CallRequest> {
+    let valid: ValidBody = serde_json::from_slice(body).ok()?;
+    let context = valid
         .context
         .map_or_else(BodyContext::default, |context| context.0);
-    let is_good = !usual.tool_name.is_empty() && no_ids(&context).next().is_none();
+    let is_good = !valid.tool_name.is_empty() && invalid_ids(&context).next().is_none();
     is_good.then_some(CallRequest {
-        tool_name: usual.tool_name,
-        input: Value::Object(usual.input.0),
+        tool_name: valid.tool_name,
+        input: Value::Object(valid.input.0),
         context,
     })
 }
@@ -224,7 +224,7 @@ fn usual_request(body: &Bytes) -> Option<CallRequest> {
 /// # Errors
 /// 400 or 422.
 pub fn call_request(body: &Bytes) -> Result<CallRequest, Rejection> {
-    if let Some(request) = usual_request(body) {
+    if let Some(request) = valid_request(body) {
         return Ok(request);
     }
     let mut map = parse(body)?;
@@ -259,7 +259,7 @@ pub fn call_request(body: &Bytes) -> Result<CallRequest, Rejection> {
             input,
             context,
         }),
-        false => Err(wrong(problems)),
+        false => Err(invalid_body(problems)),
     }
 }
 
@@ -275,13 +275,13 @@ fn context(value: Option<Value>, problems: &mut Vec<FieldProblem>) -> BodyContex
         ));
         return BodyContext::default();
     };
-    let no_id = |name| FieldProblem::new(&["body", "context", name], "expected an identifier");
-    problems.extend(no_ids(&context).map(no_id));
+    let invalid_id = |name| FieldProblem::new(&["body", "context", name], "expected an identifier");
+    problems.extend(invalid_ids(&context).map(invalid_id));
     context
 }
 
 /// Returns the members that are there and no identifiers.
-fn no_ids(context: &BodyContext) -> impl Iterator<Item = &'static str> {
+fn invalid_ids(context: &BodyContext) -> impl Iterator<Item = &'static str> {
     let ids = [
         ("tenant_id", &context.tenant_id),
         ("site_id", &context.site_id),

@@ -13,7 +13,7 @@ use hyper::body::Bytes;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::http::outgoing::Peer;
+use crate::http::outbound::RemoteServer;
 use crate::tool::service::Access;
 use crate::tools;
 use karyi_core::ids;
@@ -21,7 +21,7 @@ use karyi_core::limits;
 use karyi_core::secret::SecretValue;
 
 /// A call to be made.
-pub struct Calling {
+pub struct ClientCall {
     /// The server: `http://127.0.0.1:8000`.
     pub url: String,
     /// The tool.
@@ -48,7 +48,7 @@ pub struct Calling {
 
 /// The answer of the server, and how many attempts it took.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
+pub struct CallResponse {
     /// The HTTP status.
     pub status: u16,
     /// The body.
@@ -59,7 +59,7 @@ pub struct Answered {
 
 /// What came of one attempt.
 enum Attempt {
-    /// The server answered.
+    /// The server response.
     Answer {
         status: StatusCode,
         body: String,
@@ -73,25 +73,26 @@ enum Attempt {
 ///
 /// # Errors
 /// The address is none, or no attempt got an answer.
-pub async fn call(calling: &Calling) -> anyhow::Result<Answered> {
-    let address = calling.url.trim_end_matches('/');
-    let server = Peer::new(address, calling.authority.as_deref()).context("reading the address")?;
+pub async fn call(call: &ClientCall) -> anyhow::Result<CallResponse> {
+    let address = call.url.trim_end_matches('/');
+    let server =
+        RemoteServer::new(address, call.authority.as_deref()).context("reading the address")?;
     let host = server.uri().host().unwrap_or_default();
-    let is_near = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
-    let has_secret = calling.key.is_some() || calling.token.is_some();
-    if server.uri().scheme_str() != Some("https") && has_secret && !is_near {
+    let is_loopback = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+    let has_secret = call.key.is_some() || call.token.is_some();
+    if server.uri().scheme_str() != Some("https") && has_secret && !is_loopback {
         bail!("a key or token would travel unencrypted to {host}; use https");
     }
-    let trace = calling.trace.clone().map_or_else(ids::new_id, Ok)?;
-    let deadline = Instant::now() + calling.timeout;
-    let may_repeat = is_repeatable(calling);
+    let trace = call.trace.clone().map_or_else(ids::new_id, Ok)?;
+    let deadline = Instant::now() + call.timeout;
+    let may_repeat = is_repeatable(call);
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let sent = once(calling, &server, &trace, attempts);
+        let sent = send_once(call, &server, &trace, attempts);
         let since = Instant::now();
         let end = match may_repeat && attempts < limits::MAX_ATTEMPTS {
-            true => deadline.min(since + time_of_attempt(calling)),
+            true => deadline.min(since + time_of_attempt(call)),
             false => deadline,
         };
         let attempt = match tokio::time::timeout_at(end.into(), sent).await {
@@ -99,19 +100,21 @@ pub async fn call(calling: &Calling) -> anyhow::Result<Answered> {
             Ok(Err(error)) => Attempt::Lost(error),
             Err(_) => Attempt::Lost(anyhow::anyhow!("no answer within {:?}", end - since)),
         };
-        let pause = pause(&attempt, attempts)?;
+        let retry_delay = retry_delay(&attempt, attempts)?;
         let left = deadline.saturating_duration_since(Instant::now());
-        match pause.filter(|pause| may_repeat && attempts < limits::MAX_ATTEMPTS && *pause < left) {
-            Some(pause) => tokio::time::sleep(pause).await,
-            None => return answered(attempt, attempts),
+        match retry_delay.filter(|retry_delay| {
+            may_repeat && attempts < limits::MAX_ATTEMPTS && *retry_delay < left
+        }) {
+            Some(retry_delay) => tokio::time::sleep(retry_delay).await,
+            None => return response(attempt, attempts),
         }
     }
 }
 
-fn answered(attempt: Attempt, attempts: u32) -> anyhow::Result<Answered> {
+fn response(attempt: Attempt, attempts: u32) -> anyhow::Result<CallResponse> {
     match attempt {
         Attempt::Lost(error) => Err(error.context(format!("after {attempts} attempts"))),
-        Attempt::Answer { status, body, .. } => Ok(Answered {
+        Attempt::Answer { status, body, .. } => Ok(CallResponse {
             status: status.as_u16(),
             body,
             attempts,
@@ -120,26 +123,24 @@ fn answered(attempt: Attempt, attempts: u32) -> anyhow::Result<Answered> {
 }
 
 /// Whether a call may be sent again: its tool only looks, or the server knows it by its key.
-fn is_repeatable(calling: &Calling) -> bool {
+fn is_repeatable(call: &ClientCall) -> bool {
     let registry = tools::all();
-    let access = registry
-        .get(&calling.tool)
-        .map(|entry| entry.service.access);
-    access == Some(Access::Read) || calling.idempotency_key.is_some()
+    let access = registry.get(&call.tool).map(|entry| entry.service.access);
+    access == Some(Access::Read) || call.idempotency_key.is_some()
 }
 
 /// Returns how long to wait for one attempt of several: its share of the time, but longer than the
 /// server itself takes for the tool.
-fn time_of_attempt(calling: &Calling) -> Duration {
+fn time_of_attempt(call: &ClientCall) -> Duration {
     let registry = tools::all();
-    let entry = registry.get(&calling.tool);
+    let entry = registry.get(&call.tool);
     let own = entry.map_or(limits::MAX_CALL_TIMEOUT, |entry| entry.service.deadline());
-    (calling.timeout / limits::MAX_ATTEMPTS).max(own + limits::ANSWER_GRACE)
+    (call.timeout / limits::MAX_ATTEMPTS).max(own + limits::ANSWER_GRACE)
 }
 
 /// Returns how long to wait before the next attempt; nothing when the answer is final.
-fn pause(attempt: &Attempt, attempts: u32) -> anyhow::Result<Option<Duration>> {
-    let is_worth_it = match attempt {
+fn retry_delay(attempt: &Attempt, attempts: u32) -> anyhow::Result<Option<Duration>> {
+    let is_retryable = match attempt {
         Attempt::Lost(_) => true,
         Attempt::Answer { status, body, .. } => match status.as_u16() {
             429 | 502 | 503 | 504 => true,
@@ -147,7 +148,7 @@ fn pause(attempt: &Attempt, attempts: u32) -> anyhow::Result<Option<Duration>> {
             _ => false,
         },
     };
-    if !is_worth_it {
+    if !is_retryable {
         return Ok(None);
     }
     if let Attempt::Answer {
@@ -160,7 +161,7 @@ fn pause(attempt: &Attempt, attempts: u32) -> anyhow::Result<Option<Duration>> {
     let most = limits::RETRY_PAUSE
         .saturating_mul(1 << attempts.min(16))
         .min(limits::MAX_RETRY_PAUSE);
-    // Anything up to the whole pause, so that many callers do not come back together.
+    // Anything up to the whole retry_delay, so that many callers do not come back together.
     let share = u32::from(u16::from_be_bytes(ids::random::<2>()?));
     Ok(Some(most.saturating_mul(share) / u32::from(u16::MAX)))
 }
@@ -170,16 +171,16 @@ fn timed_out(body: &str) -> bool {
     answer.is_some_and(|answer| answer["error_type"] == "Timeout")
 }
 
-async fn once(
-    calling: &Calling,
-    server: &Peer,
+async fn send_once(
+    call: &ClientCall,
+    server: &RemoteServer,
     trace: &str,
     attempt: u32,
 ) -> anyhow::Result<Attempt> {
-    let request = request(calling, server, trace, attempt)?;
+    let request = request(call, server, trace, attempt)?;
     let answer = server.send(request).await?;
     let wait = answer.headers.get(header::RETRY_AFTER);
-    let wait = wait.and_then(|value| wait_of(value.to_str().ok()?, SystemTime::now()));
+    let wait = wait.and_then(|value| parse_retry_after(value.to_str().ok()?, SystemTime::now()));
     Ok(Attempt::Answer {
         status: answer.status,
         body: String::from_utf8_lossy(&answer.body).into_owned(),
@@ -188,7 +189,7 @@ async fn once(
 }
 
 /// Reads a `Retry-After`: seconds, or a date as HTTP writes it.
-fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
+fn parse_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More than there is a number for is longer than anybody waits.
@@ -200,8 +201,8 @@ fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
 }
 
 fn request(
-    calling: &Calling,
-    server: &Peer,
+    call: &ClientCall,
+    server: &RemoteServer,
     trace: &str,
     attempt: u32,
 ) -> anyhow::Result<Request<Full<Bytes>>> {
@@ -212,19 +213,13 @@ fn request(
     let mut request = Request::post(path)
         .header(header::HOST, server.authority())
         .header(header::CONTENT_TYPE, "application/json")
-        .header("x-tenant-id", &calling.tenant)
-        .header("x-site-id", &calling.site)
+        .header("x-tenant-id", &call.tenant)
+        .header("x-site-id", &call.site)
         .header("x-trace-id", trace)
         .header("x-attempt", attempt.to_string());
-    let key = calling.key.as_ref().map(|key| sensitive("", key));
-    let token = calling
-        .token
-        .as_ref()
-        .map(|token| sensitive("Bearer ", token));
-    let repeat = calling
-        .idempotency_key
-        .as_deref()
-        .map(HeaderValue::from_str);
+    let key = call.key.as_ref().map(|key| sensitive("", key));
+    let token = call.token.as_ref().map(|token| sensitive("Bearer ", token));
+    let repeat = call.idempotency_key.as_deref().map(HeaderValue::from_str);
     let optional = [
         ("x-internal-api-key", key.transpose()?),
         ("authorization", token.transpose()?),
@@ -238,7 +233,7 @@ fn request(
             request = request.header(name, value);
         }
     }
-    let body = json!({"tool_name": calling.tool, "input": calling.input}).to_string();
+    let body = json!({"tool_name": call.tool, "input": call.input}).to_string();
     request
         .body(Full::from(body))
         .context("a header cannot be sent")
@@ -264,7 +259,7 @@ mod tests {
         let now = SystemTime::from(now);
         let check = |text: &str, expected: Option<u64>| {
             assert_eq!(
-                wait_of(text, now),
+                parse_retry_after(text, now),
                 expected.map(Duration::from_secs),
                 "{text}"
             );

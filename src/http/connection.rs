@@ -14,17 +14,17 @@ use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper_util::rt::TokioIo;
 
-use crate::http::lines::Lines;
-use crate::http::wire::{Line, OverTcp, Peer, Wire};
+use crate::http::connection_pool::ConnectionPool;
+use crate::http::connection_state::{ClientHandle, ConnectionState, MonitoredStream, TcpBacked};
 use karyi_core::limits;
 
 /// What answers the requests of connections.
-pub trait App: Clone + Send + Sync + 'static {
+pub trait RequestHandler: Clone + Send + Sync + 'static {
     /// What an answer will come from.
-    type Answering: Future<Output = Response<Body>> + Send + Unpin;
+    type Response: Future<Output = Response<Body>> + Send + Unpin;
 
     /// Answers a request of a client.
-    fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Self::Answering;
+    fn handle(&self, request: Request<Incoming>, client: &ClientHandle) -> Self::Response;
 
     /// Whether the answer to a request goes on until its client closes its side.
     fn is_stream(&self, request: &Request<Incoming>) -> bool;
@@ -35,39 +35,46 @@ pub trait App: Clone + Send + Sync + 'static {
 /// # Errors
 /// What stands against reading it any further.
 pub async fn serve(
-    stream: impl OverTcp,
-    app: &impl App,
-    line: &Arc<Line>,
-    lines: &Lines,
+    stream: impl TcpBacked,
+    handler: &impl RequestHandler,
+    connection_state: &Arc<ConnectionState>,
+    pool: &ConnectionPool,
 ) -> hyper::Result<()> {
-    let service = Answerer {
-        app: app.clone(),
-        line: Arc::clone(line),
+    let service = ConnectionService {
+        handler: handler.clone(),
+        connection_state: Arc::clone(connection_state),
     };
     // Whoever has closed its side may wait for its answer all the same: the wire sees that.
     let connection = http1::Builder::new()
         .half_close(true)
         .max_buf_size(limits::MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(Wire::new(stream, Arc::clone(line))), service);
+        .serve_connection(
+            TokioIo::new(MonitoredStream::new(stream, Arc::clone(connection_state))),
+            service,
+        );
     let mut connection = pin!(connection);
     // Calls that go on without it are told that nobody waits for them.
-    let _left = Left(line);
-    let mut is_told = false;
+    let _guard = DisconnectOnDrop(connection_state);
+    let mut is_shutdown_sent = false;
     poll_fn(|context| {
-        line.belongs_to(context);
+        connection_state.register_task(context);
         if let Poll::Ready(ended) = connection.as_mut().poll(context) {
             return Poll::Ready(ended);
         }
-        if lines.is_ending() && !is_told {
-            is_told = true;
+        if pool.is_ending() && !is_shutdown_sent {
+            is_shutdown_sent = true;
             connection.as_mut().graceful_shutdown();
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(ended);
             }
         }
         // The start of a head is no request under way.
-        let is_needless = is_told && !line.is_busy() && !line.is_full();
-        match is_needless || line.is_left() || line.is_late(lines.patience()) {
+        let is_idle =
+            is_shutdown_sent && !connection_state.is_busy() && !connection_state.is_blocked();
+        match is_idle
+            || connection_state.is_abandoned_stream()
+            || connection_state.is_late(pool.limits())
+        {
             true => Poll::Ready(Ok(())),
             false => Poll::Pending,
         }
@@ -76,72 +83,73 @@ pub async fn serve(
 }
 
 /// Notes at the end of a connection that its client is gone.
-struct Left<'l>(&'l Line);
+struct DisconnectOnDrop<'l>(&'l ConnectionState);
 
-impl Drop for Left<'_> {
+impl Drop for DisconnectOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.peer.leave();
+        self.0.client.disconnect();
     }
 }
 
 /// Answers the requests of one connection.
-struct Answerer<A> {
-    app: A,
-    line: Arc<Line>,
+struct ConnectionService<A> {
+    handler: A,
+    connection_state: Arc<ConnectionState>,
 }
 
-impl<A: App> Service<Request<Incoming>> for Answerer<A> {
+impl<A: RequestHandler> Service<Request<Incoming>> for ConnectionService<A> {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering<A::Answering>;
+    type Future = TrackedResponse<A::Response>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.line.begin(self.app.is_stream(&request));
-        Answering {
-            answering: self.app.answer(request, &self.line.peer),
-            line: Arc::clone(&self.line),
+        self.connection_state
+            .begin_request(self.handler.is_stream(&request));
+        TrackedResponse {
+            response: self.handler.handle(request, &self.connection_state.client),
+            connection_state: Arc::clone(&self.connection_state),
         }
     }
 }
 
 /// An answer that is being made.
-struct Answering<F> {
-    answering: F,
-    line: Arc<Line>,
+struct TrackedResponse<F> {
+    response: F,
+    connection_state: Arc<ConnectionState>,
 }
 
-impl<F: Future<Output = Response<Body>> + Unpin> Future for Answering<F> {
+impl<F: Future<Output = Response<Body>> + Unpin> Future for TrackedResponse<F> {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = ready!(Pin::new(&mut self.answering).poll(context));
+        let response = ready!(Pin::new(&mut self.response).poll(context));
         if response.body().size_hint().exact().is_some() {
-            self.line.end();
+            self.connection_state.end_request();
             return Poll::Ready(Ok(response));
         }
-        let busy = Busy(Arc::clone(&self.line));
+        let busy = BusyGuard(Arc::clone(&self.connection_state));
         Poll::Ready(Ok(
-            response.map(|body| Body::new(Streamed { body, _busy: busy }))
+            response.map(|body| Body::new(TrackedBody { body, _busy: busy }))
         ))
     }
 }
 
-/// A line whose answer is on its way.
-struct Busy(Arc<Line>);
+/// A connection_state whose answer is on its way.
+struct BusyGuard(Arc<ConnectionState>);
 
-impl Drop for Busy {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end_request();
     }
 }
 
 /// A body that comes in parts: the answer is there with the last of them.
-struct Streamed {
+struct TrackedBody {
     body: Body,
-    _busy: Busy,
+    _busy: BusyGuard,
 }
 
-impl HttpBody for Streamed {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

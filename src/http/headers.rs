@@ -20,9 +20,9 @@ const SITE: &str = "X-Site-ID";
 const INTERNAL_KEY: HeaderName = HeaderName::from_static("x-internal-api-key");
 
 /// Where a request belongs.
-const PLACE: [&str; 3] = [TRACE, TENANT, SITE];
+const REQUIRED: [&str; 3] = [TRACE, TENANT, SITE];
 
-/// Headers that mean nothing when they stand there twice.
+/// Headers that mean nothing when they stand there duplicates.
 const SINGLE: [&str; 14] = [
     TRACE,
     TENANT,
@@ -42,16 +42,16 @@ const SINGLE: [&str; 14] = [
 
 /// Why the headers of a request are refused.
 #[derive(Debug)]
-pub struct Misread {
+pub struct HeaderError {
     /// What is wrong with them.
     pub rejection: Rejection,
-    /// The caller, when trace, tenant and site are said: then the refusal has a place in the ledger.
+    /// The caller, when trace, tenant and site are raw: then the refusal has a place in the ledger.
     pub caller: Option<Caller>,
 }
 
 /// The headers that say something of a call, as they are found in one pass.
 #[derive(Default)]
-struct Said<'h> {
+struct RawHeaders<'h> {
     trace: Option<&'h str>,
     tenant: Option<&'h str>,
     site: Option<&'h str>,
@@ -65,69 +65,65 @@ struct Said<'h> {
     traceparent: Option<&'h str>,
 }
 
-impl<'h> Said<'h> {
+impl<'h> RawHeaders<'h> {
     /// Takes the first of every name; text that is none is empty.
     fn of(headers: &'h HeaderMap) -> Self {
-        let mut said = Self::default();
+        let mut raw = Self::default();
         for (name, value) in headers {
             let place = match name.as_str() {
-                "x-trace-id" => &mut said.trace,
-                "x-tenant-id" => &mut said.tenant,
-                "x-site-id" => &mut said.site,
-                "x-span-id" => &mut said.span,
-                "x-user-id" => &mut said.user,
-                "x-session-id" => &mut said.session,
-                "x-npc-id" => &mut said.npc,
-                "idempotency-key" => &mut said.key,
-                "x-attempt" => &mut said.attempt,
-                "x-request-timeout-ms" => &mut said.patience,
-                "traceparent" => &mut said.traceparent,
+                "x-trace-id" => &mut raw.trace,
+                "x-tenant-id" => &mut raw.tenant,
+                "x-site-id" => &mut raw.site,
+                "x-span-id" => &mut raw.span,
+                "x-user-id" => &mut raw.user,
+                "x-session-id" => &mut raw.session,
+                "x-npc-id" => &mut raw.npc,
+                "idempotency-key" => &mut raw.key,
+                "x-attempt" => &mut raw.attempt,
+                "x-request-timeout-ms" => &mut raw.patience,
+                "traceparent" => &mut raw.traceparent,
                 _ => continue,
             };
             place.get_or_insert(value.to_str().unwrap_or_default());
         }
-        said
+        raw
     }
 }
 
 /// Reads who a request belongs to.
 ///
 /// # Errors
-/// 400 for a header that is there twice, 422 that names every header that is missing or no
+/// 400 for a header that is there duplicates, 422 that names every header that is missing or no
 /// identifier.
-pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<Misread>> {
-    let said = Said::of(headers);
+pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<HeaderError>> {
+    let raw = RawHeaders::of(headers);
     let mut problems = Vec::new();
-    let place = [
-        (TRACE, said.trace),
-        (TENANT, said.tenant),
-        (SITE, said.site),
-    ];
+    let place = [(TRACE, raw.trace), (TENANT, raw.tenant), (SITE, raw.site)];
     let place = place.map(|(name, text)| required(name, text, &mut problems));
     let has_place = problems.is_empty();
-    if let Some(rejection) = twice(headers) {
+    if let Some(rejection) = duplicates(headers) {
         // Which of two is meant nobody knows: of the others none is taken.
-        let is_said = has_place && !PLACE.iter().any(|name| is_twice(headers, name));
-        let caller = is_said.then(|| at(place).ok()).flatten();
-        return Err(Box::new(Misread { rejection, caller }));
+        let is_said = has_place && !REQUIRED.iter().any(|name| is_duplicate(headers, name));
+        let caller = is_said.then(|| caller_at(place).ok()).flatten();
+        return Err(Box::new(HeaderError { rejection, caller }));
     }
     let mut optional = |name, text| optional(name, text, &mut problems);
-    let span = optional("X-Span-ID", said.span);
-    let user = optional("X-User-ID", said.user);
-    let session = optional("X-Session-ID", said.session);
-    let npc = optional("X-NPC-ID", said.npc);
-    let key = optional("Idempotency-Key", said.key);
-    let attempt = number("X-Attempt", said.attempt, &mut problems);
-    let patience = number("X-Request-Timeout-Ms", said.patience, &mut problems);
-    let misread = |caller, problems| {
+    let span = optional("X-Span-ID", raw.span);
+    let user = optional("X-User-ID", raw.user);
+    let session = optional("X-Session-ID", raw.session);
+    let npc = optional("X-NPC-ID", raw.npc);
+    let key = optional("Idempotency-Key", raw.key);
+    let attempt = number("X-Attempt", raw.attempt, &mut problems);
+    let patience = number("X-Request-Timeout-Ms", raw.patience, &mut problems);
+    let header_error = |caller, problems| {
         let detail = "headers are missing or not what they should be";
         let rejection = Rejection::invalid(detail).with_errors(problems);
-        Box::new(Misread { rejection, caller })
+        Box::new(HeaderError { rejection, caller })
     };
     if !has_place {
-        return Err(misread(None, problems));
+        return Err(header_error(None, problems));
     }
-    let mut caller = at(place)?;
+    let mut caller = caller_at(place)?;
     if let Some(span) = span {
         caller.span_id = span;
     }
@@ -135,20 +131,20 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<Misread>> {
     caller.idempotency_key = key;
     caller.attempt = attempt.and_then(|attempt| u32::try_from(attempt).ok());
     caller.timeout = patience.map(Duration::from_millis);
-    if let Some((trace, span)) = said.traceparent.and_then(traceparent) {
+    if let Some((trace, span)) = raw.traceparent.and_then(traceparent) {
         (caller.w3c_trace_id, caller.parent_span_id) = (Some(trace.into()), Some(span.into()));
     }
     match problems.is_empty() {
         true => Ok(caller),
-        false => Err(misread(Some(caller), problems)),
+        false => Err(header_error(Some(caller), problems)),
     }
 }
 
 /// Makes the caller of a place: a trace, a tenant and a site.
-fn at([trace, tenant, site]: [String; 3]) -> Result<Caller, Box<Misread>> {
+fn caller_at([trace, tenant, site]: [String; 3]) -> Result<Caller, Box<HeaderError>> {
     Caller::new(HTTP, trace, tenant, site).map_err(|error| {
         let rejection = Rejection::internal(error.to_string());
-        Box::new(Misread {
+        Box::new(HeaderError {
             rejection,
             caller: None,
         })
@@ -171,7 +167,7 @@ pub fn credential(headers: &HeaderMap) -> Credential {
     }
 }
 
-/// Whether the body is said to be JSON.
+/// Whether the body is raw to be JSON.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
     let kind = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
@@ -179,18 +175,18 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application/json")
 }
 
-fn is_twice(headers: &HeaderMap, name: &str) -> bool {
+fn is_duplicate(headers: &HeaderMap, name: &str) -> bool {
     headers.get_all(name).iter().nth(1).is_some()
 }
 
-/// Returns the refusal of headers that are there twice.
+/// Returns the refusal of headers that are there duplicates.
 #[must_use]
-pub fn twice(headers: &HeaderMap) -> Option<Rejection> {
+pub fn duplicates(headers: &HeaderMap) -> Option<Rejection> {
     if headers.len() == headers.keys_len() {
         return None;
     }
-    let twice = SINGLE.iter().filter(|name| is_twice(headers, name));
-    let problems: Vec<FieldProblem> = twice
+    let duplicates = SINGLE.iter().filter(|name| is_duplicate(headers, name));
+    let problems: Vec<FieldProblem> = duplicates
         .map(|name| FieldProblem::new(&["header", name], "given more than once"))
         .collect();
     let refusal = || Rejection::malformed("a header is given more than once");
@@ -212,7 +208,7 @@ fn required(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) ->
             "expected a value, found none",
         )),
         Some(id) if is_id(id) => return id.to_owned(),
-        Some(_) => problems.push(no_id(name)),
+        Some(_) => problems.push(invalid_id(name)),
     }
     String::new()
 }
@@ -222,11 +218,11 @@ fn optional(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) ->
     if is_id(value) {
         return Some(value.to_owned());
     }
-    problems.push(no_id(name));
+    problems.push(invalid_id(name));
     None
 }
 
-fn no_id(name: &str) -> FieldProblem {
+fn invalid_id(name: &str) -> FieldProblem {
     let words = format!(
         "expected 1 to {} of the characters A-Z a-z 0-9 . _ : -",
         limits::MAX_ID_CHARS
@@ -236,7 +232,7 @@ fn no_id(name: &str) -> FieldProblem {
 
 fn number(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<u64> {
     let value = text?;
-    // A sign or a zero in front would be read as well.
+    // A sign or a zero in state would be read as well.
     let is_plain = value.starts_with(|first: char| matches!(first, '1'..='9'));
     let found = is_plain
         .then(|| value.parse().ok())
@@ -294,11 +290,11 @@ mod tests {
     #[track_caller]
     fn check(more: &[(&str, &str)], expected: Result<(), (u16, &str)>) {
         let found = caller(&headers(&[&GOOD[..], more].concat()));
-        let problem = found.map(drop).map_err(|misread| {
+        let problem = found.map(drop).map_err(|header_error| {
             // Whoever says where it belongs has a place in the ledger.
             let is_unclear = more.iter().any(|(name, _)| *name == "x-trace-id");
-            assert_eq!(misread.caller.is_none(), is_unclear);
-            let rejection = misread.rejection;
+            assert_eq!(header_error.caller.is_none(), is_unclear);
+            let rejection = header_error.rejection;
             let words = crate::service::input_check::summary(&rejection.errors);
             (rejection.status, words)
         });

@@ -1,6 +1,6 @@
 //! The sockets that listen, and the connections they give.
 //!
-//! Every connection has a task; all of them are ended by [`Listening::end`].
+//! Every connection has a task; all of them are ended by [`ListenerTasks::shut_down`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::http::connection::{self, App};
-use crate::http::lines::{Lines, Times};
+use crate::http::connection::{self, RequestHandler};
+use crate::http::connection_pool::{ConnectionPool, ConnectionTimeouts};
 use crate::http::tls::TlsAcceptor;
 use karyi_core::limits;
 
 /// The tasks of all sockets.
-pub struct Listening {
+pub struct ListenerTasks {
     sockets: JoinSet<()>,
     stop: watch::Sender<bool>,
-    lines: Arc<Lines>,
+    pool: Arc<ConnectionPool>,
     /// Held by every connection; all are gone when all permits are back.
     permits: Arc<Semaphore>,
 }
 
 /// Told of bytes that are no request, with the status of the answer: it is given without asking the
-/// app. What HTTP/2 begins with has none, for who speaks that would not understand it.
-pub type Unread = Arc<dyn Fn(Option<u16>) + Send + Sync>;
+/// handler. What HTTP/2 begins with has none, for who speaks that would not understand it.
+pub type ParseErrorHook = Arc<dyn Fn(Option<u16>) + Send + Sync>;
 
 /// What every connection needs.
 #[derive(Clone)]
-struct Shared<A> {
-    app: A,
-    unread: Unread,
+struct ConnectionContext<A> {
+    handler: A,
+    on_parse_error: ParseErrorHook,
     tls: Option<TlsAcceptor>,
     stop: watch::Receiver<bool>,
-    lines: Arc<Lines>,
+    pool: Arc<ConnectionPool>,
     permits: Arc<Semaphore>,
 }
 
@@ -72,28 +72,28 @@ fn is_missing(error: &std::io::Error) -> bool {
     ) || error.raw_os_error() == Some(nix::libc::EAFNOSUPPORT)
 }
 
-impl Listening {
+impl ListenerTasks {
     /// Starts to serve.
     #[must_use]
     pub fn start(
         listeners: Vec<TcpListener>,
-        app: &impl App,
+        handler: &impl RequestHandler,
         tls: Option<&TlsAcceptor>,
-        unread: &Unread,
-        times: Times,
+        on_parse_error: &ParseErrorHook,
+        timeouts: ConnectionTimeouts,
     ) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let lines = Arc::new(Lines::new(times));
+        let pool = Arc::new(ConnectionPool::new(timeouts));
         let permits = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
         let mut sockets = JoinSet::new();
-        sockets.spawn(Arc::clone(&lines).keep());
+        sockets.spawn(Arc::clone(&pool).run_clock());
         for listener in listeners {
-            let shared = Shared {
-                app: app.clone(),
-                unread: Arc::clone(unread),
+            let shared = ConnectionContext {
+                handler: handler.clone(),
+                on_parse_error: Arc::clone(on_parse_error),
                 tls: tls.cloned(),
                 stop: stopped.clone(),
-                lines: Arc::clone(&lines),
+                pool: Arc::clone(&pool),
                 permits: Arc::clone(&permits),
             };
             sockets.spawn(accept(listener, shared));
@@ -101,15 +101,15 @@ impl Listening {
         Self {
             sockets,
             stop,
-            lines,
+            pool,
             permits,
         }
     }
 
     /// Takes no new connection, and waits until the requests that are under way have their answer.
-    pub async fn end(mut self) {
+    pub async fn shut_down(mut self) {
         self.stop.send_replace(true);
-        self.lines.end();
+        self.pool.end();
         let all = u32::try_from(limits::MAX_CONNECTIONS).unwrap_or(u32::MAX);
         // Those who do not read their answer are left behind when their time is up.
         let _ =
@@ -118,7 +118,7 @@ impl Listening {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Shared<impl App>) {
+async fn accept(listener: TcpListener, shared: ConnectionContext<impl RequestHandler>) {
     let mut connections = JoinSet::new();
     let mut stop = shared.stop.clone();
     loop {
@@ -140,7 +140,7 @@ async fn accept(listener: TcpListener, shared: Shared<impl App>) {
 
 async fn next(
     listener: &TcpListener,
-    shared: &Shared<impl App>,
+    shared: &ConnectionContext<impl RequestHandler>,
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(&shared.permits).acquire_owned().await.ok()?;
     match listener.accept().await {
@@ -157,32 +157,33 @@ async fn next(
     }
 }
 
-async fn connection(stream: TcpStream, mut shared: Shared<impl App>) {
-    let line = shared.lines.add();
+async fn connection(stream: TcpStream, mut shared: ConnectionContext<impl RequestHandler>) {
+    let connection_state = shared.pool.add();
     let ended = match &shared.tls {
-        None => connection::serve(stream, &shared.app, &line, &shared.lines).await,
+        None => connection::serve(stream, &shared.handler, &connection_state, &shared.pool).await,
         Some(tls) => {
-            let shaken = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream));
-            let shaken = tokio::select! {
+            let handshake = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream));
+            let handshake = tokio::select! {
                 biased;
-                shaken = shaken => shaken,
+                handshake = handshake => handshake,
                 // Who has not proved anything yet has no request under way.
-                _ = shared.stop.wait_for(|is_stopped| *is_stopped) => return shared.lines.remove(&line),
+                _ = shared.stop.wait_for(|is_stopped| *is_stopped) => return shared.pool.remove(&connection_state),
             };
-            match shaken {
+            match handshake {
                 Ok(Ok(stream)) => {
-                    connection::serve(stream, &shared.app, &line, &shared.lines).await
+                    connection::serve(stream, &shared.handler, &connection_state, &shared.pool)
+                        .await
                 }
                 _ => Ok(()),
             }
         }
     };
-    shared.lines.remove(&line);
+    shared.pool.remove(&connection_state);
     // Other errors of a connection concern nobody but its client.
     match ended {
-        Err(error) if error.is_parse_version_h2() => (shared.unread)(None),
-        Err(error) if error.is_parse_too_large() => (shared.unread)(Some(431)),
-        Err(error) if error.is_parse() => (shared.unread)(Some(400)),
+        Err(error) if error.is_parse_version_h2() => (shared.on_parse_error)(None),
+        Err(error) if error.is_parse_too_large() => (shared.on_parse_error)(Some(431)),
+        Err(error) if error.is_parse() => (shared.on_parse_error)(Some(400)),
         _ => {}
     }
 }

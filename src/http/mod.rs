@@ -1,38 +1,38 @@
 //! `karyi serve`: the tools of sites over HTTP.
 //!
 //! The routes turn requests into calls of the dispatcher ([`crate::service`]) and its replies into
-//! responses; [`listen`] owns the sockets, [`start`] puts everything together.
+//! responses; [`listen`] owns the sockets, [`server`] puts everything together.
 
+#[cfg(feature = "serve")]
+pub mod app_state;
 #[cfg(feature = "serve")]
 pub mod bodies;
 #[cfg(feature = "serve")]
 pub mod client;
 pub mod connection;
-#[cfg(feature = "serve")]
-pub mod front;
+pub mod connection_pool;
+pub mod connection_state;
 #[cfg(feature = "serve")]
 pub mod headers;
-pub mod lines;
 pub mod listen;
 #[cfg(feature = "serve")]
-pub mod local;
+pub mod local_tools;
 #[cfg(feature = "serve")]
-pub mod logging;
+pub mod log_writer;
 #[cfg(feature = "serve")]
 pub mod openapi;
 #[cfg(feature = "serve")]
 pub mod otlp;
 #[cfg(feature = "serve")]
-pub mod outgoing;
+pub mod outbound;
 #[cfg(feature = "serve")]
 pub mod problem;
 #[cfg(feature = "serve")]
 pub mod routes;
 #[cfg(feature = "serve")]
-pub mod start;
+pub mod server;
 #[cfg(feature = "serve")]
 pub mod tls;
 #[cfg(not(feature = "serve"))]
 #[path = "no_tls.rs"]
 pub mod tls;
-pub mod wire;

@@ -7,16 +7,16 @@ use karyi_core::limits;
 
 /// Where callers must prove who they are.
 #[derive(Debug, Clone, Copy)]
-pub struct Closed {
+pub struct AuthRequirement {
     /// For the list and the calls.
     pub calls: bool,
     /// For the description and the numbers.
-    pub looks: bool,
+    pub monitoring: bool,
 }
 
 /// Returns the description of a server with these tools.
 #[must_use]
-pub fn document(tools: &[OfferedTool], closed: Closed) -> Value {
+pub fn document(tools: &[OfferedTool], auth: AuthRequirement) -> Value {
     let listed: Vec<ToolListing> = tools.iter().map(OfferedTool::listing).collect();
     let posts = |id: &str, summary: &str, request: &str, answer: &str| {
         json!({
@@ -29,11 +29,11 @@ pub fn document(tools: &[OfferedTool], closed: Closed) -> Value {
                     "content": {"application/json": {"schema": reference(request)}}
                 },
                 "responses": responses(answer),
-                "security": security(closed.calls),
+                "security": security(auth.calls),
             }
         })
     };
-    let (open, looks) = (security(false), security(closed.looks));
+    let (open, monitoring) = (security(false), security(auth.monitoring));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -47,8 +47,8 @@ pub fn document(tools: &[OfferedTool], closed: Closed) -> Value {
             "/api/tools/call": posts("call_tool", "Call a tool", "CallRequest", "CallAnswer"),
             "/healthz": gets("health", "Tell whether the server runs", "application/json", &open),
             "/readyz": gets("readiness", "Tell whether the server takes calls", "application/json", &open),
-            "/metrics": gets("metrics", "Give numbers for Prometheus", "text/plain", &looks),
-            "/openapi.json": gets("description", "Describe the server", "application/json", &looks),
+            "/metrics": gets("metrics", "Give numbers for Prometheus", "text/plain", &monitoring),
+            "/openapi.json": gets("description", "Describe the server", "application/json", &monitoring),
         },
         "components": {
             "schemas": schemas(&listed),

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::http::outgoing::Peer;
+use crate::http::outbound::RemoteServer;
 use crate::service::log::{Log, LogLine};
 use crate::service::spans::{self, Span, SpanSender};
 use karyi_core::limits;
@@ -26,7 +26,8 @@ impl Exporter {
     /// The endpoint is no URL of HTTP, or this machine trusts nobody.
     pub fn start(endpoint: &str, log: Log) -> anyhow::Result<(Self, SpanSender)> {
         let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-        let collector = Peer::new(&address, None).context("reading the URL of the collector")?;
+        let collector =
+            RemoteServer::new(&address, None).context("reading the URL of the collector")?;
         let (sender, spans) = mpsc::channel(limits::MAX_WAITING_SPANS);
         let task = tokio::spawn(export(collector, spans, log));
         Ok((Self(task), SpanSender::new(sender)))
@@ -43,7 +44,7 @@ impl Exporter {
     }
 }
 
-async fn export(collector: Peer, mut waiting: Receiver<Span>, log: Log) {
+async fn export(collector: RemoteServer, mut waiting: Receiver<Span>, log: Log) {
     let mut batch = Vec::new();
     let mut is_failing = false;
     while waiting
@@ -77,7 +78,7 @@ async fn export(collector: Peer, mut waiting: Receiver<Span>, log: Log) {
     }
 }
 
-async fn send(collector: &Peer, batch: &[Span]) -> anyhow::Result<()> {
+async fn send(collector: &RemoteServer, batch: &[Span]) -> anyhow::Result<()> {
     let body = Bytes::from(spans::document(batch).to_string());
     let path = collector.uri().path_and_query();
     let path = path.map_or("/", |path| path.as_str());

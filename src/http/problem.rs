@@ -9,14 +9,14 @@ use crate::service::rejection::Rejection;
 
 /// The call that is refused.
 #[derive(Debug, Clone, Copy)]
-pub struct Refused<'a> {
+pub struct CallIds<'a> {
     /// Its trace.
     pub trace_id: &'a str,
     /// Its identifier in the ledger.
     pub call_id: &'a str,
 }
 
-impl<'a> Refused<'a> {
+impl<'a> CallIds<'a> {
     /// The call of a caller.
     #[must_use]
     pub fn of(caller: &'a Caller) -> Self {
@@ -29,7 +29,7 @@ impl<'a> Refused<'a> {
 
 /// Makes the response of a refusal; of a call when it is known.
 #[must_use]
-pub fn response(rejection: &Rejection, call: Option<Refused<'_>>) -> Response<Body> {
+pub fn response(rejection: &Rejection, call: Option<CallIds<'_>>) -> Response<Body> {
     let status =
         StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut body = Map::from_iter([
@@ -42,7 +42,7 @@ pub fn response(rejection: &Rejection, call: Option<Refused<'_>>) -> Response<Bo
         ("detail".to_owned(), json!(rejection.detail)),
         ("error_code".to_owned(), json!(rejection.code)),
     ]);
-    if let Some(Refused { trace_id, call_id }) = call {
+    if let Some(CallIds { trace_id, call_id }) = call {
         body.insert("instance".into(), json!(format!("urn:uuid:{call_id}")));
         body.insert("trace_id".into(), json!(trace_id));
     }

@@ -18,7 +18,7 @@ use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::mpsc;
 
 use crate::exec::cancel::Cancel;
-use crate::http::front::Front;
+use crate::http::app_state::AppState;
 use crate::http::{bodies, headers, routes};
 use crate::mcp::lines::{self, Refusal};
 use crate::mcp::progress::Progress;
@@ -58,47 +58,47 @@ pub struct Defaults {
 
 /// What callers may call.
 pub struct Remote {
-    front: Arc<Front>,
+    state: Arc<AppState>,
     defaults: Defaults,
 }
 
 /// What every request to the route needs.
 #[derive(Clone)]
 struct Door {
-    front: Arc<Front>,
+    state: Arc<AppState>,
     sessions: Arc<Sessions>,
 }
 
 /// Returns the route.
-pub fn router(front: &Arc<Front>, defaults: Defaults) -> Router {
-    router_with(front, defaults, |server| server)
+pub fn router(state: &Arc<AppState>, defaults: Defaults) -> Router {
+    router_with(state, defaults, |server| server)
 }
 
 /// Returns the route with something in front of each server, as the conformance suite needs it.
 pub fn router_with<H: ServerHandler>(
-    front: &Arc<Front>,
+    state: &Arc<AppState>,
     defaults: Defaults,
     dress: impl Fn(Server<Remote>) -> H + Send + Sync + 'static,
 ) -> Router {
     // The door has looked at host and origin already.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = limits::MAX_BODY_BYTES;
-    let (streams, ending) = (config.cancellation_token.clone(), front.ending());
+    let (streams, ending) = (config.cancellation_token.clone(), state.shutdown());
     // Streams that stay open end with the server.
     tokio::spawn(async move {
         ending.cancelled().await;
         streams.cancel();
     });
-    let shared = Arc::clone(front);
+    let shared = Arc::clone(state);
     let make = move || {
         Ok(dress(Server(Arc::new(Remote {
-            front: Arc::clone(&shared),
+            state: Arc::clone(&shared),
             defaults: defaults.clone(),
         }))))
     };
     let manager = Arc::new(Replaying::new(limits::MCP_SESSION_IDLE));
     let door = Door {
-        front: Arc::clone(front),
+        state: Arc::clone(state),
         sessions: Arc::new(Sessions::new(Arc::clone(&manager))),
     };
     let service = StreamableHttpService::new(make, manager, config);
@@ -115,8 +115,8 @@ async fn admitted(State(door): State<Door>, request: Request, next: Next) -> Res
         Ok(principal) => principal,
         Err(rejection) => {
             let sender = sender(None);
-            let response = routes::refused(&door.front, &headers, sender, rejection).await;
-            return bodies::unread(response, &headers, body).await;
+            let response = routes::respond_rejected(&door.state, &headers, sender, rejection).await;
+            return bodies::drain_or_close(response, &headers, body).await;
         }
     };
     let request = Request::from_parts(parts, body);
@@ -124,28 +124,28 @@ async fn admitted(State(door): State<Door>, request: Request, next: Next) -> Res
         Ok(response) => response,
         Err(rejection) => {
             let sender = sender(Some(&principal));
-            routes::refused(&door.front, &headers, sender, rejection).await
+            routes::respond_rejected(&door.state, &headers, sender, rejection).await
         }
     }
 }
 
 /// Who sent a request that is refused here.
-fn sender(principal: Option<&Principal>) -> routes::Sender<'_> {
-    routes::Sender {
+fn sender(principal: Option<&Principal>) -> routes::RequestSender<'_> {
+    routes::RequestSender {
         front_end: FRONT_END,
         principal,
     }
 }
 
 fn identify(door: &Door, headers: &HeaderMap) -> Result<Principal, Rejection> {
-    if let Some(rejection) = headers::twice(headers) {
+    if let Some(rejection) = headers::duplicates(headers) {
         return Err(rejection);
     }
     #[allow(clippy::cast_precision_loss)]
     let now = jiff::Timestamp::now().as_second() as f64;
     let credential = headers::credential(headers);
     let found = door
-        .front
+        .state
         .dispatcher
         .authenticator()
         .identify(&credential, now);
@@ -189,7 +189,7 @@ async fn enter(
         // The client has the answer already.
         let rejection = unread(response.status());
         let sender = sender(Some(&principal));
-        drop(routes::refused(&door.front, &sent, sender, rejection).await);
+        drop(routes::respond_rejected(&door.state, &sent, sender, rejection).await);
     }
     Ok(match (method, named) {
         (Method::DELETE, Named::Own(id)) => {
@@ -232,12 +232,13 @@ async fn no_message(
     headers: &HeaderMap,
     mut refusal: Refusal,
 ) -> Response<Body> {
-    let front = &door.front;
+    let state = &door.state;
     let mut message = refusal.error.message.into_owned();
-    front.dispatcher.redactor().redact_in_again(&mut message);
+    state.dispatcher.redactor().redact_in_again(&mut message);
     let rejection = Rejection::malformed(message.clone());
     refusal.error.message = message.into();
-    let mut response = routes::refused(front, headers, sender(Some(principal)), rejection).await;
+    let mut response =
+        routes::respond_rejected(state, headers, sender(Some(principal)), rejection).await;
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     *response.body_mut() = Body::from(refusal.answer().to_string());
@@ -273,7 +274,7 @@ struct Asking {
 
 impl Remote {
     fn dispatcher(&self) -> &Dispatcher {
-        &self.front.dispatcher
+        &self.state.dispatcher
     }
 
     /// Returns who asks. Who says so badly has a place in the ledger when the headers name one.
@@ -285,9 +286,12 @@ impl Remote {
                 // The client has the error as its answer.
                 Some(parts) => {
                     let sender = sender(parts.extensions.get());
-                    drop(routes::refused(&self.front, &parts.headers, sender, rejection).await);
+                    drop(
+                        routes::respond_rejected(&self.state, &parts.headers, sender, rejection)
+                            .await,
+                    );
                 }
-                None => drop(routes::note_unrecorded(&self.front, rejection)),
+                None => drop(routes::log_unrecorded(&self.state, rejection)),
             }
         }
         read
@@ -399,7 +403,7 @@ impl Backend for Remote {
         let Asking { principal, caller } = self.asking(&asked).await?;
         let Some(mut caller) = caller else {
             let rejection = Rejection::invalid("the call names no tenant and site");
-            routes::note_unrecorded(&self.front, rejection);
+            routes::log_unrecorded(&self.state, rejection);
             return match self
                 .dispatcher()
                 .tools()
@@ -423,7 +427,7 @@ impl Backend for Remote {
         let (printed, mut prints) = mpsc::channel(limits::CHANNEL_DEPTH);
         caller.live_output = Some(printed).filter(|_| progress.is_wanted());
         let request = site::request(request);
-        let mut called = std::pin::pin!(self.front.call(caller, principal, request));
+        let mut called = std::pin::pin!(self.state.call(caller, principal, request));
         loop {
             tokio::select! {
                 biased;

@@ -20,10 +20,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-use crate::http::connection::App;
-use crate::http::lines::Times;
-use crate::http::listen::{self, Listening, Unread};
-use crate::http::wire::Peer;
+use crate::http::connection::RequestHandler;
+use crate::http::connection_pool::ConnectionTimeouts;
+use crate::http::connection_state::ClientHandle;
+use crate::http::listen::{self, ListenerTasks, ParseErrorHook};
 use crate::tool::context::{Question, Reply};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::ids;
@@ -99,9 +99,14 @@ impl Page {
             state: Mutex::new(Stage::New(sender)),
         });
         let router = Router::new().fallback(answer_request).with_state(sheet);
-        let nobody: Unread = Arc::new(|_| ());
-        let listening =
-            Listening::start(listeners, &Shown(router), None, &nobody, Times::default());
+        let nobody: ParseErrorHook = Arc::new(|_| ());
+        let listening = ListenerTasks::start(
+            listeners,
+            &Shown(router),
+            None,
+            &nobody,
+            ConnectionTimeouts::default(),
+        );
         let serving = tokio::spawn(async move {
             tokio::time::sleep(limits::PROMPT_TIMEOUT + limits::PAGE_GRACE).await;
             drop(listening);
@@ -140,10 +145,10 @@ impl Page {
 #[derive(Clone)]
 struct Shown(Router);
 
-impl App for Shown {
-    type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+impl RequestHandler for Shown {
+    type Response = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-    fn answer(&self, request: axum::http::Request<Incoming>, _: &Peer) -> Self::Answering {
+    fn handle(&self, request: axum::http::Request<Incoming>, _: &ClientHandle) -> Self::Response {
         let answering = self.0.clone().oneshot(request.map(Body::new));
         Box::pin(async { answering.await.unwrap_or_else(|never| match never {}) })
     }

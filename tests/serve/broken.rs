@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
-use karyi::http::front::{Front, Reach};
+use karyi::http::app_state::{AppState, Reach};
 use karyi::http::routes;
 use karyi::service::authenticator::Credential;
 use karyi::service::catalog::OfferedTool;
@@ -290,7 +290,7 @@ fn what_a_key_repeats_is_what_was_answered() {
 
 /// Sends one request to the routes of a dispatcher; returns status and body of the answer.
 fn routed(dispatcher: Dispatcher, path: &str, body: Value) -> (u16, Value) {
-    let front = Front::new(Arc::new(dispatcher), Reach::Loopback, 8000, vec![], vec![]);
+    let state = AppState::new(Arc::new(dispatcher), Reach::Loopback, 8000, vec![], vec![]);
     let request = axum::http::Request::post(path)
         .header("host", "localhost")
         .header("content-type", "application/json")
@@ -300,7 +300,7 @@ fn routed(dispatcher: Dispatcher, path: &str, body: Value) -> (u16, Value) {
         .body(axum::body::Body::from(body.to_string()))
         .unwrap();
     runtime().block_on(async {
-        let router = routes::router(Arc::new(front));
+        let router = routes::router(Arc::new(state));
         let answer = router.oneshot(request).await.unwrap();
         let status = answer.status().as_u16();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -319,8 +319,8 @@ fn broken_tools() -> Vec<OfferedTool> {
 
 /// Calls a tool of a dispatcher over `/mcp`; returns the body of the answer.
 fn called_over_mcp(dispatcher: Dispatcher, name: &str, arguments: &Value, key: &str) -> String {
-    let front = Front::new(Arc::new(dispatcher), Reach::Loopback, 8000, vec![], vec![]);
-    let front = Arc::new(front);
+    let state = AppState::new(Arc::new(dispatcher), Reach::Loopback, 8000, vec![], vec![]);
+    let state = Arc::new(state);
     let params =
         json!({"name": name, "arguments": arguments, "_meta": crate::mcp::modern(json!({}))});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
@@ -339,8 +339,8 @@ fn called_over_mcp(dispatcher: Dispatcher, name: &str, arguments: &Value, key: &
         site: Some("s".into()),
     };
     runtime().block_on(async {
-        let further = karyi::mcp::http::router(&front, place);
-        let router = routes::router_with(Arc::clone(&front), further);
+        let further = karyi::mcp::http::router(&state, place);
+        let router = routes::router_with(Arc::clone(&state), further);
         let answer = router.oneshot(request).await.unwrap();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         String::from_utf8(body.to_vec()).unwrap()

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::http::wire::{Patience, Peer};
+use crate::http::connection_state::{ClientHandle, TickLimits};
 
 const TICK: Duration = Duration::from_millis(10);
 /// Never, as far as these tests go.
@@ -18,10 +18,10 @@ const LONG: u64 = u64::MAX;
 #[derive(Clone)]
 struct Large;
 
-impl App for Large {
-    type Answering = std::future::Ready<Response<Body>>;
+impl RequestHandler for Large {
+    type Response = std::future::Ready<Response<Body>>;
 
-    fn answer(&self, _: Request<Incoming>, _: &Peer) -> Self::Answering {
+    fn handle(&self, _: Request<Incoming>, _: &ClientHandle) -> Self::Response {
         std::future::ready(Response::new(Body::from(vec![b'x'; 1 << 20])))
     }
 
@@ -30,16 +30,16 @@ impl App for Large {
     }
 }
 
-async fn started(patience: Patience, patience_at_end: Patience) -> (Listening, TcpStream) {
+async fn started(limits: TickLimits, shutdown_limits: TickLimits) -> (ListenerTasks, TcpStream) {
     let listeners = bind(&[([127, 0, 0, 1], 0).into()]).await.unwrap();
     let address = listeners[0].local_addr().unwrap();
-    let times = Times {
+    let timeouts = ConnectionTimeouts {
         tick: TICK,
-        patience,
-        patience_at_end,
+        limits,
+        shutdown_limits,
     };
-    let unread: Unread = Arc::new(|_| ());
-    let listening = Listening::start(listeners, &Large, None, &unread, times);
+    let on_parse_error: ParseErrorHook = Arc::new(|_| ());
+    let listening = ListenerTasks::start(listeners, &Large, None, &on_parse_error, timeouts);
     (listening, TcpStream::connect(address).await.unwrap())
 }
 
@@ -55,11 +55,11 @@ async fn flood(stream: &mut TcpStream) -> std::io::Error {
 
 #[tokio::test]
 async fn who_does_not_read_the_answer_is_left() {
-    let patience = Patience {
+    let limits = TickLimits {
         head: LONG,
         answer: 3,
     };
-    let (_listening, mut stream) = started(patience, patience).await;
+    let (_listening, mut stream) = started(limits, limits).await;
     // It ends because the server has closed the connection.
     let error = flood(&mut stream).await;
     let kind = error.kind();
@@ -75,43 +75,43 @@ async fn who_does_not_read_the_answer_is_left() {
 
 #[tokio::test]
 async fn who_does_not_end_the_head_is_left() {
-    let patience = Patience {
+    let limits = TickLimits {
         head: 3,
         answer: LONG,
     };
-    let (_listening, mut stream) = started(patience, patience).await;
+    let (_listening, mut stream) = started(limits, limits).await;
     stream.write_all(b"GET / HTTP/1.1\r\nHo").await.unwrap();
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
 }
 
 #[tokio::test]
 async fn whoever_reads_has_the_whole_answer() {
-    let patience = Patience {
+    let limits = TickLimits {
         head: LONG,
         answer: LONG,
     };
-    let (listening, mut stream) = started(patience, patience).await;
+    let (listening, mut stream) = started(limits, limits).await;
     let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     assert!(answer.len() > 1 << 20);
-    listening.end().await;
+    listening.shut_down().await;
 }
 
 #[tokio::test]
 async fn the_end_waits_for_nobody_who_sends_or_reads_nothing() {
-    let patience = Patience {
+    let limits = TickLimits {
         head: LONG,
         answer: LONG,
     };
-    let at_end = Patience {
+    let at_end = TickLimits {
         answer: 3,
-        ..patience
+        ..limits
     };
-    let (listening, mut stream) = started(patience, at_end).await;
+    let (listening, mut stream) = started(limits, at_end).await;
     let flooding = tokio::spawn(async move { flood(&mut stream).await });
-    listening.end().await;
+    listening.shut_down().await;
     // The end of the connection, and not of the time for all of them.
     assert!(flooding.await.unwrap().kind() != std::io::ErrorKind::TimedOut);
 }

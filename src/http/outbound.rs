@@ -28,12 +28,12 @@ pub struct Response {
 }
 
 /// A server that requests go to.
-pub struct Peer {
+pub struct RemoteServer {
     uri: Uri,
     connector: Option<TlsConnector>,
 }
 
-impl Peer {
+impl RemoteServer {
     /// Reads an address; the server's certificate must be of `authority`, else of one that this
     /// machine trusts.
     ///
@@ -80,8 +80,8 @@ impl Peer {
     pub async fn send(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response> {
         let host = self.uri.host().unwrap_or_default();
         let host = host.trim_matches(['[', ']']);
-        let usual = if self.connector.is_some() { 443 } else { 80 };
-        let port = self.uri.port_u16().unwrap_or(usual);
+        let default = if self.connector.is_some() { 443 } else { 80 };
+        let port = self.uri.port_u16().unwrap_or(default);
         let stream = TcpStream::connect((host, port))
             .await
             .with_context(|| format!("connecting to {host}:{port}"))?;

@@ -24,7 +24,7 @@ pub enum Reach {
 }
 
 /// What every route needs.
-pub struct Front {
+pub struct AppState {
     /// Where calls are served.
     pub dispatcher: Arc<Dispatcher>,
     /// NameSet in `Host` that are ours, beside those of the loopback.
@@ -39,12 +39,12 @@ pub struct Front {
     pub reach: Reach,
     /// Calls that may still begin.
     pub calls: Arc<Semaphore>,
-    ending: Cancel,
+    shutdown: Cancel,
     /// When the databases were found to work.
-    probed: Mutex<Option<Instant>>,
+    probed_at: Mutex<Option<Instant>>,
 }
 
-impl Front {
+impl AppState {
     /// Makes it.
     #[must_use]
     pub fn new(
@@ -62,8 +62,8 @@ impl Front {
             schemes: &["http"],
             reach,
             calls: Arc::new(Semaphore::new(limits::MAX_CALLS_IN_FLIGHT)),
-            ending: Cancel::default(),
-            probed: Mutex::default(),
+            shutdown: Cancel::default(),
+            probed_at: Mutex::default(),
         }
     }
 
@@ -74,28 +74,28 @@ impl Front {
         principal: Principal,
         request: CallRequest,
     ) -> CallReply {
-        let Ok(place) = Arc::clone(&self.calls).try_acquire_owned() else {
-            return self.busy(&caller, &principal).await;
+        let Ok(slot) = Arc::clone(&self.calls).try_acquire_owned() else {
+            return self.refuse_busy(&caller, &principal).await;
         };
         self.dispatcher
-            .serve(caller, principal, request, place)
+            .serve(caller, principal, request, slot)
             .await
     }
 
     /// As [`Self::call`], for who waits for it to its end.
-    pub async fn call_to_its_end(
+    pub async fn call_inline(
         &self,
         caller: &mut Caller,
         principal: &Principal,
         request: &mut CallRequest,
     ) -> CallReply {
         match self.calls.try_acquire() {
-            Ok(_place) => self.dispatcher.call(caller, principal, request).await,
-            Err(_) => self.busy(caller, principal).await,
+            Ok(_slot) => self.dispatcher.call(caller, principal, request).await,
+            Err(_) => self.refuse_busy(caller, principal).await,
         }
     }
 
-    async fn busy(&self, caller: &Caller, principal: &Principal) -> CallReply {
+    async fn refuse_busy(&self, caller: &Caller, principal: &Principal) -> CallReply {
         let busy = Rejection::overloaded("too many calls are under way").with_retry_after(1);
         let details = CallDetails::default();
         let refused = self
@@ -105,16 +105,16 @@ impl Front {
     }
 
     /// Waits until no call is under way; from then on none begins.
-    pub async fn calls_are_over(&self) {
+    pub async fn wait_for_calls(&self) {
         let all = u32::try_from(limits::MAX_CALLS_IN_FLIGHT).unwrap_or(u32::MAX);
-        if let Ok(places) = self.calls.acquire_many(all).await {
-            places.forget();
+        if let Ok(slots) = self.calls.acquire_many(all).await {
+            slots.forget();
         }
     }
 
     /// Notes that no new work is wanted.
-    pub fn end(&self) {
-        self.ending.cancel();
+    pub fn begin_shutdown(&self) {
+        self.shutdown.cancel();
     }
 
     /// Whether the server can take new work; the databases are asked once in a while.
@@ -122,19 +122,19 @@ impl Front {
     /// # Errors
     /// What stands against it, in words for everybody.
     pub async fn ready(&self) -> Result<(), &'static str> {
-        if self.ending.is_cancelled() {
-            return Err("the server is ending");
+        if self.shutdown.is_cancelled() {
+            return Err("the server is shutting down");
         }
         // Whoever asks meanwhile waits for the same answer.
-        let mut probed = self.probed.lock().await;
+        let mut probed_at = self.probed_at.lock().await;
         let is_fresh = !self.dispatcher.is_failing()
-            && probed.is_some_and(|since| since.elapsed() < limits::PROBE_EVERY);
+            && probed_at.is_some_and(|since| since.elapsed() < limits::PROBE_EVERY);
         let result = match is_fresh {
             true => Ok(()),
             false => {
                 let result = self.dispatcher.probe().await;
                 // What fails is asked again: it may be over by then.
-                *probed = result.is_ok().then(Instant::now);
+                *probed_at = result.is_ok().then(Instant::now);
                 result
             }
         };
@@ -147,8 +147,8 @@ impl Front {
 
     /// Returns what is thrown when no new work is wanted.
     #[must_use]
-    pub fn ending(&self) -> Cancel {
-        self.ending.clone()
+    pub fn shutdown(&self) -> Cancel {
+        self.shutdown.clone()
     }
 
     /// Checks that the head of a request is not too large, that the request is meant for this server, and

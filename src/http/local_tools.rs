@@ -38,7 +38,7 @@ use karyi_vault::session::Secrets;
 
 /// What callers may use of the one who runs the server: secrets and the journal.
 #[derive(Clone, Default)]
-pub struct Offered {
+pub struct HostResources {
     /// All of them: none is shown.
     pub secrets: Secrets,
     /// Those that placeholders may name. The others stay literal text.
@@ -47,7 +47,7 @@ pub struct Offered {
     pub recorder: Recorder,
 }
 
-impl fmt::Debug for Offered {
+impl fmt::Debug for HostResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.names).finish()
     }
@@ -56,10 +56,10 @@ impl fmt::Debug for Offered {
 /// Makes what a call may use: a shell that is started when it is needed, and these secrets.
 #[must_use]
 pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> Context {
-    let known = Redactor::new(&secrets);
+    let redactor = Redactor::new(&secrets);
     let mut session = session.clone();
     let (values, current) = (secrets.clone(), secrets.clone());
-    session.secrets = ShellSecrets::new(move |bytes| known.is_in(bytes))
+    session.secrets = ShellSecrets::new(move |bytes| redactor.is_in(bytes))
         .when(move || values.may_be_used())
         .with_values(move |name| current.get(name));
     Context {
@@ -81,53 +81,53 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
 }
 
 /// Runs each call in a shell of its own, or in the one that stays for its owner.
-pub struct Shells {
+pub struct ShellPool {
     session: SessionOptions,
     root: Arc<Root>,
     output: PathBuf,
-    offered: Offered,
-    kept: Kept,
+    resources: HostResources,
+    shells: ShellMap,
 }
 
 /// The shells that stay, by their owners.
-type Kept = Arc<Mutex<HashMap<String, Arc<Shell>>>>;
+type ShellMap = Arc<Mutex<HashMap<String, Arc<PooledShell>>>>;
 
 /// A shell and what goes with it.
-struct Shell {
+struct PooledShell {
     work: Workplace,
     /// Calls of one owner come one after another.
     turn: tokio::sync::Mutex<u64>,
     used: Mutex<Instant>,
 }
 
-impl Shells {
+impl ShellPool {
     /// Makes them; `output` is where whole outputs go.
     #[must_use]
     pub fn new(
         session: SessionOptions,
         root: Arc<Root>,
         output: PathBuf,
-        offered: Offered,
+        resources: HostResources,
     ) -> Self {
         Self {
             session,
             root,
             output,
-            offered,
-            kept: Kept::default(),
+            resources,
+            shells: ShellMap::default(),
         }
     }
 
-    fn fresh(&self, directory: PathBuf) -> Shell {
+    fn new_shell(&self, directory: PathBuf) -> PooledShell {
         let context = Context {
-            recorder: self.offered.recorder.clone(),
-            ..context(&self.session, &self.root, self.offered.secrets.clone())
+            recorder: self.resources.recorder.clone(),
+            ..context(&self.session, &self.root, self.resources.secrets.clone())
         };
         let files = context.job_files.clone();
         let logs = Logs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
         let project = context.sessions.cwd();
         let permits = Permits::new(PolicyFile::default(), project, BTreeSet::new());
-        Shell {
+        PooledShell {
             work: Workplace::new(context, permits, logs, Cap::default()),
             turn: tokio::sync::Mutex::new(0),
             used: Mutex::new(Instant::now()),
@@ -135,74 +135,76 @@ impl Shells {
     }
 
     /// Returns a shell for one call.
-    fn once(&self) -> Result<Arc<Shell>, ToolError> {
+    fn for_call(&self) -> Result<Arc<PooledShell>, ToolError> {
         let id = ids::new_id().map_err(|_| broken())?;
-        Ok(Arc::new(self.fresh(self.output.join(id))))
+        Ok(Arc::new(self.new_shell(self.output.join(id))))
     }
 
     /// Returns the shell of an owner.
-    fn of(&self, owner: &str) -> Result<Arc<Shell>, ToolError> {
-        let mut kept = lock(&self.kept);
-        if let Some(shell) = kept.get(owner) {
+    fn for_owner(&self, owner: &str) -> Result<Arc<PooledShell>, ToolError> {
+        let mut shells = lock(&self.shells);
+        if let Some(shell) = shells.get(owner) {
             *lock(&shell.used) = Instant::now();
             return Ok(Arc::clone(shell));
         }
-        if kept.len() >= limits::MAX_KEPT_SHELLS {
+        if shells.len() >= limits::MAX_KEPT_SHELLS {
             let message = format!("{} shells are kept already", limits::MAX_KEPT_SHELLS);
             return Err(ToolError::new(ErrorCode::SessionBusy, message)
                 .with_hint("call without a session key, or later"));
         }
         let id = ids::new_id().map_err(|_| broken())?;
-        let shell = Arc::new(self.fresh(self.output.join(id)));
-        kept.insert(owner.to_owned(), Arc::clone(&shell));
-        tokio::spawn(expire(Arc::clone(&self.kept), owner.to_owned()));
+        let shell = Arc::new(self.new_shell(self.output.join(id)));
+        shells.insert(owner.to_owned(), Arc::clone(&shell));
+        tokio::spawn(expire(Arc::clone(&self.shells), owner.to_owned()));
         Ok(shell)
     }
 }
 
 /// Ends a shell that nobody has used for long.
-async fn expire(kept: Kept, owner: String) {
+async fn expire(shells: ShellMap, owner: String) {
     loop {
-        let until = match look(&kept, &owner, Instant::now()) {
-            Age::Gone => return,
-            Age::Over(shell) => return shell.work.close().await,
-            Age::Until(until) => until,
+        let until = match check_age(&shells, &owner, Instant::now()) {
+            ShellAge::Removed => return,
+            ShellAge::Expired(shell) => return shell.work.close().await,
+            ShellAge::CheckAt(until) => until,
         };
         let pause = until.saturating_duration_since(Instant::now());
         tokio::time::sleep(pause.max(limits::ACCEPT_PAUSE)).await;
     }
 }
 
-/// How it stands with a shell that was kept.
-enum Age {
+/// How it stands with a shell that was shells.
+enum ShellAge {
     /// It was ended already.
-    Gone,
+    Removed,
     /// Nobody has used it for long; nobody gets it any more.
-    Over(Arc<Shell>),
+    Expired(Arc<PooledShell>),
     /// It is to be looked at again then.
-    Until(Instant),
+    CheckAt(Instant),
 }
 
 /// Takes a shell out when its time is up. A call gets its shell under the same lock, so that none is
 /// ended that was just given out.
-fn look(kept: &Kept, owner: &str, now: Instant) -> Age {
-    let mut kept = lock(kept);
-    let Some(shell) = kept.get(owner) else {
-        return Age::Gone;
+fn check_age(shells: &ShellMap, owner: &str, now: Instant) -> ShellAge {
+    let mut shells = lock(shells);
+    let Some(shell) = shells.get(owner) else {
+        return ShellAge::Removed;
     };
     let until = *lock(&shell.used) + limits::KEPT_SHELL_IDLE;
     let is_held = Arc::strong_count(shell) > 1;
     if now < until || is_held {
-        return Age::Until(until);
+        return ShellAge::CheckAt(until);
     }
-    kept.remove(owner).map_or(Age::Gone, Age::Over)
+    shells
+        .remove(owner)
+        .map_or(ShellAge::Removed, ShellAge::Expired)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shell {
+impl PooledShell {
     /// Runs a call and waits until the shell may take the next one.
     async fn run(
         &self,
@@ -214,13 +216,13 @@ impl Shell {
         let mut turn = self.turn.lock().await;
         *turn += 1;
         let (id, spec) = (turn.to_string(), call.spec());
-        let gone = |message| {
+        let cancelled = |message| {
             let error = ToolError::new(ErrorCode::Cancelled, message);
             Outcome::failed(id.clone(), spec.name.into(), error)
         };
         // Its caller was told meanwhile that it did not run.
         if cancel.is_cancelled() {
-            return gone("nobody waits for the call any more");
+            return cancelled("nobody waits for the call any more");
         }
         let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
         let left = deadline.saturating_duration_since(Instant::now());
@@ -255,20 +257,20 @@ impl Shell {
             let _ = self.work.context.sessions.interrupt();
         }
         *lock(&self.used) = Instant::now();
-        outcome.unwrap_or_else(|| gone("the call came to nothing"))
+        outcome.unwrap_or_else(|| cancelled("the call came to nothing"))
     }
 }
 
 /// Ends a call that nobody waits for any more.
-struct Owned(Cancel);
+struct CancelOnDrop(Cancel);
 
-impl Drop for Owned {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
 }
 
-impl LocalTools for Shells {
+impl LocalTools for ShellPool {
     fn run(
         &self,
         mut call: Call,
@@ -276,35 +278,35 @@ impl LocalTools for Shells {
         owner: Option<String>,
         printed: Option<OutputSender>,
     ) -> CallFuture<'static> {
-        call.templates(&mut |_, text| text.offer_only(&|name| self.offered.names.contains(name)));
-        let is_kept = owner.is_some();
+        call.templates(&mut |_, text| text.offer_only(&|name| self.resources.names.contains(name)));
+        let is_pooled = owner.is_some();
         let shell = match owner {
-            Some(owner) => self.of(&owner),
-            None => self.once(),
+            Some(owner) => self.for_owner(&owner),
+            None => self.for_call(),
         };
         Box::pin(async move {
             let shell = shell?;
             let cancel = Cancel::default();
-            let owned = Owned(cancel.clone());
+            let guard = CancelOnDrop(cancel.clone());
             let (sender, outcome) = oneshot::channel();
             // It goes on after this future is dropped until its shell has ended.
             tokio::spawn(async move {
                 let outcome = shell.run(cancel, call, deadline, printed).await;
-                if !is_kept {
+                if !is_pooled {
                     shell.work.close().await;
                 }
                 let _ = sender.send(outcome);
             });
             let outcome = outcome.await;
-            drop(owned);
-            fields(outcome.map_err(|_| broken())?, is_kept)
+            drop(guard);
+            fields(outcome.map_err(|_| broken())?, is_pooled)
         })
     }
 
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            let shells: Vec<Arc<Shell>> =
-                lock(&self.kept).drain().map(|(_, shell)| shell).collect();
+            let shells: Vec<Arc<PooledShell>> =
+                lock(&self.shells).drain().map(|(_, shell)| shell).collect();
             let mut closing = tokio::task::JoinSet::new();
             for shell in shells {
                 closing.spawn(async move { shell.work.close().await });
@@ -319,11 +321,13 @@ fn broken() -> ToolError {
 }
 
 /// Returns the fields of a result.
-fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, ToolFailure> {
+fn fields(outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailure> {
     match (&outcome.error, outcome.status) {
         (Some(error), Status::Error | Status::Refused | Status::Skipped) => {
             let has_part = !outcome.fields.is_empty() || outcome.output.is_some();
-            let part = has_part.then(|| written(&outcome, is_kept)).transpose()?;
+            let part = has_part
+                .then(|| result_fields(&outcome, is_pooled))
+                .transpose()?;
             Err(ToolFailure {
                 error: error.clone(),
                 output: part.map(Box::new),
@@ -331,24 +335,24 @@ fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, ToolFailure> {
             })
         }
         // With its shell it was ended when its time was up.
-        (None, Status::Running) if !is_kept => Err(ToolFailure {
+        (None, Status::Running) if !is_pooled => Err(ToolFailure {
             error: ToolError::new(
                 ErrorCode::Timeout,
                 "the command ran when its time was up, and was ended",
             )
             .with_hint("give it more time, or name a shell that stays"),
-            output: Some(Box::new(written(&outcome, is_kept)?)),
+            output: Some(Box::new(result_fields(&outcome, is_pooled)?)),
             is_abandoned: false,
         }),
-        _ => Ok(written(&outcome, is_kept)?),
+        _ => Ok(result_fields(&outcome, is_pooled)?),
     }
 }
 
-/// Returns a result as it is written. The id means something only where a job can go on.
-fn written(outcome: &Outcome, is_kept: bool) -> Result<FieldText, ToolError> {
+/// Returns a result as it is result_fields. The id means something only where a job can go on.
+fn result_fields(outcome: &Outcome, is_pooled: bool) -> Result<FieldText, ToolError> {
     let mut fields = wire::result(outcome).to_map();
     fields.shift_remove("tool");
-    if !is_kept {
+    if !is_pooled {
         // What it names is gone with the shell.
         for gone in [
             "id",
@@ -367,7 +371,7 @@ mod tests {
     use super::*;
     use karyi_pty::{Rc, ShellSecrets};
 
-    fn shells(dir: &std::path::Path) -> Shells {
+    fn shells(dir: &std::path::Path) -> ShellPool {
         let session = SessionOptions {
             shell: None,
             preferred_shell: None,
@@ -380,21 +384,21 @@ mod tests {
             secrets: ShellSecrets::default(),
         };
         let (root, output) = (Arc::new(Root::unconfined()), dir.join("output"));
-        Shells::new(session, root, output, Offered::default())
+        ShellPool::new(session, root, output, HostResources::default())
     }
 
     #[tokio::test]
     async fn a_shell_that_somebody_holds_is_not_ended() {
         let dir = tempfile::tempdir().unwrap();
         let shells = shells(dir.path());
-        let shell = shells.of("owner").unwrap();
+        let shell = shells.for_owner("owner").unwrap();
         let late = Instant::now() + limits::KEPT_SHELL_IDLE * 2;
-        let look = |now| look(&shells.kept, "owner", now);
-        assert!(matches!(look(Instant::now()), Age::Until(_)));
-        assert!(matches!(look(late), Age::Until(_)));
+        let check_age = |now| check_age(&shells.shells, "owner", now);
+        assert!(matches!(check_age(Instant::now()), ShellAge::CheckAt(_)));
+        assert!(matches!(check_age(late), ShellAge::CheckAt(_)));
         drop(shell);
-        assert!(matches!(look(Instant::now()), Age::Until(_)));
-        assert!(matches!(look(late), Age::Over(_)));
-        assert!(matches!(look(late), Age::Gone));
+        assert!(matches!(check_age(Instant::now()), ShellAge::CheckAt(_)));
+        assert!(matches!(check_age(late), ShellAge::Expired(_)));
+        assert!(matches!(check_age(late), ShellAge::Removed));
     }
 }

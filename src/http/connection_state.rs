@@ -1,7 +1,7 @@
 //! What is known of one connection: whether a request is being answered, whether its client has
 //! left, and how long bytes for it have waited to be taken.
 //!
-//! Times are counted in ticks of the sockets' keeper: a clock that is read for every request costs
+//! ConnectionTimeouts are counted in ticks of the sockets' keeper: a clock that is read for every request costs
 //! more than to be a second late with a limit of half a minute.
 
 use std::io::{self, IoSlice};
@@ -22,29 +22,29 @@ const NEVER: u64 = u64::MAX;
 
 /// The client of a connection, as the calls that come over it see it.
 #[derive(Clone, Default)]
-pub struct Peer {
+pub struct ClientHandle {
     /// Set when it has closed its side, or the connection has ended.
     pub is_gone: Arc<AtomicBool>,
     /// Thrown then.
     pub cancel: Cancel,
 }
 
-impl Peer {
+impl ClientHandle {
     /// Notes that nobody waits any more.
-    pub fn leave(&self) {
+    pub fn disconnect(&self) {
         if !self.is_gone.swap(true, Ordering::Relaxed) {
             self.cancel.cancel();
         }
     }
 
-    fn has_left(&self) -> bool {
+    fn is_disconnected(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }
 }
 
 /// How much longer things may take, in ticks.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct TickLimits {
     /// For the head of a request to come whole.
     pub head: u64,
     /// For an answer to be taken.
@@ -52,9 +52,9 @@ pub struct Patience {
 }
 
 /// What is known of one connection.
-pub struct Line {
+pub struct ConnectionState {
     /// Its client.
-    pub peer: Peer,
+    pub client: ClientHandle,
     /// Whether a request is being answered.
     is_busy: AtomicBool,
     /// Whether a client who closes its side wants no answer any more.
@@ -62,29 +62,29 @@ pub struct Line {
     /// Since when it waits for a request.
     idle_since: AtomicU64,
     /// Since when bytes wait that the client does not take.
-    full_since: AtomicU64,
+    blocked_since: AtomicU64,
     ticks: Arc<AtomicU64>,
     /// Wakes the task of the connection, which is always the same.
     waker: OnceLock<Waker>,
 }
 
-impl Line {
+impl ConnectionState {
     /// Makes what is known of a new connection; `ticks` is counted by somebody else.
     #[must_use]
     pub fn new(ticks: &Arc<AtomicU64>) -> Self {
         Self {
-            peer: Peer::default(),
+            client: ClientHandle::default(),
             is_busy: AtomicBool::new(false),
             is_stream: AtomicBool::new(false),
             idle_since: AtomicU64::new(ticks.load(Ordering::Relaxed)),
-            full_since: AtomicU64::new(NEVER),
+            blocked_since: AtomicU64::new(NEVER),
             ticks: Arc::clone(ticks),
             waker: OnceLock::new(),
         }
     }
 
     /// Notes whose task the connection has.
-    pub fn belongs_to(&self, context: &Context<'_>) {
+    pub fn register_task(&self, context: &Context<'_>) {
         self.waker.get_or_init(|| context.waker().clone());
     }
 
@@ -96,13 +96,13 @@ impl Line {
     }
 
     /// Notes that a request has come.
-    pub fn begin(&self, is_stream: bool) {
+    pub fn begin_request(&self, is_stream: bool) {
         self.is_stream.store(is_stream, Ordering::Relaxed);
         self.is_busy.store(true, Ordering::Relaxed);
     }
 
     /// Notes that its answer is there.
-    pub fn end(&self) {
+    pub fn end_request(&self) {
         self.idle_since.store(self.now(), Ordering::Relaxed);
         self.is_busy.store(false, Ordering::Relaxed);
     }
@@ -115,26 +115,26 @@ impl Line {
 
     /// Whether bytes wait that the client does not take.
     #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.full_since.load(Ordering::Relaxed) != NEVER
+    pub fn is_blocked(&self) -> bool {
+        self.blocked_since.load(Ordering::Relaxed) != NEVER
     }
 
     /// Whether an answer goes on for ever, and its client does not want it any more.
     #[must_use]
-    pub fn is_left(&self) -> bool {
-        self.is_busy() && self.is_stream.load(Ordering::Relaxed) && self.peer.has_left()
+    pub fn is_abandoned_stream(&self) -> bool {
+        self.is_busy() && self.is_stream.load(Ordering::Relaxed) && self.client.is_disconnected()
     }
 
     /// Whether something has taken longer than it may.
     #[must_use]
-    pub fn is_late(&self, patience: Patience) -> bool {
+    pub fn is_late(&self, limits: TickLimits) -> bool {
         let is_over = |since: u64, most: u64| self.now().saturating_sub(since) > most;
-        match self.full_since.load(Ordering::Relaxed) {
+        match self.blocked_since.load(Ordering::Relaxed) {
             NEVER => {
                 let idle = self.idle_since.load(Ordering::Relaxed);
-                !self.is_busy() && is_over(idle, patience.head)
+                !self.is_busy() && is_over(idle, limits.head)
             }
-            since => is_over(since, patience.answer),
+            since => is_over(since, limits.answer),
         }
     }
 
@@ -142,22 +142,22 @@ impl Line {
         self.ticks.load(Ordering::Relaxed)
     }
 
-    fn fill(&self) {
+    fn mark_blocked(&self) {
         let now = self.now();
         let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
-        let _ = self.full_since.compare_exchange(NEVER, now, set, read);
+        let _ = self.blocked_since.compare_exchange(NEVER, now, set, read);
     }
 
     /// Notes that the client has taken some of what waits for it.
-    fn go_on(&self) {
-        if self.is_full() {
-            self.full_since.store(self.now(), Ordering::Relaxed);
+    fn mark_progress(&self) {
+        if self.is_blocked() {
+            self.blocked_since.store(self.now(), Ordering::Relaxed);
         }
     }
 
-    fn drain(&self) {
-        if self.is_full() {
-            self.full_since.store(NEVER, Ordering::Relaxed);
+    fn mark_drained(&self) {
+        if self.is_blocked() {
+            self.blocked_since.store(NEVER, Ordering::Relaxed);
             // From now on it waits for a request, not for its client to read.
             self.idle_since.store(self.now(), Ordering::Relaxed);
         }
@@ -165,19 +165,19 @@ impl Line {
 }
 
 /// A stream over a socket.
-pub trait OverTcp: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+pub trait TcpBacked: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Returns the socket.
     fn socket(&self) -> &TcpStream;
 }
 
-impl OverTcp for TcpStream {
+impl TcpBacked for TcpStream {
     fn socket(&self) -> &TcpStream {
         self
     }
 }
 
 #[cfg(feature = "serve")]
-impl OverTcp for TlsStream<TcpStream> {
+impl TcpBacked for TlsStream<TcpStream> {
     fn socket(&self) -> &TcpStream {
         self.get_ref().0
     }
@@ -185,28 +185,28 @@ impl OverTcp for TlsStream<TcpStream> {
 
 /// A stream that notes what its client does.
 ///
-/// What is written for a client who is gone is dropped, and reading goes on: requests that had come whole by
+/// What is track_write for a client who is gone is dropped, and reading goes on: requests that had come whole by
 /// then are served and recorded like others.
-pub struct Wire<S> {
+pub struct MonitoredStream<S> {
     stream: S,
-    line: Arc<Line>,
-    /// Whether nothing that is written arrives any more.
-    is_cut: bool,
+    state: Arc<ConnectionState>,
+    /// Whether nothing that is track_write arrives any more.
+    is_broken: bool,
 }
 
-impl<S: OverTcp> Wire<S> {
+impl<S: TcpBacked> MonitoredStream<S> {
     /// Makes it of a stream.
-    pub fn new(stream: S, line: Arc<Line>) -> Self {
+    pub fn new(stream: S, state: Arc<ConnectionState>) -> Self {
         Self {
             stream,
-            line,
-            is_cut: false,
+            state,
+            is_broken: false,
         }
     }
 
     /// Looks whether the client has left while its request is being answered: nobody reads then.
-    fn watch(&self, context: &mut Context<'_>) {
-        if !self.line.is_busy() || self.line.peer.has_left() {
+    fn check_disconnect(&self, context: &mut Context<'_>) {
+        if !self.state.is_busy() || self.state.client.is_disconnected() {
             return;
         }
         let socket = self.stream.socket();
@@ -214,24 +214,24 @@ impl<S: OverTcp> Wire<S> {
         if socket.poll_read_ready(context).is_ready() {
             let ready = pin!(socket.ready(Interest::READABLE)).poll(context);
             if matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed()) {
-                self.line.peer.leave();
+                self.state.client.disconnect();
             }
         }
     }
 
     /// Notes what came of writing so many bytes.
-    fn written(
+    fn track_write(
         &mut self,
         polled: Poll<io::Result<usize>>,
         bytes: usize,
     ) -> Poll<io::Result<usize>> {
         match polled {
-            Poll::Pending => self.line.fill(),
-            Poll::Ready(Ok(_)) => self.line.go_on(),
+            Poll::Pending => self.state.mark_blocked(),
+            Poll::Ready(Ok(_)) => self.state.mark_progress(),
             Poll::Ready(Err(_)) => {
-                self.is_cut = true;
-                self.line.drain();
-                self.line.peer.leave();
+                self.is_broken = true;
+                self.state.mark_drained();
+                self.state.client.disconnect();
                 return Poll::Ready(Ok(bytes));
             }
         }
@@ -239,7 +239,7 @@ impl<S: OverTcp> Wire<S> {
     }
 }
 
-impl<S: OverTcp> AsyncRead for Wire<S> {
+impl<S: TcpBacked> AsyncRead for MonitoredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -249,17 +249,17 @@ impl<S: OverTcp> AsyncRead for Wire<S> {
     }
 }
 
-impl<S: OverTcp> AsyncWrite for Wire<S> {
+impl<S: TcpBacked> AsyncWrite for MonitoredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.is_cut {
+        if self.is_broken {
             return Poll::Ready(Ok(bytes.len()));
         }
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(polled, bytes.len())
+        self.track_write(polled, bytes.len())
     }
 
     fn poll_write_vectored(
@@ -268,13 +268,13 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let bytes = || parts.iter().map(|part| part.len()).sum();
-        if self.is_cut {
+        if self.is_broken {
             return Poll::Ready(Ok(bytes()));
         }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
         match polled {
-            Poll::Ready(Err(_)) => self.written(polled, bytes()),
-            _ => self.written(polled, 0),
+            Poll::Ready(Err(_)) => self.track_write(polled, bytes()),
+            _ => self.track_write(polled, 0),
         }
     }
 
@@ -282,27 +282,27 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Is called whenever all was written, and whenever there is nothing to do.
+    /// Is called whenever all was track_write, and whenever there is nothing to do.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_cut {
+        if self.is_broken {
             return Poll::Ready(Ok(()));
         }
         let polled = Pin::new(&mut self.stream).poll_flush(context);
         match polled {
-            Poll::Ready(_) => self.line.drain(),
-            Poll::Pending => self.line.fill(),
+            Poll::Ready(_) => self.state.mark_drained(),
+            Poll::Pending => self.state.mark_blocked(),
         }
-        self.watch(context);
+        self.check_disconnect(context);
         polled
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_cut {
+        if self.is_broken {
             return Poll::Ready(Ok(()));
         }
         let polled = Pin::new(&mut self.stream).poll_shutdown(context);
         if polled.is_pending() {
-            self.line.fill();
+            self.state.mark_blocked();
         }
         polled
     }
@@ -315,24 +315,24 @@ mod tests {
     #[test]
     fn who_reads_on_is_not_late() {
         let ticks = Arc::<AtomicU64>::default();
-        let line = Line::new(&ticks);
-        line.begin(false);
-        let patience = Patience { head: 3, answer: 3 };
+        let state = ConnectionState::new(&ticks);
+        state.begin_request(false);
+        let limits = TickLimits { head: 3, answer: 3 };
         let late_at = |tick: u64| {
             ticks.store(tick, Ordering::Relaxed);
-            line.is_late(patience)
+            state.is_late(limits)
         };
         // Without anything that waits nobody is late with an answer.
-        line.go_on();
+        state.mark_progress();
         assert!(!late_at(9));
-        line.fill();
+        state.mark_blocked();
         assert!(!late_at(12));
-        line.fill();
+        state.mark_blocked();
         assert!(late_at(13));
-        line.go_on();
+        state.mark_progress();
         assert!(!late_at(16));
         assert!(late_at(17));
-        line.drain();
+        state.mark_drained();
         assert!(!late_at(99));
     }
 }

@@ -9,13 +9,13 @@ use anyhow::{Context, bail};
 use axum::Router;
 use tokio::net::TcpListener;
 
-use crate::http::front::{Front, Reach};
-use crate::http::lines::Times;
-use crate::http::listen::{self, Listening, Unread};
-use crate::http::local::{self, Offered, Shells};
+use crate::http::app_state::{AppState, Reach};
+use crate::http::connection_pool::ConnectionTimeouts;
+use crate::http::listen::{self, ListenerTasks, ParseErrorHook};
+use crate::http::local_tools::{self, HostResources, ShellPool};
 use crate::http::otlp::Exporter;
-use crate::http::routes::Entrance;
-use crate::http::{logging, routes, tls};
+use crate::http::routes::RouteHandler;
+use crate::http::{log_writer, routes, tls};
 use crate::service::authenticator::{Authenticator, InternalKeys};
 use crate::service::catalog;
 use crate::service::dispatcher::InputRecording;
@@ -34,7 +34,7 @@ use karyi_vault::session::Secrets;
 
 /// What a server works with on this machine.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct HostSetup {
     /// The site that is imported at the start.
     pub data: Option<PathBuf>,
     /// The database of sites; the ledger stands beside it.
@@ -44,12 +44,12 @@ pub struct Place {
     /// How shells are started.
     pub session: SessionOptions,
     /// The secrets that authenticated callers of tools of this machine may use.
-    pub offered: Offered,
+    pub resources: HostResources,
     /// The directory that tools of this machine may touch.
     pub root: Option<PathBuf>,
 }
 
-impl Place {
+impl HostSetup {
     /// Makes a place with nothing but a database.
     #[must_use]
     pub fn new(database: PathBuf, session: SessionOptions) -> Self {
@@ -58,7 +58,7 @@ impl Place {
             database,
             own: Vec::new(),
             session,
-            offered: Offered::default(),
+            resources: HostResources::default(),
             root: None,
         }
     }
@@ -66,9 +66,9 @@ impl Place {
 
 /// How a server is to be.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ServerOptions {
     /// What it works with.
-    pub place: Place,
+    pub host: HostSetup,
     /// The addresses to listen on.
     pub addresses: Vec<SocketAddr>,
     /// NameSet in `Host` that are ours.
@@ -97,12 +97,12 @@ pub struct Options {
     pub is_quiet: bool,
 }
 
-impl Options {
+impl ServerOptions {
     /// Makes a silent server that listens nowhere, asks for no key and knows no limits.
     #[must_use]
-    pub fn new(place: Place) -> Self {
+    pub fn new(host: HostSetup) -> Self {
         Self {
-            place,
+            host,
             addresses: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -126,13 +126,13 @@ pub fn ledger_path(database: &Path) -> PathBuf {
     database.with_file_name("ledger.db")
 }
 
-/// Serves until `stopped`; `further` makes the routes of other front ends.
+/// Serves until `stopped`; `extra_routes` makes the routes of other front ends.
 ///
 /// # Errors
 /// The server cannot be started as it is to be.
 pub async fn serve(
-    options: Options,
-    further: impl FnOnce(&Arc<Front>) -> Router,
+    options: ServerOptions,
+    extra_routes: impl FnOnce(&Arc<AppState>) -> Router,
     stopped: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let reach = reach(&options)?;
@@ -148,7 +148,7 @@ pub async fn serve(
     let (log, writer) = match options.is_quiet {
         true => (Log::default(), None),
         false => {
-            let (log, writer) = logging::to_stderr().context("starting the log")?;
+            let (log, writer) = log_writer::to_stderr().context("starting the log")?;
             (log, Some(writer))
         }
     };
@@ -164,80 +164,85 @@ pub async fn serve(
         .context("no address to listen on")?
         .local_addr()?
         .port();
-    let front = Arc::new(front(&options, &dispatcher, reach, port));
-    announce(&listeners, &options, &dispatcher)?;
+    let state = Arc::new(app_state(&options, &dispatcher, reach, port));
+    log_start(&listeners, &options, &dispatcher)?;
     dispatcher.refresh_secrets().await;
-    let app = routes::router_with(Arc::clone(&front), further(&front));
-    let app = Entrance::new(Arc::clone(&front), app);
-    let listening = Listening::start(
+    let app = routes::router_with(Arc::clone(&state), extra_routes(&state));
+    let app = RouteHandler::new(Arc::clone(&state), app);
+    let listening = ListenerTasks::start(
         listeners,
         &app,
         tls.as_ref(),
-        &unread(&front),
-        Times::default(),
+        &on_parse_error(&state),
+        ConnectionTimeouts::default(),
     );
-    let tending = tokio::spawn(tend(
+    let maintenance = tokio::spawn(run_maintenance(
         Arc::clone(&dispatcher),
         options.jwks.clone(),
         authenticator,
     ));
     stopped.await;
-    stop(&front, listening, &log).await;
+    stop(&state, listening, &log).await;
     drop(app);
-    tending.abort();
-    let _ = tending.await;
+    maintenance.abort();
+    let _ = maintenance.await;
     dispatcher.close().await;
     dispatcher.flush_audit().await;
-    drop((front, dispatcher));
+    drop((state, dispatcher));
     if let Some(exporter) = exporter {
         exporter.end().await;
     }
     drop((lock, log));
     if let Some(writer) = writer {
-        logging::end(writer).await;
+        log_writer::end(writer).await;
     }
     Ok(())
 }
 
 /// Takes no new work and waits, not for ever, until what is under way has ended.
-async fn stop(front: &Front, listening: Listening, log: &Log) {
+async fn stop(state: &AppState, listening: ListenerTasks, log: &Log) {
     let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
-    front.end();
+    state.begin_shutdown();
     log.write(&LogLine {
         event: "stopping",
         ..LogLine::default()
     });
-    listening.end().await;
+    listening.shut_down().await;
     // Calls whose callers have gone hold no connection.
-    let _ = tokio::time::timeout_at(limit, front.calls_are_over()).await;
+    let _ = tokio::time::timeout_at(limit, state.wait_for_calls()).await;
 }
 
 /// Counts and logs what is no request.
-fn unread(front: &Arc<Front>) -> Unread {
-    let front = Arc::clone(front);
-    Arc::new(move |status| routes::note_unread(&front, status))
+fn on_parse_error(state: &Arc<AppState>) -> ParseErrorHook {
+    let state = Arc::clone(state);
+    Arc::new(move |status| routes::log_unparsed(&state, status))
 }
 
 /// Makes what every route needs.
-fn front(options: &Options, dispatcher: &Arc<Dispatcher>, reach: Reach, port: u16) -> Front {
+fn app_state(
+    options: &ServerOptions,
+    dispatcher: &Arc<Dispatcher>,
+    reach: Reach,
+    port: u16,
+) -> AppState {
     let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
-    let mut front = Front::new(Arc::clone(dispatcher), reach, port, hosts, origins);
-    front.schemes = match (&options.tls, options.is_behind_proxy) {
+    let mut state = AppState::new(Arc::clone(dispatcher), reach, port, hosts, origins);
+    state.schemes = match (&options.tls, options.is_behind_proxy) {
         (Some(_), _) => &["https"],
         (None, false) => &["http"],
         // Whether the proxy encrypts only it knows.
         (None, true) => &["http", "https"],
     };
-    front
+    state
 }
 
 /// Tells in the log where the server listens, and what nobody can call there.
-fn announce(
+fn log_start(
     listeners: &[TcpListener],
-    options: &Options,
+    options: &ServerOptions,
     dispatcher: &Dispatcher,
 ) -> anyhow::Result<()> {
-    let tell = |event, message: &str| {
+    let log = |event, message: &str| {
         dispatcher.log().write(&LogLine {
             event,
             message: Some(message),
@@ -251,21 +256,21 @@ fn announce(
     };
     for listener in listeners {
         let message = format!("{scheme}://{}", listener.local_addr()?);
-        tell("listening", &message);
+        log("listening", &message);
     }
     if !options.tools.is_empty() && !dispatcher.authenticator().requires_credentials() {
         let message = format!(
             "nobody can call {}: without --key-file or --jwks no caller is authenticated",
             options.tools.join(", ")
         );
-        tell("tools_without_keys", &message);
+        log("tools_without_keys", &message);
     }
-    tell_left_out(dispatcher);
+    log_skipped_keys(dispatcher);
     Ok(())
 }
 
 /// Tells in the log which keys of tokens cannot be used.
-fn tell_left_out(dispatcher: &Dispatcher) {
+fn log_skipped_keys(dispatcher: &Dispatcher) {
     for problem in dispatcher.authenticator().skipped_keys() {
         dispatcher.log().write(&LogLine {
             event: "key_left_out",
@@ -276,7 +281,7 @@ fn tell_left_out(dispatcher: &Dispatcher) {
 }
 
 /// Decides whom the server can be reached by, and refuses what would be unsafe.
-fn reach(options: &Options) -> anyhow::Result<Reach> {
+fn reach(options: &ServerOptions) -> anyhow::Result<Reach> {
     let is_local = options
         .addresses
         .iter()
@@ -293,7 +298,7 @@ fn reach(options: &Options) -> anyhow::Result<Reach> {
     Ok(Reach::Public)
 }
 
-fn authenticator(options: &Options) -> anyhow::Result<Authenticator> {
+fn authenticator(options: &ServerOptions) -> anyhow::Result<Authenticator> {
     let keys = options.key_file.as_deref().map(|path| {
         let text = read(path)?;
         InternalKeys::parse(&text)
@@ -320,22 +325,22 @@ fn tokens(path: &Path, expected: &ExpectedClaims) -> anyhow::Result<TokenVerifie
 /// # Errors
 /// Data that cannot be opened or imported, or that another process serves.
 pub async fn open(
-    options: &Options,
+    options: &ServerOptions,
     authenticator: Arc<Authenticator>,
     log: Log,
     spans: Option<SpanSender>,
 ) -> anyhow::Result<(Arc<Dispatcher>, Lock)> {
-    let place = &options.place;
-    if let Some(directory) = place.database.parent() {
+    let host = &options.host;
+    if let Some(directory) = host.database.parent() {
         make_directory(directory)
             .with_context(|| format!("making the directory {}", directory.display()))?;
     }
-    let lock = Lock::take(&place.database)?;
-    let sites = SqliteSites::open(&place.database)?;
-    if let Some(directory) = &place.data {
+    let lock = Lock::take(&host.database)?;
+    let sites = SqliteSites::open(&host.database)?;
+    if let Some(directory) = &host.data {
         import_all(&sites, directory, &log).await?;
     }
-    let ledger = SqliteLedger::open(&ledger_path(&place.database))?;
+    let ledger = SqliteLedger::open(&ledger_path(&host.database))?;
     let lost = ledger.settle().await?;
     if lost > 0 {
         let message = format!("{lost} calls were interrupted when the server ended the last time");
@@ -351,17 +356,17 @@ pub async fn open(
             names.join(", ")
         )
     })?;
-    let root = match &place.root {
+    let root = match &host.root {
         Some(root) => Root::confined(root).context("opening the root directory")?,
         None => Root::unconfined(),
     };
-    let output = place.database.with_file_name("output");
-    let root = Arc::new(root.keeping(&place.own, std::slice::from_ref(&output)));
-    let shells = Shells::new(
-        place.session.clone(),
+    let output = host.database.with_file_name("output");
+    let root = Arc::new(root.keeping(&host.own, std::slice::from_ref(&output)));
+    let shells = ShellPool::new(
+        host.session.clone(),
         Arc::clone(&root),
         output,
-        place.offered.clone(),
+        host.resources.clone(),
     );
     let config = DispatcherConfig {
         tools,
@@ -370,10 +375,10 @@ pub async fn open(
         authenticator,
         tool_rate: options.tool_rate,
         tenant_rate: options.tenant_rate,
-        context: local::context(&place.session, &root, Secrets::default()),
+        context: local_tools::context(&host.session, &root, Secrets::default()),
         local: Some(Arc::new(shells)),
         input_recording: options.input_recording,
-        redactor: Redactor::new(&place.offered.secrets),
+        redactor: Redactor::new(&host.resources.secrets),
         log,
         spans,
     };
@@ -389,7 +394,7 @@ pub async fn import_all(
     directory: &Path,
     log: &Log,
 ) -> anyhow::Result<Vec<String>> {
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     for bundle in import::read(directory)? {
         let name = format!("{}/{}", bundle.site.tenant_id, bundle.site.site_id);
         let counts = (
@@ -411,13 +416,13 @@ pub async fn import_all(
             message: Some(&message),
             ..LogLine::default()
         });
-        told.push(message);
+        messages.push(message);
     }
-    Ok(told)
+    Ok(messages)
 }
 
 /// What is to be done now and then: new keys of tokens, refusals that were only counted.
-async fn tend(
+async fn run_maintenance(
     dispatcher: Arc<Dispatcher>,
     jwks: Option<(PathBuf, ExpectedClaims)>,
     authenticator: Arc<Authenticator>,
@@ -446,7 +451,7 @@ async fn tend(
                     event: "keys_renewed",
                     ..LogLine::default()
                 });
-                tell_left_out(&dispatcher);
+                log_skipped_keys(&dispatcher);
             }
             Err(error) => {
                 let message = format!("{error:#}");
