@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 
 use karyi::http::app_state::AppState;
 use karyi::http::server::{self, HostSetup, ServerOptions};
-use karyi::mcp::http::{Defaults, router_with};
+use karyi::mcp::http::{DefaultSite, router_with};
 use karyi::pty::{Rc, SessionOptions, ShellSecrets};
 use tokio::sync::oneshot;
 
@@ -51,7 +51,7 @@ impl Server {
         let further = move |state: &Arc<AppState>| {
             tell.send(state.port).unwrap();
             let listeners = Listeners::default();
-            let place = Defaults {
+            let place = DefaultSite {
                 tenant: Some("yantian".into()),
                 site: Some("yantian-main".into()),
             };

@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault;
 use crate::exec::resolve;
-use crate::mcp::stdio::GetSecrets;
+use crate::mcp::stdio::SecretsGetter;
 use crate::render::paint::safe_line;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -318,7 +318,7 @@ impl Drop for ControlSocket {
 pub(super) fn open(
     (what, source): (&str, String),
     cwd: &Path,
-    secrets: GetSecrets,
+    secrets: SecretsGetter,
 ) -> Option<ControlSocket> {
     // Without /proc nobody can tell who connects.
     if !cfg!(target_os = "linux") || inherited::is_inside_session() {
@@ -359,7 +359,7 @@ fn listen(directory: &Path) -> io::Result<(PathBuf, UnixListener)> {
 }
 
 /// Takes a value from one process that connected; of one that does not go on nothing comes.
-async fn serve(hello: &[u8], secrets: &GetSecrets, mut stream: UnixStream) {
+async fn serve(hello: &[u8], secrets: &SecretsGetter, mut stream: UnixStream) {
     let received = timeout(limits::CONTROL_TIMEOUT, async {
         peer(&stream)?;
         write(&mut stream, hello).await.map_err(broken)?;
@@ -403,7 +403,7 @@ fn broken(error: io::Error) -> ToolError {
 }
 
 async fn set(
-    secrets: &GetSecrets,
+    secrets: &SecretsGetter,
     (name, policy, value): (SecretName, Policy, SecretValue),
 ) -> Result<(), ToolError> {
     let secrets = secrets().await?;

@@ -17,12 +17,12 @@ use crate::exec::cancel::Cancel;
 use crate::exec::workplace::Workplace;
 #[cfg(feature = "serve")]
 use crate::http::server;
-use crate::mcp::bench::Prepare;
+use crate::mcp::executor::PrepareSession;
 #[cfg(feature = "serve")]
 use crate::mcp::site_tools::{OfferedSite, SiteOptions};
 #[cfg(feature = "serve")]
 use crate::mcp::stdio::SiteTools;
-use crate::mcp::stdio::{self, Options};
+use crate::mcp::stdio::{self, StdioOptions};
 #[cfg(feature = "serve")]
 use crate::service::{authenticator::Authenticator, log::Log};
 use crate::tool::context::Nobody;
@@ -64,7 +64,7 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
     }
 }
 
-fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Options> {
+fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<StdioOptions> {
     #[cfg(feature = "serve")]
     let site = site_tools(args.site)?;
     #[cfg(not(feature = "serve"))]
@@ -76,11 +76,11 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Optio
         || session.vault.age_passphrase_fd.is_some();
     let (prepare, cwd) = prepare(session, used)?;
     let client = inherited::name_of_parent().unwrap_or_default();
-    Ok(Options {
+    Ok(StdioOptions {
         prepare,
         is_eager,
         site,
-        beside: Box::new(move |secrets| {
+        background: Box::new(move |secrets| {
             Box::new(control_socket::open(("mcp", client), &cwd, secrets))
         }),
     })
@@ -110,7 +110,10 @@ fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
 }
 
 /// Returns what makes the session, and where that starts. What can be wrong with the options is told now.
-fn prepare(args: SessionArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<(Prepare, PathBuf)> {
+fn prepare(
+    args: SessionArgs,
+    used: &Arc<OnceLock<Secrets>>,
+) -> anyhow::Result<(PrepareSession, PathBuf)> {
     let context = run::context(&args, &Cancel::default(), Arc::new(Nobody))?;
     run::permits(&args, &context).context("reading the options")?;
     let used = Arc::clone(used);

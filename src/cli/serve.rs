@@ -16,7 +16,7 @@ use crate::http::app_state::AppState;
 use crate::http::local_tools::HostResources;
 use crate::http::server::{self, HostSetup, ServerOptions};
 use crate::mcp;
-use crate::mcp::http::Defaults;
+use crate::mcp::http::DefaultSite;
 use crate::service::caller;
 use crate::service::dispatcher::InputRecording;
 use crate::service::jwt::ExpectedClaims;
@@ -29,7 +29,7 @@ use karyi_vault::session::{Need, Secrets};
 /// Runs `karyi serve`.
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
     let served = runtime(true).and_then(|runtime| {
-        let defaults = Defaults {
+        let defaults = DefaultSite {
             tenant: args.tenant.clone().map(id).transpose()?,
             site: args.site.clone().map(id).transpose()?,
         };

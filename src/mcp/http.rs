@@ -1,4 +1,4 @@
-//! `/mcp` of the server: streamable HTTP, behind the same door and dispatcher as every other route.
+//! `/mcp` of the server: streamable HTTP, behind the same route and dispatcher as every other route.
 //!
 //! A request says where it belongs by headers, by `_meta`, or by what the server was started with.
 
@@ -20,12 +20,12 @@ use tokio::sync::mpsc;
 use crate::exec::cancel::Cancel;
 use crate::http::app_state::AppState;
 use crate::http::{bodies, headers, routes};
-use crate::mcp::lines::{self, Refusal};
 use crate::mcp::progress::Progress;
-use crate::mcp::replay::Replaying;
-use crate::mcp::server::{Asked, Backend, Server};
-use crate::mcp::sessions::{self, Named, Opening, Sessions};
-use crate::mcp::{answer, listing, site, site_answer};
+use crate::mcp::replay::ReplaySessionManager;
+use crate::mcp::server::{Backend, McpContext, Server};
+use crate::mcp::sessions::{self, PendingSession, SessionRef, Sessions};
+use crate::mcp::stdio_transport::{self, MessageError};
+use crate::mcp::{listing, site_call, site_result, tool_result};
 use crate::service::caller::{self, Caller};
 use crate::service::catalog::OfferedTool;
 use crate::service::dispatcher::ListRequest;
@@ -38,10 +38,10 @@ use karyi_core::limits;
 const FRONT_END: &str = "mcp";
 
 /// What a model is told of the tools of a site.
-const OF_A_SITE: &str = "The tools of a site answer for the tenant and the site of the request. Each \
+const SITE_INSTRUCTIONS: &str = "The tools of a site answer for the tenant and the site of the request. Each \
     call stands alone.";
 /// What it is told besides when tools of the machine are offered.
-const OF_THE_MACHINE: &str = " `command` begins in a fresh shell with every call, unless `_meta` names \
+const HOST_INSTRUCTIONS: &str = " `command` begins in a fresh shell with every call, unless `_meta` names \
     one that stays with karyi/session; a command that is not done when the time for the call is up \
     is ended. $KARYI{NAME} in arguments stays text, except for the secrets that this server offers; \
     their values are never shown. Where a description shows XML, such as <edit> or <read>, it means \
@@ -49,7 +49,7 @@ const OF_THE_MACHINE: &str = " `command` begins in a fresh shell with every call
 
 /// The site that requests are about which name none.
 #[derive(Debug, Clone, Default)]
-pub struct Defaults {
+pub struct DefaultSite {
     /// Its tenant.
     pub tenant: Option<String>,
     /// The site.
@@ -57,30 +57,30 @@ pub struct Defaults {
 }
 
 /// What callers may call.
-pub struct Remote {
+pub struct HttpBackend {
     state: Arc<AppState>,
-    defaults: Defaults,
+    defaults: DefaultSite,
 }
 
 /// What every request to the route needs.
 #[derive(Clone)]
-struct Door {
+struct RouteState {
     state: Arc<AppState>,
     sessions: Arc<Sessions>,
 }
 
 /// Returns the route.
-pub fn router(state: &Arc<AppState>, defaults: Defaults) -> Router {
+pub fn router(state: &Arc<AppState>, defaults: DefaultSite) -> Router {
     router_with(state, defaults, |server| server)
 }
 
 /// Returns the route with something in front of each server, as the conformance suite needs it.
 pub fn router_with<H: ServerHandler>(
     state: &Arc<AppState>,
-    defaults: Defaults,
-    dress: impl Fn(Server<Remote>) -> H + Send + Sync + 'static,
+    defaults: DefaultSite,
+    wrap: impl Fn(Server<HttpBackend>) -> H + Send + Sync + 'static,
 ) -> Router {
-    // The door has looked at host and origin already.
+    // The route has looked at host and origin already.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = limits::MAX_BODY_BYTES;
     let (streams, ending) = (config.cancellation_token.clone(), state.shutdown());
@@ -91,40 +91,45 @@ pub fn router_with<H: ServerHandler>(
     });
     let shared = Arc::clone(state);
     let make = move || {
-        Ok(dress(Server(Arc::new(Remote {
+        Ok(wrap(Server(Arc::new(HttpBackend {
             state: Arc::clone(&shared),
             defaults: defaults.clone(),
         }))))
     };
-    let manager = Arc::new(Replaying::new(limits::MCP_SESSION_IDLE));
-    let door = Door {
+    let manager = Arc::new(ReplaySessionManager::new(limits::MCP_SESSION_IDLE));
+    let route = RouteState {
         state: Arc::clone(state),
         sessions: Arc::new(Sessions::new(Arc::clone(&manager))),
     };
     let service = StreamableHttpService::new(make, manager, config);
     Router::new()
         .route_service("/mcp", service)
-        .layer(from_fn_with_state(door, admitted))
+        .layer(from_fn_with_state(route, authenticate))
 }
 
 /// Lets a request through whose caller is known, whose body has come, and whose session is theirs.
-async fn admitted(State(door): State<Door>, request: Request, next: Next) -> Response<Body> {
+async fn authenticate(
+    State(route): State<RouteState>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers.clone();
-    let principal = match identify(&door, &headers) {
+    let principal = match identify(&route, &headers) {
         Ok(principal) => principal,
         Err(rejection) => {
             let sender = sender(None);
-            let response = routes::respond_rejected(&door.state, &headers, sender, rejection).await;
+            let response =
+                routes::respond_rejected(&route.state, &headers, sender, rejection).await;
             return bodies::drain_or_close(response, &headers, body).await;
         }
     };
     let request = Request::from_parts(parts, body);
-    match enter(&door, principal.clone(), request, next).await {
+    match handle(&route, principal.clone(), request, next).await {
         Ok(response) => response,
         Err(rejection) => {
             let sender = sender(Some(&principal));
-            routes::respond_rejected(&door.state, &headers, sender, rejection).await
+            routes::respond_rejected(&route.state, &headers, sender, rejection).await
         }
     }
 }
@@ -137,14 +142,14 @@ fn sender(principal: Option<&Principal>) -> routes::RequestSender<'_> {
     }
 }
 
-fn identify(door: &Door, headers: &HeaderMap) -> Result<Principal, Rejection> {
+fn identify(route: &RouteState, headers: &HeaderMap) -> Result<Principal, Rejection> {
     if let Some(rejection) = headers::duplicates(headers) {
         return Err(rejection);
     }
     #[allow(clippy::cast_precision_loss)]
     let now = jiff::Timestamp::now().as_second() as f64;
     let credential = headers::credential(headers);
-    let found = door
+    let found = route
         .state
         .dispatcher
         .authenticator()
@@ -152,52 +157,52 @@ fn identify(door: &Door, headers: &HeaderMap) -> Result<Principal, Rejection> {
     found.map(Cow::into_owned)
 }
 
-async fn enter(
-    door: &Door,
+async fn handle(
+    route: &RouteState,
     principal: Principal,
     request: Request,
     next: Next,
 ) -> Result<Response<Body>, Rejection> {
     let (mut parts, body) = request.into_parts();
-    let named = door.sessions.name(&mut parts.headers, &principal.id);
+    let session = route.sessions.resolve(&mut parts.headers, &principal.id);
     let method = parts.method.clone();
     let (body, opening) = match method {
         Method::POST => {
             let body = bodies::read(&parts, body).await?;
-            if let Err(refusal) = lines::message(&body) {
-                return Ok(no_message(door, &principal, &parts.headers, *refusal).await);
+            if let Err(refusal) = stdio_transport::parse_message(&body) {
+                return Ok(reject_message(route, &principal, &parts.headers, *refusal).await);
             }
-            let is_first = named == Named::Nothing && sessions::may_begin(&body);
+            let is_first = session == SessionRef::None && sessions::may_begin(&body);
             let opening = match is_first {
-                true => Some(door.sessions.open(&principal.id).await?),
+                true => Some(route.sessions.open(&principal.id).await?),
                 false => None,
             };
             (Body::from(body), opening)
         }
         _ => (body, None),
     };
-    let reached = Reached::default();
+    let flag = HandlerFlag::default();
     let sent = parts.headers.clone();
     parts.extensions.insert(principal.clone());
-    parts.extensions.insert(reached.clone());
+    parts.extensions.insert(flag.clone());
     let answering = next.run(Request::from_parts(parts, body));
     let response = match opening {
         Some(opening) => begin(opening, answering).await?,
         None => answering.await,
     };
-    if response.status().is_client_error() && !reached.0.load(Ordering::Relaxed) {
+    if response.status().is_client_error() && !flag.0.load(Ordering::Relaxed) {
         // The client has the answer already.
-        let rejection = unread(response.status());
+        let rejection = protocol_rejection(response.status());
         let sender = sender(Some(&principal));
-        drop(routes::respond_rejected(&door.state, &sent, sender, rejection).await);
+        drop(routes::respond_rejected(&route.state, &sent, sender, rejection).await);
     }
-    Ok(match (method, named) {
-        (Method::DELETE, Named::Own(id)) => {
-            door.sessions.forget(&id);
+    Ok(match (method, session) {
+        (Method::DELETE, SessionRef::Own(id)) => {
+            route.sessions.forget(&id);
             ended(response)
         }
         // rmcp takes the end of what never was as done.
-        (Method::DELETE, Named::Unknown) if response.status().is_success() => no_session(),
+        (Method::DELETE, SessionRef::Unknown) if response.status().is_success() => no_session(),
         _ => response,
     })
 }
@@ -212,10 +217,10 @@ fn ended(mut response: Response<Body>) -> Response<Body> {
 
 /// Whether a request came as far as what records it.
 #[derive(Clone, Default)]
-struct Reached(Arc<AtomicBool>);
+struct HandlerFlag(Arc<AtomicBool>);
 
 /// What is recorded of a request that the protocol refused.
-fn unread(status: StatusCode) -> Rejection {
+fn protocol_rejection(status: StatusCode) -> Rejection {
     let detail = format!("the protocol refused the request with status {status}");
     let mut rejection = match status {
         StatusCode::NOT_FOUND => Rejection::not_found(detail),
@@ -226,13 +231,13 @@ fn unread(status: StatusCode) -> Rejection {
 }
 
 /// Answers what is no message, in the words of the protocol.
-async fn no_message(
-    door: &Door,
+async fn reject_message(
+    route: &RouteState,
     principal: &Principal,
     headers: &HeaderMap,
-    mut refusal: Refusal,
+    mut refusal: MessageError,
 ) -> Response<Body> {
-    let state = &door.state;
+    let state = &route.state;
     let mut message = refusal.error.message.into_owned();
     state.dispatcher.redactor().redact_in_again(&mut message);
     let rejection = Rejection::malformed(message.clone());
@@ -247,12 +252,12 @@ async fn no_message(
 
 /// Begins a session, also for a client who goes away meanwhile: then it has an owner, too.
 async fn begin(
-    opening: Opening,
+    opening: PendingSession,
     answering: impl Future<Output = Response<Body>> + Send + 'static,
 ) -> Result<Response<Body>, Rejection> {
     let begun = tokio::spawn(async move {
         let response = answering.await;
-        opening.end(response.headers());
+        opening.register(response.headers());
         response
     });
     let broken = |_| Rejection::internal("the session could not begin");
@@ -267,22 +272,22 @@ fn no_session() -> Response<Body> {
 }
 
 /// Who asks, and where it belongs when that is said.
-struct Asking {
+struct Requester {
     principal: Principal,
     caller: Option<Caller>,
 }
 
-impl Remote {
+impl HttpBackend {
     fn dispatcher(&self) -> &Dispatcher {
         &self.state.dispatcher
     }
 
     /// Returns who asks. Who says so badly has a place in the ledger when the headers name one.
-    async fn asking(&self, asked: &Asked) -> Result<Asking, ErrorData> {
-        let read = self.read(asked);
+    async fn requester(&self, context: &McpContext) -> Result<Requester, ErrorData> {
+        let read = self.read(context);
         if let Err(error) = &read {
             let rejection = Rejection::invalid(error.message.to_string());
-            match asked.extensions.get::<Parts>() {
+            match context.extensions.get::<Parts>() {
                 // The client has the error as its answer.
                 Some(parts) => {
                     let sender = sender(parts.extensions.get());
@@ -297,17 +302,17 @@ impl Remote {
         read
     }
 
-    fn read(&self, asked: &Asked) -> Result<Asking, ErrorData> {
-        let parts = asked.extensions.get::<Parts>();
-        if let Some(reached) = parts.and_then(|parts| parts.extensions.get::<Reached>()) {
-            reached.0.store(true, Ordering::Relaxed);
+    fn read(&self, context: &McpContext) -> Result<Requester, ErrorData> {
+        let parts = context.extensions.get::<Parts>();
+        if let Some(flag) = parts.and_then(|parts| parts.extensions.get::<HandlerFlag>()) {
+            flag.0.store(true, Ordering::Relaxed);
         }
         let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
         let unknown = || ErrorData::internal_error("the caller is not known", None);
         let (parts, principal) = parts.zip(principal).ok_or_else(unknown)?;
-        Ok(Asking {
+        Ok(Requester {
             principal: principal.clone(),
-            caller: self.caller(&asked.meta, &parts.headers)?,
+            caller: self.caller(&context.meta, &parts.headers)?,
         })
     }
 
@@ -319,7 +324,7 @@ impl Remote {
     ) -> Result<Option<Caller>, ErrorData> {
         let place = |key: &str, header: &str, own: &Option<String>| {
             let said = header_id(headers, header)?;
-            let said = said.or(site::named(meta, key)?);
+            let said = said.or(site_call::meta_id(meta, key)?);
             Ok::<_, ErrorData>(said.or_else(|| own.clone()))
         };
         let tenant = place("tenant_id", "x-tenant-id", &self.defaults.tenant)?;
@@ -327,7 +332,7 @@ impl Remote {
         let Some((tenant, site_id)) = tenant.zip(site_id) else {
             return Ok(None);
         };
-        let mut caller = site::caller(FRONT_END, meta, tenant, site_id)?;
+        let mut caller = site_call::caller(FRONT_END, meta, tenant, site_id)?;
         if let Some(trace) = header_id(headers, "x-trace-id")? {
             caller.trace_id = trace;
         }
@@ -361,18 +366,18 @@ fn header_id(headers: &HeaderMap, name: &str) -> Result<Option<String>, ErrorDat
     }
 }
 
-impl Backend for Remote {
+impl Backend for HttpBackend {
     fn instructions(&self) -> String {
         let is_of_machine = |tool: &OfferedTool| !tool.is_site_tool();
         let more = match self.dispatcher().tools().iter().any(is_of_machine) {
-            true => OF_THE_MACHINE,
+            true => HOST_INSTRUCTIONS,
             false => "",
         };
-        format!("{OF_A_SITE}{more}")
+        format!("{SITE_INSTRUCTIONS}{more}")
     }
 
-    async fn tools(&self, asked: &Asked) -> Result<Vec<Tool>, ErrorData> {
-        let Asking { principal, caller } = self.asking(asked).await?;
+    async fn tools(&self, context: &McpContext) -> Result<Vec<Tool>, ErrorData> {
+        let Requester { principal, caller } = self.requester(context).await?;
         // Without a site there is none to call its tools for.
         let Some(caller) = caller else {
             return Ok(Vec::new());
@@ -398,9 +403,9 @@ impl Backend for Remote {
     async fn call(
         &self,
         request: CallToolRequestParams,
-        asked: Asked,
+        context: McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Asking { principal, caller } = self.asking(&asked).await?;
+        let Requester { principal, caller } = self.requester(&context).await?;
         let Some(mut caller) = caller else {
             let rejection = Rejection::invalid("the call names no tenant and site");
             routes::log_unrecorded(&self.state, rejection);
@@ -410,8 +415,8 @@ impl Backend for Remote {
                 .iter()
                 .any(|tool| tool.name() == request.name)
             {
-                true => Ok(answer::of_error(&no_site()).into()),
-                false => Err(answer::unknown_tool(
+                true => Ok(tool_result::from_error(&no_site()).into()),
+                false => Err(tool_result::unknown_tool(
                     &self.dispatcher().masked_name(&request.name),
                 )),
             };
@@ -419,26 +424,26 @@ impl Backend for Remote {
         let trace = self.dispatcher().masked_caller(&caller).trace_id.clone();
         let call = caller.call_id.clone();
         if let Err(rejection) = self.dispatcher().authorize(&caller, &principal).await {
-            return Ok(site_answer::of_rejection(&rejection, [&trace, &call]).into());
+            return Ok(site_result::from_rejection(&rejection, [&trace, &call]).into());
         }
         let (is_gone, cancel) = (Arc::clone(&caller.is_gone), Cancel::default());
         caller.cancel = Some(cancel.clone());
-        let mut progress = Progress::new(&asked);
+        let mut progress = Progress::new(&context);
         let (printed, mut prints) = mpsc::channel(limits::CHANNEL_DEPTH);
-        caller.live_output = Some(printed).filter(|_| progress.is_wanted());
-        let request = site::request(request);
+        caller.live_output = Some(printed).filter(|_| progress.is_requested());
+        let request = site_call::request(request);
         let mut called = std::pin::pin!(self.state.call(caller, principal, request));
         loop {
             tokio::select! {
                 biased;
                 reply = &mut called => {
                     progress.end().await;
-                    return site_answer::of_reply(reply, [&trace, &call]).map(Into::into);
+                    return site_result::from_reply(reply, [&trace, &call]).map(Into::into);
                 }
-                Some(text) = prints.recv() => progress.note(&text),
-                () = progress.due() => progress.tell(),
+                Some(text) = prints.recv() => progress.push_output(&text),
+                () = progress.due() => progress.notify(),
                 // What it did must be recorded, whoever waits for it.
-                () = asked.ct.cancelled(), if !cancel.is_cancelled() => {
+                () = context.ct.cancelled(), if !cancel.is_cancelled() => {
                     is_gone.store(true, Ordering::Relaxed);
                     cancel.cancel();
                 }

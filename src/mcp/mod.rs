@@ -7,28 +7,28 @@
 //! ```
 //!
 //! rmcp speaks both eras of the protocol; [`server::Server`] says what it may, [`listing`] and
-//! [`answer`] turn tools and results into its words. Nothing here knows a tool by name but
+//! [`tool_result`] turn tools and results into its words. Nothing here knows a tool by name but
 //! `get_value`, whose question goes to the user and not to the model.
 
-pub mod answer;
-pub mod bench;
+pub mod call_queue;
+pub mod elicitation;
+pub mod executor;
 #[cfg(feature = "serve")]
 pub mod http;
-pub mod lanes;
-pub mod lines;
 pub mod listing;
-pub mod page;
 pub mod progress;
-pub mod questions;
 #[cfg(feature = "serve")]
 pub mod replay;
+pub mod secret_form;
 pub mod server;
 #[cfg(feature = "serve")]
 pub mod sessions;
 #[cfg(feature = "serve")]
-pub mod site;
+pub mod site_call;
 #[cfg(feature = "serve")]
-pub mod site_answer;
+pub mod site_result;
 #[cfg(feature = "serve")]
 pub mod site_tools;
 pub mod stdio;
+pub mod stdio_transport;
+pub mod tool_result;

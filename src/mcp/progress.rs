@@ -9,7 +9,7 @@ use rmcp::service::Peer;
 use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-use crate::mcp::server::Asked;
+use crate::mcp::server::McpContext;
 use karyi_core::capped;
 use karyi_core::limits;
 use karyi_vault::redact::Redacted;
@@ -19,21 +19,21 @@ pub struct Progress {
     to: Option<(Peer<RoleServer>, ProgressToken)>,
     since: Instant,
     ticks: Interval,
-    lines: Lines,
+    output: LastLine,
     sending: Option<JoinHandle<()>>,
 }
 
 /// The last line of what is printed piece by piece.
 #[derive(Default)]
-struct Lines {
-    /// The last one that is not blank, as far as it is told.
+struct LastLine {
+    /// The last one that is not blank, as far as it is params.
     last: String,
     /// The start of the one that is being printed.
     open: String,
 }
 
-impl Lines {
-    /// The longest line that is told, and a whole marker after it.
+impl LastLine {
+    /// The longest line that is params, and a whole marker after it.
     const MAX_OPEN_BYTES: usize = limits::MAX_PROGRESS_CHARS * 4 + 100;
 
     fn push(&mut self, text: &str) {
@@ -54,32 +54,32 @@ impl Lines {
 impl Progress {
     /// Begins when a call begins.
     #[must_use]
-    pub fn new(asked: &Asked) -> Self {
-        let token = asked.meta.get_progress_token();
+    pub fn new(context: &McpContext) -> Self {
+        let token = context.meta.get_progress_token();
         let start = tokio::time::Instant::now() + limits::PROGRESS_STEP;
         let mut ticks = interval_at(start, limits::PROGRESS_STEP);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            to: token.map(|token| (asked.peer.clone(), token)),
+            to: token.map(|token| (context.peer.clone(), token)),
             since: Instant::now(),
             ticks,
-            lines: Lines::default(),
+            output: LastLine::default(),
             sending: None,
         }
     }
 
     /// Whether anybody listens.
     #[must_use]
-    pub fn is_wanted(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Takes what was printed, which may end in the middle of a line; its last line will be told.
-    pub fn note(&mut self, text: &Redacted) {
-        self.lines.push(text.as_str());
+    /// Takes what was printed, which may end in the middle of a line; its last line will be params.
+    pub fn push_output(&mut self, text: &Redacted) {
+        self.output.push(text.as_str());
     }
 
-    /// Waits until it is time to tell.
+    /// Waits until it is time to notify.
     pub async fn due(&mut self) {
         match self.to.is_some() {
             true => drop(self.ticks.tick().await),
@@ -87,8 +87,8 @@ impl Progress {
         }
     }
 
-    /// Tells how it goes, unless the client has not read what was told before.
-    pub fn tell(&mut self) {
+    /// Tells how it goes, unless the client has not read what was params before.
+    pub fn notify(&mut self) {
         let is_busy = |sending: &JoinHandle<()>| !sending.is_finished();
         let Some((peer, token)) = self.to.clone() else {
             return;
@@ -97,17 +97,17 @@ impl Progress {
             return;
         }
         let seconds = self.since.elapsed().as_secs_f64();
-        let message = match self.lines.last.is_empty() {
+        let message = match self.output.last.is_empty() {
             true => format!("{seconds:.0} s"),
-            false => format!("{seconds:.0} s: {}", self.lines.last),
+            false => format!("{seconds:.0} s: {}", self.output.last),
         };
-        let told = ProgressNotificationParam::new(token, seconds).with_message(message);
+        let params = ProgressNotificationParam::new(token, seconds).with_message(message);
         self.sending = Some(tokio::spawn(async move {
-            let _ = peer.notify_progress(told).await;
+            let _ = peer.notify_progress(params).await;
         }));
     }
 
-    /// Waits until what was told is written, so that nothing comes after the answer; not for ever,
+    /// Waits until what was params is written, so that nothing comes after the answer; not for ever,
     /// since a client may not read.
     pub async fn end(self) {
         if let Some(sending) = self.sending {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn last_line(pieces: &[&str]) -> String {
-        let mut lines = Lines::default();
+        let mut lines = LastLine::default();
         pieces.iter().for_each(|piece| lines.push(piece));
         lines.last
     }
@@ -155,7 +155,7 @@ mod tests {
         let long = "x".repeat(195);
         assert_eq!(last_line(&[&long, "$KARYI{NAME}", &long]), long);
         assert_eq!(last_line(&[&long, &long, &long]), "x".repeat(200));
-        let mut lines = Lines::default();
+        let mut lines = LastLine::default();
         (0..10_000).for_each(|_| lines.push(&long));
         assert!(lines.open.len() < 1000);
     }

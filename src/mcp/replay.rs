@@ -23,12 +23,12 @@ use karyi_core::limits;
 
 /// The sessions of the library, with what was answered in them of late.
 #[derive(Default)]
-pub struct Replaying {
+pub struct ReplaySessionManager {
     sessions: LocalSessionManager,
-    shelf: Arc<Mutex<Shelf>>,
+    cache: Arc<Mutex<EventCache>>,
 }
 
-impl Replaying {
+impl ReplaySessionManager {
     /// Makes it; a session that had no message for as long as `idle` ends.
     #[must_use]
     pub fn new(idle: Duration) -> Self {
@@ -36,7 +36,7 @@ impl Replaying {
         sessions.session_config.keep_alive = Some(idle);
         Self {
             sessions,
-            shelf: Arc::default(),
+            cache: Arc::default(),
         }
     }
 
@@ -44,29 +44,29 @@ impl Replaying {
     fn follow(
         &self,
         session: &SessionId,
-        events: &Arc<Events>,
+        events: &Arc<CallEvents>,
         stream: impl Stream<Item = ServerSseMessage> + Send + 'static,
     ) {
-        let (shelf, session) = (Arc::clone(&self.shelf), Arc::clone(session));
+        let (cache, session) = (Arc::clone(&self.cache), Arc::clone(session));
         let events = Arc::clone(events);
         tokio::spawn(async move {
             let (mut stream, mut call) = (pin!(stream), None);
             while let Some(event) = poll_fn(|context| stream.as_mut().poll_next(context)).await {
-                if let Some(number) = event.event_id.as_deref().and_then(call_named) {
+                if let Some(number) = event.event_id.as_deref().and_then(call_number) {
                     let own = call.get_or_insert_with(|| (session.clone(), number));
-                    lock(&shelf).add(own, &events);
+                    lock(&cache).add(own, &events);
                 }
                 events.add(event);
             }
             events.end();
             if let Some(call) = call {
-                lock(&shelf).close(call, events.bytes());
+                lock(&cache).close(call, events.bytes());
             }
         });
     }
 }
 
-impl SessionManager for Replaying {
+impl SessionManager for ReplaySessionManager {
     type Error = <LocalSessionManager as SessionManager>::Error;
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
@@ -87,7 +87,7 @@ impl SessionManager for Replaying {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        lock(&self.shelf).forget(id);
+        lock(&self.cache).forget(id);
         self.sessions.close_session(id).await
     }
 
@@ -97,9 +97,9 @@ impl SessionManager for Replaying {
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let stream = self.sessions.create_stream(id, message).await?;
-        let events = Arc::<Events>::default();
+        let events = Arc::<CallEvents>::default();
         self.follow(id, &events, stream);
-        Ok(Reading { events, next: 0 })
+        Ok(EventReader { events, next: 0 })
     }
 
     async fn accept_message(
@@ -122,21 +122,21 @@ impl SessionManager for Replaying {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let call = call_named(&last_event_id).map(|call| (Arc::clone(id), call));
-        let events = call.and_then(|call| lock(&self.shelf).find(&call));
+        let call = call_number(&last_event_id).map(|call| (Arc::clone(id), call));
+        let events = call.and_then(|call| lock(&self.cache).find(&call));
         let Some(events) = events else {
             let stream = self.sessions.resume(id, last_event_id).await?;
             return Ok(Box::pin(stream) as EventStream);
         };
         // A stream that was closed before the answer goes on where it ended.
-        if let Some(last) = events.go_on() {
+        if let Some(last) = events.reopen() {
             match self.sessions.resume(id, last).await {
                 Ok(stream) => self.follow(id, &events, stream),
                 Err(_) => events.end(),
             }
         }
         let next = events.after(&last_event_id);
-        Ok(Box::pin(Reading { events, next }))
+        Ok(Box::pin(EventReader { events, next }))
     }
 
     async fn restore_session(
@@ -149,7 +149,7 @@ impl SessionManager for Replaying {
 
 /// Returns which call of its session an event belongs to by its name, `INDEX/CALL`; those of no call have
 /// no such number.
-fn call_named(event: &str) -> Option<u64> {
+fn call_number(event: &str) -> Option<u64> {
     event.split_once('/')?.1.parse().ok()
 }
 
@@ -158,20 +158,20 @@ type Call = (SessionId, u64);
 
 /// The events of the calls of all sessions.
 #[derive(Default)]
-struct Shelf {
-    calls: HashMap<Call, Arc<Events>>,
+struct EventCache {
+    calls: HashMap<Call, Arc<CallEvents>>,
     /// Calls that have ended: when, and how much they take; the oldest first.
     ended: Vec<(Instant, usize, Call)>,
 }
 
-impl Shelf {
-    fn add(&mut self, call: &Call, events: &Arc<Events>) {
+impl EventCache {
+    fn add(&mut self, call: &Call, events: &Arc<CallEvents>) {
         if !self.calls.contains_key(call) {
             self.calls.insert(call.clone(), Arc::clone(events));
         }
     }
 
-    fn find(&mut self, call: &Call) -> Option<Arc<Events>> {
+    fn find(&mut self, call: &Call) -> Option<Arc<CallEvents>> {
         self.sweep();
         self.calls.get(call).cloned()
     }
@@ -211,12 +211,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The events of one call.
 #[derive(Default)]
-struct Events {
-    state: Mutex<State>,
+struct CallEvents {
+    state: Mutex<EventLog>,
 }
 
 #[derive(Default)]
-struct State {
+struct EventLog {
     events: Vec<ServerSseMessage>,
     /// Whether no more come, as far as is known.
     is_over: bool,
@@ -224,7 +224,7 @@ struct State {
     readers: Vec<Waker>,
 }
 
-impl State {
+impl EventLog {
     fn has_answer(&self) -> bool {
         let last = self
             .events
@@ -241,13 +241,13 @@ impl State {
     }
 }
 
-impl Events {
+impl CallEvents {
     fn add(&self, event: ServerSseMessage) {
         let mut state = lock(&self.state);
         // What is given again after a break may be known.
-        let is_known =
+        let is_duplicate =
             |own: &ServerSseMessage| own.event_id.is_some() && own.event_id == event.event_id;
-        if !state.events.iter().any(is_known) {
+        if !state.events.iter().any(is_duplicate) {
             state.events.push(event);
             state.wake();
         }
@@ -261,7 +261,7 @@ impl Events {
     }
 
     /// Opens a stream again that ended without an answer; returns the name of its last event.
-    fn go_on(&self) -> Option<String> {
+    fn reopen(&self) -> Option<String> {
         let mut state = lock(&self.state);
         if !state.is_over || state.has_answer() {
             return None;
@@ -313,12 +313,12 @@ fn size_of_text(message: &ServerJsonRpcMessage) -> usize {
 }
 
 /// One who reads the events of a call.
-struct Reading {
-    events: Arc<Events>,
+struct EventReader {
+    events: Arc<CallEvents>,
     next: usize,
 }
 
-impl Stream for Reading {
+impl Stream for EventReader {
     type Item = ServerSseMessage;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -356,9 +356,9 @@ mod tests {
         event
     }
 
-    /// Events of a call in order, with how it ended.
-    fn events(list: &[(&str, Option<&str>)]) -> Arc<Events> {
-        let events = Arc::<Events>::default();
+    /// CallEvents of a call in order, with how it ended.
+    fn events(list: &[(&str, Option<&str>)]) -> Arc<CallEvents> {
+        let events = Arc::<CallEvents>::default();
         list.iter()
             .for_each(|(id, answer)| events.add(event(id, *answer)));
         events
@@ -367,15 +367,15 @@ mod tests {
     #[test]
     fn a_stream_that_was_cut_goes_on_and_one_that_ended_does_not() {
         let cut = events(&[("0/7", None), ("1/7", None)]);
-        assert_eq!(cut.go_on(), None);
+        assert_eq!(cut.reopen(), None);
         cut.end();
-        assert_eq!(cut.go_on().as_deref(), Some("1/7"));
+        assert_eq!(cut.reopen().as_deref(), Some("1/7"));
         // It is open again.
-        assert_eq!(cut.go_on(), None);
+        assert_eq!(cut.reopen(), None);
         cut.add(event("1/7", None));
         cut.add(event("2/7", Some("done")));
         cut.end();
-        assert_eq!(cut.go_on(), None);
+        assert_eq!(cut.reopen(), None);
         assert_eq!(
             ["0/7", "1/7", "2/7", "3/7"].map(|id| cut.after(id)),
             [1, 2, 3, 0]
@@ -384,25 +384,25 @@ mod tests {
 
     #[test]
     fn answers_are_kept_within_bounds() {
-        let mut shelf = Shelf::default();
+        let mut cache = EventCache::default();
         let session: SessionId = "s".into();
-        let keep = |shelf: &mut Shelf, number: u64, text: &str| {
+        let keep = |cache: &mut EventCache, number: u64, text: &str| {
             let id = format!("0/{number}");
             let events = events(&[(&id, Some(text))]);
             let call = (Arc::clone(&session), number);
-            shelf.add(&call, &events);
-            shelf.close(call, events.bytes());
+            cache.add(&call, &events);
+            cache.close(call, events.bytes());
         };
-        let kept = |shelf: &mut Shelf, last: u64| {
+        let kept = |cache: &mut EventCache, last: u64| {
             (0..=last)
-                .filter(|number| shelf.find(&(Arc::clone(&session), *number)).is_some())
+                .filter(|number| cache.find(&(Arc::clone(&session), *number)).is_some())
                 .count()
         };
         let most = limits::MAX_REPLAYED_CALLS;
         for number in 0..most as u64 {
-            keep(&mut shelf, number, "");
+            keep(&mut cache, number, "");
         }
-        assert_eq!(kept(&mut shelf, most as u64), most);
+        assert_eq!(kept(&mut cache, most as u64), most);
         // Three of these are too much.
         let large = "x".repeat(limits::MAX_REPLAYED_BYTES / 5 * 2);
         for (more, text, expected) in [
@@ -412,13 +412,13 @@ mod tests {
             (3, &large, 2),
         ] {
             let number = most as u64 + more;
-            keep(&mut shelf, number, text);
-            assert_eq!(kept(&mut shelf, number), expected, "{more}");
+            keep(&mut cache, number, text);
+            assert_eq!(kept(&mut cache, number), expected, "{more}");
         }
-        for (since, ..) in &mut shelf.ended {
+        for (since, ..) in &mut cache.ended {
             *since -= limits::REPLAY_TIME;
         }
-        shelf.sweep();
-        assert!(shelf.calls.is_empty() && shelf.ended.is_empty());
+        cache.sweep();
+        assert!(cache.calls.is_empty() && cache.ended.is_empty());
     }
 }

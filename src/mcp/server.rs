@@ -14,7 +14,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use karyi_core::limits;
 
 /// A request with what it says of itself.
-pub type Asked = RequestContext<RoleServer>;
+pub type McpContext = RequestContext<RoleServer>;
 
 /// The methods that are ours. Parameters that do not fit them make a request of no known kind.
 const OWN_METHODS: [&str; 4] = ["initialize", "server/discover", "tools/list", "tools/call"];
@@ -25,13 +25,16 @@ pub trait Backend: Send + Sync + 'static {
     fn instructions(&self) -> String;
 
     /// Returns the tools this caller may call, in documentation order.
-    fn tools(&self, asked: &Asked) -> impl Future<Output = Result<Vec<Tool>, ErrorData>> + Send;
+    fn tools(
+        &self,
+        context: &McpContext,
+    ) -> impl Future<Output = Result<Vec<Tool>, ErrorData>> + Send;
 
     /// Calls a tool.
     fn call(
         &self,
         request: CallToolRequestParams,
-        asked: Asked,
+        context: McpContext,
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send;
 }
 
@@ -52,26 +55,26 @@ impl<B: Backend> ServerHandler for Server<B> {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        asked: Asked,
+        context: McpContext,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.0.tools(&asked).await?;
+        let tools = self.0.tools(&context).await?;
         page(tools, request.and_then(|request| request.cursor))
     }
 
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        asked: Asked,
+        context: McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.0.call(request, asked).await
+        self.0.call(request, context).await
     }
 
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        asked: Asked,
+        context: McpContext,
     ) -> Result<CustomResult, ErrorData> {
-        let version = asked.protocol_version();
+        let version = context.protocol_version();
         let is_gone = version.is_some_and(|version| !version.has_initialize());
         Err(match request.method.as_str() {
             "initialize" if is_gone => no_method(),
@@ -84,7 +87,7 @@ impl<B: Backend> ServerHandler for Server<B> {
     async fn complete(
         &self,
         _: CompleteRequestParams,
-        _: Asked,
+        _: McpContext,
     ) -> Result<CompleteResult, ErrorData> {
         Err(misunderstood("completion/complete"))
     }
@@ -92,7 +95,7 @@ impl<B: Backend> ServerHandler for Server<B> {
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Asked,
+        _: McpContext,
     ) -> Result<ListPromptsResult, ErrorData> {
         Err(misunderstood("prompts/list"))
     }
@@ -100,7 +103,7 @@ impl<B: Backend> ServerHandler for Server<B> {
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Asked,
+        _: McpContext,
     ) -> Result<ListResourcesResult, ErrorData> {
         Err(misunderstood("resources/list"))
     }
@@ -108,7 +111,7 @@ impl<B: Backend> ServerHandler for Server<B> {
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Asked,
+        _: McpContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Err(misunderstood("resources/templates/list"))
     }

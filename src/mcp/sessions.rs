@@ -11,46 +11,46 @@ use axum::http::{HeaderMap, HeaderValue};
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use serde::Deserialize;
 
-use crate::mcp::replay::Replaying;
+use crate::mcp::replay::ReplaySessionManager;
 use crate::service::Rejection;
 use karyi_core::limits;
 
 /// The header that names a session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// What stands for the session of somebody else; no session is called that.
-const NONE: HeaderValue = HeaderValue::from_static("none");
+const UNKNOWN_ID: HeaderValue = HeaderValue::from_static("none");
 
 /// The sessions of all callers.
 #[derive(Default)]
 pub struct Sessions {
-    manager: Arc<Replaying>,
-    book: Mutex<Book>,
+    manager: Arc<ReplaySessionManager>,
+    table: Mutex<SessionTable>,
 }
 
 #[derive(Default)]
-struct Book {
+struct SessionTable {
     /// Principals by session.
     owners: HashMap<String, String>,
     /// How many sessions a principal is beginning.
     opening: HashMap<String, usize>,
 }
 
-impl Book {
-    fn of(&self, principal: &str) -> usize {
+impl SessionTable {
+    fn count_of(&self, principal: &str) -> usize {
         let own = self.owners.values().filter(|owner| *owner == principal);
         own.count() + self.opening.get(principal).copied().unwrap_or(0)
     }
 
-    fn all(&self) -> usize {
+    fn total(&self) -> usize {
         self.owners.len() + self.opening.values().sum::<usize>()
     }
 }
 
 /// What a request has to do with sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum SessionRef {
     /// It names none.
-    Nothing,
+    None,
     /// It names one of the caller's own.
     Own(String),
     /// It names one that the caller does not have.
@@ -58,75 +58,75 @@ pub enum Named {
 }
 
 /// A session that is being begun.
-pub struct Opening {
+pub struct PendingSession {
     sessions: Arc<Sessions>,
     principal: String,
 }
 
-impl Drop for Opening {
+impl Drop for PendingSession {
     fn drop(&mut self) {
-        let mut book = self.sessions.book();
-        if let Some(count) = book.opening.get_mut(&self.principal) {
+        let mut table = self.sessions.table();
+        if let Some(count) = table.opening.get_mut(&self.principal) {
             *count -= 1;
             if *count == 0 {
-                book.opening.remove(&self.principal);
+                table.opening.remove(&self.principal);
             }
         }
     }
 }
 
-impl Opening {
+impl PendingSession {
     /// Takes the session for the caller when the answer gives one.
-    pub fn end(self, answer: &HeaderMap) {
+    pub fn register(self, answer: &HeaderMap) {
         let id = answer.get(SESSION).and_then(|id| id.to_str().ok());
         if let Some(id) = id {
             let owner = self.principal.clone();
-            self.sessions.book().owners.insert(id.to_owned(), owner);
+            self.sessions.table().owners.insert(id.to_owned(), owner);
         }
     }
 }
 
 impl Sessions {
-    /// Makes the empty book of what `manager` keeps.
+    /// Makes the empty table of what `manager` keeps.
     #[must_use]
-    pub fn new(manager: Arc<Replaying>) -> Self {
+    pub fn new(manager: Arc<ReplaySessionManager>) -> Self {
         Self {
             manager,
-            book: Mutex::default(),
+            table: Mutex::default(),
         }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, SessionTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says whose session a request names. One that is not the caller's is no session from here on.
-    pub fn name(&self, headers: &mut HeaderMap, principal: &str) -> Named {
+    pub fn resolve(&self, headers: &mut HeaderMap, principal: &str) -> SessionRef {
         let Some(id) = headers.get(SESSION).and_then(|id| id.to_str().ok()) else {
-            return Named::Nothing;
+            return SessionRef::None;
         };
         if self
-            .book()
+            .table()
             .owners
             .get(id)
             .is_some_and(|own| own == principal)
         {
-            return Named::Own(id.to_owned());
+            return SessionRef::Own(id.to_owned());
         }
-        headers.insert(SESSION, NONE);
-        Named::Unknown
+        headers.insert(SESSION, UNKNOWN_ID);
+        SessionRef::Unknown
     }
 
     /// Notes that a session was ended by its owner.
     pub fn forget(&self, id: &str) {
-        self.book().owners.remove(id);
+        self.table().owners.remove(id);
     }
 
     /// Lets a caller begin a session.
     ///
     /// # Errors
     /// 429 when the caller has too many, 503 when all callers together have.
-    pub async fn open(self: &Arc<Self>, principal: &str) -> Result<Opening, Rejection> {
+    pub async fn open(self: &Arc<Self>, principal: &str) -> Result<PendingSession, Rejection> {
         if let Ok(opening) = self.try_open(principal) {
             return Ok(opening);
         }
@@ -134,20 +134,20 @@ impl Sessions {
         self.try_open(principal)
     }
 
-    fn try_open(self: &Arc<Self>, principal: &str) -> Result<Opening, Rejection> {
+    fn try_open(self: &Arc<Self>, principal: &str) -> Result<PendingSession, Rejection> {
         let wait = limits::MCP_SESSION_RETRY.as_secs();
-        let mut book = self.book();
-        if book.of(principal) >= limits::MAX_MCP_SESSIONS_EACH {
+        let mut table = self.table();
+        if table.count_of(principal) >= limits::MAX_MCP_SESSIONS_EACH {
             let most = limits::MAX_MCP_SESSIONS_EACH;
             let detail = format!("{most} sessions of this caller are open; end one with DELETE");
             return Err(Rejection::rate_limited(detail).with_retry_after(wait));
         }
-        if book.all() >= limits::MAX_MCP_SESSIONS {
+        if table.total() >= limits::MAX_MCP_SESSIONS {
             return Err(Rejection::overloaded("too many sessions are open").with_retry_after(wait));
         }
-        *book.opening.entry(principal.to_owned()).or_default() += 1;
-        drop(book);
-        Ok(Opening {
+        *table.opening.entry(principal.to_owned()).or_default() += 1;
+        drop(table);
+        Ok(PendingSession {
             sessions: Arc::clone(self),
             principal: principal.to_owned(),
         })
@@ -155,7 +155,7 @@ impl Sessions {
 
     /// Forgets sessions that nobody used for long, or that broke.
     async fn forget_ended(&self) {
-        let known: Vec<String> = self.book().owners.keys().cloned().collect();
+        let known: Vec<String> = self.table().owners.keys().cloned().collect();
         for id in known {
             let is_there = self.manager.has_session(&id.as_str().into()).await;
             if let Ok(false) = is_there {
@@ -199,7 +199,7 @@ mod tests {
             .header("host", "localhost")
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream");
-        let request = match session == NONE {
+        let request = match session == UNKNOWN_ID {
             true => request,
             false => request.header(SESSION, session),
         };
@@ -211,16 +211,16 @@ mod tests {
         const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
             "protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
         const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
-        let manager = Arc::new(Replaying::new(Duration::from_millis(1)));
+        let manager = Arc::new(ReplaySessionManager::new(Duration::from_millis(1)));
         let sessions = Arc::new(Sessions::new(Arc::clone(&manager)));
         let config = StreamableHttpServerConfig::default();
         let service = StreamableHttpService::new(|| Ok(Empty), Arc::clone(&manager), config);
         let opening = sessions.open("ana").await.unwrap();
-        let answer = service.handle(post(INITIALIZE, &NONE)).await;
+        let answer = service.handle(post(INITIALIZE, &UNKNOWN_ID)).await;
         assert_eq!(answer.status(), StatusCode::OK);
         let session = answer.headers()[SESSION].clone();
-        opening.end(answer.headers());
-        assert_eq!(sessions.book().of("ana"), 1);
+        opening.register(answer.headers());
+        assert_eq!(sessions.table().count_of("ana"), 1);
         let id = session.to_str().unwrap().into();
         // Its end is told to nobody.
         let ended = async {
@@ -234,7 +234,7 @@ mod tests {
         let answer = service.handle(post(PING, &session)).await;
         assert_eq!(answer.status(), StatusCode::NOT_FOUND);
         sessions.forget_ended().await;
-        assert_eq!(sessions.book().of("ana"), 0);
+        assert_eq!(sessions.table().count_of("ana"), 0);
     }
 
     fn headers(id: &'static str) -> HeaderMap {
@@ -245,18 +245,24 @@ mod tests {
     async fn a_session_is_there_for_its_owner_only() {
         let sessions = Arc::new(Sessions::default());
         let opening = sessions.open("ana").await.unwrap();
-        opening.end(&headers("one"));
+        opening.register(&headers("one"));
         let mut own = headers("one");
-        assert_eq!(sessions.name(&mut own, "ana"), Named::Own("one".into()));
+        assert_eq!(
+            sessions.resolve(&mut own, "ana"),
+            SessionRef::Own("one".into())
+        );
         assert_eq!(own, headers("one"));
         for (principal, id) in [("ben", "one"), ("ana", "two"), ("ben", "two")] {
             let mut other = headers(id);
-            assert_eq!(sessions.name(&mut other, principal), Named::Unknown);
+            assert_eq!(sessions.resolve(&mut other, principal), SessionRef::Unknown);
             assert_eq!(other, headers("none"));
         }
-        assert_eq!(sessions.name(&mut HeaderMap::new(), "ana"), Named::Nothing);
+        assert_eq!(
+            sessions.resolve(&mut HeaderMap::new(), "ana"),
+            SessionRef::None
+        );
         sessions.forget("one");
-        assert_eq!(sessions.name(&mut own, "ana"), Named::Unknown);
+        assert_eq!(sessions.resolve(&mut own, "ana"), SessionRef::Unknown);
     }
 
     #[tokio::test]
@@ -274,9 +280,9 @@ mod tests {
         let last = sessions.open("ana").await.unwrap();
         assert!(sessions.open("ana").await.is_err());
         // A session that the manager does not have any more has no place either.
-        last.end(&headers("ended"));
+        last.register(&headers("ended"));
         drop(sessions.open("ana").await.unwrap());
-        assert!(sessions.book().owners.is_empty());
+        assert!(sessions.table().owners.is_empty());
     }
 
     #[tokio::test]
@@ -290,7 +296,7 @@ mod tests {
         let refused = sessions.open("new").await.map(drop).unwrap_err();
         assert_eq!((refused.status, refused.code), (503, "overloaded"));
         drop(opening);
-        assert_eq!(sessions.book().all(), 0);
+        assert_eq!(sessions.table().total(), 0);
     }
 
     #[test]

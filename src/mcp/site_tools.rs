@@ -7,9 +7,9 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
 use tokio::sync::OnceCell;
 
-use crate::mcp::server::Asked;
+use crate::mcp::server::McpContext;
 use crate::mcp::stdio::SiteTools;
-use crate::mcp::{answer, listing, site, site_answer};
+use crate::mcp::{listing, site_call, site_result, tool_result};
 use crate::service::Dispatcher;
 use crate::service::principal::{NameSet, Principal};
 use crate::tool::context::Boxed;
@@ -20,9 +20,9 @@ use karyi_store::sqlite::Lock;
 use karyi_vault::session::Secrets;
 
 /// A dispatcher, and the right to serve its database.
-pub type Opened = (Arc<Dispatcher>, Lock);
+pub type OpenSite = (Arc<Dispatcher>, Lock);
 /// What opening a dispatcher comes to.
-pub type Opening = Pin<Box<dyn Future<Output = anyhow::Result<Opened>> + Send>>;
+pub type OpenSiteFuture = Pin<Box<dyn Future<Output = anyhow::Result<OpenSite>> + Send>>;
 
 /// The site whose tools are offered too.
 pub struct SiteOptions {
@@ -31,13 +31,13 @@ pub struct SiteOptions {
     /// The site.
     pub site: String,
     /// Opens its data; these secrets are masked in what is written of its calls.
-    pub open: Box<dyn Fn(Secrets) -> Opening + Send + Sync>,
+    pub open: Box<dyn Fn(Secrets) -> OpenSiteFuture + Send + Sync>,
 }
 
 /// The site, opened by the first call of one of its tools.
 pub struct OfferedSite {
     options: SiteOptions,
-    opened: OnceCell<Opened>,
+    opened: OnceCell<OpenSite>,
 }
 
 impl OfferedSite {
@@ -59,9 +59,9 @@ impl SiteTools for OfferedSite {
         &'a self,
         secrets: Secrets,
         request: CallToolRequestParams,
-        asked: &'a Asked,
+        context: &'a McpContext,
     ) -> Boxed<'a, Result<CallToolResponse, ErrorData>> {
-        Box::pin(site_call(self, secrets, request, asked))
+        Box::pin(site_call(self, secrets, request, context))
     }
 
     fn close(&self) -> Boxed<'_, usize> {
@@ -82,22 +82,22 @@ async fn site_call(
     OfferedSite { options, opened }: &OfferedSite,
     secrets: Secrets,
     request: CallToolRequestParams,
-    asked: &Asked,
+    context: &McpContext,
 ) -> Result<CallToolResponse, ErrorData> {
     let (dispatcher, _) = match opened.get_or_try_init(|| (options.open)(secrets)).await {
         Ok(opened) => opened,
         Err(error) => {
             let message = format!("the data of the site cannot be opened: {error:#}");
             let error = ToolError::new(ErrorCode::Unavailable, message).with_hint(ONE_AT_A_TIME);
-            return Ok(answer::of_error(&error).into());
+            return Ok(tool_result::from_error(&error).into());
         }
     };
     let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
-    let caller = site::caller("stdio", &asked.meta, tenant, site_id)?;
+    let caller = site_call::caller("stdio", &context.meta, tenant, site_id)?;
     let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
-    let request = site::request(request);
+    let request = site_call::request(request);
     let reply = dispatcher.serve(caller, user(options), request, ()).await;
-    site_answer::of_reply(reply, [&trace, &call]).map(Into::into)
+    site_result::from_reply(reply, [&trace, &call]).map(Into::into)
 }
 
 /// The user who started the program, for one site.

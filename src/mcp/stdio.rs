@@ -10,10 +10,10 @@ use rmcp::{ErrorData, ServiceExt};
 use tokio::sync::mpsc;
 
 use crate::exec::cancel::Cancel;
-use crate::mcp::answer;
-use crate::mcp::bench::{Bench, Prepare};
-use crate::mcp::lines::{self, Lines};
-use crate::mcp::server::{Asked, Backend, Server};
+use crate::mcp::executor::{Executor, PrepareSession};
+use crate::mcp::server::{Backend, McpContext, Server};
+use crate::mcp::stdio_transport::{self, StdioTransport};
+use crate::mcp::tool_result;
 use crate::tool::context::Boxed;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
@@ -26,7 +26,7 @@ const INSTRUCTIONS: &str = "Calls run as if one after another, in the order they
     job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see it. Where a \
     description shows XML, such as <input> or <read>, it means the tool of that name.";
 
-/// Tools that are offered beside those of the session.
+/// Tools that are offered background those of the session.
 pub trait SiteTools: Send + Sync {
     /// Lists them.
     fn tools(&self) -> Vec<Tool>;
@@ -36,7 +36,7 @@ pub trait SiteTools: Send + Sync {
         &'a self,
         secrets: Secrets,
         request: CallToolRequestParams,
-        asked: &'a Asked,
+        context: &'a McpContext,
     ) -> Boxed<'a, Result<CallToolResponse, ErrorData>>;
 
     /// Ends; returns how many records of calls are lost because they could not be written.
@@ -44,36 +44,36 @@ pub trait SiteTools: Send + Sync {
 }
 
 /// Returns the secrets of the session, as they are now; it is prepared for that when no call did so.
-pub type GetSecrets = Arc<dyn Fn() -> Boxed<'static, Result<Secrets, ToolError>> + Send + Sync>;
+pub type SecretsGetter = Arc<dyn Fn() -> Boxed<'static, Result<Secrets, ToolError>> + Send + Sync>;
 
-/// Starts what goes on beside the calls; it ends when what is returned is dropped.
-pub type Beside = Box<dyn FnOnce(GetSecrets) -> Box<dyn Send>>;
+/// Starts what goes on background the calls; it ends when what is returned is dropped.
+pub type StartBackground = Box<dyn FnOnce(SecretsGetter) -> Box<dyn Send>>;
 
 /// How a connection is served.
-pub struct Options {
+pub struct StdioOptions {
     /// Makes what its session begins with.
-    pub prepare: Prepare,
+    pub prepare: PrepareSession,
     /// Whether that is made before anything is answered.
     pub is_eager: bool,
     /// The site.
     pub site: Option<Box<dyn SiteTools>>,
-    /// What goes on beside the calls.
-    pub beside: Beside,
+    /// What goes on background the calls.
+    pub background: StartBackground,
 }
 
 /// What the user may call.
-struct Connection {
-    bench: Bench,
+struct StdioBackend {
+    executor: Executor,
     site: Option<Box<dyn SiteTools>>,
 }
 
-impl Backend for Connection {
+impl Backend for StdioBackend {
     fn instructions(&self) -> String {
         INSTRUCTIONS.to_owned()
     }
 
-    async fn tools(&self, _: &Asked) -> Result<Vec<Tool>, ErrorData> {
-        let mut tools = self.bench.tools();
+    async fn tools(&self, _: &McpContext) -> Result<Vec<Tool>, ErrorData> {
+        let mut tools = self.executor.tools();
         tools.extend(self.site.iter().flat_map(|site| site.tools()));
         Ok(tools)
     }
@@ -81,17 +81,17 @@ impl Backend for Connection {
     async fn call(
         &self,
         request: CallToolRequestParams,
-        asked: Asked,
+        context: McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
         match &self.site {
-            Some(site) if !self.bench.has(&request.name) => {
-                let secrets = match self.bench.secrets().await {
+            Some(site) if !self.executor.has(&request.name) => {
+                let secrets = match self.executor.secrets().await {
                     Ok(secrets) => secrets,
-                    Err(error) => return Ok(answer::of_error(&error).into()),
+                    Err(error) => return Ok(tool_result::from_error(&error).into()),
                 };
-                site.call(secrets, request, &asked).await
+                site.call(secrets, request, &context).await
             }
-            _ => self.bench.call(request, &asked).await,
+            _ => self.executor.call(request, &context).await,
         }
     }
 }
@@ -101,25 +101,28 @@ impl Backend for Connection {
 ///
 /// # Errors
 /// What was to be made at once could not be, or a thread could not be started.
-pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyhow::Result<usize> {
+pub async fn serve(
+    options: StdioOptions,
+    stopped: impl Future<Output = ()>,
+) -> anyhow::Result<usize> {
     let ending = Cancel::default();
-    let connection = Arc::new(Connection {
-        bench: Bench::new(options.prepare, ending.clone()),
+    let connection = Arc::new(StdioBackend {
+        executor: Executor::new(options.prepare, ending.clone()),
         site: options.site,
     });
     if options.is_eager {
-        let opened = connection.bench.open().await;
+        let opened = connection.executor.open().await;
         opened.map_err(|error| anyhow::anyhow!("{}: {}", error.code.as_str(), error.message))?;
     }
-    let asked = Arc::clone(&connection);
-    let secrets: GetSecrets = Arc::new(move || {
-        let connection = Arc::clone(&asked);
-        Box::pin(async move { connection.bench.secrets().await })
+    let backend = Arc::clone(&connection);
+    let secrets: SecretsGetter = Arc::new(move || {
+        let connection = Arc::clone(&backend);
+        Box::pin(async move { connection.executor.secrets().await })
     });
-    let beside = (options.beside)(secrets);
-    let (lines, writer) = Lines::new(stdin()?, tokio::io::stdout());
-    let ended = lines.ended();
-    let mut answering = std::pin::pin!(answer_all(Arc::clone(&connection), lines));
+    let background = (options.background)(secrets);
+    let (transport, writer) = StdioTransport::new(stdin()?, tokio::io::stdout());
+    let ended = transport.ended();
+    let mut answering = std::pin::pin!(answer_all(Arc::clone(&connection), transport));
     let is_answered = tokio::select! {
         () = &mut answering => true,
         () = stopped => false,
@@ -129,8 +132,8 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     if !is_answered {
         let _ = tokio::time::timeout(limits::CANCEL_GRACE, answering).await;
     }
-    drop(beside);
-    connection.bench.close().await;
+    drop(background);
+    connection.executor.close().await;
     let _ = tokio::time::timeout(limits::CANCEL_GRACE, writer).await;
     Ok(match &connection.site {
         Some(site) => site.close().await,
@@ -139,22 +142,22 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
 }
 
 /// Reads standard input in a thread of its own, which nobody waits for.
-fn stdin() -> anyhow::Result<mpsc::Receiver<lines::Line>> {
+fn stdin() -> anyhow::Result<mpsc::Receiver<stdio_transport::InputLine>> {
     let (sender, receiver) = mpsc::channel(limits::MAX_MCP_MESSAGES);
     std::thread::Builder::new()
         .name("messages".into())
-        .spawn(move || lines::read_lines(io::stdin(), &sender))
+        .spawn(move || stdio_transport::read_lines(io::stdin(), &sender))
         .context("starting to read")?;
     Ok(receiver)
 }
 
 /// Answers until nothing more can come. What does not begin as a connection should is answered, and
 /// the next message may begin it.
-async fn answer_all(connection: Arc<Connection>, lines: Lines) {
-    let ended = lines.ended();
+async fn answer_all(connection: Arc<StdioBackend>, transport: StdioTransport) {
+    let ended = transport.ended();
     while !ended.is_cancelled() {
         let server = Server(Arc::clone(&connection));
-        match server.serve(lines.clone()).await {
+        match server.serve(transport.clone()).await {
             Ok(running) => {
                 if let Ok(QuitReason::Closed | QuitReason::Cancelled) | Err(_) =
                     running.waiting().await

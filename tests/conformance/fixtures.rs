@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{rounds, tools};
-use karyi::mcp::server::Asked;
+use karyi::mcp::server::McpContext;
 
 /// What the suite expects to find.
 #[derive(Deserialize)]
@@ -97,9 +97,9 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        asked: Asked,
+        context: McpContext,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut listed = self.front.list_tools(request, asked).await?;
+        let mut listed = self.front.list_tools(request, context).await?;
         if listed.next_cursor.is_none() {
             listed
                 .tools
@@ -111,22 +111,22 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        asked: Asked,
+        context: McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(needed) = request.name.strip_prefix("test_input_required_result_") {
             let needed = needed.to_owned();
-            return rounds::call(&needed, request, &asked);
+            return rounds::call(&needed, request, &context);
         }
         if DATA.tools.iter().any(|tool| tool["name"] == *request.name) {
-            return tools::call(request, &asked, &self.listeners).await;
+            return tools::call(request, &context, &self.listeners).await;
         }
-        self.front.call_tool(request, asked).await
+        self.front.call_tool(request, context).await
     }
 
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Asked,
+        _: McpContext,
     ) -> Result<ListResourcesResult, ErrorData> {
         let found = complete::<ListResourcesResult>(json!({"resources": DATA.resources}));
         Ok(found.with_ttl_ms(60_000))
@@ -135,7 +135,7 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Asked,
+        _: McpContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Ok(complete(json!({"resourceTemplates": DATA.templates})))
     }
@@ -143,7 +143,7 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: Asked,
+        _: McpContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.as_str();
         let id = uri.strip_prefix("test://template/");
@@ -160,18 +160,22 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
         Ok(complete::<ReadResourceResult>(json!({"contents": [content]})).into())
     }
 
-    async fn subscribe(&self, _: SubscribeRequestParams, _: Asked) -> Result<(), ErrorData> {
+    async fn subscribe(&self, _: SubscribeRequestParams, _: McpContext) -> Result<(), ErrorData> {
         Ok(())
     }
 
-    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: Asked) -> Result<(), ErrorData> {
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: McpContext,
+    ) -> Result<(), ErrorData> {
         Ok(())
     }
 
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Asked,
+        _: McpContext,
     ) -> Result<ListPromptsResult, ErrorData> {
         Ok(complete(json!({"prompts": DATA.prompts})))
     }
@@ -179,7 +183,7 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: Asked,
+        _: McpContext,
     ) -> Result<GetPromptResponse, ErrorData> {
         if request.name == "test_input_required_result_prompt" {
             return Ok(rounds::prompt(request.input_responses.as_ref()));
@@ -197,7 +201,7 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
     async fn complete(
         &self,
         request: CompleteRequestParams,
-        _: Asked,
+        _: McpContext,
     ) -> Result<CompleteResult, ErrorData> {
         let begun = &request.argument.value;
         let words = ["paris", "park", "party", "hello"];
@@ -207,7 +211,7 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
         ))
     }
 
-    async fn set_level(&self, _: SetLevelRequestParams, _: Asked) -> Result<(), ErrorData> {
+    async fn set_level(&self, _: SetLevelRequestParams, _: McpContext) -> Result<(), ErrorData> {
         Ok(())
     }
 
@@ -230,8 +234,8 @@ impl<S: ServerHandler> ServerHandler for Fixtures<S> {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        asked: Asked,
+        context: McpContext,
     ) -> Result<CustomResult, ErrorData> {
-        self.front.on_custom_request(request, asked).await
+        self.front.on_custom_request(request, context).await
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::fixtures::{complete, read};
 use super::tools::text;
-use karyi::mcp::server::Asked;
+use karyi::mcp::server::McpContext;
 
 /// The key that seals what a client brings back; the fixtures hold nothing worth a better one.
 const KEY: &[u8] = b"a key of the conformance fixtures";
@@ -75,7 +75,7 @@ fn given<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a Val
 pub fn call(
     needs: &str,
     request: CallToolRequestParams,
-    asked: &Asked,
+    context: &McpContext,
 ) -> Result<CallToolResponse, ErrorData> {
     let given = |key: &str| given(request.input_responses.as_ref(), key);
     let state = request.request_state.as_deref().map(unseal).transpose()?;
@@ -129,15 +129,15 @@ pub fn call(
             }
         }
         "capabilities" if request.input_responses.is_some() => text("that will do"),
-        "capabilities" => by_capability(asked),
+        "capabilities" => by_capability(context),
         _ => panic!("no fixture for {needs}"),
     };
     Ok(answer)
 }
 
 /// Asks only for what the client says it can give.
-fn by_capability(asked: &Asked) -> CallToolResponse {
-    let declared = asked.meta.client_capabilities().unwrap_or_default();
+fn by_capability(context: &McpContext) -> CallToolResponse {
+    let declared = context.meta.client_capabilities().unwrap_or_default();
     let declared = serde_json::to_value(declared).unwrap();
     let wishes = [
         ("elicitation", form("What is your name?", "name", "string")),

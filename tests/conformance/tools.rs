@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::fixtures::{DATA, Listeners, complete, read};
 use super::rounds;
-use karyi::mcp::server::Asked;
+use karyi::mcp::server::McpContext;
 
 /// Answers with one text.
 pub fn text(text: impl Into<String>) -> CallToolResponse {
@@ -21,7 +21,7 @@ pub fn text(text: impl Into<String>) -> CallToolResponse {
 /// Calls one of them.
 pub async fn call(
     request: CallToolRequestParams,
-    asked: &Asked,
+    context: &McpContext,
     listeners: &Listeners,
 ) -> Result<CallToolResponse, ErrorData> {
     let argument = |name: &str| {
@@ -32,24 +32,24 @@ pub async fn call(
         name if DATA.answers.contains_key(name) => {
             complete::<CallToolResult>(DATA.answers[name].clone()).into()
         }
-        "test_tool_with_logging" => logging(asked).await,
-        "test_tool_with_progress" => progress(asked).await,
+        "test_tool_with_logging" => logging(context).await,
+        "test_tool_with_progress" => progress(context).await,
         "test_logging_tool" => {
-            if let Some(level) = asked.meta.log_level() {
-                log(asked, json!(level), "asked for").await;
+            if let Some(level) = context.meta.log_level() {
+                log(context, json!(level), "asked for").await;
             }
             text("done")
         }
-        "test_sampling" => sample(asked, argument("prompt")).await,
-        "test_elicitation" => elicit(asked, &request.name, argument("message")).await,
+        "test_sampling" => sample(context, argument("prompt")).await,
+        "test_elicitation" => elicit(context, &request.name, argument("message")).await,
         "test_elicitation_sep1034_defaults" | "test_elicitation_sep1330_enums" => {
-            elicit(asked, &request.name, json!("Please choose")).await
+            elicit(context, &request.name, json!("Please choose")).await
         }
         "test_streaming_elicitation" => {
             let form = rounds::form("Please give a value", "value", "string");
             rounds::required(json!({"value": form}), None)
         }
-        "test_missing_capability" => needs_sampling(asked)?,
+        "test_missing_capability" => needs_sampling(context)?,
         "test_trigger_tool_change" => {
             for listener in listeners.all() {
                 let _ = listener.notify_tool_list_changed().await;
@@ -68,39 +68,39 @@ pub async fn call(
     Ok(answer)
 }
 
-async fn tell(asked: &Asked, notification: Value) {
+async fn tell(context: &McpContext, notification: Value) {
     let notification = read::<ServerNotification>(notification);
-    asked.peer.send_notification(notification).await.unwrap();
+    context.peer.send_notification(notification).await.unwrap();
 }
 
-async fn log(asked: &Asked, level: Value, words: &str) {
+async fn log(context: &McpContext, level: Value, words: &str) {
     let params = json!({"level": level, "logger": "fixtures", "data": words});
     tell(
-        asked,
+        context,
         json!({"method": "notifications/message", "params": params}),
     )
     .await;
 }
 
-async fn logging(asked: &Asked) -> CallToolResponse {
+async fn logging(context: &McpContext) -> CallToolResponse {
     for words in [
         "Tool execution started",
         "Tool processing data",
         "Tool execution completed",
     ] {
-        log(asked, json!("info"), words).await;
+        log(context, json!("info"), words).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     text("logged three times")
 }
 
-async fn progress(asked: &Asked) -> CallToolResponse {
-    let token = asked.meta.get_progress_token();
+async fn progress(context: &McpContext) -> CallToolResponse {
+    let token = context.meta.get_progress_token();
     for step in [0, 50, 100] {
         if let Some(token) = &token {
             let params = json!({"progressToken": token, "progress": step, "total": 100});
             tell(
-                asked,
+                context,
                 json!({"method": "notifications/progress", "params": params}),
             )
             .await;
@@ -111,9 +111,9 @@ async fn progress(asked: &Asked) -> CallToolResponse {
 }
 
 /// Asks the client; what it says, or why it says nothing.
-async fn ask(asked: &Asked, method: &str, params: Value) -> Result<Value, String> {
+async fn ask(context: &McpContext, method: &str, params: Value) -> Result<Value, String> {
     let request = read::<ServerRequest>(json!({"method": method, "params": params}));
-    let answer = asked.peer.send_request(request).await;
+    let answer = context.peer.send_request(request).await;
     answer
         .map(|answer| serde_json::to_value(answer).unwrap())
         .map_err(|error| error.to_string())
@@ -124,18 +124,18 @@ fn failed(words: &str) -> CallToolResponse {
     complete::<CallToolResult>(json!({"isError": true, "content": content})).into()
 }
 
-async fn sample(asked: &Asked, prompt: Value) -> CallToolResponse {
+async fn sample(context: &McpContext, prompt: Value) -> CallToolResponse {
     let message = json!({"role": "user", "content": {"type": "text", "text": prompt}});
     let params = json!({"messages": [message], "maxTokens": 100});
-    match ask(asked, "sampling/createMessage", params).await {
+    match ask(context, "sampling/createMessage", params).await {
         Ok(answer) => text(format!("LLM response: {}", answer["content"]["text"])),
         Err(error) => failed(&error),
     }
 }
 
-async fn elicit(asked: &Asked, tool: &str, message: Value) -> CallToolResponse {
+async fn elicit(context: &McpContext, tool: &str, message: Value) -> CallToolResponse {
     let params = json!({"message": message, "requestedSchema": DATA.forms[tool]});
-    match ask(asked, "elicitation/create", params).await {
+    match ask(context, "elicitation/create", params).await {
         Ok(answer) => text(format!(
             "User response: action={}, content={}",
             answer["action"].as_str().unwrap(),
@@ -145,8 +145,8 @@ async fn elicit(asked: &Asked, tool: &str, message: Value) -> CallToolResponse {
     }
 }
 
-fn needs_sampling(asked: &Asked) -> Result<CallToolResponse, ErrorData> {
-    let declared = asked.meta.client_capabilities().unwrap_or_default();
+fn needs_sampling(context: &McpContext) -> Result<CallToolResponse, ErrorData> {
+    let declared = context.meta.client_capabilities().unwrap_or_default();
     let declared = serde_json::to_value(declared).unwrap();
     match declared["sampling"].is_object() {
         true => Ok(text("the client can sample")),

@@ -334,7 +334,7 @@ fn called_over_mcp(dispatcher: Dispatcher, name: &str, arguments: &Value, key: &
         .header("idempotency-key", key)
         .body(axum::body::Body::from(message.to_string()))
         .unwrap();
-    let place = karyi::mcp::http::Defaults {
+    let place = karyi::mcp::http::DefaultSite {
         tenant: Some("t".into()),
         site: Some("s".into()),
     };

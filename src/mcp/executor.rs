@@ -19,12 +19,12 @@ use crate::exec::message::Runner;
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
 use crate::exec::workplace::Workplace;
-use crate::mcp::answer;
-use crate::mcp::lanes::Lanes;
+use crate::mcp::call_queue::CallQueue;
+use crate::mcp::elicitation::{self, ElicitationPrompter};
 use crate::mcp::listing;
 use crate::mcp::progress::Progress;
-use crate::mcp::questions::{self, Questions};
-use crate::mcp::server::Asked;
+use crate::mcp::server::McpContext;
+use crate::mcp::tool_result;
 use crate::tool::context::{Prompter, blocking};
 use crate::tool::registry::Entry;
 use crate::tool::{Effect, Registry, decode};
@@ -38,39 +38,39 @@ use karyi_vault::session::{Need, Secrets};
 use karyi_vault::substitute;
 
 /// Makes the session; it may wait for a keyring.
-pub type Prepare = Arc<dyn Fn() -> Result<Workplace, ToolError> + Send + Sync>;
+pub type PrepareSession = Arc<dyn Fn() -> Result<Workplace, ToolError> + Send + Sync>;
 
 /// The calls of one connection.
-pub struct Bench {
+pub struct Executor {
     registry: OnceLock<Registry<Call>>,
-    prepare: Prepare,
-    ready: OnceCell<Ready>,
-    places: Semaphore,
+    prepare: PrepareSession,
+    ready: OnceCell<PreparedSession>,
+    slots: Semaphore,
     next_id: AtomicU64,
     ending: Cancel,
-    questions: Arc<questions::ElicitationState>,
+    elicitation: Arc<elicitation::ElicitationState>,
 }
 
 /// A session that was prepared.
-struct Ready {
+struct PreparedSession {
     work: Workplace,
-    lanes: Arc<Lanes>,
-    /// Warnings that a result has told.
-    told: Mutex<BTreeSet<String>>,
+    queue: Arc<CallQueue>,
+    /// Warnings that a result has reported.
+    reported: Mutex<BTreeSet<String>>,
 }
 
-impl Bench {
-    /// Makes a bench; `ending` ends its calls.
+impl Executor {
+    /// Makes a executor; `ending` ends its calls.
     #[must_use]
-    pub fn new(prepare: Prepare, ending: Cancel) -> Self {
+    pub fn new(prepare: PrepareSession, ending: Cancel) -> Self {
         Self {
             registry: OnceLock::new(),
             prepare,
             ready: OnceCell::new(),
-            places: Semaphore::new(limits::MAX_MCP_CALLS),
+            slots: Semaphore::new(limits::MAX_MCP_CALLS),
             next_id: AtomicU64::new(1),
             ending,
-            questions: Arc::default(),
+            elicitation: Arc::default(),
         }
     }
 
@@ -102,11 +102,11 @@ impl Bench {
         self.ready().await.map(drop)
     }
 
-    async fn ready(&self) -> Result<&Ready, ToolError> {
+    async fn ready(&self) -> Result<&PreparedSession, ToolError> {
         let prepare = || async {
             let prepare = Arc::clone(&self.prepare);
             let work = blocking(move || prepare()).await?;
-            Ok(Ready::new(work))
+            Ok(PreparedSession::new(work))
         };
         self.ready.get_or_try_init(prepare).await
     }
@@ -118,40 +118,50 @@ impl Bench {
     pub async fn call(
         &self,
         mut request: CallToolRequestParams,
-        asked: &Asked,
+        context: &McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(entry) = self.registry().get(&request.name) else {
             return Err(self.unknown_tool(&request.name).await);
         };
-        let Ok(_place) = self.places.try_acquire() else {
-            return Ok(answer::of_error(&too_many()).into());
+        let Ok(_slot) = self.slots.try_acquire() else {
+            return Ok(tool_result::from_error(&too_many()).into());
         };
         let ready = match self.ready().await {
             Ok(ready) => ready,
-            Err(error) => return Ok(answer::of_error(&error).into()),
+            Err(error) => return Ok(tool_result::from_error(&error).into()),
         };
         let arguments = Value::Object(request.arguments.take().unwrap_or_default());
-        let call = match typed(entry, arguments) {
+        let call = match decode_call(entry, arguments) {
             Ok(call) => call,
-            Err(error) => return Ok(answer::of_error(&ready.masked(error).await).into()),
+            Err(error) => return Ok(tool_result::from_error(&ready.masked(error).await).into()),
         };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
-        let ticket = ready.lanes.queue(call.effect());
+        let ticket = ready.queue.enter(call.effect());
         let turn = tokio::select! {
             biased;
-            () = asked.ct.cancelled() => None,
+            () = context.ct.cancelled() => None,
             () = self.ending.cancelled() => None,
             turn = ticket.turn() => turn,
         };
         let _turn = turn.ok_or_else(cancelled)?;
         let cancel = Cancel::default();
-        let known = (&ready.work.context.secrets, &cancel);
-        let shared = Arc::clone(&self.questions);
-        let questions = Arc::new(Questions::new(shared, asked, &mut request, known));
-        let running = Running::new(ready, (asked, &self.ending), Arc::clone(&questions), cancel);
+        let secrets = (&ready.work.context.secrets, &cancel);
+        let shared = Arc::clone(&self.elicitation);
+        let prompter = Arc::new(ElicitationPrompter::new(
+            shared,
+            context,
+            &mut request,
+            secrets,
+        ));
+        let running = RunningCall::new(
+            ready,
+            (context, &self.ending),
+            Arc::clone(&prompter),
+            cancel,
+        );
         let result = running.run(call, id).await?;
-        Ok(match questions.wanted() {
-            Some(wanted) => wanted.into(),
+        Ok(match prompter.input_required() {
+            Some(required) => required.into(),
             None => result.into(),
         })
     }
@@ -170,9 +180,9 @@ impl Bench {
         match self.ready().await {
             Ok(ready) => {
                 ready.secrets().await;
-                answer::unknown_tool(&ready.work.redactor.redact_again(name))
+                tool_result::unknown_tool(&ready.work.redactor.redact_again(name))
             }
-            Err(_) => answer::unknown_tool(""),
+            Err(_) => tool_result::unknown_tool(""),
         }
     }
 
@@ -184,16 +194,16 @@ impl Bench {
     }
 }
 
-impl Ready {
+impl PreparedSession {
     fn new(work: Workplace) -> Self {
         Self {
-            lanes: Lanes::new(Arc::clone(&work.context.sessions)),
-            told: Mutex::default(),
+            queue: CallQueue::new(Arc::clone(&work.context.sessions)),
+            reported: Mutex::default(),
             work,
         }
     }
 
-    /// Returns the secrets; what has changed in the store is known then.
+    /// Returns the secrets; what has changed in the store is secrets then.
     async fn secrets(&self) -> &Secrets {
         let secrets = &self.work.context.secrets;
         resolve::refresh(secrets, Need::Listed).await;
@@ -209,46 +219,46 @@ impl Ready {
 }
 
 /// One call while it runs.
-struct Running<'a> {
-    ready: &'a Ready,
-    asked: &'a Asked,
+struct RunningCall<'a> {
+    ready: &'a PreparedSession,
+    context: &'a McpContext,
     ending: &'a Cancel,
-    questions: Arc<Questions>,
+    prompter: Arc<ElicitationPrompter>,
     cancel: Cancel,
     progress: Progress,
-    seen: Seen,
+    collected: CollectedEvents,
 }
 
 /// What came of a call.
 #[derive(Default)]
-struct Seen {
+struct CollectedEvents {
     outcome: Option<Box<Outcome>>,
     jobs: Vec<JobNews>,
     warnings: Vec<String>,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningCall<'a> {
     fn new(
-        ready: &'a Ready,
-        (asked, ending): (&'a Asked, &'a Cancel),
-        questions: Arc<Questions>,
+        ready: &'a PreparedSession,
+        (context, ending): (&'a McpContext, &'a Cancel),
+        prompter: Arc<ElicitationPrompter>,
         cancel: Cancel,
     ) -> Self {
         Self {
-            questions,
+            prompter,
             ready,
-            asked,
+            context,
             ending,
             cancel,
-            progress: Progress::new(asked),
-            seen: Seen::default(),
+            progress: Progress::new(context),
+            collected: CollectedEvents::default(),
         }
     }
 
     fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
         let mut stage = self.ready.work.stage(events, self.cancel.clone());
-        stage.context.prompter = Arc::clone(&self.questions) as Arc<dyn Prompter>;
-        stage.is_live = self.progress.is_wanted();
+        stage.context.prompter = Arc::clone(&self.prompter) as Arc<dyn Prompter>;
+        stage.is_live = self.progress.is_requested();
         stage
     }
 
@@ -266,15 +276,15 @@ impl<'a> Running<'a> {
             runner.jobs().await;
         });
         let (ready, cancel) = (self.ready, self.cancel.clone());
-        let (asked, ending) = (self.asked, self.ending);
-        let mut stopping = pin!(stop.when(ready, (asked, ending), &cancel));
+        let (context, ending) = (self.context, self.ending);
+        let mut stopping = pin!(stop.when(ready, (context, ending), &cancel));
         let mut is_stopped = false;
         loop {
             tokio::select! {
                 biased;
                 () = &mut work => break,
                 Some(event) = received.recv() => self.take(event),
-                () = self.progress.due() => self.progress.tell(),
+                () = self.progress.due() => self.progress.notify(),
                 () = &mut stopping, if !is_stopped => is_stopped = true,
             }
         }
@@ -283,30 +293,30 @@ impl<'a> Running<'a> {
         }
         if self.cancel.is_cancelled() {
             // It may have begun at the last moment.
-            stop.press(self.ready);
+            stop.interrupt(self.ready);
         }
         self.progress.end().await;
-        let mut outcome = self.seen.outcome.ok_or_else(cancelled)?;
-        explain(&mut outcome);
-        Ok(answer::of_outcome(
+        let mut outcome = self.collected.outcome.ok_or_else(cancelled)?;
+        adapt_hint(&mut outcome);
+        Ok(tool_result::from_outcome(
             &outcome,
-            &self.seen.jobs,
-            &self.seen.warnings,
+            &self.collected.jobs,
+            &self.collected.warnings,
         ))
     }
 
     fn take(&mut self, event: Redacted<Event>) {
         match event.into_inner() {
-            Event::Output { text, .. } => self.progress.note(&text),
-            Event::Finished { outcome, .. } => self.seen.outcome = Some(outcome),
-            Event::Jobs { news, .. } => self.seen.jobs = news,
+            Event::Output { text, .. } => self.progress.push_output(&text),
+            Event::Finished { outcome, .. } => self.collected.outcome = Some(outcome),
+            Event::Jobs { news, .. } => self.collected.jobs = news,
             Event::Warning(warning) => {
-                let told = self.ready.told.lock();
+                let reported = self.ready.reported.lock();
                 // A poisoned lock only means that another thread panicked between two changes.
-                let mut told = told.unwrap_or_else(PoisonError::into_inner);
-                if told.insert(warning.message.clone()) {
+                let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
+                if reported.insert(warning.message.clone()) {
                     let hint = &warning.hint;
-                    self.seen
+                    self.collected
                         .warnings
                         .push(format!("{}; {hint}", warning.message));
                 }
@@ -327,57 +337,62 @@ enum Stop {
     Command,
     /// The job it speaks to is interrupted.
     Job(Session),
-    /// It is told to stop.
-    Told,
+    /// It is reported to stop.
+    Token,
 }
 
 impl Stop {
-    fn of(call: &Call, ready: &Ready) -> Self {
+    fn of(call: &Call, ready: &PreparedSession) -> Self {
         if !matches!(call.effect(), Effect::Session) {
-            return Self::Told;
+            return Self::Token;
         }
         if call.spec().starts_job {
             return Self::Command;
         }
         match ready.work.jobs.for_input(call.job()) {
             Ok(target) => Self::Job(target.terminal.session),
-            Err(_) => Self::Told,
+            Err(_) => Self::Token,
         }
     }
 
     /// Presses Ctrl+C; returns whether there was a job.
-    fn press(&self, ready: &Ready) -> bool {
+    fn interrupt(&self, ready: &PreparedSession) -> bool {
         match self {
             Self::Command => ready.work.context.sessions.interrupt(),
             Self::Job(session) => session.interrupt(),
-            Self::Told => false,
+            Self::Token => false,
         }
     }
 
     /// Waits until the call is to stop, and stops it: Ctrl+C first, and what does not end then goes
     /// on as a job.
-    async fn when(&self, ready: &Ready, (asked, ending): (&Asked, &Cancel), cancel: &Cancel) {
+    async fn when(
+        &self,
+        ready: &PreparedSession,
+        (context, ending): (&McpContext, &Cancel),
+        cancel: &Cancel,
+    ) {
         let is_polite = tokio::select! {
             biased;
             () = ending.cancelled() => false,
-            () = asked.ct.cancelled() => !matches!(self, Self::Told),
+            () = context.ct.cancelled() => !matches!(self, Self::Token),
         };
         if is_polite {
             // The shell may still be starting, and the job not be there yet.
-            let pressed = async {
-                while !self.press(ready) {
+            let interrupted = async {
+                while !self.interrupt(ready) {
                     tokio::time::sleep(limits::INTERRUPT_PAUSE).await;
                 }
                 std::future::pending::<()>().await;
             };
-            let _ = tokio::time::timeout(limits::CANCEL_GRACE, pressed).await;
+            let _ = tokio::time::timeout(limits::CANCEL_GRACE, interrupted).await;
         }
         cancel.cancel();
     }
 }
 
-/// Makes a typed call of JSON arguments.
-fn typed(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError> {
+/// Makes a decode_call call of JSON arguments.
+fn decode_call(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError> {
     let name = entry.spec.name;
     let hint = "see the input schema of the tool for its arguments and their types";
     let bad = |message: String| ToolError::new(ErrorCode::BadArguments, message).with_hint(hint);
@@ -393,12 +408,12 @@ fn typed(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError> {
 }
 
 /// Returns the name that an error is about, or the word that stands for one.
-fn named(error: &ToolError) -> &str {
+fn secret_name(error: &ToolError) -> &str {
     error.names.first().map_or("NAME", String::as_str)
 }
 
-/// Says what to do when nobody could be asked or a name has no value, in the words of this front end.
-fn explain(outcome: &mut Outcome) {
+/// Says what to do when nobody could be context or a name has no value, in the words of this front end.
+fn adapt_hint(outcome: &mut Outcome) {
     let Some(error) = &mut outcome.error else {
         return;
     };
@@ -409,7 +424,7 @@ fn explain(outcome: &mut Outcome) {
             format!(
                 "the client cannot open a page for it (elicitation in URL mode); let the user store it with `karyi var \
                  set {}`, or start karyi mcp with --vars-fd",
-                named(error)
+                secret_name(error)
             )
         }
         ErrorCode::ApprovalRequired => {
@@ -419,7 +434,7 @@ fn explain(outcome: &mut Outcome) {
         ErrorCode::UndefinedVariable if error.hint.starts_with(substitute::ASK_FIRST) => format!(
             "{}: call get_value with the key {}, and use it from the next call on",
             substitute::ASK_FIRST,
-            named(error)
+            secret_name(error)
         ),
         _ => return,
     };

@@ -11,7 +11,7 @@ use karyi_core::outcome::{JobNews, Outcome, Status};
 
 /// Makes the result of a call on this machine; jobs are told of when there are any.
 #[must_use]
-pub fn of_outcome(outcome: &Outcome, jobs: &[JobNews], warnings: &[String]) -> CallToolResult {
+pub fn from_outcome(outcome: &Outcome, jobs: &[JobNews], warnings: &[String]) -> CallToolResult {
     let mut fields = wire::result(outcome).to_map();
     fields.shift_remove("tool");
     if !warnings.is_empty() {
@@ -34,7 +34,7 @@ pub fn of_outcome(outcome: &Outcome, jobs: &[JobNews], warnings: &[String]) -> C
     }
 }
 
-/// Whether a call did not do what was asked. A command that ended with an exit status of its own
+/// Whether a call did not do what was context. A command that ended with an exit status of its own
 /// did, whatever that status is.
 fn is_error(outcome: &Outcome) -> bool {
     match outcome.status {
@@ -59,7 +59,7 @@ fn is_error(outcome: &Outcome) -> bool {
 
 /// Makes the result of a call that was not run.
 #[must_use]
-pub fn of_error(found: &ToolError) -> CallToolResult {
+pub fn from_error(found: &ToolError) -> CallToolResult {
     error(&json!({
         "status": Status::of_error(found.code).as_str(),
         "code": found.code.as_str(),

@@ -15,7 +15,7 @@ const PREFIX: &str = "karyi/";
 ///
 /// # Errors
 /// It is no identifier.
-pub fn named(meta: &RequestMetaObject, key: &str) -> Result<Option<String>, ErrorData> {
+pub fn meta_id(meta: &RequestMetaObject, key: &str) -> Result<Option<String>, ErrorData> {
     let key = format!("{PREFIX}{key}");
     match meta.get(&key) {
         None | Some(Value::Null) => Ok(None),
@@ -37,16 +37,16 @@ pub fn caller(
     tenant: String,
     site: String,
 ) -> Result<Caller, ErrorData> {
-    let trace = match named(meta, "trace_id")? {
+    let trace = match meta_id(meta, "trace_id")? {
         Some(trace) => trace,
         None => ids::new_id().map_err(|_| no_ids())?,
     };
     let mut caller = Caller::new(front_end, trace, tenant, site).map_err(|_| no_ids())?;
-    caller.user_id = named(meta, "user_id")?;
-    caller.session_id = named(meta, "session_id")?;
-    caller.npc_id = named(meta, "npc_id")?;
-    caller.idempotency_key = named(meta, "idempotency_key")?;
-    caller.shell_session = named(meta, "session")?;
+    caller.user_id = meta_id(meta, "user_id")?;
+    caller.session_id = meta_id(meta, "session_id")?;
+    caller.npc_id = meta_id(meta, "npc_id")?;
+    caller.idempotency_key = meta_id(meta, "idempotency_key")?;
+    caller.shell_session = meta_id(meta, "session")?;
     Ok(caller)
 }
 

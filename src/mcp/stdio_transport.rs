@@ -23,19 +23,19 @@ use crate::tool::json_text;
 use karyi_core::limits;
 
 /// A line, or the news that one was too long.
-pub type Line = Result<Vec<u8>, TooLong>;
+pub type InputLine = Result<Vec<u8>, LineTooLong>;
 
 /// A line was longer than a message may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLong;
+pub struct LineTooLong;
 
-type Written = oneshot::Sender<io::Result<()>>;
+type WriteAck = oneshot::Sender<io::Result<()>>;
 
 /// Both directions of a connection. Clones are the same connection.
 #[derive(Clone)]
-pub struct Lines {
-    input: Arc<tokio::sync::Mutex<mpsc::Receiver<Line>>>,
-    output: mpsc::Sender<(Vec<u8>, Written)>,
+pub struct StdioTransport {
+    input: Arc<tokio::sync::Mutex<mpsc::Receiver<InputLine>>>,
+    output: mpsc::Sender<(Vec<u8>, WriteAck)>,
     in_flight: Arc<Mutex<HashSet<RequestId>>>,
     /// The answer to a line that is no message, until there is room for it; nothing is read before.
     refusal: Arc<Mutex<Option<Vec<u8>>>>,
@@ -45,11 +45,11 @@ pub struct Lines {
     ended: Cancel,
 }
 
-impl Lines {
+impl StdioTransport {
     /// Makes a connection of lines that come and a place to write to; the task ends when all clones
     /// are gone.
     pub fn new(
-        input: mpsc::Receiver<Line>,
+        input: mpsc::Receiver<InputLine>,
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> (Self, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(limits::MAX_MCP_MESSAGES);
@@ -73,13 +73,13 @@ impl Lines {
     }
 
     /// Answers something that is no message.
-    fn refuse(&self, error: ErrorData, id: Option<RequestId>) {
-        let message = Refusal { error, id }.answer();
+    fn queue_refusal(&self, error: ErrorData, id: Option<RequestId>) {
+        let message = MessageError { error, id }.answer();
         *lock(&self.refusal) = Some(line(&message));
     }
 
     /// Hands the last refusal on. Whoever sends nonsense and does not read the answers is gone.
-    async fn hand_on(&self) {
+    async fn send_refusal(&self) {
         if lock(&self.refusal).is_none() {
             return;
         }
@@ -95,21 +95,21 @@ impl Lines {
     }
 
     /// Reads a line; nothing when it was answered here, or needs no answer.
-    fn read(&self, line: Line) -> Option<ClientJsonRpcMessage> {
+    fn read(&self, line: InputLine) -> Option<ClientJsonRpcMessage> {
         let Ok(line) = line else {
             let most = limits::MAX_MCP_LINE_BYTES;
             let message = format!("a message may have {most} bytes");
-            self.refuse(ErrorData::invalid_request(message, None), None);
+            self.queue_refusal(ErrorData::invalid_request(message, None), None);
             return None;
         };
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
         let text = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line);
-        match message(text) {
+        match parse_message(text) {
             Ok(message) => self.admit(message),
             Err(refusal) => {
-                self.refuse(refusal.error, refusal.id);
+                self.queue_refusal(refusal.error, refusal.id);
                 None
             }
         }
@@ -129,7 +129,7 @@ impl Lines {
                         false => ("a request with this id is under way", None),
                     };
                     let data = Some(json!({"id": request.id}));
-                    self.refuse(ErrorData::invalid_request(message, data), id);
+                    self.queue_refusal(ErrorData::invalid_request(message, data), id);
                     return None;
                 }
             }
@@ -152,7 +152,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(
@@ -183,7 +183,7 @@ impl Transport<RoleServer> for Lines {
         loop {
             let input = Arc::clone(&self.input);
             let mut input = input.lock().await;
-            self.hand_on().await;
+            self.send_refusal().await;
             let line = tokio::select! {
                 biased;
                 () = self.gone.cancelled() => None,
@@ -213,7 +213,7 @@ fn line(message: &Value) -> Vec<u8> {
 /// Writes whole lines; a message that is given up is written nonetheless.
 async fn write(
     mut output: impl AsyncWrite + Send + Unpin,
-    mut lines: mpsc::Receiver<(Vec<u8>, Written)>,
+    mut lines: mpsc::Receiver<(Vec<u8>, WriteAck)>,
     gone: Cancel,
 ) {
     while let Some((line, written)) = lines.recv().await {
@@ -230,13 +230,13 @@ async fn write(
 
 /// Why a text is no message, and the id to answer to.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct MessageError {
     /// What is wrong with it.
     pub error: ErrorData,
     id: Option<RequestId>,
 }
 
-impl Refusal {
+impl MessageError {
     /// Makes the answer.
     #[must_use]
     pub fn answer(self) -> Value {
@@ -251,7 +251,7 @@ impl Refusal {
 
 /// Reads a text as JSON in which every key stands once: of two values somebody else could take the
 /// other one.
-fn json_of(text: &[u8]) -> Result<Value, Box<Refusal>> {
+fn parse_json(text: &[u8]) -> Result<Value, Box<MessageError>> {
     let parsed = match std::str::from_utf8(text) {
         Ok(text) => json_text::parse(text),
         Err(error) => Err(error.to_string()),
@@ -265,7 +265,7 @@ fn json_of(text: &[u8]) -> Result<Value, Box<Refusal>> {
             true => ErrorData::invalid_request(problem, None),
             false => ErrorData::parse_error(format!("the message is not JSON: {problem}"), None),
         };
-        Box::new(Refusal { error, id })
+        Box::new(MessageError { error, id })
     })
 }
 
@@ -273,9 +273,9 @@ fn json_of(text: &[u8]) -> Result<Value, Box<Refusal>> {
 ///
 /// # Errors
 /// It is none, and how to answer that.
-pub fn message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<Refusal>> {
-    let refuse = |error, id| Box::new(Refusal { error, id });
-    let value = json_of(text)?;
+pub fn parse_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<MessageError>> {
+    let refuse = |error, id| Box::new(MessageError { error, id });
+    let value = parse_json(text)?;
     let invalid = |message: &'static str| ErrorData::invalid_request(message, None);
     let Value::Object(map) = &value else {
         let message = match value.is_array() {
@@ -303,7 +303,7 @@ pub fn message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<Refusal>> {
 
 /// Reads lines until the end, in the thread that calls it. A line without its end is left out:
 /// whoever wrote it was interrupted.
-pub fn read_lines(input: impl Read, lines: &mpsc::Sender<Line>) {
+pub fn read_lines(input: impl Read, lines: &mpsc::Sender<InputLine>) {
     let mut input = BufReader::new(input);
     let most = limits::MAX_MCP_LINE_BYTES as u64;
     loop {
@@ -315,7 +315,7 @@ pub fn read_lines(input: impl Read, lines: &mpsc::Sender<Line>) {
                 if skip_line(&mut input).is_err() {
                     return;
                 }
-                Err(TooLong)
+                Err(LineTooLong)
             }
             Ok(_) | Err(_) => return,
         };
@@ -351,10 +351,16 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncBufReadExt, BufReader};
 
-    fn connection(room: usize) -> (mpsc::Sender<Line>, Lines, tokio::io::DuplexStream) {
+    fn connection(
+        room: usize,
+    ) -> (
+        mpsc::Sender<InputLine>,
+        StdioTransport,
+        tokio::io::DuplexStream,
+    ) {
         let (sender, input) = mpsc::channel(4);
         let (output, theirs) = tokio::io::duplex(room);
-        (sender, Lines::new(input, output).0, theirs)
+        (sender, StdioTransport::new(input, output).0, theirs)
     }
 
     #[tokio::test]

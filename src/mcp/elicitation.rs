@@ -1,8 +1,8 @@
 //! The way to the user through their client: elicitation.
 //!
-//! For a value the client opens a page of this machine ([`Page`]); it never sees the value. Whether
-//! a secret may be used is asked with a form. Clients of the revisions with `initialize` get a
-//! request; since 2026-07-28 the call is answered with what is wanted, and made again.
+//! For a value the client opens a form of this machine ([`SecretForm`]); it never sees the value. Whether
+//! a secret may be used is context with a form. Clients of the revisions with `initialize` get a
+//! request; since 2026-07-28 the call is stored_answer with what is inputs, and made again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,8 +17,8 @@ use rmcp::service::Peer;
 use serde_json::json;
 
 use crate::exec::cancel::Cancel;
-use crate::mcp::page::Page;
-use crate::mcp::server::Asked;
+use crate::mcp::secret_form::SecretForm;
+use crate::mcp::server::McpContext;
 use crate::render::paint::safe_question;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use karyi_core::ids;
@@ -26,36 +26,36 @@ use karyi_core::limits;
 use karyi_core::secret::SecretName;
 use karyi_vault::session::{Origin, Secrets};
 
-/// Pages that wait for a call to be made again, oldest first.
+/// PendingForms that wait for a call to be made again, oldest first.
 #[derive(Default)]
-pub struct Pages(Mutex<Vec<Waiting>>);
+pub struct PendingForms(Mutex<Vec<PendingForm>>);
 
-/// A page that waits for its call.
-struct Waiting {
+/// A form that waits for its call.
+struct PendingForm {
     /// What the client gives back with the call.
     state: String,
     /// The name its value is for.
     name: SecretName,
-    page: Page,
+    form: SecretForm,
 }
 
-impl Pages {
-    fn put(&self, waiting: Waiting) {
-        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.retain(|waiting| !waiting.page.is_over());
-        // Whoever asks again and again and never answers loses the oldest page.
-        if pages.len() >= limits::MAX_WAITING_PAGES {
-            pages.remove(0);
+impl PendingForms {
+    fn put(&self, pending: PendingForm) {
+        let mut forms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        forms.retain(|pending| !pending.form.is_over());
+        // Whoever asks again and again and never answers loses the oldest form.
+        if forms.len() >= limits::MAX_WAITING_PAGES {
+            forms.remove(0);
         }
-        pages.push(waiting);
+        forms.push(pending);
     }
 
-    /// Takes the page of a state out, when it was made for this name.
-    fn take(&self, state: &str, name: &SecretName) -> Option<Page> {
-        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |waiting: &Waiting| waiting.state == state && waiting.name == *name;
-        let at = pages.iter().position(is_it)?;
-        Some(pages.remove(at).page)
+    /// Takes the form of a state out, when it was made for this name.
+    fn take(&self, state: &str, name: &SecretName) -> Option<SecretForm> {
+        let mut forms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |pending: &PendingForm| pending.state == state && pending.name == *name;
+        let at = forms.iter().position(is_it)?;
+        Some(forms.remove(at).form)
     }
 }
 
@@ -64,11 +64,11 @@ impl Pages {
 pub struct ElicitationState {
     /// One question at a time.
     turn: tokio::sync::Mutex<()>,
-    pages: Pages,
+    forms: PendingForms,
 }
 
 /// The questions of one call.
-pub struct Questions {
+pub struct ElicitationPrompter {
     shared: Arc<ElicitationState>,
     peer: Peer<RoleServer>,
     /// What the client calls itself.
@@ -80,41 +80,41 @@ pub struct Questions {
     answers: InputResponses,
     state: Option<String>,
     secrets: Secrets,
-    wanted: Mutex<Wanted>,
+    inputs: Mutex<InputRequests>,
     /// Thrown when nobody waits for the call any more.
     cancel: Cancel,
 }
 
 #[derive(Default)]
-struct Wanted {
+struct InputRequests {
     requests: BTreeMap<String, InputRequest>,
     state: Option<String>,
 }
 
-/// What the user said to the client.
-enum Said {
+/// What the user answer to the client.
+enum UserAnswer {
     Yes,
     No,
     /// The client could not ask.
-    Nothing,
+    Unavailable,
 }
 
-impl Questions {
+impl ElicitationPrompter {
     /// Makes the way to the user for one call.
     #[must_use]
     pub fn new(
         shared: Arc<ElicitationState>,
-        asked: &Asked,
+        context: &McpContext,
         request: &mut CallToolRequestParams,
         (secrets, cancel): (&Secrets, &Cancel),
     ) -> Self {
-        let offered = asked.client_capabilities();
+        let offered = context.client_capabilities();
         let offered = offered.and_then(|capabilities| capabilities.elicitation);
-        let client = asked.client_info();
-        let version = asked.protocol_version();
+        let client = context.client_info();
+        let version = context.protocol_version();
         Self {
             shared,
-            peer: asked.peer.clone(),
+            peer: context.peer.clone(),
             client: client.map_or_else(String::new, |client| client.title.unwrap_or(client.name)),
             can_open: offered.as_ref().is_some_and(|way| way.url.is_some()),
             // A client that says nothing more means forms.
@@ -125,14 +125,14 @@ impl Questions {
             answers: request.input_responses.take().unwrap_or_default(),
             state: request.request_state.take(),
             secrets: secrets.clone(),
-            wanted: Mutex::default(),
+            inputs: Mutex::default(),
             cancel: cancel.clone(),
         }
     }
 
-    /// Waits for an answer as long as somebody waits for the call; a page closes with it, and others
+    /// Waits for an answer as long as somebody waits for the call; a form closes with it, and others
     /// may ask.
-    async fn while_wanted<T>(&self, asking: impl Future<Output = T>, otherwise: T) -> T {
+    async fn until_cancelled<T>(&self, asking: impl Future<Output = T>, otherwise: T) -> T {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => otherwise,
@@ -140,69 +140,71 @@ impl Questions {
         }
     }
 
-    /// Returns what is wanted of the client before the call can be made.
+    /// Returns what is inputs of the client before the call can be made.
     #[must_use]
-    pub fn wanted(&self) -> Option<InputRequiredResult> {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = std::mem::take(&mut *wanted);
-        let requests = Some(wanted.requests).filter(|requests| !requests.is_empty())?;
-        Some(InputRequiredResult::new(Some(requests), wanted.state))
+    pub fn input_required(&self) -> Option<InputRequiredResult> {
+        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let inputs = std::mem::take(&mut *inputs);
+        let requests = Some(inputs.requests).filter(|requests| !requests.is_empty())?;
+        Some(InputRequiredResult::new(Some(requests), inputs.state))
     }
 
-    fn want(&self, key: String, params: ElicitRequestParams, state: Option<String>) {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+    fn require_input(&self, key: String, params: ElicitRequestParams, state: Option<String>) {
+        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
         let request = InputRequest::Elicitation(ElicitRequest::new(params));
-        wanted.requests.insert(key, request);
-        wanted.state = state.or(wanted.state.take());
+        inputs.requests.insert(key, request);
+        inputs.state = state.or(inputs.state.take());
     }
 
-    /// Returns what the user said when the call is made again.
-    fn answered(&self, key: &str) -> Option<Said> {
+    /// Returns what the user answer when the call is made again.
+    fn stored_answer(&self, key: &str) -> Option<UserAnswer> {
         let answer = self.answers.get(key)?;
         let action = serde_json::from_value::<ElicitResult>(answer.clone());
-        Some(action.map_or(Said::Nothing, |answer| said(&answer.action)))
+        Some(action.map_or(UserAnswer::Unavailable, |answer| {
+            user_answer(&answer.action)
+        }))
     }
 
-    async fn elicit(&self, params: ElicitRequestParams) -> Said {
+    async fn elicit(&self, params: ElicitRequestParams) -> UserAnswer {
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
         match self.peer.send_request(request).await {
-            Ok(ClientResult::ElicitResult(result)) => said(&result.action),
-            Ok(_) | Err(_) => Said::Nothing,
+            Ok(ClientResult::ElicitResult(result)) => user_answer(&result.action),
+            Ok(_) | Err(_) => UserAnswer::Unavailable,
         }
     }
 
     /// Asks for a value while the call waits.
     async fn ask_now(&self, question: Question) -> Reply {
         let _turn = self.shared.turn.lock().await;
-        let (Ok(id), Ok(mut page)) = (ids::new_id(), self.page(question.clone()).await) else {
+        let (Ok(id), Ok(mut form)) = (ids::new_id(), self.open_form(question.clone()).await) else {
             return Reply::Unavailable;
         };
-        let params = self.opening(&question, page.url.clone(), id.clone());
-        let mut said = std::pin::pin!(self.elicit(params));
+        let params = self.open_form_params(&question, form.url.clone(), id.clone());
+        let mut answer = std::pin::pin!(self.elicit(params));
         let mut is_open = false;
         let reply = loop {
             tokio::select! {
                 biased;
-                reply = page.answer() => {
+                reply = form.answer() => {
                     // Who answers has opened it, also when the client's word is still on its way.
                     is_open |= !matches!(reply, Reply::Timeout);
                     break reply;
                 }
-                said = &mut said, if !is_open => match said {
-                    Said::Yes => is_open = true,
-                    Said::No => break Reply::Declined,
-                    Said::Nothing => break Reply::Unavailable,
+                answer = &mut answer, if !is_open => match answer {
+                    UserAnswer::Yes => is_open = true,
+                    UserAnswer::No => break Reply::Declined,
+                    UserAnswer::Unavailable => break Reply::Unavailable,
                 },
             }
         };
-        page.close();
+        form.close();
         if is_open {
             self.complete(id).await;
         }
         reply
     }
 
-    /// Tells the client that the page was answered.
+    /// Tells the client that the form was stored_answer.
     async fn complete(&self, id: String) {
         let done = CustomNotification::new(
             "notifications/elicitation/complete",
@@ -216,64 +218,75 @@ impl Questions {
     /// Asks for a value and lets the call be made again.
     async fn ask_later(&self, question: Question) -> Reply {
         let key = format!("value:{}", question.name.as_str());
-        match (self.answered(&key), &self.state) {
-            (Some(Said::Yes), Some(state)) => match self.shared.pages.take(state, &question.name) {
-                Some(mut page) => {
-                    let reply = page.answer().await;
-                    page.close();
-                    reply
+        match (self.stored_answer(&key), &self.state) {
+            (Some(UserAnswer::Yes), Some(state)) => {
+                match self.shared.forms.take(state, &question.name) {
+                    Some(mut form) => {
+                        let reply = form.answer().await;
+                        form.close();
+                        reply
+                    }
+                    None => Reply::Timeout,
                 }
-                None => Reply::Timeout,
-            },
-            (Some(Said::No), state) => {
-                let page = |state: &str| self.shared.pages.take(state, &question.name);
-                drop(state.as_deref().and_then(page));
+            }
+            (Some(UserAnswer::No), state) => {
+                let form = |state: &str| self.shared.forms.take(state, &question.name);
+                drop(state.as_deref().and_then(form));
                 Reply::Declined
             }
-            (Some(Said::Nothing), _) => Reply::Unavailable,
-            (Some(Said::Yes), None) | (None, _) => {
-                let (Ok(id), Ok(page)) = (ids::new_id(), self.page(question.clone()).await) else {
+            (Some(UserAnswer::Unavailable), _) => Reply::Unavailable,
+            (Some(UserAnswer::Yes), None) | (None, _) => {
+                let (Ok(id), Ok(form)) = (ids::new_id(), self.open_form(question.clone()).await)
+                else {
                     return Reply::Unavailable;
                 };
-                let params = self.opening(&question, page.url.clone(), id.clone());
-                self.shared.pages.put(Waiting {
+                let params = self.open_form_params(&question, form.url.clone(), id.clone());
+                self.shared.forms.put(PendingForm {
                     state: id.clone(),
                     name: question.name,
-                    page,
+                    form,
                 });
-                self.want(key, params, Some(id));
+                self.require_input(key, params, Some(id));
                 Reply::Unavailable
             }
         }
     }
 
     /// Asks whether a secret may be used.
-    async fn permitted(&self, request: &Request) -> Said {
+    async fn ask_permission(&self, request: &Request) -> UserAnswer {
         let key = format!("allow:{}", request.name.as_str());
         match (self.can_ask, self.is_repeated) {
-            (false, _) => Said::Nothing,
+            (false, _) => UserAnswer::Unavailable,
             (true, false) => {
                 let _turn = self.shared.turn.lock().await;
-                let asked = self.elicit(self.permission(request));
-                let answer = tokio::time::timeout(limits::PROMPT_TIMEOUT, asked).await;
-                answer.unwrap_or(Said::Nothing)
+                let context = self.elicit(self.permission_params(request));
+                let answer = tokio::time::timeout(limits::PROMPT_TIMEOUT, context).await;
+                answer.unwrap_or(UserAnswer::Unavailable)
             }
-            (true, true) => self.answered(&key).unwrap_or_else(|| {
-                self.want(key, self.permission(request), None);
-                Said::Nothing
+            (true, true) => self.stored_answer(&key).unwrap_or_else(|| {
+                self.require_input(key, self.permission_params(request), None);
+                UserAnswer::Unavailable
             }),
         }
     }
 
-    async fn page(&self, mut question: Question) -> Result<Page, karyi_core::error::ToolError> {
+    async fn open_form(
+        &self,
+        mut question: Question,
+    ) -> Result<SecretForm, karyi_core::error::ToolError> {
         // A model must not choose to overwrite what is stored.
         if self.secrets.origin(&question.name) == Some(Origin::Stored) {
             question.store = None;
         }
-        Page::open(question, &self.client).await
+        SecretForm::open(question, &self.client).await
     }
 
-    fn opening(&self, question: &Question, url: String, id: String) -> ElicitRequestParams {
+    fn open_form_params(
+        &self,
+        question: &Question,
+        url: String,
+        id: String,
+    ) -> ElicitRequestParams {
         let reason: String = safe_question(&question.reason)
             .chars()
             .take(limits::MAX_NOTE_CHARS)
@@ -290,7 +303,7 @@ impl Questions {
         }
     }
 
-    fn permission(&self, request: &Request) -> ElicitRequestParams {
+    fn permission_params(&self, request: &Request) -> ElicitRequestParams {
         let text: String = safe_question(&request.text)
             .chars()
             .take(limits::MAX_NOTE_CHARS)
@@ -313,15 +326,15 @@ impl Questions {
     }
 }
 
-fn said(action: &ElicitationAction) -> Said {
+fn user_answer(action: &ElicitationAction) -> UserAnswer {
     match action {
-        ElicitationAction::Accept => Said::Yes,
-        ElicitationAction::Decline | ElicitationAction::Cancel => Said::No,
-        _ => Said::Nothing,
+        ElicitationAction::Accept => UserAnswer::Yes,
+        ElicitationAction::Decline | ElicitationAction::Cancel => UserAnswer::No,
+        _ => UserAnswer::Unavailable,
     }
 }
 
-impl Prompter for Questions {
+impl Prompter for ElicitationPrompter {
     fn is_there(&self) -> bool {
         self.can_open
     }
@@ -335,18 +348,18 @@ impl Prompter for Questions {
                     (true, true) => self.ask_later(question.clone()).await,
                 }
             };
-            self.while_wanted(asking, Reply::Unavailable).await
+            self.until_cancelled(asking, Reply::Unavailable).await
         })
     }
 
     fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
         Box::pin(async {
-            let asking = self.permitted(request);
-            let said = self.while_wanted(asking, Said::Nothing).await;
-            match said {
-                Said::Yes => Consent::Yes,
-                Said::No => Consent::No,
-                Said::Nothing => Consent::Unavailable,
+            let asking = self.ask_permission(request);
+            let answer = self.until_cancelled(asking, UserAnswer::Unavailable).await;
+            match answer {
+                UserAnswer::Yes => Consent::Yes,
+                UserAnswer::No => Consent::No,
+                UserAnswer::Unavailable => Consent::Unavailable,
             }
         })
     }

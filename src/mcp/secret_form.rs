@@ -3,8 +3,8 @@
 //! The value goes from the browser to this process and nowhere else: not to the client, not to the
 //! model. The page has an address nobody can guess, is shown once and takes one answer.
 
-mod form;
-mod look;
+mod body;
+mod html;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -30,31 +30,31 @@ use karyi_core::ids;
 use karyi_core::limits;
 
 /// A page that waits for its answer. It is gone when this is dropped.
-pub struct Page {
+pub struct SecretForm {
     /// Its address.
     pub url: String,
     answer: oneshot::Receiver<Reply>,
     serving: JoinHandle<()>,
 }
 
-impl Drop for Page {
+impl Drop for SecretForm {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
 /// What the page needs to know.
-struct Sheet {
+struct FormState {
     question: Question,
     client: String,
     port: u16,
     path: String,
     csrf: String,
-    state: Mutex<Stage>,
+    stage: Mutex<FormStage>,
 }
 
 /// How far the page is.
-enum Stage {
+enum FormStage {
     /// Nobody has seen it.
     New(oneshot::Sender<Reply>),
     /// It was shown.
@@ -63,7 +63,7 @@ enum Stage {
     Done,
 }
 
-impl Page {
+impl SecretForm {
     /// Opens a page for a question that a client brings.
     ///
     /// # Errors
@@ -90,19 +90,19 @@ impl Page {
         };
         let (sender, answer) = oneshot::channel();
         let path = format!("/{token}");
-        let sheet = Arc::new(Sheet {
+        let state = Arc::new(FormState {
             question,
             client: client.to_owned(),
             port,
             path: path.clone(),
             csrf,
-            state: Mutex::new(Stage::New(sender)),
+            stage: Mutex::new(FormStage::New(sender)),
         });
-        let router = Router::new().fallback(answer_request).with_state(sheet);
+        let router = Router::new().fallback(answer_request).with_state(state);
         let nobody: ParseErrorHook = Arc::new(|_| ());
         let listening = ListenerTasks::start(
             listeners,
-            &Shown(router),
+            &FormHandler(router),
             None,
             &nobody,
             ConnectionTimeouts::default(),
@@ -143,9 +143,9 @@ impl Page {
 
 /// Answers requests for the page.
 #[derive(Clone)]
-struct Shown(Router);
+struct FormHandler(Router);
 
-impl RequestHandler for Shown {
+impl RequestHandler for FormHandler {
     type Response = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
     fn handle(&self, request: axum::http::Request<Incoming>, _: &ClientHandle) -> Self::Response {
@@ -158,21 +158,21 @@ impl RequestHandler for Shown {
     }
 }
 
-async fn answer_request(State(sheet): State<Arc<Sheet>>, request: Request) -> Response<Body> {
-    if let Err(status) = sheet.check(request.uri().path(), request.headers()) {
-        return page(status, look::notice("This is no page of karyi."));
+async fn answer_request(State(state): State<Arc<FormState>>, request: Request) -> Response<Body> {
+    if let Err(status) = state.check(request.uri().path(), request.headers()) {
+        return page(status, html::notice("This is no page of karyi."));
     }
     match *request.method() {
-        Method::GET => sheet.show(),
-        Method::POST => sheet.take(request).await,
+        Method::GET => state.show(),
+        Method::POST => state.take(request).await,
         _ => page(
             StatusCode::METHOD_NOT_ALLOWED,
-            look::notice("This page is only read and answered."),
+            html::notice("This page is only read and answered."),
         ),
     }
 }
 
-impl Sheet {
+impl FormState {
     /// Whether a request is for this page, and not sent by the page of somebody else.
     fn check(&self, path: &str, headers: &HeaderMap) -> Result<(), StatusCode> {
         let host = format!("127.0.0.1:{}", self.port);
@@ -192,17 +192,17 @@ impl Sheet {
     }
 
     fn show(&self) -> Response<Body> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, Stage::Done) {
-            Stage::New(sender) => {
-                *state = Stage::Shown(sender);
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *stage, FormStage::Done) {
+            FormStage::New(sender) => {
+                *stage = FormStage::Shown(sender);
                 page(
                     StatusCode::OK,
-                    look::question(&self.question, &self.client, &self.csrf),
+                    html::question(&self.question, &self.client, &self.csrf),
                 )
             }
             other => {
-                *state = other;
+                *stage = other;
                 gone()
             }
         }
@@ -210,9 +210,9 @@ impl Sheet {
 
     /// Lets the page be shown once more.
     fn show_again(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = match std::mem::replace(&mut *state, Stage::Done) {
-            Stage::Shown(sender) => Stage::New(sender),
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        *stage = match std::mem::replace(&mut *stage, FormStage::Done) {
+            FormStage::Shown(sender) => FormStage::New(sender),
             other => other,
         };
     }
@@ -222,29 +222,29 @@ impl Sheet {
         let read = tokio::time::timeout(limits::BODY_TIMEOUT, limited.collect()).await;
         let Ok(Ok(body)) = read else {
             let words = "The answer did not arrive whole, or was too long.";
-            return page(StatusCode::BAD_REQUEST, look::notice(words));
+            return page(StatusCode::BAD_REQUEST, html::notice(words));
         };
-        let answer = form::read(&body.to_bytes(), &self.csrf, self.question.store.is_some());
+        let answer = body::read(&body.to_bytes(), &self.csrf, self.question.store.is_some());
         let reply = match answer {
             Ok(reply) => reply,
             Err(problem) => {
                 self.show_again();
-                return page(StatusCode::BAD_REQUEST, look::notice(problem));
+                return page(StatusCode::BAD_REQUEST, html::notice(problem));
             }
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, Stage::Done) {
-            // Who knows the token of the form has seen it.
-            Stage::New(sender) | Stage::Shown(sender) => {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *stage, FormStage::Done) {
+            // Who knows the token of the body has seen it.
+            FormStage::New(sender) | FormStage::Shown(sender) => {
                 let words = match reply {
                     Reply::Value(..) => "karyi has the value. You can close this page.",
                     _ => "karyi does not get the value. You can close this page.",
                 };
                 let _ = sender.send(reply);
-                page(StatusCode::OK, look::notice(words))
+                page(StatusCode::OK, html::notice(words))
             }
             other => {
-                *state = other;
+                *stage = other;
                 gone()
             }
         }
@@ -253,7 +253,7 @@ impl Sheet {
 
 fn gone() -> Response<Body> {
     let words = "This page was used already. Let the call be made again.";
-    page(StatusCode::GONE, look::notice(words))
+    page(StatusCode::GONE, html::notice(words))
 }
 
 fn page(status: StatusCode, html: String) -> Response<Body> {

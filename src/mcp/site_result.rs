@@ -4,7 +4,7 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, MetaObject};
 use serde_json::{Map, Value, json};
 
-use super::answer::{error, unknown_tool};
+use super::tool_result::{error, unknown_tool};
 use crate::service::Rejection;
 use crate::service::dispatcher::CallReply;
 use crate::service::envelope::Envelope;
@@ -17,21 +17,21 @@ const LEDGER_KEYS: [&str; 2] = ["karyi/trace_id", "karyi/call_id"];
 ///
 /// # Errors
 /// There is no such tool, or the stored answer cannot be read.
-pub fn of_reply(reply: CallReply, ids: [&str; 2]) -> Result<CallToolResult, ErrorData> {
+pub fn from_reply(reply: CallReply, ids: [&str; 2]) -> Result<CallToolResult, ErrorData> {
     match reply {
-        CallReply::Fresh(envelope) => of_envelope(*envelope),
+        CallReply::Fresh(envelope) => from_envelope(*envelope),
         CallReply::Replay(body) => match serde_json::from_slice(&body) {
-            Ok(envelope) => of_envelope(envelope),
+            Ok(envelope) => from_envelope(envelope),
             Err(_) => Err(ErrorData::internal_error(
                 "the stored answer cannot be read",
                 None,
             )),
         },
-        CallReply::Refused(rejection) => Ok(of_rejection(&rejection, ids)),
+        CallReply::Refused(rejection) => Ok(from_rejection(&rejection, ids)),
     }
 }
 
-fn of_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
+fn from_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
     let audit = &envelope.audit;
     let meta = ledger([&audit.trace_id, &audit.call_id]);
     if envelope.error_code.as_deref() == Some("UNKNOWN_TOOL") {
@@ -59,7 +59,7 @@ fn of_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
 
 /// Makes the result of a call that was refused before its tool had its say.
 #[must_use]
-pub fn of_rejection(rejection: &Rejection, ids: [&str; 2]) -> CallToolResult {
+pub fn from_rejection(rejection: &Rejection, ids: [&str; 2]) -> CallToolResult {
     let mut fields = Map::new();
     fields.insert("status".into(), json!(Status::Refused.as_str()));
     fields.insert("code".into(), json!(rejection.code));

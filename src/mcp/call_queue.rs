@@ -13,7 +13,7 @@ use crate::tool::effect::Access;
 use crate::tool::sessions::Sessions;
 
 /// The calls of one connection.
-pub struct Lanes {
+pub struct CallQueue {
     sessions: Arc<Sessions>,
     state: Mutex<State>,
 }
@@ -31,26 +31,26 @@ pub struct Turn {
 
 /// A place in the queue; given up when dropped.
 pub struct Ticket {
-    lanes: Arc<Lanes>,
+    queue: Arc<CallQueue>,
     number: usize,
-    come: oneshot::Receiver<()>,
+    ready: oneshot::Receiver<()>,
 }
 
 impl Ticket {
-    /// Waits for the turn; nothing when it will never come.
+    /// Waits for the turn; nothing when it will never ready.
     pub async fn turn(mut self) -> Option<Turn> {
-        (&mut self.come).await.ok()?;
+        (&mut self.ready).await.ok()?;
         Some(Turn { _ticket: self })
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.lanes.leave(self.number);
+        self.queue.leave(self.number);
     }
 }
 
-impl Lanes {
+impl CallQueue {
     /// Makes the empty queue.
     #[must_use]
     pub fn new(sessions: Arc<Sessions>) -> Arc<Self> {
@@ -64,8 +64,8 @@ impl Lanes {
 
     /// Takes the next place in the queue.
     #[must_use]
-    pub fn queue(self: &Arc<Self>, effect: Effect) -> Ticket {
-        let (sender, come) = oneshot::channel();
+    pub fn enter(self: &Arc<Self>, effect: Effect) -> Ticket {
+        let (sender, ready) = oneshot::channel();
         let number = {
             let mut state = self.lock();
             let number = state.next;
@@ -76,9 +76,9 @@ impl Lanes {
         };
         self.advance();
         Ticket {
-            lanes: Arc::clone(self),
+            queue: Arc::clone(self),
             number,
-            come,
+            ready,
         }
     }
 
@@ -93,7 +93,7 @@ impl Lanes {
         self.advance();
     }
 
-    /// Lets those start whose turn has come. Who gives up in this moment leaves by itself.
+    /// Lets those start whose turn has ready. Who gives up in this moment leaves by itself.
     fn advance(&self) {
         let cwd = self.sessions.cwd();
         let mut state = self.lock();
@@ -119,8 +119,8 @@ mod tests {
     use super::*;
     use karyi_pty::{Rc, SessionOptions, ShellSecrets};
 
-    fn lanes() -> Arc<Lanes> {
-        Lanes::new(Arc::new(Sessions::new(SessionOptions {
+    fn queue() -> Arc<CallQueue> {
+        CallQueue::new(Arc::new(Sessions::new(SessionOptions {
             shell: None,
             preferred_shell: None,
             bootstrap: "/nowhere".into(),
@@ -133,34 +133,34 @@ mod tests {
         })))
     }
 
-    fn waiting(lanes: &Lanes) -> (usize, usize) {
-        let state = lanes.lock();
+    fn waiting(queue: &CallQueue) -> (usize, usize) {
+        let state = queue.lock();
         (state.planner.waiting(), state.waiting.len())
     }
 
     #[tokio::test]
     async fn who_gives_up_leaves_the_queue_at_once() {
-        let lanes = lanes();
-        let first = lanes.queue(Effect::Session).turn().await.unwrap();
+        let queue = queue();
+        let first = queue.enter(Effect::Session).turn().await.unwrap();
         for _ in 0..1000 {
-            drop(lanes.queue(Effect::Session));
+            drop(queue.enter(Effect::Session));
         }
-        assert_eq!(waiting(&lanes), (0, 0));
-        let given_up = lanes.queue(Effect::Session);
-        let last = lanes.queue(Effect::Session);
-        drop(given_up);
+        assert_eq!(waiting(&queue), (0, 0));
+        let abandoned = queue.enter(Effect::Session);
+        let last = queue.enter(Effect::Session);
+        drop(abandoned);
         drop(first);
         assert!(last.turn().await.is_some());
-        assert!(lanes.lock().planner.is_done());
+        assert!(queue.lock().planner.is_done());
     }
 
     #[test]
     fn giving_up_many_places_at_once_goes_no_deeper_than_one() {
-        let lanes = lanes();
-        let mut tickets: Vec<Ticket> = (0..20_000).map(|_| lanes.queue(Effect::Session)).collect();
+        let queue = queue();
+        let mut tickets: Vec<Ticket> = (0..20_000).map(|_| queue.enter(Effect::Session)).collect();
         // Those that wait go first, then the one that runs lets nobody start.
         tickets.reverse();
         drop(tickets);
-        assert_eq!(waiting(&lanes), (0, 0));
+        assert_eq!(waiting(&queue), (0, 0));
     }
 }
