@@ -1,4 +1,4 @@
-//! What is written of calls: records and intents in the ledger, log lines, numbers, spans.
+//! Audit trail of calls: ledger records and intents, log lines, metrics, spans.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use karyi_core::limits;
 use karyi_store::ledger::Record;
 use karyi_store::{Ledger, Pending, StoreError};
 
-/// What is written of calls.
+/// Writes everything that is recorded about calls.
 pub struct AuditTrail {
     ledger: Arc<dyn Ledger>,
     log: Log,
     spans: Option<SpanSender>,
     refusals: RefusalLimiter<Record<'static>>,
     metrics: Metrics,
-    /// Whether the ledger could not be written the last time.
+    /// True if the last write to the ledger failed.
     is_failing: AtomicBool,
 }
 
 impl AuditTrail {
-    /// Makes the audit of a server.
+    /// Creates the audit trail of a server.
     #[must_use]
     pub fn new(ledger: Arc<dyn Ledger>, log: Log, spans: Option<SpanSender>) -> Self {
         Self {
@@ -44,19 +44,19 @@ impl AuditTrail {
         }
     }
 
-    /// Returns the numbers.
+    /// Returns the metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Returns the way to the log.
+    /// Returns the log.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Records a refusal and returns it.
+    /// Records a rejection and returns it.
     pub async fn refuse(
         &self,
         caller: &Caller,
@@ -79,7 +79,7 @@ impl AuditTrail {
         let row = record(caller, principal, &details, &outcome).into_owned();
         let due = self.refusals.decide(name, Instant::now(), row);
         let by = match rejection.error_type {
-            // The ledger was waited for already.
+            // The ledger was already waited for.
             Rejection::UNAUDITED => caller.answer_by(),
             _ => with_grace(caller.answer_by()),
         };
@@ -94,14 +94,14 @@ impl AuditTrail {
         rejection
     }
 
-    /// Records the refusals that were held back of callers who have been silent at `until`.
+    /// Records the suppressed rejections of callers who have been silent until `until`.
     pub async fn record_suppressed(&self, until: Instant) {
         for (last, count) in self.refusals.overdue(until) {
             self.write_suppressed(last, count, None).await;
         }
     }
 
-    /// Writes the record that stands for many refusals of one caller, of which it was the last.
+    /// Writes one record for many rejections of one caller; `last` is the latest of them.
     async fn write_suppressed(&self, last: Record<'_>, count: u64, by: Option<Instant>) {
         let call_id = ids::new_id().map_or(last.call_id, Into::into);
         let row = Record {
@@ -120,7 +120,7 @@ impl AuditTrail {
         });
     }
 
-    /// Records how a call ended that reached its tool.
+    /// Records the outcome of a call that reached its tool.
     pub async fn finish(
         &self,
         caller: &Caller,
@@ -154,7 +154,7 @@ impl AuditTrail {
         self.send_span(caller, details, outcome);
     }
 
-    /// Records that something was asked for.
+    /// Records a request.
     pub async fn record_request(
         &self,
         caller: &Caller,
@@ -163,7 +163,7 @@ impl AuditTrail {
         outcome: &CallOutcome,
     ) {
         let make = || record(caller, Some(principal), details, outcome);
-        // The record is text by the time that is waited for.
+        // `keep` turns the record into text before it waits, so the record need not live longer.
         let stored = self.ledger.keep(&make());
         match in_time(stored, with_grace(caller.answer_by())).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
@@ -171,7 +171,7 @@ impl AuditTrail {
         }
     }
 
-    /// Writes a record; one that cannot be written is told in the log.
+    /// Writes a record; a failure is logged.
     async fn write(&self, record: &Record<'_>, by: Option<Instant>) {
         match in_time(self.ledger.keep(record), by).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
@@ -179,16 +179,16 @@ impl AuditTrail {
         }
     }
 
-    /// Has records written that had to wait, when there are any.
+    /// Writes records that had to wait, if there are any.
     pub async fn catch_up(&self) {
-        // What stands against it was told when they came to wait.
+        // The failure was logged when they were queued.
         if self.ledger.late() > 0 && self.ledger.catch_up().await.is_ok() {
             self.is_failing.store(false, Ordering::Relaxed);
         }
     }
 
-    /// Does so for as long as the end of the server may take, tells in the log what is lost with it, and
-    /// returns how many records that are.
+    /// Writes waiting records for as long as shutdown allows, logs how many are lost, and returns
+    /// that number.
     pub async fn flush(&self) -> usize {
         let limit = Instant::now() + limits::LATE_RECORDS_TIMEOUT;
         loop {
@@ -223,10 +223,10 @@ impl AuditTrail {
         });
     }
 
-    /// Notes that something is details to change; without that nothing may.
+    /// Records that a call is about to change something; without this record it must not.
     ///
     /// # Errors
-    /// 503 when the ledger cannot be written.
+    /// 503 if the ledger cannot be written.
     pub async fn record_intent(
         &self,
         caller: &Caller,
@@ -239,7 +239,7 @@ impl AuditTrail {
             ..CallOutcome::default()
         };
         let intent = record(caller, Some(principal), details, &outcome);
-        // One that is written too late is taken away again.
+        // An intent that is written too late is removed again.
         let stored = in_time(self.ledger.intend(&intent), with_grace(caller.answer_by())).await;
         stored.map_err(|error| {
             self.report_failure(&intent, &error);
@@ -248,23 +248,23 @@ impl AuditTrail {
         })
     }
 
-    /// Whether the ledger could not be written the last time.
+    /// Tells whether the last write to the ledger failed.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Relaxed)
     }
 
-    /// Whether the ledger can be written now.
+    /// Checks that the ledger can be written now.
     ///
     /// # Errors
-    /// What stands against it.
+    /// The reason why it cannot.
     pub async fn probe(&self) -> Result<(), StoreError> {
         let result = self.ledger.probe().await;
         self.is_failing.store(result.is_err(), Ordering::Relaxed);
         result
     }
 
-    /// Writes a log line details a call.
+    /// Writes a log line about a call.
     pub fn log_call(
         &self,
         event: &str,
@@ -296,14 +296,14 @@ impl AuditTrail {
     }
 }
 
-/// Returns until when a caller waits for the ledger: whose time is up already waits a moment, as long as a
-/// commit usually takes.
+/// Returns how long a caller waits for the ledger. A caller whose time is up still waits for about
+/// as long as a commit takes.
 fn with_grace(by: Option<Instant>) -> Option<Instant> {
     by.map(|by| by.max(Instant::now() + limits::RECORD_GRACE))
 }
 
-/// Waits for the ledger, but when its caller named a time not longer than that: what was to be kept is
-/// written all the same.
+/// Waits for the ledger, but not beyond the caller's own deadline. The record is written even if
+/// nobody waits for it.
 async fn in_time(work: Pending<'_, ()>, by: Option<Instant>) -> Result<(), StoreError> {
     let Some(by) = by else { return work.await };
     let ended = deadline::with_deadline(by, pin!(work)).await;

@@ -1,4 +1,4 @@
-//! What the ledger and the log are told of a call.
+//! Content of a ledger record.
 
 use std::borrow::Cow;
 
@@ -9,25 +9,25 @@ use karyi_core::limits;
 use karyi_store::ledger::{Record, ToolCall};
 use karyi_vault::redact::Redactor;
 
-/// What is known of a call beside who makes it.
+/// Facts about a call, apart from its caller.
 #[derive(Debug, Clone, Default)]
 pub struct CallDetails {
     /// `tool_call` or `tool_list`.
     pub request_type: &'static str,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
     /// Version of the tool.
     pub tool_version: Option<&'static str>,
-    /// Start of the hash of the input.
+    /// First digits of the hash of the input.
     pub payload_hash: Option<String>,
-    /// The input, when it is kept.
+    /// The input, if inputs are recorded.
     pub input: Option<serde_json::Value>,
-    /// The trace named in the body, when it is another one.
+    /// Trace id in the body, if it differs from the header's.
     pub context_trace_id: Option<String>,
 }
 
 impl CallDetails {
-    /// Masks values of secrets in what callers wrote.
+    /// Masks secrets in text from the caller.
     pub fn mask(&mut self, redactor: &Redactor) {
         if redactor.is_idle() {
             return;
@@ -42,22 +42,22 @@ impl CallDetails {
     }
 }
 
-/// How a call ended, for the ledger.
+/// Outcome of a call, for the ledger.
 #[derive(Debug, Clone, Default)]
 pub struct CallOutcome {
-    /// Kind of the error; nothing when it went well.
+    /// Kind of the error; none after success.
     pub error_type: Option<String>,
-    /// What went wrong.
+    /// Error message.
     pub error: Option<String>,
-    /// Status of the answer.
+    /// HTTP status of the response.
     pub http_status: u16,
-    /// Time since the request came, in milliseconds: the same in the answer, the record and the log.
+    /// Time since the request arrived, in milliseconds. Response, record and log share this value.
     pub latency_ms: u64,
-    /// Whether the answer is that of an earlier call.
+    /// True if the response is that of an earlier call.
     pub is_replay: bool,
 }
 
-/// Makes the record of a call.
+/// Builds the record of a call.
 #[must_use]
 pub fn record<'a>(
     caller: &'a Caller,
@@ -113,7 +113,7 @@ pub fn record<'a>(
     }
 }
 
-/// Cuts a message to what the ledger keeps of it.
+/// Cuts a message to the length the ledger stores.
 fn short(message: &str) -> &str {
     let end = message.floor_char_boundary(limits::MAX_RECORDED_ERROR_BYTES);
     message.get(..end).unwrap_or_default()

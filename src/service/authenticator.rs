@@ -1,4 +1,4 @@
-//! Decides who a caller is, by the key or the token they bring.
+//! Identifies callers by internal key or token.
 
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,23 +12,23 @@ use crate::service::rejection::Rejection;
 use karyi_core::ids;
 use karyi_core::limits;
 
-/// What a caller brings.
+/// Credential of a caller.
 #[derive(Clone, Default)]
 pub struct Credential {
-    /// The internal key.
+    /// Internal key.
     pub key: Option<String>,
-    /// The token after `Bearer`.
+    /// Token after `Bearer`.
     pub token: Option<String>,
 }
 
-/// One internal key with what its holder may do.
+/// Internal key with the scopes of its holder.
 struct InternalKey {
-    /// A tag of the key, so that comparing tells nothing about it.
+    /// MAC of the key, so that comparing takes constant time.
     tag: hmac::Tag,
     principal: Principal,
 }
 
-/// One key of a key file.
+/// Entry of a key file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyEntry {
@@ -45,17 +45,17 @@ struct KeyFile {
     keys: Vec<KeyEntry>,
 }
 
-/// Internal keys, as they are configured.
+/// All configured internal keys.
 pub struct InternalKeys {
     mac_key: hmac::Key,
     keys: Vec<InternalKey>,
 }
 
 impl InternalKeys {
-    /// Reads a key file: one key that may do unrestricted_key, or JSON with several that may do less.
+    /// Reads a key file: one key with all scopes, or JSON with several restricted keys.
     ///
     /// # Errors
-    /// The file does not fit, or a key is too short to be one.
+    /// The file has the wrong format, or a key is too short.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let raw = match text.starts_with('{') {
@@ -89,7 +89,7 @@ impl InternalKeys {
     }
 
     fn find(&self, given: &str) -> Option<&Principal> {
-        // Hashed first, so that the time does not tell the length either.
+        // Hashing first hides the length of the key from timing.
         let given = digest::digest(&digest::SHA256, given.as_bytes());
         let mut found = None;
         for key in &self.keys {
@@ -134,9 +134,9 @@ fn internal_key(mac_key: &hmac::Key, raw: KeyEntry) -> Result<InternalKey, Strin
     })
 }
 
-/// Decides who a caller is.
+/// Checks credentials.
 pub struct Authenticator {
-    /// Everybody, where nothing is configured.
+    /// Principal of every caller when no key is configured.
     local: Principal,
     keys: Option<InternalKeys>,
     tokens: Option<RwLock<Arc<TokenVerifier>>>,
@@ -149,7 +149,7 @@ impl Default for Authenticator {
 }
 
 impl Authenticator {
-    /// Makes a authenticator of what is configured; with nothing everybody is `local`.
+    /// Creates an authenticator; without keys and tokens every caller is `local`.
     #[must_use]
     pub fn new(keys: Option<InternalKeys>, tokens: Option<TokenVerifier>) -> Self {
         Self {
@@ -159,20 +159,20 @@ impl Authenticator {
         }
     }
 
-    /// Whether callers must prove who they are.
+    /// Tells whether callers must authenticate.
     #[must_use]
     pub fn requires_credentials(&self) -> bool {
         self.keys.is_some() || self.tokens.is_some()
     }
 
-    /// Puts new keys in the place of the old ones.
+    /// Replaces the keys for tokens.
     pub fn replace_tokens(&self, tokens: TokenVerifier) {
         if let Some(known) = &self.tokens {
             *known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
         }
     }
 
-    /// Says of every key of tokens that cannot be used why that is so.
+    /// Returns the reason for every skipped token key.
     #[must_use]
     pub fn skipped_keys(&self) -> Vec<String> {
         let tokens = self.tokens.iter();
@@ -183,10 +183,10 @@ impl Authenticator {
         skipped_keys.collect()
     }
 
-    /// Returns who brings a credential, at `now` in seconds since 1970.
+    /// Returns the principal of a credential, at `now` in seconds since 1970.
     ///
     /// # Errors
-    /// It is missing or not good.
+    /// The credential is missing or not valid.
     pub fn identify(
         &self,
         credential: &Credential,

@@ -1,4 +1,4 @@
-//! One call while it is served: may it be made, does its input fit, was it made before, run.
+//! One call: checks access, rate limit, input and idempotency key, then runs the tool.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,17 +27,17 @@ use karyi_core::limits;
 use karyi_store::StoreError;
 use karyi_store::site::{Claim, RepeatKey, Scope};
 
-/// How serving a call ended.
+/// Result of a call.
 pub(super) enum CallResult {
-    /// Its tool gave a result.
+    /// Result of the tool.
     Output(FieldText),
-    /// It did, and the answer is kept, which says that it took so many milliseconds.
+    /// Result of the tool, stored under the idempotency key with this latency in milliseconds.
     StoredOutput(FieldText, u64),
-    /// Its tool gave none.
+    /// The tool failed.
     Failure(Failure),
-    /// It was made before; this was the answer.
+    /// Stored response of an earlier call with the same key.
     Replay(Vec<u8>),
-    /// It did not reach its tool.
+    /// The call was refused before it reached the tool.
     Rejection(Rejection),
 }
 
@@ -47,30 +47,30 @@ impl From<Rejection> for CallResult {
     }
 }
 
-/// One call while it is served.
+/// One call and all it depends on.
 pub(super) struct ActiveCall<'a> {
-    /// What serves it.
+    /// Stores, tools and limits.
     pub(super) config: &'a DispatcherConfig,
-    /// What is written of it.
+    /// Records and logs the call.
     pub(super) audit: &'a AuditTrail,
-    /// What tools of sites work with.
+    /// Pool of contexts for site tools.
     pub(super) contexts: &'a Contexts,
-    /// How often a tool may be called.
+    /// Rate limit per principal, tenant and tool.
     pub(super) buckets: Option<&'a Limiter>,
-    /// Where it comes from.
+    /// Origin of the call.
     pub(super) caller: &'a Caller,
-    /// Who makes it.
+    /// Authenticated caller.
     pub(super) principal: &'a Principal,
-    /// The tool.
+    /// Tool to run.
     pub(super) tool: &'a OfferedTool,
-    /// What is told of it.
+    /// Facts for the record.
     pub(super) details: &'a CallDetails,
-    /// The hash of its input.
+    /// Hash of the input.
     pub(super) hash: &'a PayloadHash,
 }
 
 impl ActiveCall<'_> {
-    /// Serves it: `Err` when it did not come to its tool or broke it.
+    /// Runs the call; `Err` means that the tool did not run, or broke.
     pub(super) async fn serve(&self, input: Value) -> Result<CallResult, CallResult> {
         self.authorize()?;
         let names = [
@@ -87,7 +87,7 @@ impl ActiveCall<'_> {
         }
     }
 
-    /// Whether the caller may call this tool.
+    /// Checks that the caller may call this tool.
     fn authorize(&self) -> Result<(), CallResult> {
         if !self.tool.is_site_tool() && self.principal.proof != Proof::Authenticated {
             return Err(Rejection::forbidden("this tool needs an authenticated caller").into());
@@ -134,7 +134,7 @@ impl ActiveCall<'_> {
         }
     }
 
-    /// Only a call that changes something needs a key.
+    /// Only calls that change something use a key.
     fn repeat_key(&self) -> Option<RepeatKey> {
         let key = self.caller.idempotency_key.clone()?;
         (self.tool.entry.service.access == Access::Write).then(|| RepeatKey {
@@ -145,7 +145,7 @@ impl ActiveCall<'_> {
         })
     }
 
-    /// Runs a call, unless it was made before.
+    /// Runs a call, unless one with the same key was made before.
     async fn run_idempotent(
         &self,
         call: Call,
@@ -176,13 +176,14 @@ impl ActiveCall<'_> {
                 let time = caller.latency_ms();
                 let answer = Envelope::of(&mut caller, details, time, Ok(fields.clone()));
                 let answer = answer.to_json().unwrap_or_default();
-                // Without its answer the key stays taken: repeating the call would do it again.
+                // Without a stored response the key stays claimed, because a retry would repeat the
+                // change.
                 let stored = sites.answer(&later, key, answer).await;
                 self.log_key_error("answer_not_kept", stored);
-                // Repeated it is the same to the letter.
+                // A replay must equal this response byte for byte, latency included.
                 Ok(CallResult::StoredOutput(fields, time))
             }
-            // It may have taken effect, or may yet.
+            // The call may have taken effect, or still may.
             Ok(Err(failure)) if self.may_have_effect(&failure) => Ok(call_result(Err(failure))),
             other => {
                 let released = sites.release(&later, key).await;
@@ -192,14 +193,14 @@ impl ActiveCall<'_> {
         }
     }
 
-    /// Whether what was asked may be done all the same. A write of a site is undone when it comes
-    /// back without success; one that was not waited for may still be committed.
+    /// Tells whether a failed call may still take effect. A site write that fails is rolled back;
+    /// one that was abandoned may still commit.
     fn may_have_effect(&self, failure: &Failure) -> bool {
         failure.is_abandoned
             || ((failure.is_effect_unknown() || failure.is_internal()) && !self.tool.is_site_tool())
     }
 
-    /// Tells in the log that a key could not be kept as it should be.
+    /// Logs that a key could not be stored or released.
     fn log_key_error(&self, event: &str, result: Result<(), StoreError>) {
         let Err(error) = result else { return };
         self.audit.log().write(&LogLine {
@@ -212,7 +213,7 @@ impl ActiveCall<'_> {
         });
     }
 
-    /// Runs a call whose input is good: `Err` when it did not reach the tool.
+    /// Runs a call with valid input; `Err` means that it did not reach the tool.
     async fn run(
         &self,
         call: Call,
@@ -236,7 +237,8 @@ impl ActiveCall<'_> {
         }
     }
 
-    /// Masks what a tool of a site repeats of its input; others have masked their results.
+    /// Masks secrets in the output of a site tool, which may echo its input. Other tools mask their
+    /// own results.
     fn masked(&self, fields: FieldText) -> Result<FieldText, Failure> {
         let redactor = &self.config.redactor;
         if redactor.is_idle() || !self.tool.is_site_tool() {
@@ -253,7 +255,7 @@ impl ActiveCall<'_> {
             && let Some(local) = &config.local
         {
             let session = self.caller.shell_session.as_ref();
-            // A name alone is no proof: the shell belongs to who calls, too.
+            // The name of a shell is no proof of ownership, so the key includes the principal.
             let owner = session
                 .filter(|_| self.principal.proof == Proof::Authenticated)
                 .map(|session| format!("{}\n{session}", self.principal.id));

@@ -1,4 +1,4 @@
-//! What a request says of itself, beside its input.
+//! Origin and content of a request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,57 +15,56 @@ pub use karyi_core::ids::is_id;
 use karyi_store::StoreError;
 use karyi_vault::redact::Redactor;
 
-/// Where a request comes from and what it belongs to.
+/// Origin of a request: caller, tenant, site and trace.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Identifier of the call, made here.
+    /// Id of the call, made here.
     pub call_id: String,
-    /// The protocol: `http`, `mcp` or `stdio`.
+    /// Protocol: `http`, `mcp` or `stdio`.
     pub front_end: &'static str,
-    /// When the request came.
+    /// Time of arrival.
     pub received_at: Instant,
-    /// The same as text.
+    /// Time of arrival as text.
     pub ts_start: String,
-    /// The caller's trace.
+    /// Trace of the caller.
     pub trace_id: String,
-    /// The tenant.
+    /// Tenant.
     pub tenant_id: String,
-    /// The site.
+    /// Site.
     pub site_id: String,
-    /// The caller's span, or one made here.
+    /// Span of the caller, or one made here.
     pub span_id: String,
     /// Parent span of a W3C `traceparent`.
     pub parent_span_id: Option<String>,
     /// Trace of a W3C `traceparent`.
     pub w3c_trace_id: Option<String>,
-    /// The user.
+    /// User.
     pub user_id: Option<String>,
-    /// The user's session.
+    /// Session of the user.
     pub session_id: Option<String>,
-    /// The character spoken to.
+    /// Character the user talks to.
     pub npc_id: Option<String>,
-    /// Which attempt it is.
+    /// Number of the attempt.
     pub attempt: Option<u32>,
-    /// The key under which it may be repeated.
+    /// Key that makes retries of the call safe.
     pub idempotency_key: Option<String>,
-    /// The shell that stays for the caller's calls; without a name each call has its own.
+    /// Name of a shell that several calls share; without it each call has its own.
     pub shell_session: Option<String>,
-    /// How long the caller waits.
+    /// Time the caller waits for the response.
     pub timeout: Option<Duration>,
-    /// Thrown when the caller does not want the call any more, where that can be said; only what works
-    /// on this machine stops.
+    /// Cancels the call, if the protocol can cancel. Only tools of this machine stop.
     pub cancel: Option<Cancel>,
-    /// Where what a command prints goes meanwhile, when the caller follows it.
+    /// Channel for live output, if the caller follows it.
     pub live_output: Option<OutputSender>,
-    /// Set when the caller has gone.
+    /// Set when the caller has disconnected.
     pub is_gone: Arc<AtomicBool>,
 }
 
 impl Caller {
-    /// Makes a caller that says nothing but the three identifiers every request needs.
+    /// Creates a caller from the three ids that every request needs.
     ///
     /// # Errors
-    /// The system has no random bytes for the identifier of the call.
+    /// The system has no random bytes for the id of the call.
     pub fn new(
         front_end: &'static str,
         trace_id: String,
@@ -96,8 +95,8 @@ impl Caller {
         })
     }
 
-    /// Masks values of secrets in what the request says of itself; returns whether there was one. What is masked
-    /// is for the audit only: two callers could look like one.
+    /// Masks secrets in all ids and returns whether there were any. Use the result for the audit
+    /// trail only: two callers could look alike.
     pub fn mask(&mut self, redactor: &Redactor) -> bool {
         if redactor.is_idle() {
             return false;
@@ -124,19 +123,19 @@ impl Caller {
         contains_secret
     }
 
-    /// Returns the time since the request came, in milliseconds.
+    /// Returns the time since the request arrived, in milliseconds.
     #[must_use]
     pub fn latency_ms(&self) -> u64 {
         u64::try_from(self.received_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns until when the caller waits for an answer, when they said so.
+    /// Returns the deadline the caller set, if any.
     #[must_use]
     pub fn answer_by(&self) -> Option<Instant> {
         self.timeout.map(|timeout| self.received_at + timeout)
     }
 
-    /// Whether the body names no other tenant or site.
+    /// Tells whether the body names the same tenant and site as the headers.
     #[must_use]
     pub fn matches(&self, context: &BodyContext) -> bool {
         let is_own =
@@ -144,7 +143,7 @@ impl Caller {
         is_own(&context.tenant_id, &self.tenant_id) && is_own(&context.site_id, &self.site_id)
     }
 
-    /// Takes from the body what the headers did not say.
+    /// Adds ids from the body that the headers lack.
     pub fn fill_from(&mut self, context: &BodyContext) {
         let take = |own: &mut Option<String>, other: &Option<String>| {
             if own.is_none() {
@@ -157,25 +156,25 @@ impl Caller {
     }
 }
 
-/// What the body says that the headers say too.
+/// Ids in the body of a request, which headers may carry too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct BodyContext {
-    /// The tenant.
+    /// Tenant.
     pub tenant_id: Option<String>,
-    /// The site.
+    /// Site.
     pub site_id: Option<String>,
-    /// The trace.
+    /// Trace.
     pub trace_id: Option<String>,
-    /// The user.
+    /// User.
     pub user_id: Option<String>,
-    /// The user's session.
+    /// Session of the user.
     pub session_id: Option<String>,
-    /// The character spoken to.
+    /// Character the user talks to.
     pub npc_id: Option<String>,
 }
 
 impl BodyContext {
-    /// Whether one of its identifiers holds the value of a secret.
+    /// Tells whether an id contains a secret.
     #[must_use]
     pub fn contains_secret(&self, redactor: &Redactor) -> bool {
         let ids = [
@@ -191,7 +190,7 @@ impl BodyContext {
     }
 }
 
-/// Masks values in an identifier; returns whether there was one.
+/// Masks secrets in an id; returns whether there were any.
 fn mask(id: &mut String, redactor: &Redactor) -> bool {
     match redactor.redact_again(id) {
         Cow::Owned(masked) => {
@@ -202,13 +201,13 @@ fn mask(id: &mut String, redactor: &Redactor) -> bool {
     }
 }
 
-/// A call as it was asked for.
+/// Requested call.
 #[derive(Debug, Clone)]
 pub struct CallRequest {
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// Its input.
+    /// Input of the tool.
     pub input: Value,
-    /// What the body says that the headers say too.
+    /// Ids in the body.
     pub context: BodyContext,
 }

@@ -1,6 +1,6 @@
-//! The one spelling of a JSON value (RFC 8785), and its hash.
+//! Canonical JSON (RFC 8785) and its hash.
 //!
-//! Two inputs that mean the same have the same hash, whatever the order of their keys.
+//! Inputs with the same meaning have the same hash, whatever the order of their keys.
 
 use std::io::Write;
 
@@ -10,10 +10,10 @@ use serde_json::{Number, Value};
 use karyi_core::ids::hex;
 use karyi_core::limits;
 
-/// Bytes of a hash that are shown, as twice as many digits.
+/// Length of the short form of a hash, in bytes.
 const SHORT_BYTES: usize = 8;
 
-/// The hash of an input.
+/// Hash of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayloadHash([u8; SHA256_OUTPUT_LEN]);
 
@@ -26,7 +26,7 @@ impl PayloadHash {
         Self(bytes)
     }
 
-    /// Returns the digits that are shown in answers and in the ledger.
+    /// Returns the first digits, for responses and the ledger.
     #[must_use]
     pub fn short(&self) -> String {
         hex(self.0.get(..SHORT_BYTES).unwrap_or(&self.0))
@@ -39,7 +39,7 @@ impl PayloadHash {
     }
 }
 
-/// Returns the one spelling of a value, as UTF-8.
+/// Returns the canonical form of a value, as UTF-8.
 #[must_use]
 pub fn canonical(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(limits::CANONICAL_BYTES);
@@ -66,7 +66,7 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
         }
         Value::Object(map) => {
             let mut keys: Vec<(&String, &Value)> = map.iter().collect();
-            // The order of UTF-16 units, not of bytes.
+            // Keys sort by UTF-16 units, not by bytes.
             keys.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
             out.push(b'{');
             for (index, (key, value)) in keys.into_iter().enumerate() {
@@ -83,7 +83,7 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
 }
 
 fn write_string(out: &mut Vec<u8>, text: &str) {
-    // serde_json escapes exactly what RFC 8785 does, in the same way; into memory nothing fails.
+    // serde_json escapes exactly as RFC 8785 does; writing into memory cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
 
@@ -109,7 +109,7 @@ fn write_number(out: &mut Vec<u8>, number: &Number) {
     place_point(out, &digits, exponent + 1);
 }
 
-/// Writes digits whose point stands after `point` of them.
+/// Writes digits with the decimal point after the first `point` of them.
 fn place_point(out: &mut Vec<u8>, digits: &str, point: i32) {
     let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! The tools a server offers, and how each is listed.
+//! The tools that a server offers, and their listings.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,53 +11,53 @@ use crate::tool::service::{Audience, Service};
 use crate::tool::spec::Family;
 use crate::tools::{self, Call};
 
-/// One tool as it is offered.
+/// One tool on offer.
 pub struct OfferedTool {
-    /// Its row in the registry.
+    /// Registry entry.
     pub entry: Entry<Call>,
-    /// The check of its inputs.
+    /// Validates inputs.
     pub check: InputCheck,
-    /// The scopes a caller needs, all of them.
+    /// Scopes that a caller needs, all of them.
     pub scopes: Vec<String>,
-    /// Whether some of its inputs are files that may be given as paths alone.
+    /// True if an input is a list of files that may be given as plain paths.
     pub takes_paths: bool,
 }
 
-/// One tool as it is listed.
+/// Listing of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolListing {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'static str,
     /// Version of its input and output.
     pub version: &'static str,
-    /// What it does.
+    /// Summary and details.
     pub description: String,
-    /// Its category.
+    /// Category, which is part of a scope's name.
     pub category: &'static str,
-    /// The schema of its input.
+    /// JSON Schema of the input.
     pub input_schema: Value,
-    /// The schema of its output.
+    /// JSON Schema of the output.
     pub output_schema: Value,
-    /// Whether callers must prove who they are.
+    /// True if callers must authenticate.
     pub requires_auth: bool,
-    /// Whether a model may decide to call it.
+    /// True if a model may decide to call it.
     pub ai_callable: bool,
 }
 
 impl OfferedTool {
-    /// Returns its name.
+    /// Returns the name of the tool.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.entry.spec.name
     }
 
-    /// Whether it belongs to a site; others work on this machine.
+    /// Tells whether the tool works on a site; others work on this machine.
     #[must_use]
     pub fn is_site_tool(&self) -> bool {
         self.entry.spec.family == Family::Site
     }
 
-    /// Returns it as it is listed.
+    /// Returns the listing of the tool.
     #[must_use]
     pub fn listing(&self) -> ToolListing {
         let spec = &self.entry.spec;
@@ -85,12 +85,12 @@ fn scopes(service: &Service) -> Vec<String> {
     std::iter::once(own).chain(others).collect()
 }
 
-/// Returns the tools of sites, and those of this machine that are named.
+/// Returns all site tools, and the named tools of this machine.
 ///
 /// # Errors
 /// The names that cannot be offered.
 pub fn offered_tools(named: &[String]) -> Result<Vec<OfferedTool>, Vec<String>> {
-    /// Tools that need a person or a terminal that stays.
+    /// Tools that need a person or a lasting terminal.
     const NEVER: [&str; 3] = ["get_value", "input", "ctrl"];
     let is_offered = |entry: &Entry<Call>| {
         let name = entry.spec.name;

@@ -1,4 +1,4 @@
-//! What a dispatcher is made of.
+//! Configuration of a [`Dispatcher`](crate::service::Dispatcher).
 
 use std::sync::Arc;
 
@@ -12,39 +12,39 @@ use crate::tool::Context;
 use karyi_store::{Ledger, SiteStore};
 use karyi_vault::redact::Redactor;
 
-/// What a dispatcher is made of.
+/// Stores, tools and limits of a dispatcher.
 pub struct DispatcherConfig {
-    /// The tools it offers.
+    /// Tools on offer.
     pub tools: Vec<OfferedTool>,
-    /// The data of sites.
+    /// Database of site data.
     pub sites: Arc<dyn SiteStore>,
-    /// The ledger.
+    /// Ledger of all requests.
     pub ledger: Arc<dyn Ledger>,
-    /// Who callers are.
+    /// Checks credentials.
     pub authenticator: Arc<Authenticator>,
-    /// How often one principal may call one tool for one tenant.
+    /// Rate limit for one principal, tenant and tool.
     pub tool_rate: Option<Rate>,
-    /// How often may be called for one tenant.
+    /// Rate limit for one tenant.
     pub tenant_rate: Option<Rate>,
-    /// What tools of sites may use beside their site.
+    /// Context of site tools, without the site itself.
     pub context: Context,
-    /// The tools that work on this machine.
+    /// Runs the tools that work on this machine.
     pub local: Option<Arc<dyn LocalTools>>,
-    /// Whether the ledger keeps inputs.
+    /// Controls what the ledger stores of inputs.
     pub input_recording: InputRecording,
-    /// Masks the secrets of the one who runs the server in what callers wrote.
+    /// Masks the operator's secrets in text from callers.
     pub redactor: Redactor,
-    /// Where log lines go.
+    /// Destination of log lines.
     pub log: Log,
-    /// Where spans go, when somebody wants them.
+    /// Destination of spans, when a collector is configured.
     pub spans: Option<SpanSender>,
 }
 
-/// Whether the ledger keeps inputs.
+/// What the ledger stores of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputRecording {
-    /// Only their hash.
+    /// Only a hash.
     Never,
-    /// Every one.
+    /// The whole input.
     Always,
 }

@@ -1,20 +1,20 @@
-//! What tools of sites work with, used again by the next call.
+//! Pool of contexts for site tools.
 //!
-//! A context holds a dozen shared things; to count their users up and down for every call on two
-//! processors at a time costs more than the search.
+//! A context holds a dozen reference counts. Updating them for every call on two processors costs
+//! more than the search.
 
 use crate::service::shards::Shards;
 use crate::tool::{Context, SiteAccess};
 use karyi_core::limits;
 
-/// Contexts without a site.
+/// Pooled contexts without a site.
 pub(super) struct Contexts {
     base: Context,
     spare: Shards<Vec<Context>>,
 }
 
 impl Contexts {
-    /// Makes them of one.
+    /// Creates a pool of copies of one context.
     pub(super) fn new(base: Context) -> Self {
         Self {
             base,
@@ -22,7 +22,7 @@ impl Contexts {
         }
     }
 
-    /// Returns one for a call that is about a site.
+    /// Returns a context for a call on a site.
     pub(super) fn of(&self, site: SiteAccess) -> Context {
         let spare = self.spare.own().pop();
         let mut context = spare.unwrap_or_else(|| self.base.clone());
@@ -30,7 +30,7 @@ impl Contexts {
         context
     }
 
-    /// Takes one back; of a call that was given up it is gone with the call.
+    /// Returns a context to the pool. The context of an abandoned call is dropped with the call.
     pub(super) fn give_back(&self, mut context: Context) {
         context.site = None;
         let mut spare = self.spare.own();

@@ -1,4 +1,4 @@
-//! Runs one call of a tool until its deadline; a panic in it ends nothing else.
+//! Runs futures with a deadline, cancellation and panic isolation.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,17 +19,17 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_vault::redact::Redacted;
 
-/// What a running call will come to.
+/// Future of a running call.
 pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<FieldText, ToolFailure>> + Send + 'a>>;
 
-/// Why a call did not do what was asked, and what it did nonetheless.
+/// Error of a call, with the part of the result that succeeded.
 #[derive(Debug, Clone)]
 pub struct ToolFailure {
-    /// Why not.
+    /// Cause.
     pub error: ToolError,
-    /// The part that went well, when there is one.
+    /// Partial result.
     pub output: Option<Box<FieldText>>,
-    /// Whether the tool did not say so itself: what it began may yet come to its end.
+    /// True if the call was abandoned while the tool ran: it may still take effect.
     pub is_abandoned: bool,
 }
 
@@ -43,13 +43,13 @@ impl From<ToolError> for ToolFailure {
     }
 }
 
-/// Where what a running command prints goes, for who follows it. Pieces nobody takes are lost.
+/// Channel for live output of a running command. Output is dropped when the channel is full.
 pub type OutputSender = mpsc::Sender<Redacted>;
 
-/// Runs tools that work on this machine, each call apart from all others.
+/// Runs the tools that work on this machine, each call isolated from all others.
 pub trait LocalTools: Send + Sync {
-    /// Runs a call, in the shell of its owner when it has one. When what it returns is dropped,
-    /// whatever it started is ended, or goes on as a job of its owner's shell.
+    /// Runs a call, in the shell of its owner if it has one. Dropping the future ends everything
+    /// the call started, or leaves it as a job of the owner's shell.
     fn run(
         &self,
         call: Call,
@@ -62,31 +62,32 @@ pub trait LocalTools: Send + Sync {
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// Work stopped by a panic.
+/// The future panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PanicError;
 
-/// Does work whose panic ends nothing else. It stays where it is: it may be large, and to be taken
-/// over it would have to be here as well.
+/// Polls a future and turns a panic into an error. The future is pinned by the caller, so that a
+/// large one is not moved.
 ///
 /// # Errors
-/// It panicked.
+/// The future panicked.
 pub async fn catch_panic<T>(
     mut work: Pin<&mut (impl Future<Output = T> + ?Sized)>,
 ) -> Result<T, PanicError> {
     poll_fn(|context| {
-        // Work that broke is never polled again, and what it shares with others are stores and
-        // counters that lock for themselves.
+        // A future that panicked is never polled again, and it shares only stores and counters that
+        // lock for themselves.
         let poll = AssertUnwindSafe(|| work.as_mut().poll(context).map(Ok));
         catch_unwind(poll).unwrap_or(Poll::Ready(Err(PanicError)))
     })
     .await
 }
 
-/// Waits for work until a deadline. Work that is done at once needs no clock, which is large.
+/// Awaits a future until a deadline. The timer, which is large, is created only if the first poll
+/// is pending.
 ///
 /// # Errors
-/// The time was up.
+/// The deadline passed.
 pub async fn with_deadline<T>(
     deadline: Instant,
     mut work: Pin<&mut impl Future<Output = T>>,
@@ -97,10 +98,10 @@ pub async fn with_deadline<T>(
     }
 }
 
-/// Waits for work so long. What is done at once is not timed at all.
+/// Awaits a future for this long. The timer is created only if the first poll is pending.
 ///
 /// # Errors
-/// The time was up.
+/// The time is up.
 pub async fn with_timeout<T>(
     time: Duration,
     mut work: Pin<&mut impl Future<Output = T>>,
@@ -111,15 +112,14 @@ pub async fn with_timeout<T>(
     }
 }
 
-/// Work that is done to its end on a task of its own when nobody waits for it any more.
+/// Future that continues on a task of its own when it is dropped before its end.
 pub struct DetachingFuture<T: Send + 'static> {
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     is_detached: Arc<AtomicBool>,
 }
 
 impl<T: Send + 'static> DetachingFuture<T> {
-    /// Makes it of work that is done by whoever waits for it, as long as somebody does; `is_detached` is
-    /// set when nobody does.
+    /// Wraps a future; `is_detached` is set when it continues on its own task.
     pub fn new(
         work: impl Future<Output = T> + Send + 'static,
         is_detached: Arc<AtomicBool>,
@@ -136,7 +136,7 @@ impl<T: Send + 'static> Future for DetachingFuture<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<T> {
-        // Work that has ended or broke is dropped and never waited for again.
+        // A future that has ended or panicked is dropped and never polled again.
         let Some(mut work) = self.work.take() else {
             return Poll::Pending;
         };
@@ -158,7 +158,7 @@ impl<T: Send + 'static> Drop for DetachingFuture<T> {
     }
 }
 
-/// Gives a call up when it is cancelled.
+/// Ends a call with an error when it is cancelled.
 #[must_use]
 pub fn with_cancel(cancel: Cancel, work: CallFuture<'_>) -> CallFuture<'_> {
     Box::pin(async move {
@@ -174,11 +174,11 @@ pub fn with_cancel(cancel: Cancel, work: CallFuture<'_>) -> CallFuture<'_> {
     })
 }
 
-/// Waits for a call until its deadline. A write that is being committed then gets a little longer,
-/// so that its caller is not told that nothing was changed when something was.
+/// Runs a call until its deadline. A write gets some extra time to commit, so that its caller does
+/// not read a timeout for a change that took effect.
 ///
 /// # Errors
-/// What the tool failed with, `timeout`, or `internal_error` after a panic.
+/// The tool's own error, `timeout`, or `internal_error` after a panic.
 pub async fn run_until(
     deadline: Instant,
     access: Access,
@@ -250,7 +250,7 @@ mod tests {
     async fn work_is_waited_for_until_its_deadline() {
         let later = Instant::now() + Duration::from_secs(600);
         assert_eq!(with_deadline(later, pin!(async { 7 })).await.ok(), Some(7));
-        // What is done at once needs no time.
+        // A future that is ready at once needs no time.
         assert_eq!(
             with_deadline(Instant::now(), pin!(async { 7 })).await.ok(),
             Some(7)

@@ -1,4 +1,4 @@
-//! The place where every call of a server is served, whatever protocol brought it.
+//! Dispatches every call of a server, whatever protocol carried it.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -28,13 +28,13 @@ use karyi_core::limits;
 use karyi_store::StoreError;
 use karyi_vault::redact::Redactor;
 
-/// What is said of a call that broke outside of its tool.
+/// Message for a call that panicked outside of its tool.
 const BROKEN: &str = "the call stopped unexpectedly";
 
-/// What is said of a request with the value of a secret where it says what it belongs to.
+/// Message for a request with a secret in one of its ids.
 const CONTAINS_SECRET: &str = "an identifier of the request holds the value of a secret";
 
-/// Serves calls.
+/// Admits callers, runs calls and records them.
 pub struct Dispatcher {
     config: DispatcherConfig,
     tool_buckets: Option<Limiter>,
@@ -44,38 +44,38 @@ pub struct Dispatcher {
     secret_refresher: SecretRefresher,
 }
 
-/// The answer to a call.
+/// Response to a call.
 #[derive(Debug)]
 pub enum CallReply {
-    /// Of its tool.
+    /// Response of the tool.
     Fresh(Box<Envelope>),
-    /// Of an earlier call with the same key, to the letter.
+    /// Response of an earlier call with the same key, byte for byte.
     Replay(Vec<u8>),
-    /// It did not reach its tool.
+    /// The call did not reach its tool.
     Refused(Rejection),
 }
 
-/// How a call ended that is in the audit.
+/// Outcome of a call that the audit trail has recorded.
 enum RecordedCall {
-    /// Its tool had its say, after so many milliseconds.
+    /// Latency in milliseconds and result of the tool.
     Fresh(u64, Result<FieldText, Failure>),
-    /// The answer of an earlier call.
+    /// Response of an earlier call.
     Replay(Vec<u8>),
-    /// It did not reach its tool.
+    /// The call did not reach its tool.
     Refused(Rejection),
 }
 
-/// What is asked of the list of tools.
+/// Filter for the list of tools.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
-    /// Only this category.
+    /// Only tools of this category.
     pub category: Option<String>,
-    /// Whether also tools are listed that models may not call.
+    /// True to include tools that models may not call.
     pub has_internal: bool,
 }
 
 impl Dispatcher {
-    /// Makes a dispatcher.
+    /// Creates a dispatcher.
     #[must_use]
     pub fn new(config: DispatcherConfig) -> Self {
         Self {
@@ -92,55 +92,55 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the tools it offers.
+    /// Returns the tools on offer.
     #[must_use]
     pub fn tools(&self) -> &[OfferedTool] {
         &self.config.tools
     }
 
-    /// Returns its numbers.
+    /// Returns the metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         self.audit.metrics()
     }
 
-    /// Returns the way to the log.
+    /// Returns the log.
     #[must_use]
     pub fn log(&self) -> &Log {
         self.audit.log()
     }
 
-    /// Returns what masks values of secrets.
+    /// Returns the redactor for text from callers.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.config.redactor
     }
 
-    /// Brings up to date what is known of stored secrets. Front ends do so before anything of a request is checked,
-    /// logged or recorded.
+    /// Reads the secret store again if it has changed. Front ends do so before they check, log or
+    /// record anything of a request.
     pub async fn refresh_stale_secrets(&self) {
         self.secret_refresher.refresh_if_stale(self.log()).await;
     }
 
-    /// Does so between requests, and tells in the log what could not be read; to be called now and then.
+    /// Reads the secret store again and logs what could not be read; call it from time to time.
     pub async fn refresh_secrets(&self) {
         self.secret_refresher.refresh(self.log()).await;
     }
 
-    /// Returns who decides who callers are.
+    /// Returns the authenticator.
     #[must_use]
     pub fn authenticator(&self) -> &Authenticator {
         &self.config.authenticator
     }
 
-    /// Ends what the tools of this machine keep between calls.
+    /// Ends all shells of local tools.
     pub async fn close(&self) {
         if let Some(local) = &self.config.local {
             local.close().await;
         }
     }
 
-    /// Returns who calls, when they may call for this tenant and site now. A refusal is recorded.
+    /// Authenticates a caller and checks access to the tenant and site. A rejection is recorded.
     ///
     /// # Errors
     /// 401, 403 or 429.
@@ -164,8 +164,7 @@ impl Dispatcher {
         self.authorize(caller, &principal).await.map(|()| principal)
     }
 
-    /// Lets somebody in who is known, when they may call for this tenant and site now. A refusal is
-    /// recorded.
+    /// Checks access of an authenticated caller to the tenant and site. A rejection is recorded.
     ///
     /// # Errors
     /// 403 or 429.
@@ -180,7 +179,7 @@ impl Dispatcher {
 
     fn check_access(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
         if !principal.tenants.has(&caller.tenant_id) {
-            // Nobody's tenant has this name, so that who guesses names takes nothing from others.
+            // No tenant has this name, so guessing tenants uses up nobody else's limit.
             let own = format!("\n{}", principal.id);
             rate_limit::consume(self.tenant_buckets.as_ref(), &own, "for other tenants")?;
             return Err(Rejection::forbidden(format!(
@@ -199,12 +198,12 @@ impl Dispatcher {
                 caller.site_id
             )));
         }
-        // Last, so that guesses at values are limited like calls.
+        // Last, so that guesses at secrets are rate-limited too.
         self.check_identifiers(caller)
     }
 
-    /// Refuses identifiers with the value of a secret: they would stand in the log, the ledger and the data of the
-    /// site, and masked they would no longer tell one caller from another.
+    /// Refuses ids that contain a secret. They would reach the log, the ledger and the site's data;
+    /// masked, they would no longer tell callers apart.
     fn check_identifiers(&self, caller: &Caller) -> Result<(), Rejection> {
         let redactor = &self.config.redactor;
         match !redactor.is_idle() && caller.clone().mask(redactor) {
@@ -213,7 +212,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns a caller as an answer may name it: a refused one may bring values of secrets as identifiers.
+    /// Returns a caller whose ids are safe to show: those of a refused one may contain secrets.
     #[must_use]
     pub fn masked_caller<'a>(&self, caller: &'a Caller) -> Cow<'a, Caller> {
         let mut masked = caller.clone();
@@ -223,7 +222,7 @@ impl Dispatcher {
         }
     }
 
-    /// Records a refusal and returns it.
+    /// Records a rejection and returns it.
     pub async fn refuse(
         &self,
         caller: &Caller,
@@ -233,27 +232,27 @@ impl Dispatcher {
     ) -> Rejection {
         rejection.mask(&self.config.redactor);
         let caller = &*self.masked_caller(caller);
-        // Seldom and large, so it has a place of its own in memory.
+        // Boxed to keep this future small.
         Box::pin(self.audit.refuse(caller, principal, details, rejection)).await
     }
 
-    /// Forgets what no longer limits anybody; to be called now and then.
+    /// Drops rate-limit state that no longer limits anyone; call it from time to time.
     pub fn sweep(&self) {
         let limiters = [&self.tool_buckets, &self.tenant_buckets];
         limiters.into_iter().flatten().for_each(Limiter::sweep);
     }
 
-    /// Records the refusals that were held back of callers who have been silent at `until`.
+    /// Records the suppressed rejections of callers who have been silent until `until`.
     pub async fn record_suppressed(&self, until: Instant) {
         self.audit.record_suppressed(until).await;
     }
 
-    /// Has records written that had to wait; to be called now and then.
+    /// Writes ledger records that had to wait; call it from time to time.
     pub async fn catch_up(&self) {
         self.audit.catch_up().await;
     }
 
-    /// Ends the audit of a server that serves no more; returns how many records are lost with it.
+    /// Writes all that is left of the audit trail at shutdown; returns how many records are lost.
     pub async fn flush_audit(&self) -> usize {
         self.audit
             .record_suppressed(Instant::now() + limits::FLOOD_WINDOW)
@@ -261,23 +260,23 @@ impl Dispatcher {
         self.audit.flush().await
     }
 
-    /// Whether the ledger could not be written the last time.
+    /// Tells whether the last write to the ledger failed.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.audit.is_failing()
     }
 
-    /// Whether both databases work now.
+    /// Checks that both databases work.
     ///
     /// # Errors
-    /// What stands against it.
+    /// The reason why one does not.
     pub async fn probe(&self) -> Result<(), StoreError> {
         self.audit.probe().await?;
         let deadline = Instant::now() + limits::READ_CALL_TIMEOUT;
         self.config.sites.probe(deadline).await
     }
 
-    /// Lists tools; every list is recorded.
+    /// Lists tools; every request is recorded.
     ///
     /// # Errors
     /// 403 without the scope for it.
@@ -330,20 +329,20 @@ impl Dispatcher {
         Ok(listed)
     }
 
-    /// Serves one call to its end: a caller who goes away does not end it, since what it did must be
-    /// recorded. `place` is given back when it has ended.
+    /// Runs a call to its end, even if the caller disconnects, because its effect must be recorded.
+    /// `slot` is dropped at the end.
     pub async fn serve(
         self: &Arc<Self>,
         mut caller: Caller,
         principal: Principal,
         mut request: CallRequest,
-        place: impl Send + 'static,
+        slot: impl Send + 'static,
     ) -> CallReply {
         let (dispatcher, is_gone) = (Arc::clone(self), Arc::clone(&caller.is_gone));
         let work = async move {
             let called = dispatcher.call(&mut caller, &principal, &mut request);
             let reply = deadline::catch_panic(pin!(called)).await;
-            drop(place);
+            drop(slot);
             reply
         };
         let broken = |_| CallReply::Refused(Rejection::internal(BROKEN));
@@ -352,8 +351,8 @@ impl Dispatcher {
             .unwrap_or_else(broken)
     }
 
-    /// Serves one call; it is recorded whatever comes of it. What the call no longer needs is taken out of
-    /// its caller and its request: they are large, and to be passed on they would have to be here as well.
+    /// Runs a call and records its outcome in any case. Caller and request are taken by reference
+    /// to keep this future small; the call takes out of them what it needs.
     pub async fn call(
         &self,
         caller: &mut Caller,
@@ -423,8 +422,7 @@ impl Dispatcher {
         }
     }
 
-    /// Masks in what is recorded and answered what became known since the secrets were of this generation: the tool
-    /// looked at the store as well, or others did meanwhile.
+    /// Masks secrets that became known during the call, by the tool or by others.
     fn mask_new_secrets(&self, generation: u64, caller: &mut Caller, details: &mut CallDetails) {
         let redactor = &self.config.redactor;
         if redactor.secrets().generation() != generation {
@@ -433,7 +431,7 @@ impl Dispatcher {
         }
     }
 
-    /// Ends a call of a tool that there is not. All such tools together have one bucket.
+    /// Rejects a call of an unknown tool. All unknown tools share one bucket.
     fn unknown_tool(
         &self,
         caller: &Caller,
@@ -471,7 +469,7 @@ impl Dispatcher {
         details
     }
 
-    /// Returns a name that a caller wrote as it may be masked: without values of secrets, not too long.
+    /// Returns a name from a caller without secrets, and cut to a safe length.
     #[must_use]
     pub fn masked_name(&self, name: &str) -> String {
         let redactor = &self.config.redactor;
@@ -493,7 +491,7 @@ impl Dispatcher {
             failure.mask(&self.config.redactor);
         }
         let time = match &ending {
-            // What is kept as the answer says so already.
+            // The stored response already states this latency.
             CallResult::StoredOutput(_, time) => *time,
             _ => caller.latency_ms(),
         };

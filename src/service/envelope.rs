@@ -1,4 +1,4 @@
-//! The answer to a call that reached its tool.
+//! Response to a call that reached its tool.
 
 use std::borrow::Cow;
 
@@ -14,32 +14,32 @@ use karyi_core::limits;
 use karyi_store::members::Members;
 use karyi_vault::redact::Redactor;
 
-/// The answer to a call. Members without a value are left out.
+/// Response to a call. Members without a value are omitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// Whether the tool did what was asked.
+    /// True if the tool succeeded.
     pub success: bool,
-    /// What it gave back; of a call that failed, the part that went well.
+    /// Output of the tool; of a failed call, the part that succeeded.
     #[serde(skip_serializing)]
     pub output: Option<FieldText>,
-    /// What went wrong.
+    /// Error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Kind of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
-    /// Kind of the error, for programs.
+    /// Error code, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// Every problem of the input by its place.
+    /// Problems of the input, each with its path.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub errors: Vec<FieldProblem>,
-    /// What the ledger says of it.
+    /// Facts from the ledger.
     pub audit: Audit,
 }
 
 impl Envelope {
-    /// Returns it as JSON. The output is text already and is put in its place as it is.
+    /// Returns the response as JSON. The output is already JSON text and is copied as it is.
     ///
     /// # Errors
     /// A member cannot be written.
@@ -64,7 +64,7 @@ impl Envelope {
         Ok(text)
     }
 
-    /// Makes the answer to a call that took so long; takes out of its caller what it names.
+    /// Builds the response to a call; moves ids out of `caller`.
     #[must_use]
     pub fn of(
         caller: &mut Caller,
@@ -103,26 +103,26 @@ impl Envelope {
     }
 }
 
-/// What the ledger says of a call.
+/// Facts about a call from the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
-    /// The caller's trace.
+    /// Trace of the caller.
     pub trace_id: String,
-    /// Identifier of the call in the ledger.
+    /// Id of the call in the ledger.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
     /// `success` or `error`.
     pub status: Cow<'static, str>,
-    /// Time since the request came, in milliseconds.
+    /// Time since the request arrived, in milliseconds.
     pub latency_ms: u64,
     /// Kind of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
-    /// What went wrong.
+    /// Error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// Start of the hash of the input.
+    /// First digits of the hash of the input.
     pub request_payload_hash: String,
 }
 
@@ -141,25 +141,25 @@ impl Audit {
     }
 }
 
-/// Why a call did not come to a result.
+/// Error of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Kind of the error, as the seed's clients know it.
+    /// Kind of the error, in the words of the first server's clients.
     pub error_type: &'static str,
-    /// Kind of the error, for programs.
+    /// Error code, for programs.
     pub code: String,
-    /// What went wrong.
+    /// Error message.
     pub message: String,
-    /// Every problem of the input by its place.
+    /// Problems of the input, each with its path.
     pub problems: Vec<FieldProblem>,
-    /// The part that went well, when there is one.
+    /// The part of the output that succeeded.
     pub output: Option<Box<FieldText>>,
-    /// Whether the tool did not say so itself: what it began may yet come to its end.
+    /// True if the call was abandoned while the tool ran: it may still take effect.
     pub is_abandoned: bool,
 }
 
 impl Failure {
-    /// Makes a failure without places.
+    /// Creates a failure without field problems.
     #[must_use]
     pub fn new(error_type: &'static str, code: &str, message: impl Into<String>) -> Self {
         Self {
@@ -174,19 +174,19 @@ impl Failure {
 }
 
 impl Failure {
-    /// Whether what the call did is not known: it was given up while it ran.
+    /// Tells whether the effect of the call is unknown, because it was abandoned while it ran.
     #[must_use]
     pub fn is_effect_unknown(&self) -> bool {
         matches!(self.error_type, "Timeout" | "Cancelled")
     }
 
-    /// Whether the tool broke.
+    /// Tells whether the tool broke.
     #[must_use]
     pub fn is_internal(&self) -> bool {
         self.error_type == "Internal"
     }
 
-    /// Masks values of secrets in what a caller wrote.
+    /// Masks secrets in text from the caller.
     pub fn mask(&mut self, redactor: &Redactor) {
         if !redactor.is_idle() {
             redactor.redact_in_again(&mut self.message);

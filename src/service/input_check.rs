@@ -1,7 +1,7 @@
-//! Every problem of an input, by the schema of its tool.
+//! Validates inputs against the schema of their tool.
 //!
-//! What a script gets is one misfit at a time; a caller over the network gets all of them at once.
-//! The schema is the same.
+//! Scripts get one problem at a time; callers over the network get all of them at once, by the same
+//! schema.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,26 +11,26 @@ use crate::tool::fit;
 use crate::tool::schema::ArgumentSchema;
 use karyi_vault::redact::Redactor;
 
-/// Most problems that are told.
+/// Most problems in a response.
 const MAX_PROBLEMS: usize = 50;
 
-/// Most characters of a name that is told.
+/// Most characters of a field name in a problem.
 const MAX_NAME_CHARS: usize = 100;
 
-/// Members of an object that are looked through one by one.
+/// Size up to which a linear search in an object is faster than a hash lookup.
 const FEW_MEMBERS: usize = 16;
 
-/// One problem of an input.
+/// Problem of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldProblem {
-    /// The path to the value: names and numbers.
+    /// Path to the field: names and indexes.
     pub loc: Vec<String>,
-    /// What was expected.
+    /// Expected value.
     pub msg: String,
 }
 
 impl FieldProblem {
-    /// Makes a problem at a path.
+    /// Creates a problem at a path.
     #[must_use]
     pub fn new(loc: &[&str], msg: impl Into<String>) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl FieldProblem {
     }
 }
 
-/// Masks values of secrets in problems.
+/// Masks secrets in problems.
 pub fn mask(problems: &mut [FieldProblem], redactor: &Redactor) {
     for problem in problems {
         problem
@@ -51,7 +51,7 @@ pub fn mask(problems: &mut [FieldProblem], redactor: &Redactor) {
     }
 }
 
-/// Says all problems in one line.
+/// Joins all problems into one line.
 #[must_use]
 pub fn summary(problems: &[FieldProblem]) -> String {
     let one = |problem: &FieldProblem| match problem.loc.is_empty() {
@@ -61,7 +61,7 @@ pub fn summary(problems: &[FieldProblem]) -> String {
     problems.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// Checks inputs of one tool.
+/// Validates inputs of one tool.
 #[derive(Debug)]
 pub struct InputCheck {
     schema: Value,
@@ -69,7 +69,7 @@ pub struct InputCheck {
 }
 
 impl InputCheck {
-    /// Makes the check of a schema.
+    /// Creates the check for a schema.
     #[must_use]
     pub fn of(schema: &ArgumentSchema) -> Self {
         let schema = schema.published();
@@ -77,8 +77,8 @@ impl InputCheck {
         Self { schema, rule }
     }
 
-    /// Returns what does not fit. Of an input that does, whole numbers are written as such where
-    /// the schema asks for them: `5.0` is 5.
+    /// Returns all problems. In a valid input, whole numbers are normalised where the schema asks
+    /// for integers: `5.0` becomes 5.
     #[must_use]
     pub fn problems(&self, input: &mut Value) -> Vec<FieldProblem> {
         let mut found = ProblemCollector::default();
@@ -89,14 +89,14 @@ impl InputCheck {
             ..
         } = found;
         if has_point && problems.is_empty() {
-            // It fits, so there is no misfit to be told.
+            // The input is valid, so the check cannot fail.
             let _ = fit::check(input, &self.schema, "");
         }
         problems
     }
 }
 
-/// A step of the path to a value.
+/// Step of the path to a value.
 enum PathStep<'c> {
     Name(&'c str),
     Index(usize),
@@ -115,7 +115,7 @@ impl PathStep<'_> {
 struct ProblemCollector<'c> {
     path: Vec<PathStep<'c>>,
     problems: Vec<FieldProblem>,
-    /// Whether a whole number is written with a point or an exponent.
+    /// True if an integer is written with a point or an exponent.
     has_point: bool,
 }
 
@@ -189,7 +189,7 @@ impl<'c> ProblemCollector<'c> {
     fn list(&mut self, list: &'c [Value], rule: &'c SchemaRule) {
         self.size(list.len() as u64, rule.item_count, "items");
         for (index, item) in list.iter().enumerate().take(MAX_PROBLEMS) {
-            // Without a rule anything may stand there.
+            // Items without a rule may be anything.
             if let Some(rule) = rule.item(index) {
                 self.inside(PathStep::Index(index), item, rule);
             }
@@ -204,7 +204,7 @@ impl<'c> ProblemCollector<'c> {
                     self.report("field required");
                     self.path.pop();
                 }
-                // What may be left out may be null.
+                // An optional field may be null.
                 Some(Value::Null) if !property.is_required => {}
                 None => {}
                 Some(value) => self.inside(PathStep::Name(&property.name), value, &property.rule),
@@ -232,7 +232,7 @@ impl<'c> ProblemCollector<'c> {
     }
 }
 
-/// Returns a member of an object. Among few of them it is found faster than by its hash.
+/// Returns a member of an object.
 fn member<'m>(map: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
     match map.len() <= FEW_MEMBERS {
         true => map
@@ -275,7 +275,7 @@ mod tests {
         ] {
             check("search_content", search(limit), expected);
         }
-        // What may be anything stays as it was sent.
+        // Values without a schema stay as they were sent.
         let registry = crate::tools::all();
         let entry = registry.get("log_user_event").unwrap();
         let mut input = json!({"event_type": "a", "event_data": {"score": 5.0}});

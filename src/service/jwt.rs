@@ -1,8 +1,8 @@
-//! TokenVerifier that say who calls (RFC 7519), checked as RFC 8725 asks.
+//! Verifies JSON Web Tokens (RFC 7519) as RFC 8725 asks.
 //!
-//! The key decides the algorithm, never the token: a token whose header names another algorithm
-//! than its key has is refused, and headers that bring or point to a key are ignored. The
-//! signatures are checked by ring; nothing here signs.
+//! The key decides the algorithm, never the token: a token whose header names another algorithm is
+//! refused, and headers that contain or reference a key are ignored. ring checks the signatures;
+//! nothing here signs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use crate::service::principal::{NameSet, Principal, Proof};
 use crate::tool::json_text;
 use karyi_core::limits;
 
-/// What tokens must say of themselves.
+/// Claims that every token must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedClaims {
-    /// Who issued them.
+    /// Issuer (`iss`).
     pub issuer: String,
-    /// Who they are for.
+    /// Audience (`aud`).
     pub audience: String,
 }
 
-/// The keys of the issuer, and what its tokens must say.
+/// Keys of the issuer, and the claims its tokens must have.
 pub struct TokenVerifier {
     keys: Vec<VerificationKey>,
-    /// Why keys of the set were left out.
+    /// Reasons why keys of the set were skipped.
     skipped_keys: Vec<String>,
     expected: ExpectedClaims,
 }
 
-/// One key.
+/// One public or shared key.
 struct VerificationKey {
     id: Option<String>,
     algorithm: &'static str,
@@ -90,11 +90,11 @@ enum Audience {
 }
 
 impl TokenVerifier {
-    /// Reads the keys of a JWKS document. Keys that cannot be used are left out (RFC 7517, section
-    /// 5): with the whole set refused, keys that were taken back would stay in force.
+    /// Reads the keys of a JWKS document and skips those it cannot use (RFC 7517, section 5). If
+    /// one bad key failed the whole set, revoked keys would stay in force.
     ///
     /// # Errors
-    /// It is no set of keys, or none of them can be used.
+    /// The document is no key set, or has no usable key.
     pub fn new(jwks: &str, expected: ExpectedClaims) -> Result<Self, String> {
         let set: JwkSet = serde_json::from_str(jwks).map_err(|error| error.to_string())?;
         let (mut keys, mut skipped_keys) = (Vec::new(), Vec::new());
@@ -117,16 +117,16 @@ impl TokenVerifier {
         }
     }
 
-    /// Says of every key that was left out why that was so.
+    /// Returns the reason for every skipped key.
     #[must_use]
     pub fn skipped_keys(&self) -> &[String] {
         &self.skipped_keys
     }
 
-    /// Returns who a token speaks for, at `now` in seconds since 1970.
+    /// Returns the principal of a token, at `now` in seconds since 1970.
     ///
     /// # Errors
-    /// The token is not good; the words never repeat it.
+    /// The token is not valid; the message never repeats it.
     pub fn verify(&self, token: &str, now: f64) -> Result<Principal, String> {
         if token.len() > limits::MAX_TOKEN_BYTES {
             return Err("the token is too long".into());
@@ -279,7 +279,7 @@ fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
         .map_err(|_| "a part is not base64url".into())
 }
 
-/// Reads a part of a token; a name given twice is refused.
+/// Decodes a part of a token; duplicate keys are an error.
 fn decode_json(part: &str) -> Result<Value, String> {
     let text = String::from_utf8(decode_base64(part)?).map_err(|_| "a part is not text")?;
     json_text::parse(&text).map_err(|_| "a part is not JSON".into())

@@ -1,4 +1,4 @@
-//! Log lines: one JSON object each, to whoever listens.
+//! Structured log: one JSON object per line, read by another thread.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,33 +7,33 @@ use karyi_core::ids;
 use karyi_core::limits;
 use karyi_store::members::Members;
 
-/// One line of the log.
+/// Line of the log.
 #[derive(Debug, Default)]
 pub struct LogLine<'a> {
-    /// What happened.
+    /// Name of the event.
     pub event: &'a str,
-    /// The trace.
+    /// Trace.
     pub trace_id: Option<&'a str>,
-    /// The tool.
+    /// Tool.
     pub tool_name: Option<&'a str>,
-    /// The tenant.
+    /// Tenant.
     pub tenant_id: Option<&'a str>,
-    /// The site.
+    /// Site.
     pub site_id: Option<&'a str>,
-    /// Time since the request came, in milliseconds.
+    /// Time since the request arrived, in milliseconds.
     pub latency_ms: Option<u64>,
-    /// Identifier of the call in the ledger.
+    /// Id of the call in the ledger.
     pub call_id: Option<&'a str>,
-    /// Status of the answer.
+    /// HTTP status of the response.
     pub http_status: Option<u16>,
     /// Kind of the error.
     pub error_type: Option<&'a str>,
-    /// What there is to say.
+    /// Message.
     pub message: Option<&'a str>,
 }
 
 impl LogLine<'_> {
-    /// Adds the line to a text: an object whose last member is the time now.
+    /// Appends the line to `text` as an object that ends with the current time.
     fn add_to(&self, text: &mut Vec<u8>) {
         let mut members = Members::begin(text);
         members.text("event", self.event);
@@ -56,17 +56,18 @@ impl LogLine<'_> {
 }
 
 thread_local! {
-    /// The line that is being written.
+    /// Buffer for the line of this thread.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The way to the log. A log that is not read loses lines; it holds up nobody.
+/// Handle for writing to the log. Lines are dropped when the reader falls behind; no call waits for
+/// it.
 #[derive(Clone, Default)]
 pub struct Log {
     lines: Option<Arc<LogCloser>>,
 }
 
-/// Closes the log when the last way to it is gone.
+/// Closes the queue when the last [`Log`] is dropped.
 struct LogCloser(Arc<LogQueue>);
 
 impl Drop for LogCloser {
@@ -76,7 +77,7 @@ impl Drop for LogCloser {
     }
 }
 
-/// LogQueue that wait to be read, one after another.
+/// Queue of lines for the reader.
 #[derive(Default)]
 pub struct LogQueue {
     pending: Mutex<PendingLines>,
@@ -86,15 +87,15 @@ pub struct LogQueue {
 #[derive(Default)]
 struct PendingLines {
     text: Vec<u8>,
-    /// LogQueue there was no room for.
+    /// Lines dropped because the queue was full.
     lost: u64,
     is_closed: bool,
-    /// Whether the reader sleeps.
+    /// True while the reader waits.
     is_idle: bool,
 }
 
 impl PendingLines {
-    /// Says how many lines are missing here.
+    /// Appends a line that says how many lines were dropped.
     fn report_lost(&mut self) {
         let lost = std::mem::take(&mut self.lost);
         let start = format!(
@@ -107,8 +108,8 @@ impl PendingLines {
 }
 
 impl LogQueue {
-    /// Waits for lines and takes all there are in exchange for `text`, which has been dealt with;
-    /// false when the log has ended. LogQueue available in whole.
+    /// Waits for lines and swaps them with `text`, whose content is cleared; false at the end of
+    /// the log. Lines are never split.
     pub fn take(&self, text: &mut Vec<u8>) -> bool {
         text.clear();
         let mut pending = self.wait_for_lines();
@@ -116,7 +117,7 @@ impl LogQueue {
         !text.is_empty()
     }
 
-    /// Waits until there is something to take or the log has ended.
+    /// Waits until there are lines or the log has ended.
     pub fn wait(&self) {
         drop(self.wait_for_lines());
     }
@@ -153,7 +154,7 @@ impl LogQueue {
 }
 
 impl Log {
-    /// Makes a log, and what its lines are read from.
+    /// Creates a log and the queue of its lines.
     #[must_use]
     pub fn new() -> (Self, Arc<LogQueue>) {
         let lines = Arc::<LogQueue>::default();
@@ -217,7 +218,7 @@ mod tests {
         assert!(lines.take(&mut text));
         assert_eq!(text.split(|byte| *byte == b'\n').count(), 4);
         assert!(text.ends_with(b"Z\"}\n"));
-        // When it is read again it says how many.
+        // The next line reports how many were dropped.
         log.write(&LogLine::default());
         log.write(&LogLine::default());
         assert!(lines.take(&mut text));

@@ -1,11 +1,11 @@
-//! Counters about calls, as Prometheus reads them. They name tools, never tenants or callers.
+//! Metrics of calls in the Prometheus text format. Labels name tools, never tenants or callers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::service::shards::Shards;
 
-/// Upper ends of the histogram's steps, in milliseconds.
+/// Upper bounds of the histogram's buckets, in milliseconds.
 const BUCKETS_MS: [u64; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
 
 #[derive(Default)]
@@ -58,7 +58,7 @@ struct Counters {
 }
 
 impl Counters {
-    /// Adds the counters of a part.
+    /// Adds the counters of another shard.
     fn add(&mut self, part: &Self) {
         for (tool, calls) in &part.calls {
             self.calls.entry(tool.clone()).or_default().join(calls);
@@ -73,7 +73,7 @@ impl Counters {
     }
 }
 
-/// Counts calls.
+/// Counters of calls.
 #[derive(Default)]
 pub struct Metrics {
     counters: Shards<Counters>,
@@ -95,22 +95,22 @@ impl Metrics {
         });
     }
 
-    /// Counts an answer.
+    /// Counts a response.
     pub fn count_response(&self, status: u16) {
         self.change(|counters| *counters.answers.entry(status).or_default() += 1);
     }
 
-    /// Counts an answer that was given before.
+    /// Counts a replayed response.
     pub fn count_replay(&self) {
         self.change(|counters| counters.replays += 1);
     }
 
-    /// Counts a caller who did not wait.
+    /// Counts a caller who disconnected.
     pub fn count_disconnect(&self) {
         self.change(|counters| counters.disconnects += 1);
     }
 
-    /// Counts a request that is too broken to have a record.
+    /// Counts a request that is too malformed for a record.
     pub fn count_unrecorded(&self) {
         self.change(|counters| counters.without_record += 1);
     }
@@ -120,7 +120,7 @@ impl Metrics {
         self.change(|counters| counters.ledger_failures += 1);
     }
 
-    /// Returns all counters as text.
+    /// Returns all counters in the text format.
     #[must_use]
     pub fn text(&self) -> String {
         let mut counters = Counters::default();
@@ -169,7 +169,7 @@ impl Metrics {
     }
 }
 
-/// Returns the counters that belong to no tool: name, meaning, count.
+/// Returns name, help text and value of the counters without labels.
 fn totals(counters: &Counters) -> [(&'static str, &'static str, u64); 4] {
     [
         (
@@ -226,7 +226,7 @@ mod tests {
     fn calls_are_counted_by_tool_and_time() {
         let metrics = Metrics::default();
         metrics.count_call("t", "success", 3);
-        // Each thread counts for itself.
+        // Each thread has its own shard.
         std::thread::scope(|scope| {
             scope
                 .spawn(|| metrics.count_call("t", "success", 30_000))

@@ -1,13 +1,14 @@
-//! One call of a server, whatever protocol brought it: who calls, how often, is it valid, may it be
-//! repeated, ledger, run, outcome.
+//! The tool server's core: runs one call, whatever protocol carried it, from authentication to its
+//! ledger record.
 //!
 //! ```text
 //! Caller ─ admit: authenticator ─ tenant and site ─ tenant's bucket
 //!        ─ call:  tool ─ scope ─ tool's bucket ─ fields ─ repeat key ─ intent ─ run ─ record
 //! ```
 //!
-//! Front ends turn their requests into a [`Caller`] and a [`Request`] and show the [`Reply`]; they
-//! decide nothing. Every path through here leaves one record in the ledger.
+//! Front ends turn their requests into a [`Caller`] and a [`CallRequest`] and present the
+//! [`CallReply`]; they decide nothing. Every path through this module leaves one record in the
+//! ledger.
 
 pub mod audit;
 pub mod audit_record;

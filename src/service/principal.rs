@@ -1,20 +1,20 @@
-//! Who calls, and what they may do.
+//! Authenticated callers and their scopes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// May list the tools.
+/// Scope to list the tools.
 pub const LIST: &str = "tools:list";
-/// What stands before a category in the scope to call its tools.
+/// Prefix of a scope to call the tools of a category.
 pub const CALL: &str = "tools:call:";
-/// May call tools that models may not.
+/// Scope to call tools that models may not call.
 pub const INTERNAL: &str = "tools:call:internal";
-/// May see contents that are not published.
+/// Scope to see drafts.
 pub const DRAFT_READ: &str = "content:draft:read";
-/// May write drafts.
+/// Scope to write drafts.
 pub const DRAFT_WRITE: &str = "content:draft:write";
 
-/// The scopes of every tool of a site, without seeing drafts.
+/// Scopes of all site tools, without seeing drafts.
 const SITE: &[&str] = &[
     LIST,
     "tools:call:npc",
@@ -25,17 +25,17 @@ const SITE: &[&str] = &[
     DRAFT_WRITE,
 ];
 
-/// Some names, or all there are.
+/// Set of names, or all names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameSet {
-    /// All.
+    /// All names.
     All,
-    /// These.
+    /// These names.
     Only(Arc<BTreeSet<String>>),
 }
 
 impl NameSet {
-    /// Makes them of a list, in which `*` stands for all.
+    /// Builds a set; `*` stands for all names.
     #[must_use]
     pub fn of(names: impl IntoIterator<Item = String>) -> Self {
         let names: BTreeSet<String> = names.into_iter().collect();
@@ -45,7 +45,7 @@ impl NameSet {
         }
     }
 
-    /// Whether a name is among them.
+    /// Tells whether the set contains a name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         match self {
@@ -55,32 +55,32 @@ impl NameSet {
     }
 }
 
-/// How somebody proved who they are.
+/// Strength of authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// Not at all: they are on this machine.
+    /// None: the caller is on this machine.
     Local,
-    /// With a key or a token.
+    /// A key or a token.
     Authenticated,
 }
 
-/// Who calls.
+/// Authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Their name in the ledger.
+    /// Name in the ledger.
     pub id: String,
-    /// How they proved it.
+    /// How the caller authenticated.
     pub proof: Proof,
-    /// The tenants they may act for.
+    /// Tenants the caller may act for.
     pub tenants: NameSet,
-    /// The sites they may act for.
+    /// Sites the caller may act for.
     pub sites: NameSet,
-    /// What they may do.
+    /// Scopes.
     pub scopes: NameSet,
 }
 
 impl Principal {
-    /// Returns the caller on this machine, where no key is configured.
+    /// Returns the principal of local callers, when no key is configured.
     #[must_use]
     pub fn local() -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Principal {
         }
     }
 
-    /// Whether they may do something.
+    /// Tells whether the caller has a scope.
     #[must_use]
     pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes.has(scope)

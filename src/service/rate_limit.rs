@@ -1,4 +1,5 @@
-//! How often somebody may call: one bucket per tenant, one per principal, tenant and tool.
+//! Rate limits of calls per tenant, and per principal, tenant and tool; limit of rejections in the
+//! ledger.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -12,17 +13,17 @@ use governor::{Quota, RateLimiter};
 use crate::service::rejection::Rejection;
 use karyi_core::limits;
 
-/// So many calls in a second, and so many at once.
+/// Rate and burst of a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Calls that are added in a second.
+    /// Calls added per second.
     pub per_second: NonZeroU32,
-    /// Calls the bucket holds.
+    /// Capacity of the bucket.
     pub burst: NonZeroU32,
 }
 
 impl Rate {
-    /// Reads `RATE` or `RATE:BURST`; the burst is the rate when absent.
+    /// Reads `RATE` or `RATE:BURST`; the burst defaults to the rate.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (rate, burst) = text.split_once(':').unwrap_or((text, text));
@@ -35,7 +36,7 @@ impl Rate {
 
 type Buckets = RateLimiter<String, HashMapStateStore<String>, DefaultClock>;
 
-/// Buckets of one rate, by name.
+/// Token buckets of one rate, by name.
 pub struct Limiter {
     buckets: Buckets,
     clock: DefaultClock,
@@ -43,7 +44,7 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Makes the buckets; all are full.
+    /// Creates full buckets.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
         let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
@@ -54,10 +55,10 @@ impl Limiter {
         }
     }
 
-    /// Takes one from a bucket.
+    /// Takes one token from a bucket.
     ///
     /// # Errors
-    /// It is empty: the whole seconds after which it is not, at least 1.
+    /// The bucket is empty: whole seconds until it is not, at least 1.
     pub fn consume(&self, bucket: &String) -> Result<(), u64> {
         self.buckets.check_key(bucket).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
@@ -66,7 +67,7 @@ impl Limiter {
         })
     }
 
-    /// Forgets full buckets once in a while, so that names nobody uses take no room.
+    /// Drops full buckets from time to time, so that unused names take no memory.
     pub fn sweep(&self) {
         if let Ok(mut swept) = self.swept.try_lock()
             && swept.elapsed() >= limits::SWEEP_BUCKETS_EVERY
@@ -78,10 +79,10 @@ impl Limiter {
     }
 }
 
-/// Takes one from a bucket, when there are any.
+/// Takes one token from a bucket, if there is a limit.
 ///
 /// # Errors
-/// 429 when it is empty.
+/// 429 if the bucket is empty.
 pub fn consume(limiter: Option<&Limiter>, bucket: &String, whose: &str) -> Result<(), Rejection> {
     let Some(limiter) = limiter else {
         return Ok(());
@@ -92,7 +93,8 @@ pub fn consume(limiter: Option<&Limiter>, bucket: &String, whose: &str) -> Resul
     })
 }
 
-/// Lets so many refusals per second and caller into the ledger one by one; the rest are counted.
+/// Limits how many rejections per second of one caller are recorded one by one; the rest are
+/// counted.
 pub struct RefusalLimiter<T> {
     most: u64,
     windows: Mutex<HashMap<String, CallerWindow<T>>>,
@@ -102,7 +104,7 @@ struct CallerWindow<T> {
     since: Instant,
     recorded: u64,
     suppressed: u64,
-    /// The last one that was suppressed.
+    /// The last suppressed rejection.
     last: Option<T>,
 }
 
@@ -113,17 +115,17 @@ impl<T> CallerWindow<T> {
     }
 }
 
-/// What is to be written now.
+/// Records to write now.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DueRecords<T> {
-    /// The last of those that were suppressed back until now, and how many they were.
+    /// The last suppressed rejection, and how many there were.
     pub suppressed: Option<(T, u64)>,
-    /// The one that was decided about, unless it is suppressed back.
+    /// The current rejection, unless it is suppressed.
     pub own: Option<T>,
 }
 
 impl<T> RefusalLimiter<T> {
-    /// Makes a gate that lets so many through in a second.
+    /// Creates a limiter that passes `most` rejections per second.
     #[must_use]
     pub fn new(most: u64) -> Self {
         Self {
@@ -132,7 +134,7 @@ impl<T> RefusalLimiter<T> {
         }
     }
 
-    /// Decides about one refusal of a caller.
+    /// Decides about one rejection of a caller.
     pub fn decide(&self, caller: &str, now: Instant, refusal: T) -> DueRecords<T> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = windows.entry(caller.to_owned()).or_insert(CallerWindow {
@@ -161,7 +163,7 @@ impl<T> RefusalLimiter<T> {
         DueRecords { suppressed, own }
     }
 
-    /// Takes out what was suppressed back for callers who have been silent since.
+    /// Returns the suppressed rejections of callers who have been silent since.
     pub fn overdue(&self, now: Instant) -> Vec<(T, u64)> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut overdue = Vec::new();

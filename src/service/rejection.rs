@@ -1,20 +1,20 @@
-//! Requests that are refused before a tool has its say.
+//! Requests that are refused before they reach a tool.
 
 use crate::service::input_check::{self, FieldProblem};
 use karyi_vault::redact::Redactor;
 
-/// Why a request is refused, in the words of HTTP.
+/// Reason for refusing a request, in terms of HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// The HTTP status; 0 when there is no answer.
+    /// HTTP status; 0 if there is no response.
     pub status: u16,
-    /// What kind of refusal it is, for programs.
+    /// Code of the rejection, for programs.
     pub code: &'static str,
-    /// The same for the ledger's column `error_type`.
+    /// Value of the ledger's column `error_type`.
     pub error_type: &'static str,
-    /// What was wrong with this request.
+    /// Message about this request.
     pub detail: String,
-    /// Every problem by its place.
+    /// Problems of fields, each with its path.
     pub errors: Vec<FieldProblem>,
     /// Seconds after which the request may be sent again.
     pub retry_after: Option<u64>,
@@ -42,29 +42,29 @@ macro_rules! rejections {
 }
 
 rejections! {
-    /// The request is not well formed.
+    /// The request is malformed.
     malformed = 400 "malformed_request" "MalformedRequest";
-    /// Nobody knows who calls.
+    /// The caller is not authenticated.
     unauthorized = 401 "invalid_token" "Unauthorized";
-    /// The caller may not do that.
+    /// The caller lacks permission.
     forbidden = 403 "permission_denied" "PermissionDenied";
-    /// The body is about another tenant or site than the headers.
+    /// The body names another tenant or site than the headers.
     context_mismatch = 403 "context_mismatch" "PermissionDenied";
-    /// The host or the origin is not one of ours.
+    /// The host or the origin is not allowed.
     foreign_origin = 403 "foreign_origin" "PermissionDenied";
-    /// There is no such path.
+    /// The path does not exist.
     not_found = 404 "not_found" "NotFound";
-    /// The path is not for this method.
+    /// The path does not support this method.
     method_not_allowed = 405 "method_not_allowed" "MethodNotAllowed";
-    /// The body did not come in time.
+    /// The body did not arrive in time.
     request_timeout = 408 "request_timeout" "Timeout";
-    /// A call with this key is under way, or was when the server ended.
+    /// A call with this key is in progress, or was when the server stopped.
     in_progress = 409 "idempotency_in_progress" "Conflict";
     /// The body is too large.
     too_large = 413 "body_too_large" "TooLarge";
     /// The body is not JSON.
     not_json = 415 "unsupported_media_type" "UnsupportedMediaType";
-    /// The request is not what it should be.
+    /// The request is not valid.
     invalid = 422 "invalid_request" "ValidationError";
     /// The key was used for another input.
     key_reused = 422 "idempotency_key_reused" "Conflict";
@@ -72,19 +72,19 @@ rejections! {
     head_too_large = 431 "head_too_large" "TooLarge";
     /// There were too many requests.
     rate_limited = 429 "rate_limited" "RateLimited";
-    /// A part of the server broke.
+    /// The server failed.
     internal = 500 "internal" "Internal";
-    /// The ledger cannot be written, so nothing may be done.
+    /// The ledger cannot be written, so nothing may be changed.
     audit_unavailable = 503 "audit_unavailable" "AuditUnavailable";
-    /// The server cannot take more now.
+    /// The server is overloaded.
     overloaded = 503 "overloaded" "Overloaded";
 }
 
 impl Rejection {
-    /// The kind of [`Self::audit_unavailable`].
+    /// Value of `error_type` for [`Self::audit_unavailable`].
     pub const UNAUDITED: &str = "AuditUnavailable";
 
-    /// Masks values of secrets in what a caller wrote.
+    /// Masks secrets in text from the caller.
     pub fn mask(&mut self, redactor: &Redactor) {
         if !redactor.is_idle() {
             redactor.redact_in_again(&mut self.detail);
@@ -92,14 +92,14 @@ impl Rejection {
         }
     }
 
-    /// Adds every problem by its place.
+    /// Adds problems of fields.
     #[must_use]
     pub fn with_errors(mut self, errors: Vec<FieldProblem>) -> Self {
         self.errors = errors;
         self
     }
 
-    /// Takes the answer away.
+    /// Marks that there is no response.
     #[must_use]
     pub fn without_response(mut self) -> Self {
         self.status = 0;

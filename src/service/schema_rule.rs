@@ -1,5 +1,4 @@
-//! A schema in the form in which inputs are checked: what it says is looked up once and not for
-//! every call.
+//! JSON Schema compiled for validation, so that no call looks up keywords again.
 
 use regex::Regex;
 use serde_json::Value;
@@ -7,44 +6,44 @@ use serde_json::Value;
 use crate::tool::fit;
 use crate::tool::schema;
 
-/// What values must be like.
+/// Rule for a value.
 #[derive(Debug)]
 pub(super) struct SchemaRule {
-    /// The same in words.
+    /// Expectation in words, for messages.
     pub(super) expected: String,
-    /// One of these must fit.
+    /// One of these rules must match.
     pub(super) choices: Option<Vec<SchemaRule>>,
-    /// The values there are.
+    /// Allowed values.
     pub(super) allowed: Option<Vec<Value>>,
-    /// The types of values.
+    /// Allowed types.
     pub(super) types: ValueTypes,
-    /// Least and maximum characters of a text.
+    /// Minimum and maximum number of characters of a text.
     pub(super) length: (u64, u64),
-    /// What a text must match.
+    /// Pattern of a text.
     pub(super) pattern: Option<Regex>,
-    /// Least and maximum items of a list.
+    /// Minimum and maximum number of items of a list.
     pub(super) item_count: (u64, u64),
-    /// The smallest number.
+    /// Smallest number.
     pub(super) minimum: Option<f64>,
-    /// The largest number.
+    /// Largest number.
     pub(super) maximum: Option<f64>,
-    /// The first items of a list, and all others.
+    /// Rules for the first items of a list; `items_rule` is for the rest.
     prefix_items: Vec<SchemaRule>,
     items_rule: Option<Box<SchemaRule>>,
-    /// The members of an object, in declared order.
+    /// Properties of an object, in declared order.
     pub(super) properties: Vec<PropertyRule>,
-    /// Other members.
+    /// Rule for other properties.
     pub(super) additional: AdditionalProperties,
 }
 
-/// What members of an object must be like that it does not name.
+/// Rule for properties that an object does not declare.
 #[derive(Debug)]
 pub(super) enum AdditionalProperties {
-    /// There are none.
+    /// None are allowed.
     None,
-    /// Anything.
+    /// Any value.
     Any,
-    /// This.
+    /// Values that match this rule.
     Fit(Box<SchemaRule>),
 }
 
@@ -58,18 +57,18 @@ impl AdditionalProperties {
     }
 }
 
-/// A member of an object.
+/// Declared property of an object.
 #[derive(Debug)]
 pub(super) struct PropertyRule {
-    /// Its name.
+    /// Name.
     pub(super) name: String,
-    /// Whether it must be there.
+    /// True if the property is required.
     pub(super) is_required: bool,
-    /// What it must be like.
+    /// Rule for its value.
     pub(super) rule: SchemaRule,
 }
 
-/// A kind of values.
+/// JSON type of a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ValueType {
     Null,
@@ -97,7 +96,7 @@ impl ValueType {
     }
 }
 
-/// ValueTypes of values; nothing means all of them.
+/// Set of types; none means any type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ValueTypes(Option<u8>);
 
@@ -110,12 +109,12 @@ impl ValueTypes {
         Self(schema.get("type").map(|_| bits))
     }
 
-    /// Whether a kind is named among them.
+    /// Tells whether the set names a type.
     pub(super) fn has(self, kind: ValueType) -> bool {
         self.0.is_some_and(|bits| bits & kind.bit() != 0)
     }
 
-    /// Whether a value is of one of them.
+    /// Tells whether a value has one of the types.
     pub(super) fn matches(self, value: &Value) -> bool {
         self.0.is_none()
             || match value {
@@ -133,7 +132,7 @@ impl ValueTypes {
 }
 
 impl SchemaRule {
-    /// Reads a schema.
+    /// Compiles a schema.
     pub(super) fn of(schema: &Value) -> Self {
         let choices = schema::alternatives(schema);
         let allowed = match (schema.get("enum"), schema.get("const")) {
@@ -167,12 +166,12 @@ impl SchemaRule {
         }
     }
 
-    /// Returns what an item of a list must be like.
+    /// Returns the rule for an item of a list.
     pub(super) fn item(&self, index: usize) -> Option<&Self> {
         self.prefix_items.get(index).or(self.items_rule.as_deref())
     }
 
-    /// Whether an object has a member of this name by its own words.
+    /// Tells whether the object declares this property.
     pub(super) fn declares(&self, name: &str) -> bool {
         self.properties.iter().any(|property| property.name == name)
     }

@@ -1,5 +1,5 @@
-//! Sees to it that the server knows what the store of its secrets holds now: whatever is checked,
-//! answered, logged or recorded is masked by what is known.
+//! Keeps a server's secrets up to date with their store, so that everything it checks, logs and
+//! records is masked.
 
 use tokio::sync::Mutex;
 
@@ -8,15 +8,15 @@ use crate::service::log::{Log, LogLine};
 use crate::tool::context::blocking;
 use karyi_vault::session::{Lack, Need, Secrets};
 
-/// Looks after the secrets of a server.
+/// Reads the secret store again when it has changed.
 pub(super) struct SecretRefresher {
     secrets: Secrets,
-    /// Whose turn it is to read the store, and what was reported last of what it lacks.
+    /// Lock for reading the store, with the problems that were logged last.
     reported: Mutex<Vec<Lack>>,
 }
 
 impl SecretRefresher {
-    /// Looks after secrets. What they lack now is reported at the first refresh_if_stale.
+    /// Creates a refresher. The first refresh logs the problems of the store.
     pub(super) fn new(secrets: &Secrets) -> Self {
         Self {
             secrets: secrets.clone(),
@@ -24,19 +24,18 @@ impl SecretRefresher {
         }
     }
 
-    /// Reads the store when it may have changed, or is to be tried again. One of all who find that out reads, and the
-    /// others wait for it.
+    /// Reads the store if it has changed or a retry is due. One task reads; the others wait for it.
     pub(super) async fn refresh_if_stale(&self, log: &Log) {
         if self.secrets.is_behind() {
-            // Seldom, and large.
+            // Boxed to keep this future small.
             Box::pin(self.refresh(log)).await;
         }
     }
 
-    /// Does so, and tells in the log what is lacking since the last time.
+    /// Reads the store if it has changed, and logs problems that are new since the last time.
     pub(super) async fn refresh(&self, log: &Log) {
         let mut reported = self.reported.lock().await;
-        // Whoever had the turn before may have done it.
+        // The task that held the lock before may have read it.
         if self.secrets.is_behind() {
             resolve::refresh(&self.secrets, Need::Listed).await;
         }
@@ -44,7 +43,7 @@ impl SecretRefresher {
             return;
         }
         let secrets = self.secrets.clone();
-        // Somebody who reads the store keeps what it lacks locked.
+        // A thread that reads the store holds the lock on its problems.
         let Ok(lacks) = blocking(move || Ok(secrets.lacks())).await else {
             return;
         };
@@ -69,7 +68,7 @@ mod tests {
     use karyi_core::error::{ErrorCode, ToolError};
     use karyi_vault::session::{LackKind, Source};
 
-    /// A store that counts who reads it.
+    /// Store that counts reads.
     #[derive(Default)]
     struct Counting {
         is_read: AtomicBool,

@@ -1,37 +1,37 @@
-//! What every thread has a part of its own of: two processors that write to the same place wait for
-//! each other, also when neither holds it for long.
+//! Value with one shard per thread, because processors that write to the same cache line slow each
+//! other down.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Parts there are; of more threads than these, some share one.
+/// Number of shards; more threads than these share some.
 const PARTS: usize = 16;
 
-/// Threads that have asked for a part.
+/// Threads that have a shard.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static PLACE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % PARTS;
 }
 
-/// A part, in memory of its own.
+/// Shard on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Part<T>(Mutex<T>);
 
-/// A part for every thread.
+/// Shards for all threads.
 #[derive(Default)]
 pub(super) struct Shards<T>([Part<T>; PARTS]);
 
 impl<T> Shards<T> {
-    /// Returns the part of this thread.
+    /// Returns the shard of this thread.
     pub(super) fn own(&self) -> MutexGuard<'_, T> {
         let [first, ..] = &self.0;
         let own = self.0.get(PLACE.with(|place| *place));
         lock(own.unwrap_or(first))
     }
 
-    /// Returns all parts, one after another.
+    /// Returns all shards, one after another.
     pub(super) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
         self.0.iter().map(lock)
     }

@@ -1,7 +1,7 @@
-//! SpanSender of calls, as OpenTelemetry knows them: one `execute_tool {name}` per call.
+//! OpenTelemetry spans of calls: one `execute_tool {name}` per call.
 //!
-//! The names are those of its conventions for tools of models, which are not final: the version is
-//! told with every export. No input, output or message ever stands in a span.
+//! The names are those of OpenTelemetry's GenAI conventions. They are not final, so every export
+//! states their version. A span never contains an input, an output or a message.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,20 +12,20 @@ use crate::service::audit_record::{CallDetails, CallOutcome};
 use crate::service::caller::Caller;
 use karyi_core::ids;
 
-/// The version of the conventions.
+/// Version of the conventions.
 const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.37.0";
-/// A span inside of a program.
+/// Span kind `INTERNAL`.
 const INTERNAL: u8 = 1;
-/// The status of a span that failed.
+/// Status code `ERROR`.
 const FAILED: u8 = 2;
 
-/// One call.
+/// Span of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     trace_id: String,
     span_id: String,
     parent_span_id: Option<String>,
-    /// Since 1970.
+    /// Time since 1970.
     start: Duration,
     end: Duration,
     tool_name: String,
@@ -34,20 +34,20 @@ pub struct Span {
     error_type: Option<String>,
 }
 
-/// The way to whoever sends spans. SpanSender that nobody takes are lost; they hold up nobody.
+/// Channel to the exporter. Spans are dropped when it is full; no call waits for it.
 #[derive(Clone)]
 pub struct SpanSender {
     sender: Sender<Span>,
 }
 
 impl SpanSender {
-    /// Makes the way to whoever sends spans.
+    /// Creates a sender for this channel.
     #[must_use]
     pub fn new(sender: Sender<Span>) -> Self {
         Self { sender }
     }
 
-    /// Hands the span of a call over that has just ended.
+    /// Sends the span of a call that has just ended.
     pub fn send(&self, caller: &Caller, details: &CallDetails, outcome: &CallOutcome) {
         if let Ok(slot) = self.sender.try_reserve()
             && let Ok(span) = Span::of(caller, details, outcome)
@@ -65,7 +65,7 @@ impl Span {
     ) -> Result<Self, karyi_store::StoreError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
-        // The caller's own identifiers need not be of this form.
+        // The caller's own identifiers need not have the W3C format.
         let trace_id = caller
             .w3c_trace_id
             .clone()
@@ -115,13 +115,13 @@ impl Span {
     }
 }
 
-/// Whether a text is a span identifier of W3C: 16 hexadecimal digits, not all zero.
+/// Tells whether text is a W3C span id: 16 lowercase hexadecimal digits, not all zero.
 fn is_span_id(text: &str) -> bool {
     let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.len() == 16 && text.bytes().all(is_digit) && text.bytes().any(|b| b != b'0')
 }
 
-/// Returns what is sent to a collector: `ExportTraceServiceRequest` as JSON.
+/// Returns the export request, an `ExportTraceServiceRequest` as JSON.
 #[must_use]
 pub fn document(spans: &[Span]) -> Value {
     let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});

@@ -1,4 +1,4 @@
-//! TokenVerifier that are good, and every way in which one is not.
+//! Valid tokens, and each reason for which a token is refused.
 
 use super::*;
 use ring::rand::SystemRandom;
@@ -80,7 +80,7 @@ fn good_tokens_of_every_algorithm_are_taken() {
     );
 }
 
-/// The example of RFC 7515, appendix A.2: a key and a signature of somebody else's program.
+/// The example of RFC 7515, appendix A.2: key and signature come from another implementation.
 #[test]
 fn the_rsa_signature_of_the_standard_is_right() {
     let n = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yR\
@@ -186,7 +186,7 @@ fn forged_tokens_are_refused() {
         &with(json!({"alg": "HS256", "crit": ["b64"]})),
         "the token needs an extension that is not known here",
     );
-    // Keys that a token brings along are not looked at.
+    // Keys inside a token are ignored.
     let brought = json!({"alg": "HS256", "jwk": {"kty": "oct", "k": "AAAA"}, "jku": "https://x", "x5u": "https://x"});
     assert!(tokens.verify(&with(brought), NOW).is_ok());
     let unsigned = format!(
