@@ -1,4 +1,5 @@
-//! What every route needs: the dispatcher, and which hosts and origins are ours.
+//! State shared by all routes: the dispatcher, allowed hosts and origins, and the limit of
+//! concurrent calls.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,38 +15,38 @@ use crate::service::{CallReply, CallRequest, Dispatcher, Rejection};
 use karyi_core::limits;
 use karyi_store::StoreError;
 
-/// Whom the server can be reached by.
+/// Network reach of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Programs on this machine.
+    /// Only programs on this machine.
     Loopback,
-    /// Anybody who reaches the address or the proxy.
+    /// Everyone who reaches the address or the proxy.
     Public,
 }
 
-/// What every route needs.
+/// State shared by all routes.
 pub struct AppState {
-    /// Where calls are served.
+    /// Runs the calls.
     pub dispatcher: Arc<Dispatcher>,
-    /// NameSet in `Host` that are ours, beside those of the loopback.
+    /// Allowed names in `Host`, besides those of the loopback.
     pub hosts: Vec<String>,
-    /// Origins that may call beside our own.
+    /// Allowed origins, besides the server's own.
     pub origins: Vec<String>,
-    /// The port we listen on.
+    /// Port of the server.
     pub port: u16,
-    /// What stands before it in an origin of ours.
+    /// URL schemes of the server's own origins.
     pub schemes: &'static [&'static str],
-    /// Whom we can be reached by.
+    /// Network reach of the server.
     pub reach: Reach,
-    /// Calls that may still begin.
+    /// Free places for concurrent calls.
     pub calls: Arc<Semaphore>,
     shutdown: Cancel,
-    /// When the databases were found to work.
+    /// Time of the last successful probe of the databases.
     probed_at: Mutex<Option<Instant>>,
 }
 
 impl AppState {
-    /// Makes it.
+    /// Creates the state of a running server.
     #[must_use]
     pub fn new(
         dispatcher: Arc<Dispatcher>,
@@ -67,7 +68,7 @@ impl AppState {
         }
     }
 
-    /// Serves a call that was let in, when there is room for one more.
+    /// Runs an admitted call, unless too many are in progress.
     pub async fn call(
         &self,
         caller: Caller,
@@ -82,7 +83,7 @@ impl AppState {
             .await
     }
 
-    /// As [`Self::call`], for who waits for it to its end.
+    /// Runs a call like [`Self::call`], for a caller that polls it to its end.
     pub async fn call_inline(
         &self,
         caller: &mut Caller,
@@ -104,7 +105,7 @@ impl AppState {
         CallReply::Refused(refused.await)
     }
 
-    /// Waits until no call is under way; from then on none begins.
+    /// Waits until no call is in progress; from then on none starts.
     pub async fn wait_for_calls(&self) {
         let all = u32::try_from(limits::MAX_CALLS_IN_FLIGHT).unwrap_or(u32::MAX);
         if let Ok(slots) = self.calls.acquire_many(all).await {
@@ -112,20 +113,20 @@ impl AppState {
         }
     }
 
-    /// Notes that no new work is wanted.
+    /// Starts the shutdown: readiness fails and streams end.
     pub fn begin_shutdown(&self) {
         self.shutdown.cancel();
     }
 
-    /// Whether the server can take new work; the databases are asked once in a while.
+    /// Checks that the server can accept calls; probes the databases from time to time.
     ///
     /// # Errors
-    /// What stands against it, in words for everybody.
+    /// The reason why it cannot, fit for everyone to read.
     pub async fn ready(&self) -> Result<(), &'static str> {
         if self.shutdown.is_cancelled() {
             return Err("the server is shutting down");
         }
-        // Whoever asks meanwhile waits for the same answer.
+        // Concurrent requests wait for the same probe.
         let mut probed_at = self.probed_at.lock().await;
         let is_fresh = !self.dispatcher.is_failing()
             && probed_at.is_some_and(|since| since.elapsed() < limits::PROBE_EVERY);
@@ -133,7 +134,7 @@ impl AppState {
             true => Ok(()),
             false => {
                 let result = self.dispatcher.probe().await;
-                // What fails is asked again: it may be over by then.
+                // A failure is not cached, because it may be over at the next probe.
                 *probed_at = result.is_ok().then(Instant::now);
                 result
             }
@@ -145,17 +146,17 @@ impl AppState {
         })
     }
 
-    /// Returns what is thrown when no new work is wanted.
+    /// Returns the token that is cancelled when the shutdown starts.
     #[must_use]
     pub fn shutdown(&self) -> Cancel {
         self.shutdown.clone()
     }
 
-    /// Checks that the head of a request is not too large, that the request is meant for this server, and
-    /// does not come from the page of another one that somebody looks at in a browser.
+    /// Checks that the head of a request is not too large, and that host and origin are allowed.
+    /// The origin protects against web pages of other sites in a browser on this machine.
     ///
     /// # Errors
-    /// 431, 400 without a host, 403 for another one or another origin.
+    /// 431; 400 without a host; 403 for another host or origin.
     pub fn check_head(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
         if size_of_head(uri, headers) > limits::MAX_HEAD_BYTES {
             let detail = format!("the head may have {} bytes", limits::MAX_HEAD_BYTES);
@@ -215,8 +216,7 @@ impl AppState {
     }
 }
 
-/// Returns details how many bytes the head of a request has: those between its names and values are
-/// counted as if they were as few as possible.
+/// Returns a lower bound of the size of a request's head.
 fn size_of_head(uri: &Uri, headers: &HeaderMap) -> usize {
     let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
     let fields = headers
@@ -225,7 +225,7 @@ fn size_of_head(uri: &Uri, headers: &HeaderMap) -> usize {
     fields.fold(path, usize::saturating_add)
 }
 
-/// Cuts a port off; an address of version 6 stands in brackets.
+/// Splits off the port; an IPv6 address is in brackets.
 fn host_and_port(text: &str) -> (&str, Option<u16>) {
     match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),

@@ -1,4 +1,4 @@
-//! The bodies of requests: how they are read, and what they must be.
+//! Reads and validates request bodies.
 
 use std::pin::pin;
 use std::time::Instant;
@@ -19,10 +19,10 @@ use crate::service::{CallRequest, Rejection, deadline};
 use crate::tool::json_text::{self, Object};
 use karyi_core::limits;
 
-/// Reads a body of JSON, of bounded size and in bounded time.
+/// Reads a JSON body within limits of size and time.
 ///
 /// # Errors
-/// 408, 413, 415, or 400 when it was cut off.
+/// 408, 413, 415, or 400 if the body was cut off.
 pub async fn read<B>(parts: &Parts, body: B) -> Result<Bytes, Rejection>
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
@@ -45,7 +45,7 @@ where
     }
 }
 
-/// Reads a body to its end. One that comes in one part is passed on as it is.
+/// Reads a body to its end. A body of one frame is not copied.
 async fn collect<B>(mut body: B) -> Result<Bytes, BoxError>
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
@@ -67,7 +67,7 @@ where
     Ok(first)
 }
 
-/// Reads the rest of a body that comes in several parts.
+/// Reads the rest of a body of several frames.
 async fn collect_rest<B>(first: Bytes, second: Bytes, mut body: B) -> Result<Bytes, BoxError>
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
@@ -81,14 +81,14 @@ where
     Ok(all.into())
 }
 
-/// Finishes an answer to a request whose body was not read. A little that comes at once is read and
-/// dropped; whoever sends more is told that the connection ends with the answer.
+/// Finishes a response to a request whose body was not read. A small body that has arrived is
+/// discarded; otherwise the connection closes after the response.
 pub async fn drain_or_close(
     mut response: Response<Body>,
     headers: &HeaderMap,
     body: Body,
 ) -> Response<Body> {
-    // To begin to read would ask for a body that is announced only.
+    // Reading would request a body that the client only announced.
     let is_announced = headers.contains_key(header::EXPECT);
     if is_announced || !is_drained(body).await {
         let close = HeaderValue::from_static("close");
@@ -97,7 +97,7 @@ pub async fn drain_or_close(
     response
 }
 
-/// Reads a small body to its end; false when it is larger or late.
+/// Reads a small body to its end; false if it is too large or late.
 async fn is_drained(body: Body) -> bool {
     let mut body = Limited::new(body, limits::REFUSED_BODY_BYTES);
     let reading = async {
@@ -141,7 +141,7 @@ fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<F
     }
 }
 
-/// Reads what is asked of the list of tools.
+/// Reads a filter for the list of tools.
 ///
 /// # Errors
 /// 400 or 422.
@@ -181,7 +181,7 @@ pub fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
     }
 }
 
-/// A body as it should be. Whatever is not is read once more, to tell what is invalid_body with it.
+/// Valid body of a call. Any other body is parsed again to report its problems.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ValidBody {
@@ -190,7 +190,7 @@ struct ValidBody {
     context: Option<ValidContext>,
 }
 
-/// The members of `context`, and no others.
+/// Fields of `context`, and no others.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, remote = "BodyContext")]
 struct ValidContextFields {
@@ -205,7 +205,7 @@ struct ValidContextFields {
 #[derive(Deserialize)]
 struct ValidContext(#[serde(with = "ValidContextFields")] BodyContext);
 
-/// Reads a call whose body is as it should be.
+/// Reads a valid body of a call.
 fn valid_request(body: &Bytes) -> Option<CallRequest> {
     let valid: ValidBody = serde_json::from_slice(body).ok()?;
     let context = valid
@@ -280,7 +280,7 @@ fn context(value: Option<Value>, problems: &mut Vec<FieldProblem>) -> BodyContex
     context
 }
 
-/// Returns the members that are there and no identifiers.
+/// Returns the names of fields that are not valid ids.
 fn invalid_ids(context: &BodyContext) -> impl Iterator<Item = &'static str> {
     let ids = [
         ("tenant_id", &context.tenant_id),

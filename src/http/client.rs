@@ -1,7 +1,8 @@
-//! A client of the server: one call, sent again only when that is safe.
+//! Client for the server: makes one call, with retries when they are safe.
 //!
-//! Sent again are calls that found no server, 429, 502, 503, 504, and calls whose time was up, if
-//! the tool only looks or the call has an idempotency key; never what the server decided.
+//! It retries when it could not connect, after 429, 502, 503 and 504, and after a timeout, if the
+//! tool is read-only or the call has an idempotency key. It never retries after a decision of the
+//! server.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -20,59 +21,59 @@ use karyi_core::ids;
 use karyi_core::limits;
 use karyi_core::secret::SecretValue;
 
-/// A call to be made.
+/// Call to make.
 pub struct ClientCall {
-    /// The server: `http://127.0.0.1:8000`.
+    /// URL of the server, such as `http://127.0.0.1:8000`.
     pub url: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Its input.
+    /// Input of the tool.
     pub input: Value,
-    /// The tenant.
+    /// Tenant.
     pub tenant: String,
-    /// The site.
+    /// Site.
     pub site: String,
-    /// The trace; one is made when there is none.
+    /// Trace; random if absent.
     pub trace: Option<String>,
-    /// The internal key.
+    /// Internal key.
     pub key: Option<SecretValue>,
-    /// The token.
+    /// Token.
     pub token: Option<SecretValue>,
-    /// The key under which the call may be repeated.
+    /// Key that makes retries safe.
     pub idempotency_key: Option<String>,
-    /// The certificate authority to trust.
+    /// Certificate authority to trust.
     pub authority: Option<PathBuf>,
-    /// How long all attempts may take together.
+    /// Time for all attempts together.
     pub timeout: Duration,
 }
 
-/// The answer of the server, and how many attempts it took.
+/// Response of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallResponse {
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// The body.
+    /// Body.
     pub body: String,
-    /// How many attempts were made.
+    /// Number of attempts.
     pub attempts: u32,
 }
 
-/// What came of one attempt.
+/// Result of one attempt.
 enum Attempt {
-    /// The server response.
+    /// The server responded.
     Answer {
         status: StatusCode,
         body: String,
         retry_after: Option<Duration>,
     },
-    /// No answer came.
+    /// No response arrived.
     Lost(anyhow::Error),
 }
 
 /// Makes a call.
 ///
 /// # Errors
-/// The address is none, or no attempt got an answer.
+/// The URL is not valid, or no attempt got a response.
 pub async fn call(call: &ClientCall) -> anyhow::Result<CallResponse> {
     let address = call.url.trim_end_matches('/');
     let server =
@@ -122,15 +123,15 @@ fn response(attempt: Attempt, attempts: u32) -> anyhow::Result<CallResponse> {
     }
 }
 
-/// Whether a call may be sent again: its tool only looks, or the server knows it by its key.
+/// Tells whether a retry is safe: the tool is read-only, or the call has an idempotency key.
 fn is_repeatable(call: &ClientCall) -> bool {
     let registry = tools::all();
     let access = registry.get(&call.tool).map(|entry| entry.service.access);
     access == Some(Access::Read) || call.idempotency_key.is_some()
 }
 
-/// Returns how long to wait for one attempt of several: its share of the time, but longer than the
-/// server itself takes for the tool.
+/// Returns the time for one attempt: its share of the total, but longer than the server's own limit
+/// for the tool.
 fn time_of_attempt(call: &ClientCall) -> Duration {
     let registry = tools::all();
     let entry = registry.get(&call.tool);
@@ -138,7 +139,7 @@ fn time_of_attempt(call: &ClientCall) -> Duration {
     (call.timeout / limits::MAX_ATTEMPTS).max(own + limits::ANSWER_GRACE)
 }
 
-/// Returns how long to wait before the next attempt; nothing when the answer is final.
+/// Returns the delay before the next attempt; none if the response is final.
 fn retry_delay(attempt: &Attempt, attempts: u32) -> anyhow::Result<Option<Duration>> {
     let is_retryable = match attempt {
         Attempt::Lost(_) => true,
@@ -161,7 +162,7 @@ fn retry_delay(attempt: &Attempt, attempts: u32) -> anyhow::Result<Option<Durati
     let most = limits::RETRY_PAUSE
         .saturating_mul(1 << attempts.min(16))
         .min(limits::MAX_RETRY_PAUSE);
-    // Anything up to the whole retry_delay, so that many callers do not come back together.
+    // Full jitter, so that many callers do not retry at the same time.
     let share = u32::from(u16::from_be_bytes(ids::random::<2>()?));
     Ok(Some(most.saturating_mul(share) / u32::from(u16::MAX)))
 }
@@ -188,15 +189,15 @@ async fn send_once(
     })
 }
 
-/// Reads a `Retry-After`: seconds, or a date as HTTP writes it.
+/// Reads a `Retry-After` header: seconds or an HTTP date.
 fn parse_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More than there is a number for is longer than anybody waits.
+        // A number too large to parse means longer than anyone waits.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let date = httpdate::parse_http_date(text).ok()?;
-    // What is past need not be waited for.
+    // A date in the past means no wait.
     Some(date.duration_since(now).unwrap_or_default())
 }
 
@@ -239,10 +240,10 @@ fn request(
         .context("a header cannot be sent")
 }
 
-/// Makes a header whose value is never shown.
+/// Builds a header whose value is never printed.
 fn sensitive(scheme: &str, value: &SecretValue) -> anyhow::Result<HeaderValue> {
     let text = Zeroizing::new(format!("{scheme}{}", value.expose()));
-    // The error would say nothing of the value, but neither which header it is.
+    // The original error does not name the header.
     let mut header = HeaderValue::from_str(&text)
         .map_err(|_| anyhow::anyhow!("the key or token holds characters that a header cannot"))?;
     header.set_sensitive(true);
@@ -267,7 +268,7 @@ mod tests {
         check("2", Some(2));
         check("Wed, 21 Oct 2099 07:28:00 GMT", Some(60));
         check("Wed, 21 Oct 2099 07:26:00 GMT", Some(0));
-        // The old forms of dates.
+        // Obsolete date formats.
         check("Thursday, 21-Oct-99 07:28:00 GMT", Some(0));
         check("Wed Oct 21 07:28:00 2099", Some(60));
         check("Thu Oct  1 07:28:00 2099", Some(0));

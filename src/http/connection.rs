@@ -1,5 +1,4 @@
-//! One connection: its requests one after another, until its client leaves, takes too long, or the
-//! server ends.
+//! Serves one connection until its client disconnects or takes too long, or the server shuts down.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -18,22 +17,22 @@ use crate::http::connection_pool::ConnectionPool;
 use crate::http::connection_state::{ClientHandle, ConnectionState, MonitoredStream, TcpBacked};
 use karyi_core::limits;
 
-/// What answers the requests of connections.
+/// Handles the requests of a connection.
 pub trait RequestHandler: Clone + Send + Sync + 'static {
-    /// What an answer will come from.
+    /// Future of a response.
     type Response: Future<Output = Response<Body>> + Send + Unpin;
 
-    /// Answers a request of a client.
+    /// Responds to a request.
     fn handle(&self, request: Request<Incoming>, client: &ClientHandle) -> Self::Response;
 
-    /// Whether the answer to a request goes on until its client closes its side.
+    /// Tells whether the response goes on until the client closes its side.
     fn is_stream(&self, request: &Request<Incoming>) -> bool;
 }
 
 /// Serves a connection to its end.
 ///
 /// # Errors
-/// What stands against reading it any further.
+/// The connection cannot be read any further.
 pub async fn serve(
     stream: impl TcpBacked,
     handler: &impl RequestHandler,
@@ -44,7 +43,8 @@ pub async fn serve(
         handler: handler.clone(),
         connection_state: Arc::clone(connection_state),
     };
-    // Whoever has closed its side may wait for its answer all the same: the wire sees that.
+    // A client that has closed its side may still wait for its response; [`MonitoredStream`] checks
+    // that.
     let connection = http1::Builder::new()
         .half_close(true)
         .max_buf_size(limits::MAX_HEAD_BYTES)
@@ -53,7 +53,7 @@ pub async fn serve(
             service,
         );
     let mut connection = pin!(connection);
-    // Calls that go on without it are told that nobody waits for them.
+    // Tells calls that outlive the connection that their client is gone.
     let _guard = DisconnectOnDrop(connection_state);
     let mut is_shutdown_sent = false;
     poll_fn(|context| {
@@ -68,7 +68,7 @@ pub async fn serve(
                 return Poll::Ready(ended);
             }
         }
-        // The start of a head is no request under way.
+        // A request whose head is incomplete does not count as in progress.
         let is_idle =
             is_shutdown_sent && !connection_state.is_busy() && !connection_state.is_blocked();
         match is_idle
@@ -82,7 +82,7 @@ pub async fn serve(
     .await
 }
 
-/// Notes at the end of a connection that its client is gone.
+/// Marks the client as disconnected at the end of the connection.
 struct DisconnectOnDrop<'l>(&'l ConnectionState);
 
 impl Drop for DisconnectOnDrop<'_> {
@@ -91,7 +91,7 @@ impl Drop for DisconnectOnDrop<'_> {
     }
 }
 
-/// Answers the requests of one connection.
+/// Handles the requests of one connection.
 struct ConnectionService<A> {
     handler: A,
     connection_state: Arc<ConnectionState>,
@@ -112,7 +112,7 @@ impl<A: RequestHandler> Service<Request<Incoming>> for ConnectionService<A> {
     }
 }
 
-/// An answer that is being made.
+/// Future that records the end of a request in the connection's state.
 struct TrackedResponse<F> {
     response: F,
     connection_state: Arc<ConnectionState>,
@@ -134,7 +134,7 @@ impl<F: Future<Output = Response<Body>> + Unpin> Future for TrackedResponse<F> {
     }
 }
 
-/// A connection_state whose answer is on its way.
+/// Marks the request as ended when it is dropped.
 struct BusyGuard(Arc<ConnectionState>);
 
 impl Drop for BusyGuard {
@@ -143,7 +143,7 @@ impl Drop for BusyGuard {
     }
 }
 
-/// A body that comes in parts: the answer is there with the last of them.
+/// Streamed body; the request ends with it.
 struct TrackedBody {
     body: Body,
     _busy: BusyGuard,

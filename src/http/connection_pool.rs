@@ -1,4 +1,4 @@
-//! All connections of a server, and the clock by which they are looked at.
+//! All connections of a server, and the clock that checks their timeouts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::http::connection_state::{ConnectionState, TickLimits};
 use karyi_core::limits;
 
-/// How long clients may take.
+/// Timeouts of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionTimeouts {
-    /// How often connections are looked at.
+    /// Interval of the clock.
     pub tick: Duration,
-    /// For heads and answers.
+    /// Limits in normal operation.
     pub limits: TickLimits,
-    /// The same for answers when the server ends.
+    /// Limits during shutdown.
     pub shutdown_limits: TickLimits,
 }
 
@@ -37,7 +37,7 @@ impl Default for ConnectionTimeouts {
     }
 }
 
-/// All connections.
+/// All connections of a server.
 pub struct ConnectionPool {
     timeouts: ConnectionTimeouts,
     ticks: Arc<AtomicU64>,
@@ -46,7 +46,7 @@ pub struct ConnectionPool {
 }
 
 impl ConnectionPool {
-    /// Makes it of no connection.
+    /// Creates an empty pool.
     #[must_use]
     pub fn new(timeouts: ConnectionTimeouts) -> Self {
         Self {
@@ -57,13 +57,13 @@ impl ConnectionPool {
         }
     }
 
-    /// Whether no connection is to stay longer than it must.
+    /// Tells whether the server is shutting down.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Returns how long a client may take now.
+    /// Returns the limits that apply now.
     #[must_use]
     pub fn limits(&self) -> TickLimits {
         match self.is_ending() {
@@ -72,14 +72,14 @@ impl ConnectionPool {
         }
     }
 
-    /// Adds one.
+    /// Adds a connection.
     pub fn add(&self) -> Arc<ConnectionState> {
         let state = Arc::new(ConnectionState::new(&self.ticks));
         self.lock().push(Arc::clone(&state));
         state
     }
 
-    /// Takes one out that has ended.
+    /// Removes a connection that has ended.
     pub fn remove(&self, state: &Arc<ConnectionState>) {
         let mut open = self.lock();
         if let Some(place) = open.iter().position(|other| Arc::ptr_eq(other, state)) {
@@ -87,20 +87,21 @@ impl ConnectionPool {
         }
     }
 
-    /// Ends all that wait for a request, and hurries the others.
-    pub fn end(&self) {
+    /// Starts the shutdown: idle connections close, busy ones get stricter limits.
+    pub fn begin_shutdown(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
         self.lock().iter().for_each(|state| state.wake());
     }
 
-    /// Has those look at themselves who may have something to see, over and over.
+    /// Advances the clock and wakes connections that need a check, until the task is aborted.
     pub async fn run_clock(self: Arc<Self>) {
         loop {
             tokio::time::sleep(self.timeouts.tick).await;
             self.ticks.fetch_add(1, Ordering::Relaxed);
             let limits = self.limits();
             let open = self.lock();
-            // Behind the next request the end of the stream is not seen at once.
+            // A busy connection cannot see the end of the stream behind a pipelined request, so it
+            // is woken.
             let is_due = |state: &&Arc<ConnectionState>| state.is_busy() || state.is_late(limits);
             open.iter().filter(is_due).for_each(|state| state.wake());
         }

@@ -1,8 +1,8 @@
-//! What is known of one connection: whether a request is being answered, whether its client has
-//! left, and how long bytes for it have waited to be taken.
+//! State of one connection: whether a request is in progress, whether its client has disconnected,
+//! and how long output has been blocked.
 //!
-//! ConnectionTimeouts are counted in ticks of the sockets' keeper: a clock that is read for every request costs
-//! more than to be a second late with a limit of half a minute.
+//! Times are counted in ticks of [`ConnectionPool`](crate::http::connection_pool::ConnectionPool).
+//! Reading a clock for every request would cost more than the precision is worth.
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -17,20 +17,20 @@ use tokio_rustls::server::TlsStream;
 
 use crate::exec::cancel::Cancel;
 
-/// Not since any tick.
+/// Value of a time that is not set.
 const NEVER: u64 = u64::MAX;
 
-/// The client of a connection, as the calls that come over it see it.
+/// Client of a connection, as its calls see it.
 #[derive(Clone, Default)]
 pub struct ClientHandle {
-    /// Set when it has closed its side, or the connection has ended.
+    /// Set when the client has closed its side or the connection has ended.
     pub is_gone: Arc<AtomicBool>,
-    /// Thrown then.
+    /// Cancelled at the same time.
     pub cancel: Cancel,
 }
 
 impl ClientHandle {
-    /// Notes that nobody waits any more.
+    /// Marks the client as disconnected.
     pub fn disconnect(&self) {
         if !self.is_gone.swap(true, Ordering::Relaxed) {
             self.cancel.cancel();
@@ -42,34 +42,34 @@ impl ClientHandle {
     }
 }
 
-/// How much longer things may take, in ticks.
+/// Limits of time, in ticks.
 #[derive(Debug, Clone, Copy)]
 pub struct TickLimits {
-    /// For the head of a request to come whole.
+    /// For the head of a request to arrive.
     pub head: u64,
-    /// For an answer to be taken.
+    /// For the client to read a response.
     pub answer: u64,
 }
 
-/// What is known of one connection.
+/// State of one connection.
 pub struct ConnectionState {
-    /// Its client.
+    /// Client of the connection.
     pub client: ClientHandle,
-    /// Whether a request is being answered.
+    /// True while a request is in progress.
     is_busy: AtomicBool,
-    /// Whether a client who closes its side wants no answer any more.
+    /// True if the response is a stream, which ends when the client closes its side.
     is_stream: AtomicBool,
-    /// Since when it waits for a request.
+    /// Tick since which the connection waits for a request.
     idle_since: AtomicU64,
-    /// Since when bytes wait that the client does not take.
+    /// Tick since which output is blocked.
     blocked_since: AtomicU64,
     ticks: Arc<AtomicU64>,
-    /// Wakes the task of the connection, which is always the same.
+    /// Waker of the connection's task, which never changes.
     waker: OnceLock<Waker>,
 }
 
 impl ConnectionState {
-    /// Makes what is known of a new connection; `ticks` is counted by somebody else.
+    /// Creates the state of a new connection; the pool advances `ticks`.
     #[must_use]
     pub fn new(ticks: &Arc<AtomicU64>) -> Self {
         Self {
@@ -83,49 +83,49 @@ impl ConnectionState {
         }
     }
 
-    /// Notes whose task the connection has.
+    /// Stores the waker of the connection's task.
     pub fn register_task(&self, context: &Context<'_>) {
         self.waker.get_or_init(|| context.waker().clone());
     }
 
-    /// Has the connection look at itself.
+    /// Wakes the connection's task to check its state.
     pub fn wake(&self) {
         if let Some(waker) = self.waker.get() {
             waker.wake_by_ref();
         }
     }
 
-    /// Notes that a request has come.
+    /// Marks the start of a request.
     pub fn begin_request(&self, is_stream: bool) {
         self.is_stream.store(is_stream, Ordering::Relaxed);
         self.is_busy.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that its answer is there.
+    /// Marks the end of a request.
     pub fn end_request(&self) {
         self.idle_since.store(self.now(), Ordering::Relaxed);
         self.is_busy.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a request is being answered.
+    /// Tells whether a request is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.is_busy.load(Ordering::Relaxed)
     }
 
-    /// Whether bytes wait that the client does not take.
+    /// Tells whether output is blocked because the client does not read.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.blocked_since.load(Ordering::Relaxed) != NEVER
     }
 
-    /// Whether an answer goes on for ever, and its client does not want it any more.
+    /// Tells whether the client of a streamed response has disconnected.
     #[must_use]
     pub fn is_abandoned_stream(&self) -> bool {
         self.is_busy() && self.is_stream.load(Ordering::Relaxed) && self.client.is_disconnected()
     }
 
-    /// Whether something has taken longer than it may.
+    /// Tells whether a limit is exceeded.
     #[must_use]
     pub fn is_late(&self, limits: TickLimits) -> bool {
         let is_over = |since: u64, most: u64| self.now().saturating_sub(since) > most;
@@ -148,7 +148,7 @@ impl ConnectionState {
         let _ = self.blocked_since.compare_exchange(NEVER, now, set, read);
     }
 
-    /// Notes that the client has taken some of what waits for it.
+    /// Restarts the timeout because the client has read some output.
     fn mark_progress(&self) {
         if self.is_blocked() {
             self.blocked_since.store(self.now(), Ordering::Relaxed);
@@ -158,13 +158,13 @@ impl ConnectionState {
     fn mark_drained(&self) {
         if self.is_blocked() {
             self.blocked_since.store(NEVER, Ordering::Relaxed);
-            // From now on it waits for a request, not for its client to read.
+            // From now on the connection waits for a request, not for the client to read.
             self.idle_since.store(self.now(), Ordering::Relaxed);
         }
     }
 }
 
-/// A stream over a socket.
+/// Stream on top of a TCP socket.
 pub trait TcpBacked: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Returns the socket.
     fn socket(&self) -> &TcpStream;
@@ -183,19 +183,19 @@ impl TcpBacked for TlsStream<TcpStream> {
     }
 }
 
-/// A stream that notes what its client does.
+/// Stream that tracks what its client does.
 ///
-/// What is track_write for a client who is gone is dropped, and reading goes on: requests that had come whole by
-/// then are served and recorded like others.
+/// Output for a client that is gone is dropped, and reading continues: requests that had already
+/// arrived are served and recorded like others.
 pub struct MonitoredStream<S> {
     stream: S,
     state: Arc<ConnectionState>,
-    /// Whether nothing that is track_write arrives any more.
+    /// True if output no longer reaches the client.
     is_broken: bool,
 }
 
 impl<S: TcpBacked> MonitoredStream<S> {
-    /// Makes it of a stream.
+    /// Wraps a stream.
     pub fn new(stream: S, state: Arc<ConnectionState>) -> Self {
         Self {
             stream,
@@ -204,13 +204,14 @@ impl<S: TcpBacked> MonitoredStream<S> {
         }
     }
 
-    /// Looks whether the client has left while its request is being answered: nobody reads then.
+    /// Checks for a disconnect while a request is in progress, because nothing reads the socket
+    /// then.
     fn check_disconnect(&self, context: &mut Context<'_>) {
         if !self.state.is_busy() || self.state.client.is_disconnected() {
             return;
         }
         let socket = self.stream.socket();
-        // Something came: the end, or the next request, which is read in its turn.
+        // The socket has the end of the stream or the next request, which is read later.
         if socket.poll_read_ready(context).is_ready() {
             let ready = pin!(socket.ready(Interest::READABLE)).poll(context);
             if matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed()) {
@@ -219,7 +220,7 @@ impl<S: TcpBacked> MonitoredStream<S> {
         }
     }
 
-    /// Notes what came of writing so many bytes.
+    /// Updates the state after a write of this many bytes.
     fn track_write(
         &mut self,
         polled: Poll<io::Result<usize>>,
@@ -282,7 +283,7 @@ impl<S: TcpBacked> AsyncWrite for MonitoredStream<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Is called whenever all was track_write, and whenever there is nothing to do.
+    /// hyper calls this after every write and whenever it is idle.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_broken {
             return Poll::Ready(Ok(()));
@@ -322,7 +323,7 @@ mod tests {
             ticks.store(tick, Ordering::Relaxed);
             state.is_late(limits)
         };
-        // Without anything that waits nobody is late with an answer.
+        // Without blocked output no response is late.
         state.mark_progress();
         assert!(!late_at(9));
         state.mark_blocked();

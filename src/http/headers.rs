@@ -1,4 +1,4 @@
-//! The headers of a request: where it belongs, and what its caller brings.
+//! Reads the headers of a request: ids, credentials and options.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::service::input_check::FieldProblem;
 use crate::service::rejection::Rejection;
 use karyi_core::limits;
 
-/// The protocol.
+/// Name of the front end in the ledger.
 pub const HTTP: &str = "http";
 
 const TRACE: &str = "X-Trace-ID";
@@ -19,10 +19,10 @@ const SITE: &str = "X-Site-ID";
 
 const INTERNAL_KEY: HeaderName = HeaderName::from_static("x-internal-api-key");
 
-/// Where a request belongs.
+/// Headers that every request needs.
 const REQUIRED: [&str; 3] = [TRACE, TENANT, SITE];
 
-/// Headers that mean nothing when they stand there duplicates.
+/// Headers that must not occur twice.
 const SINGLE: [&str; 14] = [
     TRACE,
     TENANT,
@@ -40,16 +40,17 @@ const SINGLE: [&str; 14] = [
     "Host",
 ];
 
-/// Why the headers of a request are refused.
+/// Rejection of a request because of its headers.
 #[derive(Debug)]
 pub struct HeaderError {
-    /// What is wrong with them.
+    /// Response to the client.
     pub rejection: Rejection,
-    /// The caller, when trace, tenant and site are raw: then the refusal has a place in the ledger.
+    /// The caller, if trace, tenant and site are valid: only then the ledger can record the
+    /// rejection.
     pub caller: Option<Caller>,
 }
 
-/// The headers that say something of a call, as they are found in one pass.
+/// Header values of one request, collected in one pass.
 #[derive(Default)]
 struct RawHeaders<'h> {
     trace: Option<&'h str>,
@@ -66,11 +67,11 @@ struct RawHeaders<'h> {
 }
 
 impl<'h> RawHeaders<'h> {
-    /// Takes the first of every name; text that is none is empty.
+    /// Takes the first value of each header; a value that is not text counts as empty.
     fn of(headers: &'h HeaderMap) -> Self {
         let mut raw = Self::default();
         for (name, value) in headers {
-            let place = match name.as_str() {
+            let slot = match name.as_str() {
                 "x-trace-id" => &mut raw.trace,
                 "x-tenant-id" => &mut raw.tenant,
                 "x-site-id" => &mut raw.site,
@@ -84,27 +85,26 @@ impl<'h> RawHeaders<'h> {
                 "traceparent" => &mut raw.traceparent,
                 _ => continue,
             };
-            place.get_or_insert(value.to_str().unwrap_or_default());
+            slot.get_or_insert(value.to_str().unwrap_or_default());
         }
         raw
     }
 }
 
-/// Reads who a request belongs to.
+/// Reads the caller of a request.
 ///
 /// # Errors
-/// 400 for a header that is there duplicates, 422 that names every header that is missing or no
-/// identifier.
+/// 400 for duplicate headers; 422 with every missing or invalid header.
 pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<HeaderError>> {
     let raw = RawHeaders::of(headers);
     let mut problems = Vec::new();
-    let place = [(TRACE, raw.trace), (TENANT, raw.tenant), (SITE, raw.site)];
-    let place = place.map(|(name, text)| required(name, text, &mut problems));
-    let has_place = problems.is_empty();
+    let ids = [(TRACE, raw.trace), (TENANT, raw.tenant), (SITE, raw.site)];
+    let ids = ids.map(|(name, text)| required(name, text, &mut problems));
+    let has_ids = problems.is_empty();
     if let Some(rejection) = duplicates(headers) {
-        // Which of two is meant nobody knows: of the others none is taken.
-        let is_said = has_place && !REQUIRED.iter().any(|name| is_duplicate(headers, name));
-        let caller = is_said.then(|| caller_at(place).ok()).flatten();
+        // If one of the three ids is ambiguous, the request cannot be attributed.
+        let is_identified = has_ids && !REQUIRED.iter().any(|name| is_duplicate(headers, name));
+        let caller = is_identified.then(|| caller_at(ids).ok()).flatten();
         return Err(Box::new(HeaderError { rejection, caller }));
     }
     let mut optional = |name, text| optional(name, text, &mut problems);
@@ -120,10 +120,10 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<HeaderError>> {
         let rejection = Rejection::invalid(detail).with_errors(problems);
         Box::new(HeaderError { rejection, caller })
     };
-    if !has_place {
+    if !has_ids {
         return Err(header_error(None, problems));
     }
-    let mut caller = caller_at(place)?;
+    let mut caller = caller_at(ids)?;
     if let Some(span) = span {
         caller.span_id = span;
     }
@@ -140,7 +140,7 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<HeaderError>> {
     }
 }
 
-/// Makes the caller of a place: a trace, a tenant and a site.
+/// Creates a caller from trace, tenant and site.
 fn caller_at([trace, tenant, site]: [String; 3]) -> Result<Caller, Box<HeaderError>> {
     Caller::new(HTTP, trace, tenant, site).map_err(|error| {
         let rejection = Rejection::internal(error.to_string());
@@ -151,7 +151,7 @@ fn caller_at([trace, tenant, site]: [String; 3]) -> Result<Caller, Box<HeaderErr
     })
 }
 
-/// Returns what a caller brings to prove who they are.
+/// Returns the credential of a request.
 #[must_use]
 pub fn credential(headers: &HeaderMap) -> Credential {
     let bearer = |value: &str| {
@@ -162,12 +162,12 @@ pub fn credential(headers: &HeaderMap) -> Credential {
     };
     Credential {
         key: text(headers, &INTERNAL_KEY).map(str::to_owned),
-        // Another scheme is a token that is not good.
+        // Another scheme counts as an invalid token.
         token: text(headers, &header::AUTHORIZATION).map(|value| bearer(value).unwrap_or_default()),
     }
 }
 
-/// Whether the body is raw to be JSON.
+/// Tells whether the content type is JSON.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
     let kind = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
@@ -179,7 +179,7 @@ fn is_duplicate(headers: &HeaderMap, name: &str) -> bool {
     headers.get_all(name).iter().nth(1).is_some()
 }
 
-/// Returns the refusal of headers that are there duplicates.
+/// Returns a rejection if a header that must be unique occurs twice.
 #[must_use]
 pub fn duplicates(headers: &HeaderMap) -> Option<Rejection> {
     if headers.len() == headers.keys_len() {
@@ -193,7 +193,7 @@ pub fn duplicates(headers: &HeaderMap) -> Option<Rejection> {
     (!problems.is_empty()).then(|| refusal().with_errors(problems))
 }
 
-/// Returns a header as text; an empty text when it is none.
+/// Returns a header as text; empty if it is not text.
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers
         .get(name)
@@ -232,7 +232,7 @@ fn invalid_id(name: &str) -> FieldProblem {
 
 fn number(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<u64> {
     let value = text?;
-    // A sign or a zero in state would be read as well.
+    // `parse` would also accept a sign or leading zeros.
     let is_plain = value.starts_with(|first: char| matches!(first, '1'..='9'));
     let found = is_plain
         .then(|| value.parse().ok())
@@ -248,7 +248,7 @@ fn number(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> O
     found
 }
 
-/// Reads a W3C `traceparent`: the trace and the parent span. What is not well formed is ignored.
+/// Reads a W3C `traceparent`: trace and parent span. A malformed one is ignored.
 fn traceparent(value: &str) -> Option<(&str, &str)> {
     let mut parts = value.split('-');
     let (version, trace, span, flags) =
@@ -261,7 +261,7 @@ fn traceparent(value: &str) -> Option<(&str, &str)> {
     };
     let is_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
     let is_good = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
-    // A later version may have more parts.
+    // Later versions may have more parts.
     let has_more = parts.next().is_some();
     let is_known = version != "ff" && !(version == "00" && has_more);
     (is_good && is_known && !is_zero(trace) && !is_zero(span)).then_some((trace, span))
@@ -291,7 +291,7 @@ mod tests {
     fn check(more: &[(&str, &str)], expected: Result<(), (u16, &str)>) {
         let found = caller(&headers(&[&GOOD[..], more].concat()));
         let problem = found.map(drop).map_err(|header_error| {
-            // Whoever says where it belongs has a place in the ledger.
+            // A rejection is recorded unless an id is ambiguous.
             let is_unclear = more.iter().any(|(name, _)| *name == "x-trace-id");
             assert_eq!(header_error.caller.is_none(), is_unclear);
             let rejection = header_error.rejection;

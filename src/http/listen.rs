@@ -1,6 +1,6 @@
-//! The sockets that listen, and the connections they give.
+//! Listening sockets and their connections.
 //!
-//! Every connection has a task; all of them are ended by [`ListenerTasks::shut_down`].
+//! Each connection has a task; [`ListenerTasks::shut_down`] ends all of them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::http::connection_pool::{ConnectionPool, ConnectionTimeouts};
 use crate::http::tls::TlsAcceptor;
 use karyi_core::limits;
 
-/// The tasks of all sockets.
+/// Tasks of all sockets.
 pub struct ListenerTasks {
     sockets: JoinSet<()>,
     stop: watch::Sender<bool>,
     pool: Arc<ConnectionPool>,
-    /// Held by every connection; all are gone when all permits are back.
+    /// Each connection holds one permit; all connections have ended when all permits are back.
     permits: Arc<Semaphore>,
 }
 
-/// Told of bytes that are no request, with the status of the answer: it is given without asking the
-/// handler. What HTTP/2 begins with has none, for who speaks that would not understand it.
+/// Called for bytes that are not an HTTP request, with the status of the response, which bypasses
+/// the handler. An HTTP/2 preface gets no response, because an HTTP/2 client could not read it.
 pub type ParseErrorHook = Arc<dyn Fn(Option<u16>) + Send + Sync>;
 
-/// What every connection needs.
+/// Everything a connection needs.
 #[derive(Clone)]
 struct ConnectionContext<A> {
     handler: A,
@@ -38,11 +38,11 @@ struct ConnectionContext<A> {
     permits: Arc<Semaphore>,
 }
 
-/// Binds addresses. With port 0 the first one gets a free port and the others the same.
+/// Binds addresses. With port 0, the first one gets a free port and the others use the same.
 ///
 /// # Errors
-/// An address cannot be used; one of version 6 that the machine does not have is left out when
-/// there is another.
+/// An address cannot be used; an IPv6 address is skipped if the machine has no IPv6 and another
+/// address works.
 pub async fn bind(addresses: &[SocketAddr]) -> std::io::Result<Vec<TcpListener>> {
     let mut listeners: Vec<TcpListener> = Vec::new();
     for address in addresses {
@@ -106,12 +106,12 @@ impl ListenerTasks {
         }
     }
 
-    /// Takes no new connection, and waits until the requests that are under way have their answer.
+    /// Accepts no new connections and waits for requests in progress.
     pub async fn shut_down(mut self) {
         self.stop.send_replace(true);
-        self.pool.end();
+        self.pool.begin_shutdown();
         let all = u32::try_from(limits::MAX_CONNECTIONS).unwrap_or(u32::MAX);
-        // Those who do not read their answer are left behind when their time is up.
+        // Clients that do not read their response are dropped when the time is up.
         let _ =
             tokio::time::timeout(limits::SHUTDOWN_TIMEOUT, self.permits.acquire_many(all)).await;
         self.sockets.shutdown().await;
@@ -145,12 +145,12 @@ async fn next(
     let permit = Arc::clone(&shared.permits).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {
-            // Answers are small and complete; waiting for more to send only delays them.
+            // Responses are small and complete; Nagle's algorithm would only delay them.
             let _ = stream.set_nodelay(true);
             Some((stream, permit))
         }
         Err(_) => {
-            // Too many open files: there is nothing to do but wait for some to be closed.
+            // Probably too many open files: wait until some are closed.
             tokio::time::sleep(limits::ACCEPT_PAUSE).await;
             None
         }
@@ -166,7 +166,7 @@ async fn connection(stream: TcpStream, mut shared: ConnectionContext<impl Reques
             let handshake = tokio::select! {
                 biased;
                 handshake = handshake => handshake,
-                // Who has not proved anything yet has no request under way.
+                // Before the handshake is done there is no request in progress.
                 _ = shared.stop.wait_for(|is_stopped| *is_stopped) => return shared.pool.remove(&connection_state),
             };
             match handshake {
@@ -179,7 +179,7 @@ async fn connection(stream: TcpStream, mut shared: ConnectionContext<impl Reques
         }
     };
     shared.pool.remove(&connection_state);
-    // Other errors of a connection concern nobody but its client.
+    // Other errors concern only the client of this connection.
     match ended {
         Err(error) if error.is_parse_version_h2() => (shared.on_parse_error)(None),
         Err(error) if error.is_parse_too_large() => (shared.on_parse_error)(Some(431)),

@@ -1,5 +1,5 @@
-//! The tools of this machine for callers of the server: each call in a shell of its own, or in one
-//! that stays for its owner, who is authenticated and names it.
+//! Tools of this machine for callers of the server: each call runs in a shell of its own, or in a
+//! lasting one that belongs to an authenticated caller.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -36,14 +36,14 @@ use karyi_vault::policy::PolicyFile;
 use karyi_vault::redact::{Redacted, Redactor};
 use karyi_vault::session::Secrets;
 
-/// What callers may use of the one who runs the server: secrets and the journal.
+/// The operator's secrets and journal, for local tools.
 #[derive(Clone, Default)]
 pub struct HostResources {
-    /// All of them: none is shown.
+    /// All secrets; they are masked everywhere.
     pub secrets: Secrets,
-    /// Those that placeholders may name. The others stay literal text.
+    /// Secrets that placeholders may name. Other placeholders stay literal text.
     pub names: Vec<SecretName>,
-    /// Where the changes that callers make are recorded.
+    /// Journal of the changes that callers make.
     pub recorder: Recorder,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Debug for HostResources {
     }
 }
 
-/// Makes what a call may use: a shell that is started when it is needed, and these secrets.
+/// Creates the context of a call, with a shell that starts when needed.
 #[must_use]
 pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> Context {
     let redactor = Redactor::new(&secrets);
@@ -80,7 +80,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
     }
 }
 
-/// Runs each call in a shell of its own, or in the one that stays for its owner.
+/// Runs each call in a shell of its own, or in the lasting shell of its owner.
 pub struct ShellPool {
     session: SessionOptions,
     root: Arc<Root>,
@@ -89,19 +89,19 @@ pub struct ShellPool {
     shells: ShellMap,
 }
 
-/// The shells that stay, by their owners.
+/// Lasting shells by owner.
 type ShellMap = Arc<Mutex<HashMap<String, Arc<PooledShell>>>>;
 
-/// A shell and what goes with it.
+/// Shell with its session context.
 struct PooledShell {
     work: Workplace,
-    /// Calls of one owner come one after another.
+    /// Lock and number of the current call: calls of one owner run one after another.
     turn: tokio::sync::Mutex<u64>,
     used: Mutex<Instant>,
 }
 
 impl ShellPool {
-    /// Makes them; `output` is where whole outputs go.
+    /// Creates an empty pool; complete outputs are stored in `output`.
     #[must_use]
     pub fn new(
         session: SessionOptions,
@@ -134,13 +134,13 @@ impl ShellPool {
         }
     }
 
-    /// Returns a shell for one call.
+    /// Creates a shell for one call.
     fn for_call(&self) -> Result<Arc<PooledShell>, ToolError> {
         let id = ids::new_id().map_err(|_| broken())?;
         Ok(Arc::new(self.new_shell(self.output.join(id))))
     }
 
-    /// Returns the shell of an owner.
+    /// Returns the lasting shell of an owner.
     fn for_owner(&self, owner: &str) -> Result<Arc<PooledShell>, ToolError> {
         let mut shells = lock(&self.shells);
         if let Some(shell) = shells.get(owner) {
@@ -160,7 +160,7 @@ impl ShellPool {
     }
 }
 
-/// Ends a shell that nobody has used for long.
+/// Ends a shell after its idle time.
 async fn expire(shells: ShellMap, owner: String) {
     loop {
         let until = match check_age(&shells, &owner, Instant::now()) {
@@ -173,18 +173,18 @@ async fn expire(shells: ShellMap, owner: String) {
     }
 }
 
-/// How it stands with a shell that was shells.
+/// State of a lasting shell.
 enum ShellAge {
-    /// It was ended already.
+    /// It has already ended.
     Removed,
-    /// Nobody has used it for long; nobody gets it any more.
+    /// It is past its idle time, and has been taken out of the pool.
     Expired(Arc<PooledShell>),
-    /// It is to be looked at again then.
+    /// It must be checked again at this time.
     CheckAt(Instant),
 }
 
-/// Takes a shell out when its time is up. A call gets its shell under the same lock, so that none is
-/// ended that was just given out.
+/// Removes a shell that is past its idle time. Calls take their shell under the same lock, so none
+/// ends that is in use.
 fn check_age(shells: &ShellMap, owner: &str, now: Instant) -> ShellAge {
     let mut shells = lock(shells);
     let Some(shell) = shells.get(owner) else {
@@ -205,7 +205,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl PooledShell {
-    /// Runs a call and waits until the shell may take the next one.
+    /// Runs a call and waits until the shell is free again.
     async fn run(
         &self,
         cancel: Cancel,
@@ -220,14 +220,14 @@ impl PooledShell {
             let error = ToolError::new(ErrorCode::Cancelled, message);
             Outcome::failed(id.clone(), spec.name.into(), error)
         };
-        // Its caller was told meanwhile that it did not run.
+        // The caller has already been told that the call did not run.
         if cancel.is_cancelled() {
             return cancelled("nobody waits for the call any more");
         }
         let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
         let left = deadline.saturating_duration_since(Instant::now());
         if let Call::Command(command) = &mut call {
-            // Nobody waits beyond the deadline of the call, however long its turn took to come.
+            // The timeout never exceeds the deadline, however long the call waited for its turn.
             command.timeout = command.timeout.filter(|time| time.duration() <= left);
         }
         let mut stage = self.work.stage(events, cancel.clone());
@@ -261,7 +261,7 @@ impl PooledShell {
     }
 }
 
-/// Ends a call that nobody waits for any more.
+/// Cancels a call when it is dropped.
 struct CancelOnDrop(Cancel);
 
 impl Drop for CancelOnDrop {
@@ -289,7 +289,7 @@ impl LocalTools for ShellPool {
             let cancel = Cancel::default();
             let guard = CancelOnDrop(cancel.clone());
             let (sender, outcome) = oneshot::channel();
-            // It goes on after this future is dropped until its shell has ended.
+            // The task outlives this future until the shell has ended.
             tokio::spawn(async move {
                 let outcome = shell.run(cancel, call, deadline, printed).await;
                 if !is_pooled {
@@ -320,7 +320,7 @@ fn broken() -> ToolError {
     ToolError::new(ErrorCode::Internal, "the tool stopped unexpectedly")
 }
 
-/// Returns the fields of a result.
+/// Returns the fields of an outcome.
 fn fields(outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailure> {
     match (&outcome.error, outcome.status) {
         (Some(error), Status::Error | Status::Refused | Status::Skipped) => {
@@ -334,7 +334,7 @@ fn fields(outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailure> {
                 is_abandoned: false,
             })
         }
-        // With its shell it was ended when its time was up.
+        // The command ended with its shell at the timeout.
         (None, Status::Running) if !is_pooled => Err(ToolFailure {
             error: ToolError::new(
                 ErrorCode::Timeout,
@@ -348,19 +348,20 @@ fn fields(outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailure> {
     }
 }
 
-/// Returns a result as it is result_fields. The id means something only where a job can go on.
+/// Returns the fields of a result as JSON text. Ids and output files are omitted when they ended
+/// with the shell.
 fn result_fields(outcome: &Outcome, is_pooled: bool) -> Result<FieldText, ToolError> {
     let mut fields = wire::result(outcome).to_map();
     fields.shift_remove("tool");
     if !is_pooled {
-        // What it names is gone with the shell.
-        for gone in [
+        // They no longer exist.
+        for name in [
             "id",
             "output_file",
             "output_file_complete",
             "output_file_problem",
         ] {
-            fields.shift_remove(gone);
+            fields.shift_remove(name);
         }
     }
     FieldText::written(&fields)

@@ -1,4 +1,4 @@
-//! The log of the server: lines on standard error, written by a thread of their own.
+//! Writes the log of the server to standard error, on a thread of its own.
 
 use std::io::Write;
 use std::thread::JoinHandle;
@@ -10,18 +10,19 @@ use karyi_core::limits;
 /// Starts the thread; it ends with the last [`Log`].
 ///
 /// # Errors
-/// The system gives no thread.
+/// The thread cannot be started.
 pub fn to_stderr() -> std::io::Result<(Log, JoinHandle<()>)> {
     let (log, lines) = Log::new();
     let thread = std::thread::Builder::new()
         .name("log".into())
         .spawn(move || {
             let (mut out, mut text) = (std::io::stderr(), Vec::new());
-            // Waking this thread costs a caller more than the line; so lines gather.
+            // Waking this thread costs a caller more than writing the line, so lines accumulate
+            // first.
             lines.wait();
             std::thread::sleep(limits::LOG_PAUSE);
             while lines.take(&mut text) {
-                // There is nowhere to tell that the log cannot be written.
+                // There is no other place to report that standard error is closed.
                 let _ = out.write_all(&text);
                 lines.wait();
                 std::thread::sleep(limits::LOG_PAUSE);
@@ -30,7 +31,8 @@ pub fn to_stderr() -> std::io::Result<(Log, JoinHandle<()>)> {
     Ok((log, thread))
 }
 
-/// Waits until the last lines are written. A log that nobody reads does not hold up the end.
+/// Waits until the last lines are written, within a limit: a blocked standard error must not delay
+/// the exit.
 pub async fn end(thread: JoinHandle<()>) {
     let until = Instant::now() + limits::LOG_END_TIMEOUT;
     while !thread.is_finished() && Instant::now() < until {

@@ -1,7 +1,7 @@
-//! `karyi serve`: the tools of sites over HTTP.
+//! `karyi serve`: the tool server over HTTP.
 //!
-//! The routes turn requests into calls of the dispatcher ([`crate::service`]) and its replies into
-//! responses; [`listen`] owns the sockets, [`server`] puts everything together.
+//! [`routes`] turns requests into calls of the dispatcher ([`crate::service`]) and its replies into
+//! responses; [`listen`] owns the sockets, [`server`] starts and stops everything.
 
 #[cfg(feature = "serve")]
 pub mod app_state;

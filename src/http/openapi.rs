@@ -1,20 +1,20 @@
-//! The description of the server (OpenAPI 3.1), from the schemas of the tools themselves.
+//! OpenAPI 3.1 document of the server, built from the schemas of its tools.
 
 use serde_json::{Map, Value, json};
 
 use crate::service::catalog::{OfferedTool, ToolListing};
 use karyi_core::limits;
 
-/// Where callers must prove who they are.
+/// Endpoints that require authentication.
 #[derive(Debug, Clone, Copy)]
 pub struct AuthRequirement {
-    /// For the list and the calls.
+    /// List and call.
     pub calls: bool,
-    /// For the description and the numbers.
+    /// Document and metrics.
     pub monitoring: bool,
 }
 
-/// Returns the description of a server with these tools.
+/// Returns the document of a server with these tools.
 #[must_use]
 pub fn document(tools: &[OfferedTool], auth: AuthRequirement) -> Value {
     let listed: Vec<ToolListing> = tools.iter().map(OfferedTool::listing).collect();
@@ -39,16 +39,16 @@ pub fn document(tools: &[OfferedTool], auth: AuthRequirement) -> Value {
         "info": {
             "title": "karyi tool server",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Tools of sites, with tenants, traces and a ledger of every call.",
+            "description": "Calls tools for sites, with tenants, traces and a ledger of every call.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "paths": {
             "/api/tools/list": posts("list_tools", "List the tools", "ListRequest", "ListAnswer"),
             "/api/tools/call": posts("call_tool", "Call a tool", "CallRequest", "CallAnswer"),
-            "/healthz": gets("health", "Tell whether the server runs", "application/json", &open),
-            "/readyz": gets("readiness", "Tell whether the server takes calls", "application/json", &open),
-            "/metrics": gets("metrics", "Give numbers for Prometheus", "text/plain", &monitoring),
-            "/openapi.json": gets("description", "Describe the server", "application/json", &monitoring),
+            "/healthz": gets("health", "Check that the server runs", "application/json", &open),
+            "/readyz": gets("readiness", "Check that the server accepts calls", "application/json", &open),
+            "/metrics": gets("metrics", "Return metrics in the Prometheus format", "text/plain", &monitoring),
+            "/openapi.json": gets("description", "Return this document", "application/json", &monitoring),
         },
         "components": {
             "schemas": schemas(&listed),
@@ -82,24 +82,29 @@ fn identifier() -> Value {
 
 fn parameters(is_call: bool) -> Value {
     let header = |name: &str, required: bool, schema: Value, about: &str| json!({"name": name, "in": "header", "required": required, "schema": schema, "description": about});
-    // A header is text: as an integer, programs that check examples would see none.
+    // Typed as a string: checkers of examples reject a string value for an integer schema.
     let number = json!({
         "type": "string",
         "pattern": format!("^[1-9][0-9]{{0,{}}}$", limits::MAX_HEADER_NUMBER.ilog10()),
     });
     let mut list = vec![
-        header("X-Tenant-ID", true, identifier(), "The tenant"),
-        header("X-Site-ID", true, identifier(), "The site"),
+        header("X-Tenant-ID", true, identifier(), "Tenant"),
+        header("X-Site-ID", true, identifier(), "Site"),
         header(
             "X-Trace-ID",
             true,
             identifier(),
-            "The caller's trace; many calls may share it",
+            "Trace of the caller; several calls may share it",
         ),
-        header("X-Span-ID", false, identifier(), "The caller's span"),
-        header("X-User-ID", false, identifier(), "The user"),
-        header("X-Session-ID", false, identifier(), "The user's session"),
-        header("X-NPC-ID", false, identifier(), "The character spoken to"),
+        header("X-Span-ID", false, identifier(), "Span of the caller"),
+        header("X-User-ID", false, identifier(), "User"),
+        header("X-Session-ID", false, identifier(), "Session of the user"),
+        header(
+            "X-NPC-ID",
+            false,
+            identifier(),
+            "Character the user talks to",
+        ),
     ];
     if is_call {
         list.extend([
@@ -107,14 +112,14 @@ fn parameters(is_call: bool) -> Value {
                 "Idempotency-Key",
                 false,
                 identifier(),
-                "Repeats a call without doing it again, for 24 hours",
+                "Makes retries safe: for 24 hours, a call with the same key gets the stored response",
             ),
-            header("X-Attempt", false, number.clone(), "Which attempt it is"),
+            header("X-Attempt", false, number.clone(), "Number of the attempt"),
             header(
                 "X-Request-Timeout-Ms",
                 false,
                 number,
-                "How long the caller waits; it can only shorten the time",
+                "Time the caller waits; it can only shorten the limit of the tool",
             ),
         ]);
     }
@@ -123,25 +128,28 @@ fn parameters(is_call: bool) -> Value {
 
 fn responses(answer: &str) -> Value {
     let problems = [
-        ("400", "The request is not well formed"),
-        ("401", "Nobody knows who calls"),
-        ("403", "The caller may not do that"),
-        ("408", "The body did not come in time"),
-        ("409", "A call with this key is under way"),
+        ("400", "The request is malformed"),
+        ("401", "The caller is not authenticated"),
+        ("403", "The caller lacks permission"),
+        ("408", "The body did not arrive in time"),
+        ("409", "A call with this key is in progress"),
         ("413", "The body is too large"),
         ("415", "The body is not JSON"),
-        ("422", "The request is not what it should be"),
+        ("422", "The request is not valid"),
         ("429", "Too many calls"),
         ("431", "The head of the request is too large"),
-        ("500", "A part of the server broke"),
-        ("503", "Nothing can be done now"),
+        ("500", "The server failed"),
+        (
+            "503",
+            "The server is overloaded, or cannot write its ledger",
+        ),
     ];
     let content = json!({"application/problem+json": {"schema": reference("Problem")}});
     let mut map = Map::new();
     map.insert(
         "200".into(),
         json!({
-            "description": "The answer",
+            "description": "Response",
             "content": {"application/json": {"schema": reference(answer)}},
         }),
     );
@@ -164,8 +172,8 @@ fn gets(id: &str, summary: &str, kind: &str, security: &Value) -> Value {
             "summary": summary,
             "security": security,
             "responses": {
-                "200": {"description": "The answer", "content": content},
-                "default": {"description": "A refusal", "content": problem},
+                "200": {"description": "Response", "content": content},
+                "default": {"description": "Rejection", "content": problem},
             },
         }
     })
@@ -228,7 +236,7 @@ fn call_request(tools: &[ToolListing]) -> Value {
             },
         })
     };
-    // An unknown tool and a wrong input are answered with 200, `success` false and the reason.
+    // An unknown tool and an invalid input get status 200 with `success` false.
     let other = json!({
         "title": "another call, answered with `success` false",
         "properties": {"tool_name": {"type": "string"}},

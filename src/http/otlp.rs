@@ -1,7 +1,7 @@
-//! Sends spans to a collector: OTLP over HTTP, as JSON.
+//! Exports spans to a collector by OTLP over HTTP, as JSON.
 //!
-//! A task of its own takes what has gathered and sends it together. A collector that does not answer
-//! costs spans, never calls.
+//! A task collects spans and sends them in batches. If the collector does not respond, spans are
+//! lost, but calls are not delayed.
 
 use anyhow::{Context, bail};
 use axum::http::{Request, header};
@@ -16,14 +16,14 @@ use crate::service::log::{Log, LogLine};
 use crate::service::spans::{self, Span, SpanSender};
 use karyi_core::limits;
 
-/// The task that sends.
+/// Handle of the export task.
 pub struct Exporter(JoinHandle<()>);
 
 impl Exporter {
-    /// Starts to send to the collector at `endpoint`; to its path `v1/traces` is added.
+    /// Starts the export to `endpoint`, with `v1/traces` appended to its path.
     ///
     /// # Errors
-    /// The endpoint is no URL of HTTP, or this machine trusts nobody.
+    /// The endpoint is not an HTTP URL, or there are no trusted certificates.
     pub fn start(endpoint: &str, log: Log) -> anyhow::Result<(Self, SpanSender)> {
         let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let collector =
@@ -33,7 +33,7 @@ impl Exporter {
         Ok((Self(task), SpanSender::new(sender)))
     }
 
-    /// Waits until everything is sent, for a while. Every [`SpanSender`] must be gone.
+    /// Waits for the last export, within a limit. Every [`SpanSender`] must be dropped before.
     pub async fn end(mut self) {
         if timeout(limits::SPANS_FLUSH_TIMEOUT, &mut self.0)
             .await
@@ -52,7 +52,7 @@ async fn export(collector: RemoteServer, mut waiting: Receiver<Span>, log: Log) 
         .await
         > 0
     {
-        // More will come; a request for each is too much for both sides.
+        // Collect more spans, because a request for each is too much for both sides.
         let gather = async {
             while batch.len() < limits::MAX_SPANS_OF_EXPORT {
                 let room = limits::MAX_SPANS_OF_EXPORT - batch.len();

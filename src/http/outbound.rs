@@ -1,4 +1,4 @@
-//! One request to another server, over a connection of its own.
+//! One outgoing HTTP request on a connection of its own.
 
 use std::path::Path;
 
@@ -16,29 +16,29 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use crate::http::tls;
 use karyi_core::limits;
 
-/// What another server answered.
+/// Response of a remote server.
 #[derive(Debug)]
 pub struct Response {
-    /// The status.
+    /// Status.
     pub status: StatusCode,
-    /// The headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// The body.
+    /// Body.
     pub body: Bytes,
 }
 
-/// A server that requests go to.
+/// Remote server.
 pub struct RemoteServer {
     uri: Uri,
     connector: Option<TlsConnector>,
 }
 
 impl RemoteServer {
-    /// Reads an address; the server's certificate must be of `authority`, else of one that this
+    /// Reads a URL. The server's certificate must be signed by `authority`, or by one that this
     /// machine trusts.
     ///
     /// # Errors
-    /// It is none, or nothing is trusted.
+    /// The URL is not valid, or there are no trusted certificates.
     pub fn new(address: &str, authority: Option<&Path>) -> anyhow::Result<Self> {
         let uri: Uri = address
             .parse()
@@ -59,13 +59,13 @@ impl RemoteServer {
         Ok(Self { uri, connector })
     }
 
-    /// Returns its address.
+    /// Returns the URL.
     #[must_use]
     pub fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// Returns what the header `Host` says.
+    /// Returns the value of the header `Host`.
     #[must_use]
     pub fn authority(&self) -> &str {
         self.uri
@@ -76,7 +76,7 @@ impl RemoteServer {
     /// Sends a request.
     ///
     /// # Errors
-    /// The server cannot be reached, or gives no whole answer.
+    /// The server cannot be reached, or its response is incomplete.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response> {
         let host = self.uri.host().unwrap_or_default();
         let host = host.trim_matches(['[', ']']);
@@ -101,7 +101,7 @@ async fn exchange(
     request: Request<Full<Bytes>>,
 ) -> anyhow::Result<Response> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // Ended with this call, whatever becomes of it.
+    // Aborted when this call ends in any way.
     let mut connection = tokio::task::JoinSet::from_iter([connection]);
     let response = sender
         .send_request(request)

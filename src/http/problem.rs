@@ -1,4 +1,4 @@
-//! Refusals as problem documents (RFC 9457).
+//! Problem documents (RFC 9457) for rejections.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 use crate::service::caller::Caller;
 use crate::service::rejection::Rejection;
 
-/// The call that is refused.
+/// Ids of a rejected call.
 #[derive(Debug, Clone, Copy)]
 pub struct CallIds<'a> {
-    /// Its trace.
+    /// Trace.
     pub trace_id: &'a str,
-    /// Its identifier in the ledger.
+    /// Id in the ledger.
     pub call_id: &'a str,
 }
 
 impl<'a> CallIds<'a> {
-    /// The call of a caller.
+    /// Returns the ids of a caller's request.
     #[must_use]
     pub fn of(caller: &'a Caller) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl<'a> CallIds<'a> {
     }
 }
 
-/// Makes the response of a refusal; of a call when it is known.
+/// Builds the response for a rejection, with the ids of the call if they are known.
 #[must_use]
 pub fn response(rejection: &Rejection, call: Option<CallIds<'_>>) -> Response<Body> {
     let status =

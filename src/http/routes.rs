@@ -1,4 +1,4 @@
-//! The paths of the server and what they do.
+//! Routes of the server.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -33,10 +33,10 @@ use karyi_core::limits;
 
 type Shared = Arc<AppState>;
 
-/// The route of the other protocol, whose answers may go on for ever.
+/// Path of MCP, whose responses may be streams without end.
 const MCP: &str = "/mcp";
 
-/// What is said of a request that broke on its way.
+/// Message for a request that panicked outside of a call.
 const BROKEN: &str = "the request could not be served";
 
 /// Returns all routes.
@@ -44,7 +44,7 @@ pub fn router(state: Shared) -> Router {
     router_with(state, Router::new())
 }
 
-/// Returns all routes and extra ones, behind the same door.
+/// Returns all routes and extra ones, behind the same checks.
 pub fn router_with(state: Shared, extra: Router) -> Router {
     let listing = post(list).fallback(method_not_allowed);
     let calling = post(post_call).fallback(method_not_allowed);
@@ -66,15 +66,15 @@ pub fn router_with(state: Shared, extra: Router) -> Router {
         .layer(from_fn_with_state(state, check_request))
 }
 
-/// What answers the requests of connections: the routes, and before them the one for calls, which
-/// is asked for so much more often than all others that looking for it is a cost.
+/// Handles all requests. Calls bypass the router, because they are so much more frequent than the
+/// rest.
 pub struct RouteHandler {
     state: Arc<Shared>,
     routes: Router,
 }
 
-/// Every connection has one, and counts for itself who uses it: a count that all calls share keeps
-/// processors waiting for one another.
+/// Each connection has a reference count of its own: one shared by all would make processors wait
+/// for each other.
 impl Clone for RouteHandler {
     fn clone(&self) -> Self {
         Self::new(Shared::clone(&self.state), self.routes.clone())
@@ -82,7 +82,7 @@ impl Clone for RouteHandler {
 }
 
 impl RouteHandler {
-    /// Makes the way to all routes; `routes` are those of [`router_with`].
+    /// Creates a handler; `routes` comes from [`router_with`].
     #[must_use]
     pub fn new(state: Shared, routes: Router) -> Self {
         let state = Arc::new(state);
@@ -106,7 +106,7 @@ impl RequestHandler for RouteHandler {
             let broken = |_| reject_unrecorded(&state, Rejection::internal(BROKEN));
             finish_response(&state, response.unwrap_or_else(broken))
         };
-        // What has come whole is served and reject_recorded, also when its caller is gone by now.
+        // A request that has arrived completely is served and recorded, even if its caller is gone.
         RouteFuture::Call(DetachingFuture::new(work, is_gone))
     }
 
@@ -115,11 +115,11 @@ impl RequestHandler for RouteHandler {
     }
 }
 
-/// What an answer will come from.
+/// Future of a response.
 pub enum RouteFuture {
     /// A call.
     Call(DetachingFuture<Response<Body>>),
-    /// Another route.
+    /// Any other route.
     Routed(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>),
 }
 
@@ -134,7 +134,7 @@ impl Future for RouteFuture {
     }
 }
 
-/// Serves a call that is meant for this server.
+/// Checks and runs a call.
 async fn handle_call(
     state: &AppState,
     request: axum::http::Request<Incoming>,
@@ -150,7 +150,7 @@ async fn handle_call(
     }
 }
 
-/// Refuses what is not meant for this server, and counts every answer.
+/// Middleware: rejects requests for other hosts or from foreign origins, and counts every response.
 async fn check_request(
     State(state): State<Shared>,
     request: Request,
@@ -165,7 +165,7 @@ async fn check_request(
     finish_response(&state, response)
 }
 
-/// Says what every answer says, and counts it.
+/// Adds the headers of every response, and counts it.
 fn finish_response(state: &AppState, mut response: Response<Body>) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -180,17 +180,17 @@ fn finish_response(state: &AppState, mut response: Response<Body>) -> Response<B
     response
 }
 
-/// Who sent a request that is respond_rejected, as far as that is known.
+/// Sender of a rejected request, as far as it is known.
 #[derive(Clone, Copy)]
 pub struct RequestSender<'a> {
-    /// The protocol.
+    /// Front end in the ledger.
     pub front_end: &'static str,
-    /// Who was authenticated.
+    /// Authenticated principal.
     pub principal: Option<&'a Principal>,
 }
 
 impl RequestSender<'_> {
-    /// Somebody who is not known yet.
+    /// Returns an unauthenticated sender.
     fn at(path: &str) -> Self {
         let front_end = if path == MCP { "mcp" } else { headers::HTTP };
         Self {
@@ -200,7 +200,7 @@ impl RequestSender<'_> {
     }
 }
 
-/// Answers with a rejection_response; it is reject_recorded when the request says where it belongs.
+/// Responds with a rejection; the ledger records it if the headers identify the caller.
 pub async fn respond_rejected(
     state: &AppState,
     headers: &HeaderMap,
@@ -217,7 +217,7 @@ pub async fn respond_rejected(
     }
 }
 
-/// Answers with a rejection_response of a request that was not read any extra.
+/// Responds with a rejection to a request whose body was not read.
 async fn reject(state: &AppState, request: Request, rejection: Rejection) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let sender = RequestSender::at(parts.uri.path());
@@ -225,7 +225,7 @@ async fn reject(state: &AppState, request: Request, rejection: Rejection) -> Res
     bodies::drain_or_close(response, &parts.headers, body).await
 }
 
-/// Records a rejection_response and answers with it.
+/// Records a rejection and responds with it.
 async fn reject_recorded(
     state: &AppState,
     caller: &Caller,
@@ -240,10 +240,10 @@ async fn reject_recorded(
     rejection_response(state, caller, &rejection)
 }
 
-/// Answers with a rejection_response whose identifiers may hold values of secrets.
+/// Responds with a rejection; masks secrets in the ids.
 fn rejection_response(state: &AppState, caller: &Caller, rejection: &Rejection) -> Response<Body> {
     let caller = match rejection.status {
-        // Whoever is not known must not learn from a mask that a guess was right.
+        // A mask would tell an unauthenticated caller that a guess was right.
         401 => Cow::Borrowed(caller),
         _ => state.dispatcher.masked_caller(caller),
     };
@@ -251,12 +251,12 @@ fn rejection_response(state: &AppState, caller: &Caller, rejection: &Rejection) 
     with_call_headers(response, &caller)
 }
 
-/// Answers with a rejection_response of a request that does not say where it belongs.
+/// Responds with a rejection to a request that does not identify its caller.
 fn reject_unrecorded(state: &AppState, rejection: Rejection) -> Response<Body> {
     problem::response(&log_unrecorded(state, rejection), None)
 }
 
-/// Counts and logs a rejection_response that has no place in the ledger, and returns it as it may be shown.
+/// Counts and logs a rejection without a ledger record; returns it with secrets masked.
 pub fn log_unrecorded(state: &AppState, mut rejection: Rejection) -> Rejection {
     rejection.mask(state.dispatcher.redactor());
     state.dispatcher.metrics().count_unrecorded();
@@ -270,7 +270,8 @@ pub fn log_unrecorded(state: &AppState, mut rejection: Rejection) -> Rejection {
     rejection
 }
 
-/// Counts and logs bytes that are no request, with the status of the answer if they got one.
+/// Counts and logs bytes that are not an HTTP request, with the status of the response if there was
+/// one.
 pub fn log_unparsed(state: &AppState, status: Option<u16>) {
     let Some(status) = status else {
         let detail = "the client spoke HTTP/2; the connection was closed without an answer";
@@ -340,7 +341,7 @@ async fn description(State(state): State<Shared>, request: Request) -> Response<
     json_response(StatusCode::OK, document.to_string().into_bytes())
 }
 
-/// Whether a caller may see what belongs to no tenant.
+/// Checks that a caller may see data of the server as a whole.
 fn check_monitoring_access(state: &AppState, headers: &HeaderMap) -> Result<(), Rejection> {
     if state.reach == Reach::Loopback {
         return Ok(());
@@ -390,7 +391,7 @@ async fn post_call(State(state): State<Shared>, request: Request) -> Response<Bo
     call(&state, request, ClientHandle::default()).await
 }
 
-/// Serves a call of a client, who may leave meanwhile.
+/// Handles a call of a client that may disconnect meanwhile.
 async fn call<B>(
     state: &AppState,
     request: axum::http::Request<B>,
@@ -412,7 +413,7 @@ where
     let request = bodies::read(&parts, body)
         .await
         .and_then(|body| bodies::call_request(&body));
-    // The room that the request was read into is free again for the next one.
+    // Frees the read buffer for the next request.
     drop(parts);
     let reply = match request {
         Err(rejection) => {
@@ -450,7 +451,7 @@ fn reply_response(reply: CallReply, call: Option<CallIds<'_>>) -> Response<Body>
     }
 }
 
-/// Reads the headers and lets the dispatcher decide details them.
+/// Reads the headers and asks the dispatcher for admission.
 async fn admitted<'f>(
     state: &'f AppState,
     parts: &Parts,
@@ -475,7 +476,7 @@ async fn admitted<'f>(
 fn json_response(status: StatusCode, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
-    // What names the call and what every answer says comes in beside it.
+    // Space for the headers that are added later.
     response.headers_mut().reserve(limits::ANSWER_HEADERS);
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -486,7 +487,7 @@ const TRACE: HeaderName = HeaderName::from_static("x-trace-id");
 const SPAN: HeaderName = HeaderName::from_static("x-span-id");
 const CALL: HeaderName = HeaderName::from_static("x-call-id");
 
-/// What names a call in the headers of its answer: identifiers are always good values.
+/// Response headers with the ids of the call. Valid ids are always valid header values.
 struct CallHeaders([(HeaderName, Option<HeaderValue>); 3]);
 
 impl CallHeaders {
@@ -518,7 +519,7 @@ impl CallHeaders {
     }
 }
 
-/// Adds what names the call.
+/// Adds the ids of the call.
 fn with_call_headers(response: Response<Body>, caller: &Caller) -> Response<Body> {
     CallHeaders::of(caller).put(response)
 }

@@ -1,4 +1,4 @@
-//! Puts a server together: stores, dispatcher, sockets, and the order in which they end.
+//! Starts and stops the server: opens stores, dispatcher and sockets, and closes them in order.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,25 +32,25 @@ use karyi_store::{Ledger, SiteStore, import};
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
 
-/// What a server works with on this machine.
+/// Files, shells and secrets of the host.
 #[derive(Debug, Clone)]
 pub struct HostSetup {
-    /// The site that is imported at the start.
+    /// Directory with sites to import at the start.
     pub data: Option<PathBuf>,
-    /// The database of sites; the ledger stands beside it.
+    /// Database of sites; the ledger is in the same directory.
     pub database: PathBuf,
-    /// Directories of karyi itself, which no tool reads or changes.
+    /// karyi's own directories, which no tool reads or changes.
     pub own: Vec<PathBuf>,
-    /// How shells are started.
+    /// Options of shells.
     pub session: SessionOptions,
-    /// The secrets that authenticated callers of tools of this machine may use.
+    /// Secrets and journal for authenticated callers of local tools.
     pub resources: HostResources,
-    /// The directory that tools of this machine may touch.
+    /// Root directory of local tools.
     pub root: Option<PathBuf>,
 }
 
 impl HostSetup {
-    /// Makes a place with nothing but a database.
+    /// Creates a setup with only a database.
     #[must_use]
     pub fn new(database: PathBuf, session: SessionOptions) -> Self {
         Self {
@@ -64,41 +64,41 @@ impl HostSetup {
     }
 }
 
-/// How a server is to be.
+/// Options of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// What it works with.
+    /// Files, shells and secrets of the host.
     pub host: HostSetup,
-    /// The addresses to listen on.
+    /// Addresses to listen on.
     pub addresses: Vec<SocketAddr>,
-    /// NameSet in `Host` that are ours.
+    /// Allowed names in `Host`.
     pub hosts: Vec<String>,
-    /// Origins that may call.
+    /// Allowed origins.
     pub origins: Vec<String>,
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Whether a proxy in front of the server ends TLS.
+    /// True if a reverse proxy may terminate TLS.
     pub is_behind_proxy: bool,
-    /// The file with the internal keys.
+    /// File with internal keys.
     pub key_file: Option<PathBuf>,
-    /// The file with the keys of tokens, and what tokens must say.
+    /// File with the keys for tokens, and the claims to expect.
     pub jwks: Option<(PathBuf, ExpectedClaims)>,
-    /// Tools of this machine that are offered too.
+    /// Local tools to offer.
     pub tools: Vec<String>,
-    /// How often one principal may call one tool for one tenant.
+    /// Rate limit for one principal, tenant and tool.
     pub tool_rate: Option<Rate>,
-    /// How often may be called for one tenant.
+    /// Rate limit for one tenant.
     pub tenant_rate: Option<Rate>,
-    /// Whether the ledger keeps inputs.
+    /// Controls what the ledger stores of inputs.
     pub input_recording: InputRecording,
-    /// The collector that spans are sent to.
+    /// URL of the OpenTelemetry collector.
     pub collector: Option<String>,
-    /// Whether nothing is logged.
+    /// True if nothing is logged.
     pub is_quiet: bool,
 }
 
 impl ServerOptions {
-    /// Makes a silent server that listens nowhere, asks for no key and knows no limits.
+    /// Creates options without addresses, keys, limits or log.
     #[must_use]
     pub fn new(host: HostSetup) -> Self {
         Self {
@@ -120,16 +120,16 @@ impl ServerOptions {
     }
 }
 
-/// Returns the ledger beside a database of sites.
+/// Returns the path of the ledger that belongs to a database of sites.
 #[must_use]
 pub fn ledger_path(database: &Path) -> PathBuf {
     database.with_file_name("ledger.db")
 }
 
-/// Serves until `stopped`; `extra_routes` makes the routes of other front ends.
+/// Serves until `stopped` completes; `extra_routes` creates the routes of other front ends.
 ///
 /// # Errors
-/// The server cannot be started as it is to be.
+/// An option is not valid or unsafe, or a resource is not available.
 pub async fn serve(
     options: ServerOptions,
     extra_routes: impl FnOnce(&Arc<AppState>) -> Router,
@@ -199,7 +199,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Takes no new work and waits, not for ever, until what is under way has ended.
+/// Accepts no new work and waits, within a limit, for the work in progress.
 async fn stop(state: &AppState, listening: ListenerTasks, log: &Log) {
     let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
     state.begin_shutdown();
@@ -208,17 +208,17 @@ async fn stop(state: &AppState, listening: ListenerTasks, log: &Log) {
         ..LogLine::default()
     });
     listening.shut_down().await;
-    // Calls whose callers have gone hold no connection.
+    // Calls of disconnected callers hold no connection.
     let _ = tokio::time::timeout_at(limit, state.wait_for_calls()).await;
 }
 
-/// Counts and logs what is no request.
+/// Returns the hook that counts and logs unparsable requests.
 fn on_parse_error(state: &Arc<AppState>) -> ParseErrorHook {
     let state = Arc::clone(state);
     Arc::new(move |status| routes::log_unparsed(&state, status))
 }
 
-/// Makes what every route needs.
+/// Creates the state of the routes.
 fn app_state(
     options: &ServerOptions,
     dispatcher: &Arc<Dispatcher>,
@@ -230,13 +230,13 @@ fn app_state(
     state.schemes = match (&options.tls, options.is_behind_proxy) {
         (Some(_), _) => &["https"],
         (None, false) => &["http"],
-        // Whether the proxy encrypts only it knows.
+        // Only the proxy knows whether it encrypts.
         (None, true) => &["http", "https"],
     };
     state
 }
 
-/// Tells in the log where the server listens, and what nobody can call there.
+/// Logs where the server listens, and which tools no caller can use.
 fn log_start(
     listeners: &[TcpListener],
     options: &ServerOptions,
@@ -269,7 +269,7 @@ fn log_start(
     Ok(())
 }
 
-/// Tells in the log which keys of tokens cannot be used.
+/// Logs the token keys that were skipped.
 fn log_skipped_keys(dispatcher: &Dispatcher) {
     for problem in dispatcher.authenticator().skipped_keys() {
         dispatcher.log().write(&LogLine {
@@ -280,7 +280,7 @@ fn log_skipped_keys(dispatcher: &Dispatcher) {
     }
 }
 
-/// Decides whom the server can be reached by, and refuses what would be unsafe.
+/// Returns the reach of the server, and refuses unsafe combinations of options.
 fn reach(options: &ServerOptions) -> anyhow::Result<Reach> {
     let is_local = options
         .addresses
@@ -320,10 +320,10 @@ fn tokens(path: &Path, expected: &ExpectedClaims) -> anyhow::Result<TokenVerifie
         .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
 }
 
-/// Opens the data of sites, its ledger and the tools over it.
+/// Opens the stores and creates a dispatcher.
 ///
 /// # Errors
-/// Data that cannot be opened or imported, or that another process serves.
+/// Data cannot be opened or imported, or another process serves it.
 pub async fn open(
     options: &ServerOptions,
     authenticator: Arc<Authenticator>,
@@ -385,10 +385,10 @@ pub async fn open(
     Ok((Arc::new(Dispatcher::new(config)), lock))
 }
 
-/// Imports every site in a directory that has changed.
+/// Imports every changed site in a directory.
 ///
 /// # Errors
-/// A file that does not fit, or a database that cannot be written.
+/// A file is not valid, or the database cannot be written.
 pub async fn import_all(
     sites: &dyn SiteStore,
     directory: &Path,
@@ -421,7 +421,8 @@ pub async fn import_all(
     Ok(messages)
 }
 
-/// What is to be done now and then: new keys of tokens, refusals that were only counted.
+/// Periodic work: reloads token keys, writes suppressed rejections and late records, refreshes
+/// secrets.
 async fn run_maintenance(
     dispatcher: Arc<Dispatcher>,
     jwks: Option<(PathBuf, ExpectedClaims)>,
@@ -443,7 +444,7 @@ async fn run_maintenance(
             continue;
         }
         known = now;
-        // Keys that cannot be read leave the old ones in force; the next change is looked at again.
+        // If the file cannot be read, the old keys stay in force until its next change.
         match tokens(path, expected) {
             Ok(tokens) => {
                 authenticator.replace_tokens(tokens);

@@ -1,4 +1,4 @@
-//! Encrypted connections, with ring.
+//! TLS with ring.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// Makes the server's side of a certificate and its key, both PEM.
+/// Creates a TLS acceptor from a certificate chain and its key, both PEM.
 ///
 /// # Errors
-/// A file cannot be read, or they do not belong together.
+/// A file cannot be read, or the key does not belong to the certificate.
 pub fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let chain = certificates(certificate)?;
     let key = PrivateKeyDer::from_pem_file(key)
@@ -27,10 +27,10 @@ pub fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Makes the client's side: it trusts `authority`, else what this machine trusts.
+/// Creates a TLS connector that trusts `authority`, or the machine's authorities.
 ///
 /// # Errors
-/// The file cannot be read, or nothing is trusted.
+/// The file cannot be read, or there are no trusted certificates.
 pub fn connector(authority: Option<&Path>) -> anyhow::Result<TlsConnector> {
     let mut roots = RootCertStore::empty();
     let trusted = match authority {

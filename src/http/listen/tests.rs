@@ -1,4 +1,4 @@
-//! Clients who take too long, over real sockets, by a clock that goes faster.
+//! Timeouts of slow clients over real sockets, with a fast clock.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::*;
 use crate::http::connection_state::{ClientHandle, TickLimits};
 
 const TICK: Duration = Duration::from_millis(10);
-/// Never, as far as these tests go.
+/// Longer than any test.
 const LONG: u64 = u64::MAX;
 
-/// Answers every request with many bytes.
+/// Responds to every request with many bytes.
 #[derive(Clone)]
 struct Large;
 
@@ -43,7 +43,7 @@ async fn started(limits: TickLimits, shutdown_limits: TickLimits) -> (ListenerTa
     (listening, TcpStream::connect(address).await.unwrap())
 }
 
-/// Sends requests and reads nothing until the server takes no more.
+/// Sends requests and reads nothing until the server closes the connection.
 async fn flood(stream: &mut TcpStream) -> std::io::Error {
     loop {
         let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -60,7 +60,7 @@ async fn who_does_not_read_the_answer_is_left() {
         answer: 3,
     };
     let (_listening, mut stream) = started(limits, limits).await;
-    // It ends because the server has closed the connection.
+    // The server has closed the connection.
     let error = flood(&mut stream).await;
     let kind = error.kind();
     assert!(
@@ -112,6 +112,6 @@ async fn the_end_waits_for_nobody_who_sends_or_reads_nothing() {
     let (listening, mut stream) = started(limits, at_end).await;
     let flooding = tokio::spawn(async move { flood(&mut stream).await });
     listening.shut_down().await;
-    // The end of the connection, and not of the time for all of them.
+    // The connection's own limit ended it, not the limit for the whole shutdown.
     assert!(flooding.await.unwrap().kind() != std::io::ErrorKind::TimedOut);
 }
