@@ -1,10 +1,10 @@
-//! Stands in for TLS in a build without the feature `serve`: only the page on the loopback listens there.
+//! Replaces TLS in builds without the feature `serve`, which listen only on the loopback.
 
 use std::io;
 
 use tokio::net::TcpStream;
 
-/// Accepts connections with TLS: there is none.
+/// TLS acceptor that cannot be created.
 #[derive(Clone)]
 pub enum TlsAcceptor {}
 

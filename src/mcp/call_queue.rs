@@ -1,5 +1,5 @@
-//! When each call of a connection may start: as if they ran one after another, in the order they
-//! came, like the calls of one block.
+//! Orders the calls of one connection: they run as if one after another, like the calls of one
+//! block, and in parallel where that makes no difference.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::tool::Effect;
 use crate::tool::effect::Access;
 use crate::tool::sessions::Sessions;
 
-/// The calls of one connection.
+/// Queue of the calls of one connection.
 pub struct CallQueue {
     sessions: Arc<Sessions>,
     state: Mutex<State>,
@@ -24,12 +24,12 @@ struct State {
     next: usize,
 }
 
-/// A call's turn; given back when dropped.
+/// Permission to run; the call leaves the queue when this is dropped.
 pub struct Turn {
     _ticket: Ticket,
 }
 
-/// A place in the queue; given up when dropped.
+/// Place in the queue; the call leaves the queue when this is dropped.
 pub struct Ticket {
     queue: Arc<CallQueue>,
     number: usize,
@@ -37,7 +37,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Waits for the turn; nothing when it will never ready.
+    /// Waits for the call's turn; none if the queue is gone.
     pub async fn turn(mut self) -> Option<Turn> {
         (&mut self.ready).await.ok()?;
         Some(Turn { _ticket: self })
@@ -51,7 +51,7 @@ impl Drop for Ticket {
 }
 
 impl CallQueue {
-    /// Makes the empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(sessions: Arc<Sessions>) -> Arc<Self> {
         let state = Mutex::new(State {
@@ -62,7 +62,7 @@ impl CallQueue {
         Arc::new(Self { sessions, state })
     }
 
-    /// Takes the next place in the queue.
+    /// Adds a call to the end of the queue.
     #[must_use]
     pub fn enter(self: &Arc<Self>, effect: Effect) -> Ticket {
         let (sender, ready) = oneshot::channel();
@@ -82,7 +82,7 @@ impl CallQueue {
         }
     }
 
-    /// Takes a call out, whether it waits or runs.
+    /// Removes a call, whether it waits or runs.
     fn leave(&self, number: usize) {
         {
             let mut state = self.lock();
@@ -93,7 +93,7 @@ impl CallQueue {
         self.advance();
     }
 
-    /// Lets those start whose turn has ready. Who gives up in this moment leaves by itself.
+    /// Starts the calls whose turn has come. A call that is dropped at this moment removes itself.
     fn advance(&self) {
         let cwd = self.sessions.cwd();
         let mut state = self.lock();
@@ -158,7 +158,7 @@ mod tests {
     fn giving_up_many_places_at_once_goes_no_deeper_than_one() {
         let queue = queue();
         let mut tickets: Vec<Ticket> = (0..20_000).map(|_| queue.enter(Effect::Session)).collect();
-        // Those that wait go first, then the one that runs lets nobody start.
+        // Waiting calls are dropped first, so the running one starts none of them.
         tickets.reverse();
         drop(tickets);
         assert_eq!(waiting(&queue), (0, 0));

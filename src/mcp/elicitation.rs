@@ -1,8 +1,9 @@
-//! The way to the user through their client: elicitation.
+//! Asks the user through the MCP client (elicitation).
 //!
-//! For a value the client opens a form of this machine ([`SecretForm`]); it never sees the value. Whether
-//! a secret may be used is context with a form. Clients of the revisions with `initialize` get a
-//! request; since 2026-07-28 the call is stored_answer with what is inputs, and made again.
+//! For a value, the client opens a page on this machine ([`SecretForm`]) and never sees the value.
+//! Permission to use a secret is asked with a form in the client. Clients with `initialize` get a
+//! request; since revision 2026-07-28 the call returns the questions, and the client repeats it
+//! with the answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,15 +27,15 @@ use karyi_core::limits;
 use karyi_core::secret::SecretName;
 use karyi_vault::session::{Origin, Secrets};
 
-/// PendingForms that wait for a call to be made again, oldest first.
+/// Pages that wait for their call to be repeated, oldest first.
 #[derive(Default)]
 pub struct PendingForms(Mutex<Vec<PendingForm>>);
 
-/// A form that waits for its call.
+/// Page that waits for its call to be repeated.
 struct PendingForm {
-    /// What the client gives back with the call.
+    /// Request state, which the client returns with the repeated call.
     state: String,
-    /// The name its value is for.
+    /// Name of the requested secret.
     name: SecretName,
     form: SecretForm,
 }
@@ -43,14 +44,14 @@ impl PendingForms {
     fn put(&self, pending: PendingForm) {
         let mut forms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forms.retain(|pending| !pending.form.is_over());
-        // Whoever asks again and again and never answers loses the oldest form.
+        // A client that asks repeatedly without answering loses its oldest page.
         if forms.len() >= limits::MAX_WAITING_PAGES {
             forms.remove(0);
         }
         forms.push(pending);
     }
 
-    /// Takes the form of a state out, when it was made for this name.
+    /// Takes the page for this state and name.
     fn take(&self, state: &str, name: &SecretName) -> Option<SecretForm> {
         let mut forms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |pending: &PendingForm| pending.state == state && pending.name == *name;
@@ -59,29 +60,29 @@ impl PendingForms {
     }
 }
 
-/// What the questions of all calls of a connection share.
+/// State shared by all calls of a connection.
 #[derive(Default)]
 pub struct ElicitationState {
-    /// One question at a time.
+    /// Lock: one question at a time.
     turn: tokio::sync::Mutex<()>,
     forms: PendingForms,
 }
 
-/// The questions of one call.
+/// Prompter of one call.
 pub struct ElicitationPrompter {
     shared: Arc<ElicitationState>,
     peer: Peer<RoleServer>,
-    /// What the client calls itself.
+    /// Name of the client.
     client: String,
     can_open: bool,
     can_ask: bool,
-    /// Whether the call is made again with the answers.
+    /// True if the client repeats calls with answers.
     is_repeated: bool,
     answers: InputResponses,
     state: Option<String>,
     secrets: Secrets,
     inputs: Mutex<InputRequests>,
-    /// Thrown when nobody waits for the call any more.
+    /// Cancelled when the call is no longer awaited.
     cancel: Cancel,
 }
 
@@ -91,7 +92,7 @@ struct InputRequests {
     state: Option<String>,
 }
 
-/// What the user answer to the client.
+/// Answer of the user, as the client reports it.
 enum UserAnswer {
     Yes,
     No,
@@ -100,7 +101,7 @@ enum UserAnswer {
 }
 
 impl ElicitationPrompter {
-    /// Makes the way to the user for one call.
+    /// Creates the prompter of a call.
     #[must_use]
     pub fn new(
         shared: Arc<ElicitationState>,
@@ -117,7 +118,7 @@ impl ElicitationPrompter {
             peer: context.peer.clone(),
             client: client.map_or_else(String::new, |client| client.title.unwrap_or(client.name)),
             can_open: offered.as_ref().is_some_and(|way| way.url.is_some()),
-            // A client that says nothing more means forms.
+            // A client that declares no mode supports forms.
             can_ask: offered
                 .as_ref()
                 .is_some_and(|way| way.form.is_some() || way.url.is_none()),
@@ -130,8 +131,8 @@ impl ElicitationPrompter {
         }
     }
 
-    /// Waits for an answer as long as somebody waits for the call; a form closes with it, and others
-    /// may ask.
+    /// Waits for an answer until the call is cancelled; then the page closes and other calls may
+    /// ask.
     async fn until_cancelled<T>(&self, asking: impl Future<Output = T>, otherwise: T) -> T {
         tokio::select! {
             biased;
@@ -140,7 +141,7 @@ impl ElicitationPrompter {
         }
     }
 
-    /// Returns what is inputs of the client before the call can be made.
+    /// Returns the questions that the client must answer before it repeats the call.
     #[must_use]
     pub fn input_required(&self) -> Option<InputRequiredResult> {
         let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +157,7 @@ impl ElicitationPrompter {
         inputs.state = state.or(inputs.state.take());
     }
 
-    /// Returns what the user answer when the call is made again.
+    /// Returns the user's answer from a repeated call.
     fn stored_answer(&self, key: &str) -> Option<UserAnswer> {
         let answer = self.answers.get(key)?;
         let action = serde_json::from_value::<ElicitResult>(answer.clone());
@@ -186,7 +187,8 @@ impl ElicitationPrompter {
             tokio::select! {
                 biased;
                 reply = form.answer() => {
-                    // Who answers has opened it, also when the client's word is still on its way.
+                    // A user who answers has opened the page, even if the client's response is
+                    // still on its way.
                     is_open |= !matches!(reply, Reply::Timeout);
                     break reply;
                 }
@@ -204,7 +206,7 @@ impl ElicitationPrompter {
         reply
     }
 
-    /// Tells the client that the form was stored_answer.
+    /// Notifies the client that the page is complete.
     async fn complete(&self, id: String) {
         let done = CustomNotification::new(
             "notifications/elicitation/complete",
@@ -215,7 +217,7 @@ impl ElicitationPrompter {
         let _ = tokio::time::timeout(limits::CANCEL_GRACE, sent).await;
     }
 
-    /// Asks for a value and lets the call be made again.
+    /// Asks for a value with the repeated call.
     async fn ask_later(&self, question: Question) -> Reply {
         let key = format!("value:{}", question.name.as_str());
         match (self.stored_answer(&key), &self.state) {
@@ -252,7 +254,7 @@ impl ElicitationPrompter {
         }
     }
 
-    /// Asks whether a secret may be used.
+    /// Asks for permission to use a secret.
     async fn ask_permission(&self, request: &Request) -> UserAnswer {
         let key = format!("allow:{}", request.name.as_str());
         match (self.can_ask, self.is_repeated) {
@@ -274,7 +276,7 @@ impl ElicitationPrompter {
         &self,
         mut question: Question,
     ) -> Result<SecretForm, karyi_core::error::ToolError> {
-        // A model must not choose to overwrite what is stored.
+        // A model must not choose to overwrite a stored value.
         if self.secrets.origin(&question.name) == Some(Origin::Stored) {
             question.store = None;
         }

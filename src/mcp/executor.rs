@@ -1,6 +1,6 @@
-//! Calls on this machine for one connection: one session, and the same executor as `karyi run`.
+//! Executes the calls of one connection on this machine, in one session like `karyi run`.
 //!
-//! Nothing is opened before the first call: neither the store of secrets nor a shell.
+//! Nothing opens before the first call: neither the secret store nor a shell.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -37,10 +37,10 @@ use karyi_vault::redact::Redacted;
 use karyi_vault::session::{Need, Secrets};
 use karyi_vault::substitute;
 
-/// Makes the session; it may wait for a keyring.
+/// Creates the session; may wait for a keyring.
 pub type PrepareSession = Arc<dyn Fn() -> Result<Workplace, ToolError> + Send + Sync>;
 
-/// The calls of one connection.
+/// Executor of the calls of one connection.
 pub struct Executor {
     registry: OnceLock<Registry<Call>>,
     prepare: PrepareSession,
@@ -51,16 +51,16 @@ pub struct Executor {
     elicitation: Arc<elicitation::ElicitationState>,
 }
 
-/// A session that was prepared.
+/// Session with its queue of calls.
 struct PreparedSession {
     work: Workplace,
     queue: Arc<CallQueue>,
-    /// Warnings that a result has reported.
+    /// Warnings already reported in a result.
     reported: Mutex<BTreeSet<String>>,
 }
 
 impl Executor {
-    /// Makes a executor; `ending` ends its calls.
+    /// Creates an executor; `ending` cancels its calls.
     #[must_use]
     pub fn new(prepare: PrepareSession, ending: Cancel) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Executor {
         self.registry.get_or_init(tools::registry)
     }
 
-    /// Lists the tools.
+    /// Returns the listings of all tools.
     #[must_use]
     pub fn tools(&self) -> Vec<Tool> {
         self.registry()
@@ -88,16 +88,16 @@ impl Executor {
             .collect()
     }
 
-    /// Whether it has a tool.
+    /// Tells whether a tool exists.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.registry().get(name).is_some()
     }
 
-    /// Prepares the session now and not with its first call.
+    /// Prepares the session at once instead of at the first call.
     ///
     /// # Errors
-    /// What its calls would fail with.
+    /// The error that every call would return.
     pub async fn open(&self) -> Result<(), ToolError> {
         self.ready().await.map(drop)
     }
@@ -114,7 +114,7 @@ impl Executor {
     /// Calls a tool.
     ///
     /// # Errors
-    /// There is no such tool, or the call was cancelled.
+    /// The tool does not exist, or the call was cancelled.
     pub async fn call(
         &self,
         mut request: CallToolRequestParams,
@@ -166,16 +166,16 @@ impl Executor {
         })
     }
 
-    /// Returns the secrets of the session, as they are now.
+    /// Returns the current secrets of the session.
     ///
     /// # Errors
-    /// What its calls would fail with.
+    /// The error that every call would return.
     pub async fn secrets(&self) -> Result<Secrets, ToolError> {
         let ready = self.ready().await?;
         Ok(ready.secrets().await.clone())
     }
 
-    /// Makes the error of a tool that there is not. What cannot be masked is not repeated.
+    /// Builds the error for an unknown tool. Its name is omitted if it cannot be masked.
     async fn unknown_tool(&self, name: &str) -> ErrorData {
         match self.ready().await {
             Ok(ready) => {
@@ -186,7 +186,7 @@ impl Executor {
         }
     }
 
-    /// Ends the session: shells, jobs, files with whole outputs.
+    /// Ends the session: shells, jobs and output files.
     pub async fn close(&self) {
         if let Some(ready) = self.ready.get() {
             ready.work.close().await;
@@ -203,7 +203,7 @@ impl PreparedSession {
         }
     }
 
-    /// Returns the secrets; what has changed in the store is secrets then.
+    /// Returns the secrets, up to date with their store.
     async fn secrets(&self) -> &Secrets {
         let secrets = &self.work.context.secrets;
         resolve::refresh(secrets, Need::Listed).await;
@@ -218,7 +218,7 @@ impl PreparedSession {
     }
 }
 
-/// One call while it runs.
+/// Call in progress.
 struct RunningCall<'a> {
     ready: &'a PreparedSession,
     context: &'a McpContext,
@@ -229,7 +229,7 @@ struct RunningCall<'a> {
     collected: CollectedEvents,
 }
 
-/// What came of a call.
+/// Events of a call, for its result.
 #[derive(Default)]
 struct CollectedEvents {
     outcome: Option<Box<Outcome>>,
@@ -292,7 +292,7 @@ impl<'a> RunningCall<'a> {
             self.take(event);
         }
         if self.cancel.is_cancelled() {
-            // It may have begun at the last moment.
+            // The job may have started at the last moment.
             stop.interrupt(self.ready);
         }
         self.progress.end().await;
@@ -331,13 +331,13 @@ impl<'a> RunningCall<'a> {
     }
 }
 
-/// How a call is stopped.
+/// Way to stop a call.
 enum Stop {
-    /// Its command is interrupted.
+    /// Interrupts its command.
     Command,
-    /// The job it speaks to is interrupted.
+    /// Interrupts the job that it writes to.
     Job(Session),
-    /// It is reported to stop.
+    /// Cancels its token.
     Token,
 }
 
@@ -355,7 +355,7 @@ impl Stop {
         }
     }
 
-    /// Presses Ctrl+C; returns whether there was a job.
+    /// Presses Ctrl+C; returns false if there was no job.
     fn interrupt(&self, ready: &PreparedSession) -> bool {
         match self {
             Self::Command => ready.work.context.sessions.interrupt(),
@@ -364,8 +364,8 @@ impl Stop {
         }
     }
 
-    /// Waits until the call is to stop, and stops it: Ctrl+C first, and what does not end then goes
-    /// on as a job.
+    /// Waits for a cancellation and stops the call. A command gets Ctrl+C first; if it goes on, it
+    /// becomes a job.
     async fn when(
         &self,
         ready: &PreparedSession,
@@ -378,7 +378,7 @@ impl Stop {
             () = context.ct.cancelled() => !matches!(self, Self::Token),
         };
         if is_polite {
-            // The shell may still be starting, and the job not be there yet.
+            // The shell may still be starting, without a job yet.
             let interrupted = async {
                 while !self.interrupt(ready) {
                     tokio::time::sleep(limits::INTERRUPT_PAUSE).await;
@@ -391,7 +391,7 @@ impl Stop {
     }
 }
 
-/// Makes a decode_call call of JSON arguments.
+/// Decodes JSON arguments into a typed call.
 fn decode_call(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError> {
     let name = entry.spec.name;
     let hint = "see the input schema of the tool for its arguments and their types";
@@ -407,12 +407,12 @@ fn decode_call(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError>
         .map_err(|error| bad(format!("an argument of {name} does not fit: {error}")))
 }
 
-/// Returns the name that an error is about, or the word that stands for one.
+/// Returns the secret that an error is about, or a placeholder for its name.
 fn secret_name(error: &ToolError) -> &str {
     error.names.first().map_or("NAME", String::as_str)
 }
 
-/// Says what to do when nobody could be context or a name has no value, in the words of this front end.
+/// Replaces hints that do not apply to MCP clients.
 fn adapt_hint(outcome: &mut Outcome) {
     let Some(error) = &mut outcome.error else {
         return;

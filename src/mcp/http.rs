@@ -1,6 +1,6 @@
-//! `/mcp` of the server: streamable HTTP, behind the same route and dispatcher as every other route.
+//! `/mcp` of the server: streamable HTTP, with the same checks and dispatcher as every other route.
 //!
-//! A request says where it belongs by headers, by `_meta`, or by what the server was started with.
+//! Tenant and site of a request come from headers, from `_meta`, or from the server's defaults.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,57 +34,57 @@ use crate::service::{Dispatcher, Rejection};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-/// The protocol, as the ledger calls it.
+/// Name of the front end in the ledger.
 const FRONT_END: &str = "mcp";
 
-/// What a model is told of the tools of a site.
+/// Instructions for models about site tools.
 const SITE_INSTRUCTIONS: &str = "The tools of a site answer for the tenant and the site of the request. Each \
     call stands alone.";
-/// What it is told besides when tools of the machine are offered.
+/// Instructions for models about local tools, if there are any.
 const HOST_INSTRUCTIONS: &str = " `command` begins in a fresh shell with every call, unless `_meta` names \
     one that stays with karyi/session; a command that is not done when the time for the call is up \
     is ended. $KARYI{NAME} in arguments stays text, except for the secrets that this server offers; \
     their values are never shown. Where a description shows XML, such as <edit> or <read>, it means \
     the tool of that name.";
 
-/// The site that requests are about which name none.
+/// Site of requests that name none.
 #[derive(Debug, Clone, Default)]
 pub struct DefaultSite {
-    /// Its tenant.
+    /// Tenant.
     pub tenant: Option<String>,
-    /// The site.
+    /// Site.
     pub site: Option<String>,
 }
 
-/// What callers may call.
+/// Backend for the server's tools.
 pub struct HttpBackend {
     state: Arc<AppState>,
     defaults: DefaultSite,
 }
 
-/// What every request to the route needs.
+/// State of the route.
 #[derive(Clone)]
 struct RouteState {
     state: Arc<AppState>,
     sessions: Arc<Sessions>,
 }
 
-/// Returns the route.
+/// Creates the route.
 pub fn router(state: &Arc<AppState>, defaults: DefaultSite) -> Router {
     router_with(state, defaults, |server| server)
 }
 
-/// Returns the route with something in front of each server, as the conformance suite needs it.
+/// Creates the route with a wrapper around each server; the conformance suite needs it.
 pub fn router_with<H: ServerHandler>(
     state: &Arc<AppState>,
     defaults: DefaultSite,
     wrap: impl Fn(Server<HttpBackend>) -> H + Send + Sync + 'static,
 ) -> Router {
-    // The route has looked at host and origin already.
+    // The middleware has already checked host and origin.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = limits::MAX_BODY_BYTES;
     let (streams, ending) = (config.cancellation_token.clone(), state.shutdown());
-    // Streams that stay open end with the server.
+    // Open streams end when the server shuts down.
     tokio::spawn(async move {
         ending.cancelled().await;
         streams.cancel();
@@ -107,7 +107,7 @@ pub fn router_with<H: ServerHandler>(
         .layer(from_fn_with_state(route, authenticate))
 }
 
-/// Lets a request through whose caller is known, whose body has come, and whose session is theirs.
+/// Middleware: authenticates the caller, reads the body and checks the session.
 async fn authenticate(
     State(route): State<RouteState>,
     request: Request,
@@ -134,7 +134,7 @@ async fn authenticate(
     }
 }
 
-/// Who sent a request that is refused here.
+/// Returns the sender of a request that is rejected here.
 fn sender(principal: Option<&Principal>) -> routes::RequestSender<'_> {
     routes::RequestSender {
         front_end: FRONT_END,
@@ -191,7 +191,7 @@ async fn handle(
         None => answering.await,
     };
     if response.status().is_client_error() && !flag.0.load(Ordering::Relaxed) {
-        // The client has the answer already.
+        // The client has its response already; this only records the rejection.
         let rejection = protocol_rejection(response.status());
         let sender = sender(Some(&principal));
         drop(routes::respond_rejected(&route.state, &sent, sender, rejection).await);
@@ -201,13 +201,13 @@ async fn handle(
             route.sessions.forget(&id);
             ended(response)
         }
-        // rmcp takes the end of what never was as done.
+        // rmcp reports success for a session that never existed.
         (Method::DELETE, SessionRef::Unknown) if response.status().is_success() => no_session(),
         _ => response,
     })
 }
 
-/// The answer to the end of a session. What rmcp says, that it will be done, is an error to some clients.
+/// Replaces status 202 at the end of a session, which some clients take for an error.
 fn ended(mut response: Response<Body>) -> Response<Body> {
     if response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -215,11 +215,11 @@ fn ended(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// Whether a request came as far as what records it.
+/// Set when a request has reached the handler, which records it.
 #[derive(Clone, Default)]
 struct HandlerFlag(Arc<AtomicBool>);
 
-/// What is recorded of a request that the protocol refused.
+/// Builds the record of a request that rmcp refused.
 fn protocol_rejection(status: StatusCode) -> Rejection {
     let detail = format!("the protocol refused the request with status {status}");
     let mut rejection = match status {
@@ -230,7 +230,7 @@ fn protocol_rejection(status: StatusCode) -> Rejection {
     rejection
 }
 
-/// Answers what is no message, in the words of the protocol.
+/// Responds to a malformed message with a JSON-RPC error.
 async fn reject_message(
     route: &RouteState,
     principal: &Principal,
@@ -250,7 +250,7 @@ async fn reject_message(
     response
 }
 
-/// Begins a session, also for a client who goes away meanwhile: then it has an owner, too.
+/// Begins a session. It is registered even if the client disconnects meanwhile.
 async fn begin(
     opening: PendingSession,
     answering: impl Future<Output = Response<Body>> + Send + 'static,
@@ -264,14 +264,14 @@ async fn begin(
     begun.await.map_err(broken)
 }
 
-/// The answer to who names a session that is not there, as rmcp gives it.
+/// Responds to an unknown session as rmcp does.
 fn no_session() -> Response<Body> {
     let mut response = Response::new(Body::from("Not Found: Session not found"));
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }
 
-/// Who asks, and where it belongs when that is said.
+/// Authenticated requester, with the caller if tenant and site are known.
 struct Requester {
     principal: Principal,
     caller: Option<Caller>,
@@ -282,13 +282,13 @@ impl HttpBackend {
         &self.state.dispatcher
     }
 
-    /// Returns who asks. Who says so badly has a place in the ledger when the headers name one.
+    /// Returns the requester. Invalid ids are recorded if the headers identify the caller.
     async fn requester(&self, context: &McpContext) -> Result<Requester, ErrorData> {
         let read = self.read(context);
         if let Err(error) = &read {
             let rejection = Rejection::invalid(error.message.to_string());
             match context.extensions.get::<Parts>() {
-                // The client has the error as its answer.
+                // The client gets the error as its response.
                 Some(parts) => {
                     let sender = sender(parts.extensions.get());
                     drop(
@@ -316,7 +316,7 @@ impl HttpBackend {
         })
     }
 
-    /// Returns the caller, when tenant and site are said.
+    /// Returns the caller, if tenant and site are known.
     fn caller(
         &self,
         meta: &RequestMetaObject,
@@ -351,7 +351,7 @@ impl HttpBackend {
     }
 }
 
-/// Returns a header that is an identifier.
+/// Returns a header that must be an id.
 fn header_id(headers: &HeaderMap, name: &str) -> Result<Option<String>, ErrorData> {
     let mut values = headers.get_all(name).iter();
     let (first, second) = (values.next(), values.next());
@@ -378,7 +378,7 @@ impl Backend for HttpBackend {
 
     async fn tools(&self, context: &McpContext) -> Result<Vec<Tool>, ErrorData> {
         let Requester { principal, caller } = self.requester(context).await?;
-        // Without a site there is none to call its tools for.
+        // Without a site there are no site tools.
         let Some(caller) = caller else {
             return Ok(Vec::new());
         };
@@ -442,7 +442,7 @@ impl Backend for HttpBackend {
                 }
                 Some(text) = prints.recv() => progress.push_output(&text),
                 () = progress.due() => progress.notify(),
-                // What it did must be recorded, whoever waits for it.
+                // The effect must be recorded, even if the client no longer waits.
                 () = context.ct.cancelled(), if !cancel.is_cancelled() => {
                     is_gone.store(true, Ordering::Relaxed);
                     cancel.cancel();

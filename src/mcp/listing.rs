@@ -1,4 +1,4 @@
-//! How a tool is listed: title, description, schemas, and what a client may tell its user.
+//! MCP listing of a tool: title, description, schemas and annotations.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::tool::service::Hints;
 use crate::tool::spec::Family;
 use crate::tools::Call;
 
-/// Returns a tool as it is listed.
+/// Returns the listing of a tool.
 #[must_use]
 pub fn tool(entry: &Entry<Call>) -> Tool {
     let spec = &entry.spec;
@@ -22,7 +22,7 @@ pub fn tool(entry: &Entry<Call>) -> Tool {
         .with_annotations(annotations(entry.service.hints))
 }
 
-/// Returns the schema of what a good call gives back.
+/// Returns the schema of successful results.
 fn output(entry: &Entry<Call>) -> JsonObject {
     let own = entry.output_schema.as_ref();
     let own = own.map_or_else(|| json!({"type": "object"}), |schema| schema.published());
@@ -40,7 +40,7 @@ fn annotations(hints: Hints) -> ToolAnnotations {
         .open_world(hints.is_open_world)
 }
 
-/// Every schema of arguments or results is an object.
+/// Returns a schema as a map; every schema of arguments or results is an object.
 fn object(schema: Value) -> JsonObject {
     match schema {
         Value::Object(map) => map,

@@ -1,13 +1,13 @@
-//! The tools for MCP clients: over standard input and output, and at `/mcp` of the server.
+//! MCP front end: on standard input and output, and at `/mcp` of the server.
 //!
 //! ```text
-//! lines ─ transport ─┐
-//! HTTP ─ door ───────┴─ protocol (rmcp) ─ Server ─ Backend ─┬─ bench: this machine, one session
-//!                                                           └─ site: the dispatcher, with its ledger
+//! stdio ─ transport ──┐
+//! HTTP ── middleware ─┴─ protocol (rmcp) ─ Server ─ Backend ─┬─ executor: this machine, one session
+//!                                                            └─ dispatcher: a site, with its ledger
 //! ```
 //!
-//! rmcp speaks both eras of the protocol; [`server::Server`] says what it may, [`listing`] and
-//! [`tool_result`] turn tools and results into its words. Nothing here knows a tool by name but
+//! rmcp implements both eras of the protocol. [`server::Server`] declares the capabilities;
+//! [`listing`] and [`tool_result`] translate tools and results. The only tool known here by name is
 //! `get_value`, whose question goes to the user and not to the model.
 
 pub mod call_queue;

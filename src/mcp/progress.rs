@@ -1,5 +1,4 @@
-//! Tells a client that asked for it how a long call goes: how long it has run, and what it printed
-//! last.
+//! Progress notifications for a call: elapsed time and the last line of output.
 
 use std::time::Instant;
 
@@ -14,7 +13,7 @@ use karyi_core::capped;
 use karyi_core::limits;
 use karyi_vault::redact::Redacted;
 
-/// Tells of one call; of nothing when the client did not ask.
+/// Notifies the client about one call, if it asked for progress.
 pub struct Progress {
     to: Option<(Peer<RoleServer>, ProgressToken)>,
     since: Instant,
@@ -23,17 +22,17 @@ pub struct Progress {
     sending: Option<JoinHandle<()>>,
 }
 
-/// The last line of what is printed piece by piece.
+/// Last line of output that arrives in pieces.
 #[derive(Default)]
 struct LastLine {
-    /// The last one that is not blank, as far as it is params.
+    /// Last line that is not blank, cut to the length of a notification.
     last: String,
-    /// The start of the one that is being printed.
+    /// Start of the current line.
     open: String,
 }
 
 impl LastLine {
-    /// The longest line that is params, and a whole marker after it.
+    /// Longest line in a notification, and a whole marker after it.
     const MAX_OPEN_BYTES: usize = limits::MAX_PROGRESS_CHARS * 4 + 100;
 
     fn push(&mut self, text: &str) {
@@ -52,7 +51,7 @@ impl LastLine {
 }
 
 impl Progress {
-    /// Begins when a call begins.
+    /// Starts the clock.
     #[must_use]
     pub fn new(context: &McpContext) -> Self {
         let token = context.meta.get_progress_token();
@@ -68,18 +67,18 @@ impl Progress {
         }
     }
 
-    /// Whether anybody listens.
+    /// Tells whether the client asked for progress.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Takes what was printed, which may end in the middle of a line; its last line will be params.
+    /// Adds output, which may end in the middle of a line.
     pub fn push_output(&mut self, text: &Redacted) {
         self.output.push(text.as_str());
     }
 
-    /// Waits until it is time to notify.
+    /// Waits until the next notification is due.
     pub async fn due(&mut self) {
         match self.to.is_some() {
             true => drop(self.ticks.tick().await),
@@ -87,7 +86,7 @@ impl Progress {
         }
     }
 
-    /// Tells how it goes, unless the client has not read what was params before.
+    /// Sends a notification, unless the client has not read the last one.
     pub fn notify(&mut self) {
         let is_busy = |sending: &JoinHandle<()>| !sending.is_finished();
         let Some((peer, token)) = self.to.clone() else {
@@ -107,8 +106,8 @@ impl Progress {
         }));
     }
 
-    /// Waits until what was params is written, so that nothing comes after the answer; not for ever,
-    /// since a client may not read.
+    /// Waits, within a limit, until the last notification is written, so that none follows the
+    /// response.
     pub async fn end(self) {
         if let Some(sending) = self.sending {
             let _ = tokio::time::timeout(limits::CANCEL_GRACE, sending).await;
@@ -116,7 +115,7 @@ impl Progress {
     }
 }
 
-/// Returns the start of a line that is long; what stands for a secret is not cut in two.
+/// Cuts a long line, but never inside a placeholder.
 fn shortened(line: &str) -> String {
     let end = line.char_indices().nth(limits::MAX_PROGRESS_CHARS);
     let end = end.map_or(line.len(), |(end, _)| {

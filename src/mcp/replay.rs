@@ -1,8 +1,8 @@
-//! Sessions whose answers can be asked for again.
+//! Sessions that can replay the events of recent calls.
 //!
-//! A client whose connection broke comes back with `Last-Event-ID`. The library gives it what comes from
-//! then on, but nothing when the call has ended meanwhile. Here the events of every call are kept as they
-//! come, and for a while after the answer.
+//! A client that lost its connection returns with `Last-Event-ID`. rmcp resumes the stream, but
+//! sends nothing if the call has ended meanwhile. This module stores the events of every call until
+//! some time after the response.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ use rmcp::transport::streamable_http_server::session::{
 
 use karyi_core::limits;
 
-/// The sessions of the library, with what was answered in them of late.
+/// Session manager of rmcp, with a cache of recent events.
 #[derive(Default)]
 pub struct ReplaySessionManager {
     sessions: LocalSessionManager,
@@ -29,7 +29,7 @@ pub struct ReplaySessionManager {
 }
 
 impl ReplaySessionManager {
-    /// Makes it; a session that had no message for as long as `idle` ends.
+    /// Creates a manager; a session without messages ends after `idle`.
     #[must_use]
     pub fn new(idle: Duration) -> Self {
         let mut sessions = LocalSessionManager::default();
@@ -40,7 +40,7 @@ impl ReplaySessionManager {
         }
     }
 
-    /// Takes the events of a call as they come, whether or not somebody reads them.
+    /// Stores the events of a call as they arrive, whether or not a client reads them.
     fn follow(
         &self,
         session: &SessionId,
@@ -128,7 +128,7 @@ impl SessionManager for ReplaySessionManager {
             let stream = self.sessions.resume(id, last_event_id).await?;
             return Ok(Box::pin(stream) as EventStream);
         };
-        // A stream that was closed before the answer goes on where it ended.
+        // A stream that was closed before the response continues where it ended.
         if let Some(last) = events.reopen() {
             match self.sessions.resume(id, last).await {
                 Ok(stream) => self.follow(id, &events, stream),
@@ -147,20 +147,19 @@ impl SessionManager for ReplaySessionManager {
     }
 }
 
-/// Returns which call of its session an event belongs to by its name, `INDEX/CALL`; those of no call have
-/// no such number.
+/// Returns the number of the call from an event id `INDEX/CALL`; none for events outside of calls.
 fn call_number(event: &str) -> Option<u64> {
     event.split_once('/')?.1.parse().ok()
 }
 
-/// A session and a call in it.
+/// Session and number of a call.
 type Call = (SessionId, u64);
 
-/// The events of the calls of all sessions.
+/// Events of the calls of all sessions.
 #[derive(Default)]
 struct EventCache {
     calls: HashMap<Call, Arc<CallEvents>>,
-    /// Calls that have ended: when, and how much they take; the oldest first.
+    /// Ended calls with time and size, oldest first.
     ended: Vec<(Instant, usize, Call)>,
 }
 
@@ -176,7 +175,7 @@ impl EventCache {
         self.calls.get(call).cloned()
     }
 
-    /// Notes that no more events of a call come.
+    /// Marks a call as ended.
     fn close(&mut self, call: Call, bytes: usize) {
         self.ended.retain(|(_, _, other)| *other != call);
         self.ended.push((Instant::now(), bytes, call));
@@ -188,7 +187,7 @@ impl EventCache {
         self.ended.retain(|(_, _, (own, _))| own != session);
     }
 
-    /// Forgets what is too old, and the oldest of what is too much.
+    /// Removes old calls, and the oldest ones while there are too many.
     fn sweep(&mut self) {
         let mut bytes: usize = self.ended.iter().map(|(_, bytes, _)| bytes).sum();
         let mut count = self.ended.len();
@@ -209,7 +208,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The events of one call.
+/// Events of one call.
 #[derive(Default)]
 struct CallEvents {
     state: Mutex<EventLog>,
@@ -218,9 +217,9 @@ struct CallEvents {
 #[derive(Default)]
 struct EventLog {
     events: Vec<ServerSseMessage>,
-    /// Whether no more come, as far as is known.
+    /// True if the stream has ended.
     is_over: bool,
-    /// Those who wait for more.
+    /// Readers that wait for more events.
     readers: Vec<Waker>,
 }
 
@@ -244,7 +243,7 @@ impl EventLog {
 impl CallEvents {
     fn add(&self, event: ServerSseMessage) {
         let mut state = lock(&self.state);
-        // What is given again after a break may be known.
+        // A resumed stream may repeat events.
         let is_duplicate =
             |own: &ServerSseMessage| own.event_id.is_some() && own.event_id == event.event_id;
         if !state.events.iter().any(is_duplicate) {
@@ -253,14 +252,14 @@ impl CallEvents {
         }
     }
 
-    /// Notes that the stream has ended.
+    /// Marks the end of the stream.
     fn end(&self) {
         let mut state = lock(&self.state);
         state.is_over = true;
         state.wake();
     }
 
-    /// Opens a stream again that ended without an answer; returns the name of its last event.
+    /// Reopens a stream that ended without a response; returns the id of its last event.
     fn reopen(&self) -> Option<String> {
         let mut state = lock(&self.state);
         if !state.is_over || state.has_answer() {
@@ -271,7 +270,7 @@ impl CallEvents {
         Some(last)
     }
 
-    /// Returns the number of the first event after another one.
+    /// Returns the index of the event after the one with this id.
     fn after(&self, event: &str) -> usize {
         let state = lock(&self.state);
         let is_it = |own: &ServerSseMessage| own.event_id.as_deref() == Some(event);
@@ -282,7 +281,7 @@ impl CallEvents {
             .map_or(0, |number| number + 1)
     }
 
-    /// Returns about how much memory they take.
+    /// Returns the approximate size in memory.
     fn bytes(&self) -> usize {
         let state = lock(&self.state);
         let messages = state
@@ -293,7 +292,7 @@ impl CallEvents {
     }
 }
 
-/// Counts the bytes of a message as text.
+/// Returns the length of a message as JSON.
 fn size_of_text(message: &ServerJsonRpcMessage) -> usize {
     struct Counter(usize);
     impl Write for Counter {
@@ -307,12 +306,12 @@ fn size_of_text(message: &ServerJsonRpcMessage) -> usize {
         }
     }
     let mut counter = Counter(size_of::<ServerSseMessage>());
-    // Whatever was sent can be written.
+    // A message that was sent can be serialized.
     let _ = serde_json::to_writer(&mut counter, message);
     counter.0
 }
 
-/// One who reads the events of a call.
+/// Stream of the events of a call.
 struct EventReader {
     events: Arc<CallEvents>,
     next: usize,
@@ -356,7 +355,7 @@ mod tests {
         event
     }
 
-    /// CallEvents of a call in order, with how it ended.
+    /// Events of a call, with their messages.
     fn events(list: &[(&str, Option<&str>)]) -> Arc<CallEvents> {
         let events = Arc::<CallEvents>::default();
         list.iter()
@@ -370,7 +369,7 @@ mod tests {
         assert_eq!(cut.reopen(), None);
         cut.end();
         assert_eq!(cut.reopen().as_deref(), Some("1/7"));
-        // It is open again.
+        // The stream is open again.
         assert_eq!(cut.reopen(), None);
         cut.add(event("1/7", None));
         cut.add(event("2/7", Some("done")));
@@ -403,7 +402,7 @@ mod tests {
             keep(&mut cache, number, "");
         }
         assert_eq!(kept(&mut cache, most as u64), most);
-        // Three of these are too much.
+        // Three of these exceed the limit.
         let large = "x".repeat(limits::MAX_REPLAYED_BYTES / 5 * 2);
         for (more, text, expected) in [
             (0, "", most),

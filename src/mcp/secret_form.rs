@@ -1,7 +1,7 @@
-//! A page of this machine on which the user types one value, once.
+//! Local web page on which the user enters one secret, once.
 //!
-//! The value goes from the browser to this process and nowhere else: not to the client, not to the
-//! model. The page has an address nobody can guess, is shown once and takes one answer.
+//! The value goes from the browser to this process only: neither the client nor the model sees it.
+//! The page has a random path, is shown once and accepts one answer.
 
 mod body;
 mod html;
@@ -29,9 +29,9 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::ids;
 use karyi_core::limits;
 
-/// A page that waits for its answer. It is gone when this is dropped.
+/// Page that waits for its answer; it closes when this is dropped.
 pub struct SecretForm {
-    /// Its address.
+    /// URL of the page.
     pub url: String,
     answer: oneshot::Receiver<Reply>,
     serving: JoinHandle<()>,
@@ -43,7 +43,7 @@ impl Drop for SecretForm {
     }
 }
 
-/// What the page needs to know.
+/// Content and state of the page.
 struct FormState {
     question: Question,
     client: String,
@@ -53,21 +53,21 @@ struct FormState {
     stage: Mutex<FormStage>,
 }
 
-/// How far the page is.
+/// Stage of the page.
 enum FormStage {
-    /// Nobody has seen it.
+    /// Not shown yet.
     New(oneshot::Sender<Reply>),
-    /// It was shown.
+    /// Shown.
     Shown(oneshot::Sender<Reply>),
-    /// It was answered.
+    /// Answered.
     Done,
 }
 
 impl SecretForm {
-    /// Opens a page for a question that a client brings.
+    /// Opens a page for a question of a client.
     ///
     /// # Errors
-    /// No address on the loopback, or no random bytes.
+    /// No port on the loopback is free, or the system has no random bytes.
     pub async fn open(question: Question, client: &str) -> Result<Self, ToolError> {
         let broken = |error: &dyn std::fmt::Display| {
             let message = format!("the page for the value cannot be opened: {error}");
@@ -118,7 +118,7 @@ impl SecretForm {
         })
     }
 
-    /// Whether nothing can come of it any more.
+    /// Tells whether the page has expired.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.serving.is_finished()
@@ -132,7 +132,7 @@ impl SecretForm {
         }
     }
 
-    /// Lets the browser get its last page before the socket closes.
+    /// Closes the page after a delay, so that the browser can load the final notice.
     pub fn close(self) {
         tokio::spawn(async move {
             tokio::time::sleep(limits::PAGE_GRACE).await;
@@ -141,7 +141,7 @@ impl SecretForm {
     }
 }
 
-/// Answers requests for the page.
+/// Handles requests for the page.
 #[derive(Clone)]
 struct FormHandler(Router);
 
@@ -173,7 +173,7 @@ async fn answer_request(State(state): State<Arc<FormState>>, request: Request) -
 }
 
 impl FormState {
-    /// Whether a request is for this page, and not sent by the page of somebody else.
+    /// Checks that a request is for this page and does not come from another site.
     fn check(&self, path: &str, headers: &HeaderMap) -> Result<(), StatusCode> {
         let host = format!("127.0.0.1:{}", self.port);
         let origin = format!("http://{host}");
@@ -208,7 +208,7 @@ impl FormState {
         }
     }
 
-    /// Lets the page be shown once more.
+    /// Allows the page to be shown once more.
     fn show_again(&self) {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         *stage = match std::mem::replace(&mut *stage, FormStage::Done) {
@@ -234,7 +234,7 @@ impl FormState {
         };
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *stage, FormStage::Done) {
-            // Who knows the token of the body has seen it.
+            // A client that knows the CSRF token has seen the form.
             FormStage::New(sender) | FormStage::Shown(sender) => {
                 let words = match reply {
                     Reply::Value(..) => "karyi has the value. You can close this page.",
@@ -264,7 +264,7 @@ fn page(status: StatusCode, html: String) -> Response<Body> {
             "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
         ),
         (header::CACHE_CONTROL, "no-store"),
-        // With `no-referrer` a browser would not say where the answer comes from.
+        // With `no-referrer`, browsers send the origin `null`.
         (header::REFERRER_POLICY, "same-origin"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CONNECTION, "close"),

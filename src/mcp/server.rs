@@ -1,4 +1,4 @@
-//! What the protocol asks of us, on every transport and in both eras.
+//! Handles MCP requests on every transport and in both eras of the protocol.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use karyi_core::limits;
 
-/// A request with what it says of itself.
+/// Context of a request.
 pub type McpContext = RequestContext<RoleServer>;
 
-/// The methods that are ours. Parameters that do not fit them make a request of no known kind.
+/// Supported methods. rmcp reports such a request as custom if its parameters do not fit.
 const OWN_METHODS: [&str; 4] = ["initialize", "server/discover", "tools/list", "tools/call"];
 
-/// What lists and calls tools.
+/// Lists and calls tools.
 pub trait Backend: Send + Sync + 'static {
-    /// What a model is told of the server as a whole.
+    /// Returns the instructions for models.
     fn instructions(&self) -> String;
 
-    /// Returns the tools this caller may call, in documentation order.
+    /// Returns the tools that this caller may call, in documentation order.
     fn tools(
         &self,
         context: &McpContext,
@@ -38,7 +38,7 @@ pub trait Backend: Send + Sync + 'static {
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send;
 }
 
-/// Answers requests.
+/// MCP server on top of a backend.
 pub struct Server<B>(pub Arc<B>);
 
 impl<B: Backend> ServerHandler for Server<B> {
@@ -82,7 +82,7 @@ impl<B: Backend> ServerHandler for Server<B> {
         })
     }
 
-    // What is not declared is not answered with an empty list.
+    // Methods that are not declared return an error instead of an empty list.
 
     async fn complete(
         &self,
@@ -117,8 +117,8 @@ impl<B: Backend> ServerHandler for Server<B> {
     }
 }
 
-/// Makes the error of a request that is none of ours, or not what it should be. A name that is not
-/// ours is not repeated: nobody knows what it holds.
+/// Builds the error for a request with an unknown method or wrong parameters. An unknown method is
+/// not repeated, because it could contain a secret.
 fn misunderstood(method: &str) -> ErrorData {
     match OWN_METHODS.contains(&method) {
         true => ErrorData::invalid_params(format!("the parameters of {method} do not fit"), None),
@@ -130,7 +130,7 @@ fn no_method() -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there is no such method", None)
 }
 
-/// Cuts one page out of a list; the cursor is the number of its first tool.
+/// Returns one page of a list; the cursor is the index of its first tool.
 fn page(tools: Vec<Tool>, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
     let start = match cursor {
         None => 0,

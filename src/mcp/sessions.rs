@@ -1,6 +1,6 @@
-//! The sessions of clients that begin with `initialize`: whose each is, and how many one caller has.
+//! Owners and limits of the sessions that begin with `initialize`.
 //!
-//! A session belongs to the principal who began it. For everybody else there is no such session.
+//! A session belongs to the principal who began it; for everyone else it does not exist.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ use crate::mcp::replay::ReplaySessionManager;
 use crate::service::Rejection;
 use karyi_core::limits;
 
-/// The header that names a session.
+/// Header with the session id.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// What stands for the session of somebody else; no session is called that.
+/// Id that replaces the id of someone else's session; no session has it.
 const UNKNOWN_ID: HeaderValue = HeaderValue::from_static("none");
 
-/// The sessions of all callers.
+/// Sessions of all callers.
 #[derive(Default)]
 pub struct Sessions {
     manager: Arc<ReplaySessionManager>,
@@ -29,9 +29,9 @@ pub struct Sessions {
 
 #[derive(Default)]
 struct SessionTable {
-    /// Principals by session.
+    /// Principals by session id.
     owners: HashMap<String, String>,
-    /// How many sessions a principal is beginning.
+    /// Number of sessions that each principal is beginning.
     opening: HashMap<String, usize>,
 }
 
@@ -46,18 +46,18 @@ impl SessionTable {
     }
 }
 
-/// What a request has to do with sessions.
+/// Session that a request names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionRef {
-    /// It names none.
+    /// No session.
     None,
-    /// It names one of the caller's own.
+    /// A session of the caller.
     Own(String),
-    /// It names one that the caller does not have.
+    /// A session that does not exist or belongs to someone else.
     Unknown,
 }
 
-/// A session that is being begun.
+/// Session that is being created.
 pub struct PendingSession {
     sessions: Arc<Sessions>,
     principal: String,
@@ -76,7 +76,7 @@ impl Drop for PendingSession {
 }
 
 impl PendingSession {
-    /// Takes the session for the caller when the answer gives one.
+    /// Registers the session with its owner, if the response has a session id.
     pub fn register(self, answer: &HeaderMap) {
         let id = answer.get(SESSION).and_then(|id| id.to_str().ok());
         if let Some(id) = id {
@@ -87,7 +87,7 @@ impl PendingSession {
 }
 
 impl Sessions {
-    /// Makes the empty table of what `manager` keeps.
+    /// Creates an empty table for the sessions of `manager`.
     #[must_use]
     pub fn new(manager: Arc<ReplaySessionManager>) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Sessions {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says whose session a request names. One that is not the caller's is no session from here on.
+    /// Looks up the session of a request. The id of a session that is not the caller's is replaced.
     pub fn resolve(&self, headers: &mut HeaderMap, principal: &str) -> SessionRef {
         let Some(id) = headers.get(SESSION).and_then(|id| id.to_str().ok()) else {
             return SessionRef::None;
@@ -117,15 +117,15 @@ impl Sessions {
         SessionRef::Unknown
     }
 
-    /// Notes that a session was ended by its owner.
+    /// Removes a session that its owner has ended.
     pub fn forget(&self, id: &str) {
         self.table().owners.remove(id);
     }
 
-    /// Lets a caller begin a session.
+    /// Reserves a place for a new session.
     ///
     /// # Errors
-    /// 429 when the caller has too many, 503 when all callers together have.
+    /// 429 if the caller has too many sessions, 503 if all callers together have.
     pub async fn open(self: &Arc<Self>, principal: &str) -> Result<PendingSession, Rejection> {
         if let Ok(opening) = self.try_open(principal) {
             return Ok(opening);
@@ -153,7 +153,7 @@ impl Sessions {
         })
     }
 
-    /// Forgets sessions that nobody used for long, or that broke.
+    /// Removes sessions that have expired or failed.
     async fn forget_ended(&self) {
         let known: Vec<String> = self.table().owners.keys().cloned().collect();
         for id in known {
@@ -165,7 +165,7 @@ impl Sessions {
     }
 }
 
-/// Whether a message may begin a session: when it cannot be told, it may.
+/// Tells whether a message may begin a session; an unreadable one may.
 #[must_use]
 pub fn may_begin(message: &[u8]) -> bool {
     #[derive(Deserialize)]
@@ -189,7 +189,7 @@ mod tests {
     use rmcp::ServerHandler;
     use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-    /// A server without anything.
+    /// Server without tools.
     struct Empty;
 
     impl ServerHandler for Empty {}
@@ -222,7 +222,7 @@ mod tests {
         opening.register(answer.headers());
         assert_eq!(sessions.table().count_of("ana"), 1);
         let id = session.to_str().unwrap().into();
-        // Its end is told to nobody.
+        // rmcp does not notify about the end of a session.
         let ended = async {
             while manager.has_session(&id).await.unwrap() {
                 tokio::task::yield_now().await;
@@ -275,11 +275,11 @@ mod tests {
         let refused = sessions.open("ana").await.map(drop).unwrap_err();
         assert_eq!((refused.status, refused.code), (429, "rate_limited"));
         drop(sessions.open("ben").await.unwrap());
-        // What came to nothing gives its place back.
+        // A session that was not created frees its place.
         opening.pop();
         let last = sessions.open("ana").await.unwrap();
         assert!(sessions.open("ana").await.is_err());
-        // A session that the manager does not have any more has no place either.
+        // A session that the manager has ended frees its place, too.
         last.register(&headers("ended"));
         drop(sessions.open("ana").await.unwrap());
         assert!(sessions.table().owners.is_empty());

@@ -1,4 +1,4 @@
-//! Calls of the tools of sites: through the dispatcher, so each is in the ledger.
+//! Calls of site tools; they go through the dispatcher, so each one is in the ledger.
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, RequestMetaObject};
@@ -8,13 +8,13 @@ use crate::service::CallRequest;
 use crate::service::caller::{self, BodyContext, Caller};
 use karyi_core::ids;
 
-/// What stands before our keys in `_meta`.
+/// Prefix of karyi's keys in `_meta`.
 const PREFIX: &str = "karyi/";
 
-/// Returns one of our identifiers in `_meta`, when there is one.
+/// Returns an id from `_meta`, if it is there.
 ///
 /// # Errors
-/// It is no identifier.
+/// The value is not a valid id.
 pub fn meta_id(meta: &RequestMetaObject, key: &str) -> Result<Option<String>, ErrorData> {
     let key = format!("{PREFIX}{key}");
     match meta.get(&key) {
@@ -27,10 +27,10 @@ pub fn meta_id(meta: &RequestMetaObject, key: &str) -> Result<Option<String>, Er
     }
 }
 
-/// Makes the caller of a request.
+/// Creates the caller of a request.
 ///
 /// # Errors
-/// An identifier in `_meta` is none.
+/// `_meta` contains an invalid id.
 pub fn caller(
     front_end: &'static str,
     meta: &RequestMetaObject,
@@ -54,7 +54,7 @@ fn no_ids() -> ErrorData {
     ErrorData::internal_error("the system gives no random bytes", None)
 }
 
-/// Returns what the dispatcher is asked for.
+/// Converts a call for the dispatcher.
 #[must_use]
 pub fn request(request: CallToolRequestParams) -> CallRequest {
     CallRequest {

@@ -1,4 +1,4 @@
-//! Results of calls that the server ran: with their place in the ledger.
+//! Converts results of dispatched calls to MCP, with their ids in the ledger.
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, MetaObject};
@@ -10,13 +10,13 @@ use crate::service::dispatcher::CallReply;
 use crate::service::envelope::Envelope;
 use karyi_core::outcome::Status;
 
-/// What a result may say of its call in the ledger.
+/// Keys of the ledger's ids in `_meta`.
 const LEDGER_KEYS: [&str; 2] = ["karyi/trace_id", "karyi/call_id"];
 
-/// Makes the result of a call that the dispatcher served, known in the ledger by its trace and its identifier.
+/// Builds the result of a dispatched call, with its trace and call id in the ledger.
 ///
 /// # Errors
-/// There is no such tool, or the stored answer cannot be read.
+/// The tool does not exist, or the stored response cannot be read.
 pub fn from_reply(reply: CallReply, ids: [&str; 2]) -> Result<CallToolResult, ErrorData> {
     match reply {
         CallReply::Fresh(envelope) => from_envelope(*envelope),
@@ -57,7 +57,7 @@ fn from_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
     Ok(result.with_meta(Some(meta)))
 }
 
-/// Makes the result of a call that was refused before its tool had its say.
+/// Builds the result of a rejected call.
 #[must_use]
 pub fn from_rejection(rejection: &Rejection, ids: [&str; 2]) -> CallToolResult {
     let mut fields = Map::new();

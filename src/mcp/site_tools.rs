@@ -1,4 +1,4 @@
-//! The tools of one site for the client of `karyi mcp`.
+//! Tools of one site for the client of `karyi mcp`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_store::sqlite::Lock;
 use karyi_vault::session::Secrets;
 
-/// A dispatcher, and the right to serve its database.
+/// Dispatcher, with the lock on its database.
 pub type OpenSite = (Arc<Dispatcher>, Lock);
-/// What opening a dispatcher comes to.
+/// Future of opening a site.
 pub type OpenSiteFuture = Pin<Box<dyn Future<Output = anyhow::Result<OpenSite>> + Send>>;
 
-/// The site whose tools are offered too.
+/// Site whose tools are offered too.
 pub struct SiteOptions {
-    /// Its tenant.
+    /// Tenant.
     pub tenant: String,
-    /// The site.
+    /// Site.
     pub site: String,
-    /// Opens its data; these secrets are masked in what is written of its calls.
+    /// Opens the site's data; these secrets are masked in its records.
     pub open: Box<dyn Fn(Secrets) -> OpenSiteFuture + Send + Sync>,
 }
 
-/// The site, opened by the first call of one of its tools.
+/// Site that opens at the first call of one of its tools.
 pub struct OfferedSite {
     options: SiteOptions,
     opened: OnceCell<OpenSite>,
 }
 
 impl OfferedSite {
-    /// Offers the tools of a site.
+    /// Creates the backend of a site.
     #[must_use]
     pub fn new(options: SiteOptions) -> Self {
         let opened = OnceCell::new();
@@ -74,7 +74,7 @@ impl SiteTools for OfferedSite {
     }
 }
 
-/// What helps whoever cannot have the data of a site: as a rule another window has it.
+/// Hint for locked data of a site: usually another window has it open.
 const ONE_AT_A_TIME: &str =
     "end the other one; or have one `karyi serve`, and name its /mcp in every window";
 
@@ -100,7 +100,7 @@ async fn site_call(
     site_result::from_reply(reply, [&trace, &call]).map(Into::into)
 }
 
-/// The user who started the program, for one site.
+/// Returns the principal of the user, for one site.
 fn user(options: &SiteOptions) -> Principal {
     Principal {
         id: "stdio".into(),

@@ -1,4 +1,4 @@
-//! `karyi mcp`: one connection, on standard input and output, for the user who started it.
+//! `karyi mcp`: one connection on standard input and output, for the user who started it.
 
 use std::io;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use karyi_core::error::ToolError;
 use karyi_core::limits;
 use karyi_vault::session::Secrets;
 
-/// What a model is told of the server as a whole.
+/// Instructions for models.
 const INSTRUCTIONS: &str = "Calls run as if one after another, in the order they came. `command` runs \
     in one shell that stays: directory, variables and functions are there for the next call. A call \
     whose command goes on has an `id`; that is the job's id for `input`, `ctrl` and `read` (src \
     job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see it. Where a \
     description shows XML, such as <input> or <read>, it means the tool of that name.";
 
-/// Tools that are offered background those of the session.
+/// Tools of a site, offered beside those of the session.
 pub trait SiteTools: Send + Sync {
-    /// Lists them.
+    /// Returns the listings of the tools.
     fn tools(&self) -> Vec<Tool>;
 
-    /// Runs a call; these secrets are masked in what is written about it.
+    /// Runs a call; these secrets are masked in its records.
     fn call<'a>(
         &'a self,
         secrets: Secrets,
@@ -39,29 +39,29 @@ pub trait SiteTools: Send + Sync {
         context: &'a McpContext,
     ) -> Boxed<'a, Result<CallToolResponse, ErrorData>>;
 
-    /// Ends; returns how many records of calls are lost because they could not be written.
+    /// Writes the records that are left; returns how many are lost.
     fn close(&self) -> Boxed<'_, usize>;
 }
 
-/// Returns the secrets of the session, as they are now; it is prepared for that when no call did so.
+/// Returns the current secrets of the session; prepares it first if necessary.
 pub type SecretsGetter = Arc<dyn Fn() -> Boxed<'static, Result<Secrets, ToolError>> + Send + Sync>;
 
-/// Starts what goes on background the calls; it ends when what is returned is dropped.
+/// Starts background work of the connection; it ends when the returned value is dropped.
 pub type StartBackground = Box<dyn FnOnce(SecretsGetter) -> Box<dyn Send>>;
 
-/// How a connection is served.
+/// Options of a connection.
 pub struct StdioOptions {
-    /// Makes what its session begins with.
+    /// Creates the session.
     pub prepare: PrepareSession,
-    /// Whether that is made before anything is answered.
+    /// True if the session is created before the first message.
     pub is_eager: bool,
-    /// The site.
+    /// Site whose tools are offered too.
     pub site: Option<Box<dyn SiteTools>>,
-    /// What goes on background the calls.
+    /// Background work.
     pub background: StartBackground,
 }
 
-/// What the user may call.
+/// Backend for local tools and one site.
 struct StdioBackend {
     executor: Executor,
     site: Option<Box<dyn SiteTools>>,
@@ -96,11 +96,11 @@ impl Backend for StdioBackend {
     }
 }
 
-/// Serves until the client has gone or `stopped`; returns how many records of calls are lost because the
-/// ledger could not be written.
+/// Serves until the client disconnects or `stopped` completes; returns the number of records lost
+/// because the ledger could not be written.
 ///
 /// # Errors
-/// What was to be made at once could not be, or a thread could not be started.
+/// An eager session cannot be created, or a thread cannot be started.
 pub async fn serve(
     options: StdioOptions,
     stopped: impl Future<Output = ()>,
@@ -141,7 +141,7 @@ pub async fn serve(
     })
 }
 
-/// Reads standard input in a thread of its own, which nobody waits for.
+/// Reads standard input on a detached thread.
 fn stdin() -> anyhow::Result<mpsc::Receiver<stdio_transport::InputLine>> {
     let (sender, receiver) = mpsc::channel(limits::MAX_MCP_MESSAGES);
     std::thread::Builder::new()
@@ -151,8 +151,7 @@ fn stdin() -> anyhow::Result<mpsc::Receiver<stdio_transport::InputLine>> {
     Ok(receiver)
 }
 
-/// Answers until nothing more can come. What does not begin as a connection should is answered, and
-/// the next message may begin it.
+/// Serves until the end of input. After a malformed handshake the next message may start a new one.
 async fn answer_all(connection: Arc<StdioBackend>, transport: StdioTransport) {
     let ended = transport.ended();
     while !ended.is_cancelled() {

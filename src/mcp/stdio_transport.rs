@@ -1,7 +1,7 @@
-//! One JSON-RPC message a line, on standard input and output.
+//! Transport for JSON-RPC on standard input and output, one message per line.
 //!
-//! rmcp leaves out lines that are not JSON, hangs on an id that is in use, and ends when the first
-//! message is no request; whoever sends such a thing gets an answer here instead.
+//! rmcp ignores lines that are not JSON, hangs on duplicate ids, and ends if the first message is
+//! not a request. This transport answers such messages with an error.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read};
@@ -22,32 +22,32 @@ use crate::exec::cancel::Cancel;
 use crate::tool::json_text;
 use karyi_core::limits;
 
-/// A line, or the news that one was too long.
+/// Line of input, or the error that it was too long.
 pub type InputLine = Result<Vec<u8>, LineTooLong>;
 
-/// A line was longer than a message may be.
+/// The line exceeds the limit of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineTooLong;
 
 type WriteAck = oneshot::Sender<io::Result<()>>;
 
-/// Both directions of a connection. Clones are the same connection.
+/// Both directions of a connection; clones share it.
 #[derive(Clone)]
 pub struct StdioTransport {
     input: Arc<tokio::sync::Mutex<mpsc::Receiver<InputLine>>>,
     output: mpsc::Sender<(Vec<u8>, WriteAck)>,
     in_flight: Arc<Mutex<HashSet<RequestId>>>,
-    /// The answer to a line that is no message, until there is room for it; nothing is read before.
+    /// Error response that waits for space in the output; input stops meanwhile.
     refusal: Arc<Mutex<Option<Vec<u8>>>>,
-    /// Thrown when there is nobody to read what is written.
+    /// Cancelled when output can no longer be written.
     gone: Cancel,
-    /// Thrown when nothing more can come.
+    /// Cancelled at the end of input.
     ended: Cancel,
 }
 
 impl StdioTransport {
-    /// Makes a connection of lines that come and a place to write to; the task ends when all clones
-    /// are gone.
+    /// Creates a transport from a channel of lines and an output; the task ends when all clones are
+    /// dropped.
     pub fn new(
         input: mpsc::Receiver<InputLine>,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -66,19 +66,20 @@ impl StdioTransport {
         (lines, writer)
     }
 
-    /// Returns what is thrown when nothing more can come from the client.
+    /// Returns the token that is cancelled at the end of input.
     #[must_use]
     pub fn ended(&self) -> Cancel {
         self.ended.clone()
     }
 
-    /// Answers something that is no message.
+    /// Queues an error response to a malformed message.
     fn queue_refusal(&self, error: ErrorData, id: Option<RequestId>) {
         let message = MessageError { error, id }.answer();
         *lock(&self.refusal) = Some(line(&message));
     }
 
-    /// Hands the last refusal on. Whoever sends nonsense and does not read the answers is gone.
+    /// Sends the queued error response. A client that sends malformed messages and does not read
+    /// the errors is disconnected.
     async fn send_refusal(&self) {
         if lock(&self.refusal).is_none() {
             return;
@@ -94,7 +95,7 @@ impl StdioTransport {
         }
     }
 
-    /// Reads a line; nothing when it was answered here, or needs no answer.
+    /// Parses a line; none if it was answered here or needs no answer.
     fn read(&self, line: InputLine) -> Option<ClientJsonRpcMessage> {
         let Ok(line) = line else {
             let most = limits::MAX_MCP_LINE_BYTES;
@@ -115,7 +116,7 @@ impl StdioTransport {
         }
     }
 
-    /// Lets a message through unless its id is in use.
+    /// Passes a message on unless its id is in use.
     fn admit(&self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
         match &message {
             JsonRpcMessage::Request(request) => {
@@ -125,7 +126,8 @@ impl StdioTransport {
                     drop(in_flight);
                     let (message, id) = match is_full {
                         true => ("too many requests are under way", Some(request.id.clone())),
-                        // With the id the answer would be taken for that of the first request.
+                        // With this id, the client would take the error for the response to the
+                        // first request.
                         false => ("a request with this id is under way", None),
                     };
                     let data = Some(json!({"id": request.id}));
@@ -138,7 +140,7 @@ impl StdioTransport {
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    // It will have no answer.
+                    // A cancelled request gets no response.
                     lock(&self.in_flight).remove(id);
                 }
             }
@@ -210,7 +212,7 @@ fn line(message: &Value) -> Vec<u8> {
     line
 }
 
-/// Writes whole lines; a message that is given up is written nonetheless.
+/// Writes whole lines, even if the sender no longer waits.
 async fn write(
     mut output: impl AsyncWrite + Send + Unpin,
     mut lines: mpsc::Receiver<(Vec<u8>, WriteAck)>,
@@ -228,20 +230,20 @@ async fn write(
     }
 }
 
-/// Why a text is no message, and the id to answer to.
+/// Error for a malformed message, with the id to answer.
 #[derive(Debug)]
 pub struct MessageError {
-    /// What is wrong with it.
+    /// Error to send.
     pub error: ErrorData,
     id: Option<RequestId>,
 }
 
 impl MessageError {
-    /// Makes the answer.
+    /// Builds the error response.
     #[must_use]
     pub fn answer(self) -> Value {
         let Self { error, id } = self;
-        // rmcp leaves the id out; JSON-RPC wants null.
+        // rmcp omits a missing id; JSON-RPC requires null.
         match id {
             Some(id) => json!(ServerJsonRpcMessage::error(error, Some(id))),
             None => json!({"jsonrpc": "2.0", "id": null, "error": error}),
@@ -249,15 +251,14 @@ impl MessageError {
     }
 }
 
-/// Reads a text as JSON in which every key stands once: of two values somebody else could take the
-/// other one.
+/// Parses JSON without duplicate keys, because another parser could pick the other value.
 fn parse_json(text: &[u8]) -> Result<Value, Box<MessageError>> {
     let parsed = match std::str::from_utf8(text) {
         Ok(text) => json_text::parse(text),
         Err(error) => Err(error.to_string()),
     };
     parsed.map_err(|problem| {
-        // JSON it may be all the same, with an id.
+        // The text may be JSON with duplicate keys, and have an id.
         let lax: Option<Value> = serde_json::from_slice(text).ok();
         let is_json = lax.is_some();
         let id = lax.and_then(|mut value| serde_json::from_value(value.get_mut("id")?.take()).ok());
@@ -269,10 +270,10 @@ fn parse_json(text: &[u8]) -> Result<Value, Box<MessageError>> {
     })
 }
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
-/// It is none, and how to answer that.
+/// The error response.
 pub fn parse_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<MessageError>> {
     let refuse = |error, id| Box::new(MessageError { error, id });
     let value = parse_json(text)?;
@@ -301,8 +302,7 @@ pub fn parse_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<MessageErr
     serde_json::from_value(value).map_err(|_| refuse(invalid("the message does not fit"), id))
 }
 
-/// Reads lines until the end, in the thread that calls it. A line without its end is left out:
-/// whoever wrote it was interrupted.
+/// Reads lines until the end of input, on the calling thread. An incomplete last line is dropped.
 pub fn read_lines(input: impl Read, lines: &mpsc::Sender<InputLine>) {
     let mut input = BufReader::new(input);
     let most = limits::MAX_MCP_LINE_BYTES as u64;
@@ -325,7 +325,7 @@ pub fn read_lines(input: impl Read, lines: &mpsc::Sender<InputLine>) {
     }
 }
 
-/// Reads to the end of the line.
+/// Skips the rest of a line.
 fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         let available = match input.fill_buf() {
@@ -400,7 +400,7 @@ mod tests {
         });
         let reading = tokio::spawn(async move { lines.receive().await });
         let metrics = tokio::runtime::Handle::current().metrics();
-        // All tasks are of this thread: then each has come as far as it can.
+        // All tasks share this thread, so each has advanced as far as it can.
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }

@@ -1,5 +1,5 @@
-//! Results as MCP says them: structured, with the same JSON as text; an error is text alone, since
-//! clients hold structured content against the schema of good results.
+//! Converts results to MCP: structured content, and the same JSON as text. An error is text only,
+//! because clients validate structured content against the schema of successful results.
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -9,7 +9,7 @@ use crate::render::wire;
 use karyi_core::error::ToolError;
 use karyi_core::outcome::{JobNews, Outcome, Status};
 
-/// Makes the result of a call on this machine; jobs are told of when there are any.
+/// Builds the result of a local call, with news of jobs and warnings.
 #[must_use]
 pub fn from_outcome(outcome: &Outcome, jobs: &[JobNews], warnings: &[String]) -> CallToolResult {
     let mut fields = wire::result(outcome).to_map();
@@ -34,8 +34,7 @@ pub fn from_outcome(outcome: &Outcome, jobs: &[JobNews], warnings: &[String]) ->
     }
 }
 
-/// Whether a call did not do what was context. A command that ended with an exit status of its own
-/// did, whatever that status is.
+/// Tells whether a call failed. A command with a non-zero exit status did not fail as a call.
 fn is_error(outcome: &Outcome) -> bool {
     match outcome.status {
         Status::Error
@@ -57,7 +56,7 @@ fn is_error(outcome: &Outcome) -> bool {
     }
 }
 
-/// Makes the result of a call that was not run.
+/// Builds the result of a call that did not run.
 #[must_use]
 pub fn from_error(found: &ToolError) -> CallToolResult {
     error(&json!({
@@ -72,7 +71,7 @@ pub(super) fn error(fields: &Value) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(fields.to_string())])
 }
 
-/// Makes the error of a tool that there is not, by its name as it may be shown.
+/// Builds the error for an unknown tool; `name` must be masked.
 #[must_use]
 pub fn unknown_tool(name: &str) -> ErrorData {
     let shown = match crate::tool::misfit::shortened(name) {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Caller ─ admit: authenticator ─ tenant and site ─ tenant's bucket
-//!        ─ call:  tool ─ scope ─ tool's bucket ─ fields ─ repeat key ─ intent ─ run ─ record
+//!        ─ call:  tool ─ scope ─ tool's bucket ─ input ─ idempotency key ─ intent ─ run ─ record
 //! ```
 //!
 //! Front ends turn their requests into a [`Caller`] and a [`CallRequest`] and present the

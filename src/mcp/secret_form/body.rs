@@ -1,4 +1,4 @@
-//! The answer of the page's form.
+//! Parses the body of the form.
 
 use ring::digest::{SHA256, digest};
 use zeroize::Zeroizing;
@@ -10,7 +10,7 @@ use karyi_core::secret::SecretValue;
 /// Reads an answer.
 ///
 /// # Errors
-/// What is wrong with it, for the user.
+/// A message for the user.
 pub(super) fn read(body: &[u8], csrf: &str, can_save: bool) -> Result<Reply, &'static str> {
     let mut fields = Fields::default();
     for pair in body.split(|byte| *byte == b'&') {
@@ -43,7 +43,7 @@ struct Fields {
 
 impl Fields {
     fn reply(self, csrf: &str, can_save: bool) -> Result<Reply, &'static str> {
-        // Of hashes, so that how long it takes tells nothing.
+        // Comparing hashes takes a time that is independent of the values.
         let hash = |text: &str| digest(&SHA256, text.as_bytes());
         if hash(&self.csrf).as_ref() != hash(csrf).as_ref() {
             return Err("The answer is not that of this page.");
@@ -59,7 +59,7 @@ impl Fields {
             "save" if can_save => Lifetime::Saved,
             _ => return Err("The answer does not say how long the value may be used."),
         };
-        // Forms end lines with a carriage return too.
+        // Forms use CRLF line endings.
         let value = match (self.value.is_empty(), self.lines.is_empty()) {
             (false, true) => self.value.as_str().to_owned(),
             (true, false) => self.lines.replace("\r\n", "\n"),
@@ -77,7 +77,7 @@ impl Fields {
     }
 }
 
-/// Decodes a value of a form.
+/// Decodes a form value.
 fn decoded(text: &[u8]) -> Option<Zeroizing<String>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(text.len()));
     let mut rest = text.iter();

@@ -1,10 +1,10 @@
-//! What the page looks like: plain, without scripts, pictures or styles of its own.
+//! HTML of the page: plain, without scripts, images or styles.
 
 use crate::render::paint::safe_question;
 use crate::tool::context::Question;
 use karyi_core::limits;
 
-/// Returns the page that asks.
+/// Returns the page with the form.
 pub(super) fn question(question: &Question, client: &str, csrf: &str) -> String {
     let name = escaped(question.name.as_str());
     let reason = escaped(&question.reason);
@@ -48,7 +48,7 @@ fn choice(value: &str, words: &str) -> String {
     format!("<label><input type=\"radio\" name=\"lifetime\" value=\"{value}\"> {words}</label><br>")
 }
 
-/// Returns a page that says one thing.
+/// Returns a page with one sentence.
 pub(super) fn notice(words: &str) -> String {
     document("karyi", &format!("<p>{}</p>", escaped(words)))
 }
@@ -60,7 +60,7 @@ fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// Returns text of a model or a client as it may stand on the page: short, visible, and no markup.
+/// Escapes untrusted text for HTML: cut to length, without invisible characters.
 fn escaped(text: &str) -> String {
     let short: String = safe_question(text)
         .chars()
