@@ -97,7 +97,7 @@ impl AppState {
     }
 
     async fn refuse_busy(&self, caller: &Caller, principal: &Principal) -> CallReply {
-        let busy = Rejection::overloaded("too many calls are under way").with_retry_after(1);
+        let busy = Rejection::overloaded("too many calls are in progress").with_retry_after(1);
         let details = CallDetails::default();
         let refused = self
             .dispatcher
@@ -159,7 +159,10 @@ impl AppState {
     /// 431; 400 without a host; 403 for another host or origin.
     pub fn check_head(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
         if size_of_head(uri, headers) > limits::MAX_HEAD_BYTES {
-            let detail = format!("the head may have {} bytes", limits::MAX_HEAD_BYTES);
+            let detail = format!(
+                "the head of a request is limited to {} bytes",
+                limits::MAX_HEAD_BYTES
+            );
             return Err(Rejection::head_too_large(detail));
         }
         self.check_origin(uri, headers)
@@ -170,18 +173,18 @@ impl AppState {
         let named = hosts.next().and_then(|value| value.to_str().ok());
         if hosts.next().is_some() {
             return Err(Rejection::malformed(
-                "the header Host is given more than once",
+                "the header Host occurs more than once",
             ));
         }
         let named = uri
             .authority()
             .map(|authority| authority.as_str())
             .or(named);
-        let named = named.ok_or_else(|| Rejection::malformed("expected the header Host"))?;
+        let named = named.ok_or_else(|| Rejection::malformed("the header Host is missing"))?;
         let (host, _) = host_and_port(named);
         if !self.is_own_host(host) {
             return Err(Rejection::foreign_origin(
-                "the host is not one of this server; add it with --host NAME",
+                "the host is not allowed; allow it with --host NAME",
             ));
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -190,7 +193,7 @@ impl AppState {
         match origins.all(|value| value.to_str().is_ok_and(is_ours)) {
             true => Ok(()),
             false => Err(Rejection::foreign_origin(
-                "the origin is not allowed; add it with --origin ORIGIN",
+                "the origin is not allowed; allow it with --origin ORIGIN",
             )),
         }
     }

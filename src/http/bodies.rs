@@ -35,10 +35,12 @@ where
     let limited = Limited::new(body, limits::MAX_BODY_BYTES);
     let read = deadline::with_timeout(limits::BODY_TIMEOUT, pin!(collect(limited))).await;
     match read {
-        Err(_) => Err(Rejection::request_timeout("the body did not come in time")),
+        Err(_) => Err(Rejection::request_timeout(
+            "the body did not arrive in time",
+        )),
         Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            let detail = format!("the body may have {} bytes", limits::MAX_BODY_BYTES);
+            let detail = format!("the body is limited to {} bytes", limits::MAX_BODY_BYTES);
             Err(Rejection::too_large(detail))
         }
         Ok(Err(_)) => Err(Rejection::malformed("the body was cut off")),
@@ -127,7 +129,7 @@ fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
 }
 
 fn invalid_body(problems: Vec<FieldProblem>) -> Rejection {
-    Rejection::invalid("the body is not what it should be").with_errors(problems)
+    Rejection::invalid("the body is not valid").with_errors(problems)
 }
 
 fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<FieldProblem>) {
@@ -137,7 +139,7 @@ fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<F
         .take(10)
     {
         let key: String = key.chars().take(limits::MAX_ID_CHARS).collect();
-        problems.push(FieldProblem::new(&["body", &key], "there is no such field"));
+        problems.push(FieldProblem::new(&["body", &key], "unknown field"));
     }
 }
 

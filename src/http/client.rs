@@ -226,7 +226,9 @@ fn request(
         ("authorization", token.transpose()?),
         (
             "idempotency-key",
-            repeat.transpose().context("a header cannot be sent")?,
+            repeat
+                .transpose()
+                .context("a header contains invalid characters")?,
         ),
     ];
     for (name, value) in optional {
@@ -237,15 +239,16 @@ fn request(
     let body = json!({"tool_name": call.tool, "input": call.input}).to_string();
     request
         .body(Full::from(body))
-        .context("a header cannot be sent")
+        .context("a header contains invalid characters")
 }
 
 /// Builds a header whose value is never printed.
 fn sensitive(scheme: &str, value: &SecretValue) -> anyhow::Result<HeaderValue> {
     let text = Zeroizing::new(format!("{scheme}{}", value.expose()));
     // The original error does not name the header.
-    let mut header = HeaderValue::from_str(&text)
-        .map_err(|_| anyhow::anyhow!("the key or token holds characters that a header cannot"))?;
+    let mut header = HeaderValue::from_str(&text).map_err(|_| {
+        anyhow::anyhow!("the key or token contains characters that are not allowed in a header")
+    })?;
     header.set_sensitive(true);
     Ok(header)
 }

@@ -116,7 +116,7 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<HeaderError>> {
     let attempt = number("X-Attempt", raw.attempt, &mut problems);
     let patience = number("X-Request-Timeout-Ms", raw.patience, &mut problems);
     let header_error = |caller, problems| {
-        let detail = "headers are missing or not what they should be";
+        let detail = "headers are missing or not valid";
         let rejection = Rejection::invalid(detail).with_errors(problems);
         Box::new(HeaderError { rejection, caller })
     };
@@ -187,10 +187,10 @@ pub fn duplicates(headers: &HeaderMap) -> Option<Rejection> {
     }
     let duplicates = SINGLE.iter().filter(|name| is_duplicate(headers, name));
     let problems: Vec<FieldProblem> = duplicates
-        .map(|name| FieldProblem::new(&["header", name], "given more than once"))
+        .map(|name| FieldProblem::new(&["header", name], "occurs more than once"))
         .collect();
-    let refusal = || Rejection::malformed("a header is given more than once");
-    (!problems.is_empty()).then(|| refusal().with_errors(problems))
+    let rejection = || Rejection::malformed("a header occurs more than once");
+    (!problems.is_empty()).then(|| rejection().with_errors(problems))
 }
 
 /// Returns a header as text; empty if it is not text.
@@ -331,11 +331,11 @@ mod tests {
         }
         check(
             &[("x-trace-id", "again")],
-            Err((400, "header.X-Trace-ID: given more than once")),
+            Err((400, "header.X-Trace-ID: occurs more than once")),
         );
         check(
             &[("x-user-id", "a"), ("x-user-id", "b")],
-            Err((400, "header.X-User-ID: given more than once")),
+            Err((400, "header.X-User-ID: occurs more than once")),
         );
         let missing = caller(&headers(&[("x-tenant-id", " "), ("x-site-id", "a/b")])).unwrap_err();
         assert!(missing.caller.is_none());

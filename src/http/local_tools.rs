@@ -148,9 +148,9 @@ impl ShellPool {
             return Ok(Arc::clone(shell));
         }
         if shells.len() >= limits::MAX_KEPT_SHELLS {
-            let message = format!("{} shells are kept already", limits::MAX_KEPT_SHELLS);
+            let message = format!("{} lasting shells exist already", limits::MAX_KEPT_SHELLS);
             return Err(ToolError::new(ErrorCode::SessionBusy, message)
-                .with_hint("call without a session key, or later"));
+                .with_hint("call without a session key, or try again later"));
         }
         let id = ids::new_id().map_err(|_| broken())?;
         let shell = Arc::new(self.new_shell(self.output.join(id)));
@@ -222,7 +222,7 @@ impl PooledShell {
         };
         // The caller has already been told that the call did not run.
         if cancel.is_cancelled() {
-            return cancelled("nobody waits for the call any more");
+            return cancelled("the caller no longer waits for the call");
         }
         let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
         let left = deadline.saturating_duration_since(Instant::now());
@@ -236,7 +236,7 @@ impl PooledShell {
         let runner = Runner::new(stage);
         let mut work = pin!(runner.call(Job::alone(id.clone(), call)));
         let mut outcome = None;
-        let mut take = |event: Redacted<Event>| match event.into_inner() {
+        let mut handle = |event: Redacted<Event>| match event.into_inner() {
             Event::Finished { outcome: found, .. } => outcome = Some(*found),
             Event::Output { text, .. } => {
                 let _ = printed.as_ref().map(|printed| printed.try_send(text));
@@ -247,17 +247,17 @@ impl PooledShell {
             tokio::select! {
                 biased;
                 () = &mut work => break,
-                Some(event) = received.recv() => take(event),
+                Some(event) = received.recv() => handle(event),
             }
         }
         while let Ok(event) = received.try_recv() {
-            take(event);
+            handle(event);
         }
         if cancel.is_cancelled() && spec.starts_job {
             let _ = self.work.context.sessions.interrupt();
         }
         *lock(&self.used) = Instant::now();
-        outcome.unwrap_or_else(|| cancelled("the call came to nothing"))
+        outcome.unwrap_or_else(|| cancelled("the call ended without a result"))
     }
 }
 
@@ -338,9 +338,9 @@ fn fields(outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailure> {
         (None, Status::Running) if !is_pooled => Err(ToolFailure {
             error: ToolError::new(
                 ErrorCode::Timeout,
-                "the command ran when its time was up, and was ended",
+                "the command was ended because its time was up",
             )
-            .with_hint("give it more time, or name a shell that stays"),
+            .with_hint("allow more time, or name a shell to keep"),
             output: Some(Box::new(result_fields(&outcome, is_pooled)?)),
             is_abandoned: false,
         }),

@@ -49,7 +49,7 @@ impl RemoteServer {
             .authority()
             .is_some_and(|authority| authority.as_str().contains('@'))
         {
-            bail!("the address holds a name or password, which every process would see");
+            bail!("the address contains a name or password, which every process would see");
         }
         let connector = match uri.scheme_str() {
             Some("http") => None,

@@ -290,7 +290,7 @@ pub fn log_unparsed(state: &AppState, status: Option<u16>) {
 }
 
 async fn not_found(State(state): State<Shared>, request: Request) -> Response<Body> {
-    let rejection = Rejection::not_found("there is no such path; /openapi.json lists them");
+    let rejection = Rejection::not_found("there is no such path; /openapi.json lists all paths");
     reject(&state, request, rejection).await
 }
 
@@ -300,7 +300,7 @@ async fn method_not_allowed(State(state): State<Shared>, request: Request) -> Re
             true => "POST",
             false => "GET, HEAD",
         };
-    let rejection = Rejection::method_not_allowed(format!("the path is for {allowed}"));
+    let rejection = Rejection::method_not_allowed(format!("the path supports only {allowed}"));
     let mut response = reject(&state, request, rejection).await;
     response
         .headers_mut()

@@ -138,7 +138,7 @@ pub async fn serve(
     let reach = reach(&options)?;
     let authenticator = Arc::new(authenticator(&options)?);
     if reach == Reach::Public && !authenticator.requires_credentials() {
-        bail!("an address that others reach needs --key-file or --jwks");
+        bail!("an address that other machines can reach needs --key-file or --jwks");
     }
     let tls = options
         .tls
@@ -260,7 +260,7 @@ fn log_start(
     }
     if !options.tools.is_empty() && !dispatcher.authenticator().requires_credentials() {
         let message = format!(
-            "nobody can call {}: without --key-file or --jwks no caller is authenticated",
+            "no caller can use {}: without --key-file or --jwks no caller is authenticated",
             options.tools.join(", ")
         );
         log("tools_without_keys", &message);
@@ -290,10 +290,12 @@ fn reach(options: &ServerOptions) -> anyhow::Result<Reach> {
         return Ok(Reach::Loopback);
     }
     if options.tls.is_none() && !options.is_behind_proxy {
-        bail!("an address that others reach needs --tls-cert and --tls-key, or --behind-proxy");
+        bail!(
+            "an address that other machines can reach needs --tls-cert and --tls-key, or --behind-proxy"
+        );
     }
     if options.key_file.is_none() && options.jwks.is_none() {
-        bail!("an address that others reach needs --key-file or --jwks");
+        bail!("an address that other machines can reach needs --key-file or --jwks");
     }
     Ok(Reach::Public)
 }
@@ -343,7 +345,7 @@ pub async fn open(
     let ledger = SqliteLedger::open(&ledger_path(&host.database))?;
     let lost = ledger.settle().await?;
     if lost > 0 {
-        let message = format!("{lost} calls were interrupted when the server ended the last time");
+        let message = format!("{lost} calls were interrupted when the server last stopped");
         log.write(&LogLine {
             event: "interrupted_calls",
             message: Some(&message),
@@ -429,7 +431,7 @@ async fn run_maintenance(
     authenticator: Arc<Authenticator>,
 ) {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
-    let mut known: Option<SystemTime> = jwks.as_ref().and_then(|(path, _)| changed(path));
+    let mut modified: Option<SystemTime> = jwks.as_ref().and_then(|(path, _)| changed(path));
     loop {
         tokio::time::sleep(limits::KEYS_POLL).await;
         dispatcher.record_suppressed(Instant::now()).await;
@@ -440,10 +442,10 @@ async fn run_maintenance(
             continue;
         };
         let now = changed(path);
-        if now == known {
+        if now == modified {
             continue;
         }
-        known = now;
+        modified = now;
         // If the file cannot be read, the old keys stay in force until its next change.
         match tokens(path, expected) {
             Ok(tokens) => {

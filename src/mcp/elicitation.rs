@@ -117,11 +117,11 @@ impl ElicitationPrompter {
             shared,
             peer: context.peer.clone(),
             client: client.map_or_else(String::new, |client| client.title.unwrap_or(client.name)),
-            can_open: offered.as_ref().is_some_and(|way| way.url.is_some()),
+            can_open: offered.as_ref().is_some_and(|mode| mode.url.is_some()),
             // A client that declares no mode supports forms.
             can_ask: offered
                 .as_ref()
-                .is_some_and(|way| way.form.is_some() || way.url.is_none()),
+                .is_some_and(|mode| mode.form.is_some() || mode.url.is_none()),
             is_repeated: version.is_some_and(|version| !version.has_initialize()),
             answers: request.input_responses.take().unwrap_or_default(),
             state: request.request_state.take(),
@@ -297,7 +297,7 @@ impl ElicitationPrompter {
         ElicitRequestParams::UrlElicitationParams {
             meta: None,
             message: format!(
-                "karyi asks for the value {name}: {reason}. It is typed on a page of this machine; \
+                "karyi asks for the value {name}: {reason}. You enter it on a page on this machine; \
                  neither this program nor the model sees it."
             ),
             url,

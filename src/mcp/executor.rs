@@ -404,7 +404,7 @@ fn decode_call(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError>
         }
     })?;
     (entry.from_json)(arguments)
-        .map_err(|error| bad(format!("an argument of {name} does not fit: {error}")))
+        .map_err(|error| bad(format!("an argument of {name} is not valid: {error}")))
 }
 
 /// Returns the secret that an error is about, or a placeholder for its name.
@@ -441,7 +441,7 @@ fn adapt_hint(outcome: &mut Outcome) {
 }
 
 fn too_many() -> ToolError {
-    let message = format!("{} calls are under way", limits::MAX_MCP_CALLS);
+    let message = format!("{} calls are in progress", limits::MAX_MCP_CALLS);
     ToolError::new(ErrorCode::SessionBusy, message).with_hint("wait for one of them to end")
 }
 

@@ -38,14 +38,14 @@ use karyi_core::limits;
 const FRONT_END: &str = "mcp";
 
 /// Instructions for models about site tools.
-const SITE_INSTRUCTIONS: &str = "The tools of a site answer for the tenant and the site of the request. Each \
-    call stands alone.";
+const SITE_INSTRUCTIONS: &str = "Site tools work on the tenant and site of the request. Calls are \
+    independent of each other.";
 /// Instructions for models about local tools, if there are any.
-const HOST_INSTRUCTIONS: &str = " `command` begins in a fresh shell with every call, unless `_meta` names \
-    one that stays with karyi/session; a command that is not done when the time for the call is up \
-    is ended. $KARYI{NAME} in arguments stays text, except for the secrets that this server offers; \
-    their values are never shown. Where a description shows XML, such as <edit> or <read>, it means \
-    the tool of that name.";
+const HOST_INSTRUCTIONS: &str = " `command` starts a fresh shell for every call, unless karyi/session \
+    in `_meta` names a shell to keep. A command that still runs at the time limit of its call is \
+    ended. $KARYI{NAME} in arguments stays literal text, except for the secrets that this server \
+    offers; their values are never shown. Where a description shows XML, such as <edit> or <read>, \
+    it means the tool of that name.";
 
 /// Site of requests that name none.
 #[derive(Debug, Clone, Default)]
@@ -255,13 +255,13 @@ async fn begin(
     opening: PendingSession,
     answering: impl Future<Output = Response<Body>> + Send + 'static,
 ) -> Result<Response<Body>, Rejection> {
-    let begun = tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         let response = answering.await;
         opening.register(response.headers());
         response
     });
-    let broken = |_| Rejection::internal("the session could not begin");
-    begun.await.map_err(broken)
+    let broken = |_| Rejection::internal("the session could not be created");
+    task.await.map_err(broken)
 }
 
 /// Responds to an unknown session as rmcp does.
@@ -323,9 +323,9 @@ impl HttpBackend {
         headers: &HeaderMap,
     ) -> Result<Option<Caller>, ErrorData> {
         let place = |key: &str, header: &str, own: &Option<String>| {
-            let said = header_id(headers, header)?;
-            let said = said.or(site_call::meta_id(meta, key)?);
-            Ok::<_, ErrorData>(said.or_else(|| own.clone()))
+            let id = header_id(headers, header)?;
+            let id = id.or(site_call::meta_id(meta, key)?);
+            Ok::<_, ErrorData>(id.or_else(|| own.clone()))
         };
         let tenant = place("tenant_id", "x-tenant-id", &self.defaults.tenant)?;
         let site_id = place("site_id", "x-site-id", &self.defaults.site)?;

@@ -99,12 +99,12 @@ impl SecretForm {
             stage: Mutex::new(FormStage::New(sender)),
         });
         let router = Router::new().fallback(answer_request).with_state(state);
-        let nobody: ParseErrorHook = Arc::new(|_| ());
+        let ignore_error: ParseErrorHook = Arc::new(|_| ());
         let listening = ListenerTasks::start(
             listeners,
             &FormHandler(router),
             None,
-            &nobody,
+            &ignore_error,
             ConnectionTimeouts::default(),
         );
         let serving = tokio::spawn(async move {
@@ -160,14 +160,14 @@ impl RequestHandler for FormHandler {
 
 async fn answer_request(State(state): State<Arc<FormState>>, request: Request) -> Response<Body> {
     if let Err(status) = state.check(request.uri().path(), request.headers()) {
-        return page(status, html::notice("This is no page of karyi."));
+        return page(status, html::notice("There is no such page."));
     }
     match *request.method() {
         Method::GET => state.show(),
         Method::POST => state.take(request).await,
         _ => page(
             StatusCode::METHOD_NOT_ALLOWED,
-            html::notice("This page is only read and answered."),
+            html::notice("This page supports only GET and POST."),
         ),
     }
 }
@@ -177,9 +177,9 @@ impl FormState {
     fn check(&self, path: &str, headers: &HeaderMap) -> Result<(), StatusCode> {
         let host = format!("127.0.0.1:{}", self.port);
         let origin = format!("http://{host}");
-        let is = |name, wanted: &str| {
+        let is = |name, expected: &str| {
             let mut all = headers.get_all(name).iter();
-            all.all(|value| value.as_bytes() == wanted.as_bytes())
+            all.all(|value| value.as_bytes() == expected.as_bytes())
         };
         let has_host = headers.contains_key(header::HOST) && is(header::HOST, &host);
         if !has_host || !is(header::ORIGIN, &origin) {
@@ -203,7 +203,7 @@ impl FormState {
             }
             other => {
                 *stage = other;
-                gone()
+                already_used()
             }
         }
     }
@@ -221,7 +221,7 @@ impl FormState {
         let limited = Limited::new(request.into_body(), limits::MAX_PAGE_BODY_BYTES);
         let read = tokio::time::timeout(limits::BODY_TIMEOUT, limited.collect()).await;
         let Ok(Ok(body)) = read else {
-            let words = "The answer did not arrive whole, or was too long.";
+            let words = "The answer was incomplete or too long.";
             return page(StatusCode::BAD_REQUEST, html::notice(words));
         };
         let answer = body::read(&body.to_bytes(), &self.csrf, self.question.store.is_some());
@@ -238,21 +238,21 @@ impl FormState {
             FormStage::New(sender) | FormStage::Shown(sender) => {
                 let words = match reply {
                     Reply::Value(..) => "karyi has the value. You can close this page.",
-                    _ => "karyi does not get the value. You can close this page.",
+                    _ => "karyi did not get the value. You can close this page.",
                 };
                 let _ = sender.send(reply);
                 page(StatusCode::OK, html::notice(words))
             }
             other => {
                 *stage = other;
-                gone()
+                already_used()
             }
         }
     }
 }
 
-fn gone() -> Response<Body> {
-    let words = "This page was used already. Let the call be made again.";
+fn already_used() -> Response<Body> {
+    let words = "This page has already been used. Repeat the call to get a new one.";
     page(StatusCode::GONE, html::notice(words))
 }
 

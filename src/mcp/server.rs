@@ -121,7 +121,7 @@ impl<B: Backend> ServerHandler for Server<B> {
 /// not repeated, because it could contain a secret.
 fn misunderstood(method: &str) -> ErrorData {
     match OWN_METHODS.contains(&method) {
-        true => ErrorData::invalid_params(format!("the parameters of {method} do not fit"), None),
+        true => ErrorData::invalid_params(format!("invalid parameters for {method}"), None),
         false => no_method(),
     }
 }

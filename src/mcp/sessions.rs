@@ -155,8 +155,8 @@ impl Sessions {
 
     /// Removes sessions that have expired or failed.
     async fn forget_ended(&self) {
-        let known: Vec<String> = self.table().owners.keys().cloned().collect();
-        for id in known {
+        let ids: Vec<String> = self.table().owners.keys().cloned().collect();
+        for id in ids {
             let is_there = self.manager.has_session(&id.as_str().into()).await;
             if let Ok(false) = is_there {
                 self.forget(&id);

@@ -23,7 +23,7 @@ pub fn from_reply(reply: CallReply, ids: [&str; 2]) -> Result<CallToolResult, Er
         CallReply::Replay(body) => match serde_json::from_slice(&body) {
             Ok(envelope) => from_envelope(envelope),
             Err(_) => Err(ErrorData::internal_error(
-                "the stored answer cannot be read",
+                "the stored response cannot be read",
                 None,
             )),
         },

@@ -76,7 +76,7 @@ impl SiteTools for OfferedSite {
 
 /// Hint for locked data of a site: usually another window has it open.
 const ONE_AT_A_TIME: &str =
-    "end the other one; or have one `karyi serve`, and name its /mcp in every window";
+    "stop the other process, or run one `karyi serve` and use its /mcp in every window";
 
 async fn site_call(
     OfferedSite { options, opened }: &OfferedSite,

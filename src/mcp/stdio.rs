@@ -20,10 +20,10 @@ use karyi_core::limits;
 use karyi_vault::session::Secrets;
 
 /// Instructions for models.
-const INSTRUCTIONS: &str = "Calls run as if one after another, in the order they came. `command` runs \
-    in one shell that stays: directory, variables and functions are there for the next call. A call \
-    whose command goes on has an `id`; that is the job's id for `input`, `ctrl` and `read` (src \
-    job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see it. Where a \
+const INSTRUCTIONS: &str = "Calls run as if one after another, in the order of arrival. All `command` \
+    calls share one shell: directory, variables and functions carry over to the next call. A call \
+    whose command keeps running returns an `id`, the job's id for `input`, `ctrl` and `read` (src \
+    job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see the value. Where a \
     description shows XML, such as <input> or <read>, it means the tool of that name.";
 
 /// Tools of a site, offered beside those of the session.

@@ -40,7 +40,7 @@ pub struct StdioTransport {
     /// Error response that waits for space in the output; input stops meanwhile.
     refusal: Arc<Mutex<Option<Vec<u8>>>>,
     /// Cancelled when output can no longer be written.
-    gone: Cancel,
+    disconnected: Cancel,
     /// Cancelled at the end of input.
     ended: Cancel,
 }
@@ -53,14 +53,14 @@ impl StdioTransport {
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> (Self, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(limits::MAX_MCP_MESSAGES);
-        let gone = Cancel::default();
-        let writer = tokio::spawn(write(output, receiver, gone.clone()));
+        let disconnected = Cancel::default();
+        let writer = tokio::spawn(write(output, receiver, disconnected.clone()));
         let lines = Self {
             input: Arc::new(tokio::sync::Mutex::new(input)),
             output: sender,
             in_flight: Arc::default(),
             refusal: Arc::default(),
-            gone,
+            disconnected,
             ended: Cancel::default(),
         };
         (lines, writer)
@@ -91,7 +91,7 @@ impl StdioTransport {
                     place.send((line, written));
                 }
             }
-            Ok(Err(_)) | Err(_) => self.gone.cancel(),
+            Ok(Err(_)) | Err(_) => self.disconnected.cancel(),
         }
     }
 
@@ -99,7 +99,7 @@ impl StdioTransport {
     fn read(&self, line: InputLine) -> Option<ClientJsonRpcMessage> {
         let Ok(line) = line else {
             let most = limits::MAX_MCP_LINE_BYTES;
-            let message = format!("a message may have {most} bytes");
+            let message = format!("a message is limited to {most} bytes");
             self.queue_refusal(ErrorData::invalid_request(message, None), None);
             return None;
         };
@@ -125,10 +125,13 @@ impl StdioTransport {
                 if is_full || !in_flight.insert(request.id.clone()) {
                     drop(in_flight);
                     let (message, id) = match is_full {
-                        true => ("too many requests are under way", Some(request.id.clone())),
+                        true => (
+                            "too many requests are in progress",
+                            Some(request.id.clone()),
+                        ),
                         // With this id, the client would take the error for the response to the
                         // first request.
-                        false => ("a request with this id is under way", None),
+                        false => ("a request with this id is in progress", None),
                     };
                     let data = Some(json!({"id": request.id}));
                     self.queue_refusal(ErrorData::invalid_request(message, data), id);
@@ -188,7 +191,7 @@ impl Transport<RoleServer> for StdioTransport {
             self.send_refusal().await;
             let line = tokio::select! {
                 biased;
-                () = self.gone.cancelled() => None,
+                () = self.disconnected.cancelled() => None,
                 line = input.recv() => line,
             };
             let Some(line) = line else {
@@ -216,7 +219,7 @@ fn line(message: &Value) -> Vec<u8> {
 async fn write(
     mut output: impl AsyncWrite + Send + Unpin,
     mut lines: mpsc::Receiver<(Vec<u8>, WriteAck)>,
-    gone: Cancel,
+    disconnected: Cancel,
 ) {
     while let Some((line, written)) = lines.recv().await {
         let result = match output.write_all(&line).await {
@@ -224,7 +227,7 @@ async fn write(
             Err(error) => Err(error),
         };
         if result.is_err() {
-            gone.cancel();
+            disconnected.cancel();
         }
         let _ = written.send(result);
     }
@@ -280,26 +283,31 @@ pub fn parse_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<MessageErr
     let invalid = |message: &'static str| ErrorData::invalid_request(message, None);
     let Value::Object(map) = &value else {
         let message = match value.is_array() {
-            true => "batches are not taken; send one message a line",
-            false => "a message is a JSON object",
+            true => "batches are not supported; send one message per line",
+            false => "a message must be a JSON object",
         };
         return Err(refuse(invalid(message), None));
     };
     let id = map.get("id").cloned();
     let id = id.map(serde_json::from_value::<RequestId>).transpose();
-    let id = id.map_err(|_| refuse(invalid("an id is text or a whole number"), None))?;
+    let id = id.map_err(|_| refuse(invalid("an id must be a string or an integer"), None))?;
     if map.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(refuse(invalid("expected \"jsonrpc\": \"2.0\""), id));
     }
     let is_answer = map.contains_key("result") || map.contains_key("error");
     if !is_answer && !map.get("method").is_some_and(Value::is_string) {
-        return Err(refuse(invalid("a message has a method"), id));
+        return Err(refuse(invalid("a message needs a method"), id));
     }
     if map.get("params").is_some_and(|params| !params.is_object()) {
-        let message = "params is an object";
+        let message = "params must be an object";
         return Err(refuse(ErrorData::invalid_params(message, None), id));
     }
-    serde_json::from_value(value).map_err(|_| refuse(invalid("the message does not fit"), id))
+    serde_json::from_value(value).map_err(|_| {
+        refuse(
+            invalid("the message is not a valid request, notification or response"),
+            id,
+        )
+    })
 }
 
 /// Reads lines until the end of input, on the calling thread. An incomplete last line is dropped.

@@ -78,5 +78,5 @@ pub fn unknown_tool(name: &str) -> ErrorData {
         shown if shown.is_empty() => "Unknown tool".to_owned(),
         shown => format!("Unknown tool: {shown}"),
     };
-    ErrorData::invalid_params(format!("{shown}; tools/list names those there are"), None)
+    ErrorData::invalid_params(format!("{shown}; tools/list names all tools"), None)
 }

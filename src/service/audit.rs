@@ -75,7 +75,7 @@ impl AuditTrail {
             latency_ms: caller.latency_ms(),
             ..CallOutcome::default()
         };
-        let name = principal.map_or("nobody", |principal| principal.id.as_str());
+        let name = principal.map_or("unauthenticated", |principal| principal.id.as_str());
         let row = record(caller, principal, &details, &outcome).into_owned();
         let due = self.refusals.decide(name, Instant::now(), row);
         let by = match rejection.error_type {

@@ -65,7 +65,7 @@ pub fn record<'a>(
     details: &'a CallDetails,
     outcome: &'a CallOutcome,
 ) -> Record<'a> {
-    let known = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
+    let borrowed = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
     let status = if outcome.error_type.is_some() {
         "error"
     } else {
@@ -76,7 +76,7 @@ pub fn record<'a>(
         name: details.tool_name.as_str().into(),
         status: status.into(),
         latency_ms,
-        payload_hash: known(&details.payload_hash),
+        payload_hash: borrowed(&details.payload_hash),
     };
     Record {
         call_id: caller.call_id.as_str().into(),
@@ -86,26 +86,26 @@ pub fn record<'a>(
         latency_ms,
         trace_id: caller.trace_id.as_str().into(),
         span_id: Some(caller.span_id.as_str().into()),
-        parent_span_id: known(&caller.parent_span_id),
-        w3c_trace_id: known(&caller.w3c_trace_id),
-        context_trace_id: known(&details.context_trace_id),
+        parent_span_id: borrowed(&caller.parent_span_id),
+        w3c_trace_id: borrowed(&caller.w3c_trace_id),
+        context_trace_id: borrowed(&details.context_trace_id),
         tenant_id: caller.tenant_id.as_str().into(),
         site_id: caller.site_id.as_str().into(),
-        user_id: known(&caller.user_id),
-        session_id: known(&caller.session_id),
-        npc_id: known(&caller.npc_id),
+        user_id: borrowed(&caller.user_id),
+        session_id: borrowed(&caller.session_id),
+        npc_id: borrowed(&caller.npc_id),
         principal: principal.map(|principal| principal.id.as_str().into()),
         request_type: details.request_type.into(),
         tool_name: details.tool_name.as_str().into(),
         tool_version: details.tool_version.map(Cow::Borrowed),
-        request_payload_hash: known(&details.payload_hash),
+        request_payload_hash: borrowed(&details.payload_hash),
         input: details.input.clone(),
         status: status.into(),
-        error_type: known(&outcome.error_type),
+        error_type: borrowed(&outcome.error_type),
         error: outcome.error.as_deref().map(|error| short(error).into()),
         http_status: Some(outcome.http_status),
         attempt: caller.attempt,
-        idempotency_key: known(&caller.idempotency_key),
+        idempotency_key: borrowed(&caller.idempotency_key),
         replayed: outcome.is_replay,
         disconnected: caller.is_gone.load(std::sync::atomic::Ordering::Relaxed),
         count: None,

@@ -69,13 +69,11 @@ impl InternalKeys {
         for (place, key) in raw.iter().enumerate() {
             let others = raw.iter().take(place);
             if others.clone().any(|other| other.id == key.id) {
-                return Err(format!("key {}: there are two with this id", key.id));
+                return Err(format!("key {}: two keys have this id", key.id));
             }
             if let Some(other) = others.clone().find(|other| other.key == key.key) {
                 let (one, two) = (&other.id, &key.id);
-                return Err(format!(
-                    "keys {one} and {two}: expected two keys, found one"
-                ));
+                return Err(format!("keys {one} and {two} are the same key"));
             }
         }
         let secret = ids::random::<32>().map_err(|error| error.to_string())?;
@@ -88,12 +86,12 @@ impl InternalKeys {
         }
     }
 
-    fn find(&self, given: &str) -> Option<&Principal> {
+    fn find(&self, candidate: &str) -> Option<&Principal> {
         // Hashing first hides the length of the key from timing.
-        let given = digest::digest(&digest::SHA256, given.as_bytes());
+        let hash = digest::digest(&digest::SHA256, candidate.as_bytes());
         let mut found = None;
         for key in &self.keys {
-            if hmac::verify(&self.mac_key, given.as_ref(), key.tag.as_ref()).is_ok() {
+            if hmac::verify(&self.mac_key, hash.as_ref(), key.tag.as_ref()).is_ok() {
                 found = Some(&key.principal);
             }
         }
@@ -116,7 +114,7 @@ fn internal_key(mac_key: &hmac::Key, raw: KeyEntry) -> Result<InternalKey, Strin
     let is_default = raw.key.starts_with("your-internal-api-key");
     if is_default || raw.key.len() < limits::MIN_INTERNAL_KEY_BYTES {
         return Err(format!(
-            "key {}: expected at least {} random characters, for example of `openssl rand -hex 32`",
+            "key {}: expected at least {} random characters, for example from `openssl rand -hex 32`",
             raw.id,
             limits::MIN_INTERNAL_KEY_BYTES
         ));
@@ -167,8 +165,8 @@ impl Authenticator {
 
     /// Replaces the keys for tokens.
     pub fn replace_tokens(&self, tokens: TokenVerifier) {
-        if let Some(known) = &self.tokens {
-            *known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+        if let Some(current) = &self.tokens {
+            *current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
         }
     }
 
@@ -288,13 +286,13 @@ mod tests {
         let check = |two: (&str, &str), expected: &str| {
             let entry = |(id, key): (&str, &str)| serde_json::json!({"id": id, "key": key, "tenants": [], "sites": [], "scopes": []});
             let file = serde_json::json!({"keys": [entry(("a", KEY)), entry(two)]});
-            let told = InternalKeys::parse(&file.to_string()).map(drop);
-            assert_eq!(told.err().unwrap_or_default(), expected);
+            let result = InternalKeys::parse(&file.to_string()).map(drop);
+            assert_eq!(result.err().unwrap_or_default(), expected);
         };
         let other = "fedcba9876543210fedcba9876543210";
         check(("b", other), "");
-        check(("a", other), "key a: there are two with this id");
-        check(("b", KEY), "keys a and b: expected two keys, found one");
+        check(("a", other), "key a: two keys have this id");
+        check(("b", KEY), "keys a and b are the same key");
     }
 
     #[test]

@@ -107,7 +107,9 @@ impl ActiveCall<'_> {
             .iter()
             .find(|scope| !self.principal.has_scope(scope));
         match missing {
-            Some(scope) => Err(Rejection::forbidden(format!("the scope {scope} is needed")).into()),
+            Some(scope) => {
+                Err(Rejection::forbidden(format!("the scope {scope} is required")).into())
+            }
             None => Ok(()),
         }
     }
@@ -157,7 +159,7 @@ impl ActiveCall<'_> {
             Claim::New => {}
             Claim::Done(answer) => return Ok(CallResult::Replay(answer)),
             Claim::Begun => {
-                let detail = "a call with this Idempotency-Key was begun and has no answer yet";
+                let detail = "a call with this Idempotency-Key has started and has no response yet";
                 return Err(Rejection::in_progress(detail).with_retry_after(1).into());
             }
             Claim::Other => {

@@ -145,14 +145,14 @@ impl Caller {
 
     /// Adds ids from the body that the headers lack.
     pub fn fill_from(&mut self, context: &BodyContext) {
-        let take = |own: &mut Option<String>, other: &Option<String>| {
+        let fill = |own: &mut Option<String>, other: &Option<String>| {
             if own.is_none() {
                 own.clone_from(other);
             }
         };
-        take(&mut self.user_id, &context.user_id);
-        take(&mut self.session_id, &context.session_id);
-        take(&mut self.npc_id, &context.npc_id);
+        fill(&mut self.user_id, &context.user_id);
+        fill(&mut self.session_id, &context.session_id);
+        fill(&mut self.npc_id, &context.npc_id);
     }
 }
 
@@ -185,8 +185,8 @@ impl BodyContext {
             &self.session_id,
             &self.npc_id,
         ];
-        let holds = |id: &String| mask(&mut id.clone(), redactor);
-        !redactor.is_idle() && ids.into_iter().flatten().any(holds)
+        let has_secret = |id: &String| mask(&mut id.clone(), redactor);
+        !redactor.is_idle() && ids.into_iter().flatten().any(has_secret)
     }
 }
 

@@ -95,7 +95,7 @@ pub fn offered_tools(named: &[String]) -> Result<Vec<OfferedTool>, Vec<String>> 
     let is_offered = |entry: &Entry<Call>| {
         let name = entry.spec.name;
         entry.spec.family == Family::Site
-            || (named.iter().any(|wanted| wanted == name) && !NEVER.contains(&name))
+            || (named.iter().any(|other| other == name) && !NEVER.contains(&name))
     };
     let offered = tools::all().only(is_offered).into_entries();
     let offered: Vec<OfferedTool> = offered
@@ -107,10 +107,10 @@ pub fn offered_tools(named: &[String]) -> Result<Vec<OfferedTool>, Vec<String>> 
             entry,
         })
         .collect();
-    let is_known = |wanted: &&String| offered.iter().any(|tool| tool.name() == *wanted);
+    let is_offered = |name: &&String| offered.iter().any(|tool| tool.name() == *name);
     let unknown: Vec<String> = named
         .iter()
-        .filter(|name| !is_known(name))
+        .filter(|name| !is_offered(name))
         .cloned()
         .collect();
     match unknown.is_empty() {

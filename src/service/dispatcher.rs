@@ -32,7 +32,7 @@ use karyi_vault::redact::Redactor;
 const BROKEN: &str = "the call stopped unexpectedly";
 
 /// Message for a request with a secret in one of its ids.
-const CONTAINS_SECRET: &str = "an identifier of the request holds the value of a secret";
+const CONTAINS_SECRET: &str = "an identifier of the request contains a secret";
 
 /// Admits callers, runs calls and records them.
 pub struct Dispatcher {
@@ -183,7 +183,7 @@ impl Dispatcher {
             let own = format!("\n{}", principal.id);
             rate_limit::consume(self.tenant_buckets.as_ref(), &own, "for other tenants")?;
             return Err(Rejection::forbidden(format!(
-                "not for tenant {}",
+                "no access to tenant {}",
                 caller.tenant_id
             )));
         }
@@ -194,7 +194,7 @@ impl Dispatcher {
         )?;
         if !principal.sites.has(&caller.site_id) {
             return Err(Rejection::forbidden(format!(
-                "not for site {}",
+                "no access to site {}",
                 caller.site_id
             )));
         }
@@ -297,7 +297,7 @@ impl Dispatcher {
             &CallOutcome::default(),
         );
         if !principal.has_scope(principal::LIST) {
-            let rejection = Rejection::forbidden("the scope tools:list is needed");
+            let rejection = Rejection::forbidden("the scope tools:list is required");
             return Err(self
                 .refuse(caller, Some(principal), &details, rejection)
                 .await);

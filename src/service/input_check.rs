@@ -213,10 +213,12 @@ impl<'c> ProblemCollector<'c> {
         for (key, value) in map.iter().filter(|(key, _)| !rule.declares(key)) {
             match &rule.additional {
                 AdditionalProperties::Any => {}
-                AdditionalProperties::Fit(known) => self.inside(PathStep::Name(key), value, known),
+                AdditionalProperties::Matching(other) => {
+                    self.inside(PathStep::Name(key), value, other)
+                }
                 AdditionalProperties::None => {
                     self.path.push(PathStep::Name(key));
-                    self.report("there is no such field");
+                    self.report("unknown field");
                     self.path.pop();
                 }
             }
@@ -308,7 +310,7 @@ mod tests {
             search,
             json!({"query": "a", "limit": 51, "tags": [1, ""], "x": 1}),
             "tags.0: expected text; tags.1: expected at least 1 characters, found 0; \
-            limit: expected a whole number from 1 to 50; x: there is no such field",
+            limit: expected a whole number from 1 to 50; x: unknown field",
         );
         check(
             search,

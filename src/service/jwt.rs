@@ -135,7 +135,7 @@ impl TokenVerifier {
         let (header, claims) = signed.split_once('.').ok_or("the token is not a JWT")?;
         let key = self.key_for(&decode_json(header)?)?;
         if !key.verifies(signed.as_bytes(), &decode_base64(signature)?) {
-            return Err("the signature is not of this key".into());
+            return Err("the signature does not match the key".into());
         }
         let claims = serde_json::from_value(decode_json(claims)?)
             .map_err(|_| "expected the claims iss, aud, sub, exp and iat of their types")?;
@@ -144,7 +144,7 @@ impl TokenVerifier {
 
     fn key_for(&self, header: &Value) -> Result<&VerificationKey, String> {
         if header.get("crit").is_some() {
-            return Err("the token needs an extension that is not known here".into());
+            return Err("the token requires an unsupported extension".into());
         }
         let algorithm = header
             .get("alg")
@@ -171,7 +171,7 @@ impl TokenVerifier {
         let rules = [
             (
                 claims.iss == self.expected.issuer,
-                "the token is of another issuer",
+                "the token is from another issuer",
             ),
             (is_for_us, "the token is for another audience"),
             (claims.exp + leeway > now, "the token has expired"),
@@ -185,11 +185,11 @@ impl TokenVerifier {
             ),
             (
                 claims.exp - claims.iat <= limits::MAX_TOKEN_LIFE.as_secs_f64(),
-                "the token lives longer than 15 minutes",
+                "the token is valid for more than 15 minutes",
             ),
             (
                 !claims.sub.is_empty() && claims.sub.len() <= limits::MAX_ID_CHARS,
-                "the token names nobody",
+                "the token has no valid subject",
             ),
         ];
         if let Some((_, problem)) = rules.into_iter().find(|(holds, _)| !holds) {
@@ -207,19 +207,23 @@ impl TokenVerifier {
 }
 
 impl VerificationKey {
-    fn verifies(&self, message: &[u8], given: &[u8]) -> bool {
+    fn verifies(&self, message: &[u8], signature_bytes: &[u8]) -> bool {
         let check = |algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
             signature::UnparsedPublicKey::new(algorithm, key)
-                .verify(message, given)
+                .verify(message, signature_bytes)
                 .is_ok()
         };
         match &self.material {
             KeyMaterial::Ed25519(key) => check(&signature::ED25519, key),
             KeyMaterial::P256(key) => check(&signature::ECDSA_P256_SHA256_FIXED, key),
             KeyMaterial::Rsa { n, e } => signature::RsaPublicKeyComponents { n, e }
-                .verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, given)
+                .verify(
+                    &signature::RSA_PKCS1_2048_8192_SHA256,
+                    message,
+                    signature_bytes,
+                )
                 .is_ok(),
-            KeyMaterial::Secret(key) => hmac::verify(key, message, given).is_ok(),
+            KeyMaterial::Secret(key) => hmac::verify(key, message, signature_bytes).is_ok(),
         }
     }
 }

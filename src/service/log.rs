@@ -223,9 +223,12 @@ mod tests {
         log.write(&LogLine::default());
         assert!(lines.take(&mut text));
         let text = String::from_utf8(text).unwrap();
-        let told: Vec<&str> = text.lines().collect();
+        let read_lines: Vec<&str> = text.lines().collect();
         let lost = "{\"event\":\"log_lines_lost\",\"message\":\"7 lines were lost: the log was not read\",\"timestamp\":\"2";
-        assert!(told.len() == 3 && told[0].starts_with(lost), "{text}");
+        assert!(
+            read_lines.len() == 3 && read_lines[0].starts_with(lost),
+            "{text}"
+        );
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Metrics {
             &mut out,
             "karyi_tool_call_duration_seconds",
             "histogram",
-            "Time of calls by tool",
+            "Duration of calls by tool",
         );
         for (tool, calls) in &counters.calls {
             write_histogram(&mut out, tool, &calls.histogram);
@@ -153,7 +153,7 @@ impl Metrics {
             &mut out,
             "karyi_http_responses_total",
             "counter",
-            "Answers by HTTP status",
+            "Responses by HTTP status",
         );
         for (status, count) in &counters.answers {
             let _ = writeln!(
@@ -174,12 +174,12 @@ fn totals(counters: &Counters) -> [(&'static str, &'static str, u64); 4] {
     [
         (
             "karyi_replays_total",
-            "Answers given again for their idempotency key",
+            "Responses replayed for an idempotency key",
             counters.replays,
         ),
         (
             "karyi_disconnects_total",
-            "Callers who did not wait for the answer",
+            "Callers who disconnected before the response",
             counters.disconnects,
         ),
         (

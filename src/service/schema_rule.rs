@@ -44,7 +44,7 @@ pub(super) enum AdditionalProperties {
     /// Any value.
     Any,
     /// Values that match this rule.
-    Fit(Box<SchemaRule>),
+    Matching(Box<SchemaRule>),
 }
 
 impl AdditionalProperties {
@@ -52,7 +52,7 @@ impl AdditionalProperties {
         match schema::others(schema) {
             None => Self::None,
             Some(Value::Null) => Self::Any,
-            Some(others) => Self::Fit(Box::new(SchemaRule::of(others))),
+            Some(others) => Self::Matching(Box::new(SchemaRule::of(others))),
         }
     }
 }

@@ -45,7 +45,7 @@ fn the_page_works_in_a_browser() {
         skip("no chromium");
         return;
     };
-    for words in ["Give the value", "Do not give it"] {
+    for words in ["Send the value", "Do not send it"] {
         let Some(mut node) = node() else { return };
         let mut client = Client::hello(mcp(), &can_open());
         let arguments = json!({"key": "TOKEN", "reason": "<b>to</b> publish"});
@@ -56,7 +56,8 @@ fn the_page_works_in_a_browser() {
         let seen = looked(&mut node, &browser, url, words);
         let before = seen["before"].as_str().unwrap();
         assert!(
-            before.contains("A value is asked for: TOKEN") && before.contains("<b>to</b> publish"),
+            before.contains("karyi asks for the value TOKEN")
+                && before.contains("<b>to</b> publish"),
             "{seen}"
         );
         assert_eq!(seen["field"], "value password", "{seen}");
@@ -66,7 +67,7 @@ fn the_page_works_in_a_browser() {
         // The browser has nothing to complain of, such as the policy for its contents.
         assert_eq!(seen["told"], json!([]), "{seen}");
         let (after, result) = (&seen["after"], client.answer(id)["result"].take());
-        if words == "Give the value" {
+        if words == "Send the value" {
             assert_eq!(after, "karyi has the value. You can close this page.");
             assert_eq!(
                 result["structuredContent"]["status"], "provided",
@@ -80,7 +81,7 @@ fn the_page_works_in_a_browser() {
         } else {
             assert_eq!(
                 after,
-                "karyi does not get the value. You can close this page."
+                "karyi did not get the value. You can close this page."
             );
             assert_eq!(super::error_of(&result)["code"], "declined");
         }

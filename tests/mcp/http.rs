@@ -482,11 +482,11 @@ fn what_a_model_is_told_of_the_server_is_true_of_it() {
     };
     let (site, machine) = (told(&SITE), told(&["--tools", "command"]));
     assert!(
-        site.contains("Each call stands alone") && !site.contains("command"),
+        site.contains("independent of each other") && !site.contains("command"),
         "{site}"
     );
     assert!(
-        machine.contains("fresh shell") && machine.contains("stays text"),
+        machine.contains("fresh shell") && machine.contains("stays literal text"),
         "{machine}"
     );
 }

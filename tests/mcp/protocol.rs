@@ -357,7 +357,7 @@ fn one_window_at_a_time_has_the_data_of_a_site() {
     );
     assert_eq!(
         *hint,
-        "end the other one; or have one `karyi serve`, and name its /mcp in every window"
+        "stop the other process, or run one `karyi serve` and use its /mcp in every window"
     );
     // The tools of the machine are there all the same.
     assert_eq!(names(&second.request("tools/list", json!({}))).len(), 12);

@@ -129,7 +129,7 @@ fn tokens_say_who_calls_and_for_whom() {
         &draft,
         &[("Authorization", &bearer)],
     );
-    let needed = json!("the scope content:draft:write is needed");
+    let needed = json!("the scope content:draft:write is required");
     assert_eq!((answer.status, &answer.json()["detail"]), (403, &needed));
     let text: String = server.records().iter().map(Value::to_string).collect();
     assert!(!text.contains(bearer.trim_start_matches("Bearer ")));
@@ -249,7 +249,7 @@ fn tools_that_nobody_can_call_are_told_of() {
     let server = Server::start(&["--tools", "command,read"]);
     let told = server.wait_for("tools_without_keys");
     let expected =
-        "nobody can call command, read: without --key-file or --jwks no caller is authenticated";
+        "no caller can use command, read: without --key-file or --jwks no caller is authenticated";
     assert_eq!(told["message"], expected);
     assert_eq!(
         server

@@ -19,7 +19,7 @@ pub(super) fn read(body: &[u8], csrf: &str, can_save: bool) -> Result<Reply, &'s
             .position(|byte| *byte == b'=')
             .and_then(|at| Some((pair.get(..at)?, pair.get(at + 1..)?)))
             .unwrap_or((pair, b""));
-        let value = decoded(value).ok_or("The answer is not well formed.")?;
+        let value = decoded(value).ok_or("The answer is malformed.")?;
         match name {
             b"csrf" => fields.csrf = value,
             b"value" => fields.value = value,
@@ -46,7 +46,7 @@ impl Fields {
         // Comparing hashes takes a time that is independent of the values.
         let hash = |text: &str| digest(&SHA256, text.as_bytes());
         if hash(&self.csrf).as_ref() != hash(csrf).as_ref() {
-            return Err("The answer is not that of this page.");
+            return Err("The answer does not belong to this page.");
         }
         match self.answer.as_str() {
             "deny" => return Ok(Reply::Declined),
@@ -64,7 +64,7 @@ impl Fields {
             (false, true) => self.value.as_str().to_owned(),
             (true, false) => self.lines.replace("\r\n", "\n"),
             (true, true) => {
-                return Err("The value is empty. Go back, reload the page and type it.");
+                return Err("The value is empty. Go back, reload the page and enter it.");
             }
             (false, false) => {
                 return Err("There are two values. Go back, reload the page and leave one.");
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_refused() {
-        let not_ours = "The answer is not that of this page.";
+        let not_ours = "The answer does not belong to this page.";
         check("", Err(not_ours));
         check("csrf=other&answer=give&value=x", Err(not_ours));
         check(
@@ -146,15 +146,15 @@ mod tests {
         );
         check(
             "csrf=tok&answer=give&lifetime=once&value=%ff",
-            Err("The answer is not well formed."),
+            Err("The answer is malformed."),
         );
         check(
             "csrf=tok&answer=give&lifetime=once&value=%4",
-            Err("The answer is not well formed."),
+            Err("The answer is malformed."),
         );
         check(
             "csrf=tok&answer=give&lifetime=once",
-            Err("The value is empty. Go back, reload the page and type it."),
+            Err("The value is empty. Go back, reload the page and enter it."),
         );
     }
 }

@@ -13,20 +13,20 @@ pub(super) fn question(question: &Question, client: &str, csrf: &str) -> String 
         None => String::new(),
     };
     let client = match client.trim() {
-        "" => "An MCP client without a name".to_owned(),
+        "" => "An unnamed MCP client".to_owned(),
         client => format!("The MCP client <b>{}</b>", escaped(client)),
     };
     let save = match (question.store, &question.cannot_save) {
         (Some(store), _) => choice(
             "save",
-            &format!("in this session and later ones, kept in {store}"),
+            &format!("in this session and later ones, stored in {store}"),
         ),
         (None, Some(why)) => format!("It cannot be saved: {}", escaped(why)),
         (None, None) => String::new(),
     };
     let body = format!(
-        "<h1>A value is asked for: {name}</h1>\
-         <p>{client} asks karyi for it. The reason it gives, which nobody has checked:</p>\
+        "<h1>karyi asks for the value {name}</h1>\
+         <p>{client} requests it for this reason, which karyi cannot verify:</p>\
          <blockquote>{reason}</blockquote>{note}\
          <p>The value goes to karyi on this machine only. Neither the client nor the model sees it; \
          scripts use it as <code>$KARYI{{{name}}}</code>.</p>\
@@ -36,8 +36,8 @@ pub(super) fn question(question: &Question, client: &str, csrf: &str) -> String 
          <details><summary>Several lines</summary>\
          <p><textarea name=\"lines\" rows=\"8\" cols=\"70\" autocomplete=\"off\" spellcheck=\"false\"></textarea></p></details>\
          <fieldset><legend>It may be used</legend>{once}{session}{save}</fieldset>\
-         <p><button name=\"answer\" value=\"give\">Give the value</button> \
-         <button name=\"answer\" value=\"deny\">Do not give it</button></p></form>",
+         <p><button name=\"answer\" value=\"give\">Send the value</button> \
+         <button name=\"answer\" value=\"deny\">Do not send it</button></p></form>",
         once = choice("once", "by the next call that uses it, and no other"),
         session = choice("session", "in this session").replacen("<input", "<input checked", 1),
     );

@@ -141,7 +141,7 @@ fn bad_claims_are_refused_one_by_one() {
     check(&|c| c["aud"] = json!(["other", "karyi"]), "");
     check(
         &|c| c["iss"] = json!("other"),
-        "the token is of another issuer",
+        "the token is from another issuer",
     );
     check(
         &|c| c["nbf"] = json!(NOW + 61.0),
@@ -154,9 +154,9 @@ fn bad_claims_are_refused_one_by_one() {
     );
     check(
         &|c| c["exp"] = json!(NOW + 901.0),
-        "the token lives longer than 15 minutes",
+        "the token is valid for more than 15 minutes",
     );
-    check(&|c| c["sub"] = json!(""), "the token names nobody");
+    check(&|c| c["sub"] = json!(""), "the token has no valid subject");
     let missing = "expected the claims iss, aud, sub, exp and iat of their types";
     for name in ["exp", "iat", "iss", "aud", "sub"] {
         check(
@@ -184,7 +184,7 @@ fn forged_tokens_are_refused() {
     check(&with(json!({})), nokey);
     check(
         &with(json!({"alg": "HS256", "crit": ["b64"]})),
-        "the token needs an extension that is not known here",
+        "the token requires an unsupported extension",
     );
     // Keys inside a token are ignored.
     let brought = json!({"alg": "HS256", "jwk": {"kty": "oct", "k": "AAAA"}, "jku": "https://x", "x5u": "https://x"});
@@ -194,15 +194,15 @@ fn forged_tokens_are_refused() {
         encode(&json!({"alg": "HS256"})),
         encode(&claims())
     );
-    check(&unsigned, "the signature is not of this key");
+    check(&unsigned, "the signature does not match the key");
     let (signed, signature) = good.rsplit_once('.').unwrap();
     check(
         &format!("{signed}.{}", &signature[..40]),
-        "the signature is not of this key",
+        "the signature does not match the key",
     );
     check(
         &format!("{signed}A.{signature}"),
-        "the signature is not of this key",
+        "the signature does not match the key",
     );
     check("", "the token is not a JWT");
     check("a.b", "the token is not a JWT");
