@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_to_wait_is_seconds_or_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         let now: jiff::Timestamp = "2099-10-21T07:27:00Z".parse().unwrap();
         let now = SystemTime::from(now);
         let check = |text: &str, expected: Option<u64>| {

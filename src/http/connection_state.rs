@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_reads_on_is_not_late() {
+    fn reading_restarts_the_timeout() {
         let ticks = Arc::<AtomicU64>::default();
         let state = ConnectionState::new(&ticks);
         state.begin_request(false);

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_are_read_or_named() {
+    fn ids_are_read_or_reported() {
         check(&[("x-user-id", "user-xxx"), ("x-attempt", "3")], Ok(()));
         let no_id = "expected 1 to 100 of the characters A-Z a-z 0-9 . _ : -";
         check(
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_good_traceparent_is_taken() {
+    fn only_a_valid_traceparent_is_used() {
         let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
         let check = |value: &str, is_good: bool| {
             assert_eq!(
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_taken_as_they_are() {
+    fn credentials_are_read() {
         let found = credential(&headers(&[("authorization", "bearer abc")]));
         assert_eq!((found.key, found.token.as_deref()), (None, Some("abc")));
         let found = credential(&headers(&[("authorization", "Basic abc")]));

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shell_that_somebody_holds_is_not_ended() {
+    async fn a_shell_in_use_does_not_expire() {
         let dir = tempfile::tempdir().unwrap();
         let shells = shells(dir.path());
         let shell = shells.for_owner("owner").unwrap();

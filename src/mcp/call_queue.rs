@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_up_leaves_the_queue_at_once() {
+    async fn a_dropped_ticket_leaves_the_queue_at_once() {
         let queue = queue();
         let first = queue.enter(Effect::Session).turn().await.unwrap();
         for _ in 0..1000 {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn giving_up_many_places_at_once_goes_no_deeper_than_one() {
+    fn dropping_many_tickets_does_not_recurse() {
         let queue = queue();
         let mut tickets: Vec<Ticket> = (0..20_000).map(|_| queue.enter(Effect::Session)).collect();
         // Waiting calls are dropped first, so the running one starts none of them.

@@ -109,17 +109,17 @@ impl ElicitationPrompter {
         request: &mut CallToolRequestParams,
         (secrets, cancel): (&Secrets, &Cancel),
     ) -> Self {
-        let offered = context.client_capabilities();
-        let offered = offered.and_then(|capabilities| capabilities.elicitation);
+        let mode = context.client_capabilities();
+        let mode = mode.and_then(|capabilities| capabilities.elicitation);
         let client = context.client_info();
         let version = context.protocol_version();
         Self {
             shared,
             peer: context.peer.clone(),
             client: client.map_or_else(String::new, |client| client.title.unwrap_or(client.name)),
-            can_open: offered.as_ref().is_some_and(|mode| mode.url.is_some()),
+            can_open: mode.as_ref().is_some_and(|mode| mode.url.is_some()),
             // A client that declares no mode supports forms.
-            can_ask: offered
+            can_ask: mode
                 .as_ref()
                 .is_some_and(|mode| mode.form.is_some() || mode.url.is_none()),
             is_repeated: version.is_some_and(|version| !version.has_initialize()),
@@ -133,11 +133,11 @@ impl ElicitationPrompter {
 
     /// Waits for an answer until the call is cancelled; then the page closes and other calls may
     /// ask.
-    async fn until_cancelled<T>(&self, asking: impl Future<Output = T>, otherwise: T) -> T {
+    async fn until_cancelled<T>(&self, answer: impl Future<Output = T>, otherwise: T) -> T {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => otherwise,
-            answer = asking => answer,
+            answer = answer => answer,
         }
     }
 
@@ -261,8 +261,8 @@ impl ElicitationPrompter {
             (false, _) => UserAnswer::Unavailable,
             (true, false) => {
                 let _turn = self.shared.turn.lock().await;
-                let context = self.elicit(self.permission_params(request));
-                let answer = tokio::time::timeout(limits::PROMPT_TIMEOUT, context).await;
+                let answer = self.elicit(self.permission_params(request));
+                let answer = tokio::time::timeout(limits::PROMPT_TIMEOUT, answer).await;
                 answer.unwrap_or(UserAnswer::Unavailable)
             }
             (true, true) => self.stored_answer(&key).unwrap_or_else(|| {
@@ -343,21 +343,21 @@ impl Prompter for ElicitationPrompter {
 
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply> {
         Box::pin(async {
-            let asking = async {
+            let answer = async {
                 match (self.can_open, self.is_repeated) {
                     (false, _) => Reply::Unavailable,
                     (true, false) => self.ask_now(question.clone()).await,
                     (true, true) => self.ask_later(question.clone()).await,
                 }
             };
-            self.until_cancelled(asking, Reply::Unavailable).await
+            self.until_cancelled(answer, Reply::Unavailable).await
         })
     }
 
     fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
         Box::pin(async {
-            let asking = self.ask_permission(request);
-            let answer = self.until_cancelled(asking, UserAnswer::Unavailable).await;
+            let answer = self.ask_permission(request);
+            let answer = self.until_cancelled(answer, UserAnswer::Unavailable).await;
             match answer {
                 UserAnswer::Yes => Consent::Yes,
                 UserAnswer::No => Consent::No,

@@ -44,7 +44,7 @@ pub type PrepareSession = Arc<dyn Fn() -> Result<Workplace, ToolError> + Send + 
 pub struct Executor {
     registry: OnceLock<Registry<Call>>,
     prepare: PrepareSession,
-    ready: OnceCell<PreparedSession>,
+    session: OnceCell<PreparedSession>,
     slots: Semaphore,
     next_id: AtomicU64,
     ending: Cancel,
@@ -66,7 +66,7 @@ impl Executor {
         Self {
             registry: OnceLock::new(),
             prepare,
-            ready: OnceCell::new(),
+            session: OnceCell::new(),
             slots: Semaphore::new(limits::MAX_MCP_CALLS),
             next_id: AtomicU64::new(1),
             ending,
@@ -99,16 +99,16 @@ impl Executor {
     /// # Errors
     /// The error that every call would return.
     pub async fn open(&self) -> Result<(), ToolError> {
-        self.ready().await.map(drop)
+        self.session().await.map(drop)
     }
 
-    async fn ready(&self) -> Result<&PreparedSession, ToolError> {
+    async fn session(&self) -> Result<&PreparedSession, ToolError> {
         let prepare = || async {
             let prepare = Arc::clone(&self.prepare);
             let work = blocking(move || prepare()).await?;
             Ok(PreparedSession::new(work))
         };
-        self.ready.get_or_try_init(prepare).await
+        self.session.get_or_try_init(prepare).await
     }
 
     /// Calls a tool.
@@ -126,17 +126,17 @@ impl Executor {
         let Ok(_slot) = self.slots.try_acquire() else {
             return Ok(tool_result::from_error(&too_many()).into());
         };
-        let ready = match self.ready().await {
-            Ok(ready) => ready,
+        let session = match self.session().await {
+            Ok(session) => session,
             Err(error) => return Ok(tool_result::from_error(&error).into()),
         };
         let arguments = Value::Object(request.arguments.take().unwrap_or_default());
         let call = match decode_call(entry, arguments) {
             Ok(call) => call,
-            Err(error) => return Ok(tool_result::from_error(&ready.masked(error).await).into()),
+            Err(error) => return Ok(tool_result::from_error(&session.masked(error).await).into()),
         };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
-        let ticket = ready.queue.enter(call.effect());
+        let ticket = session.queue.enter(call.effect());
         let turn = tokio::select! {
             biased;
             () = context.ct.cancelled() => None,
@@ -145,7 +145,7 @@ impl Executor {
         };
         let _turn = turn.ok_or_else(cancelled)?;
         let cancel = Cancel::default();
-        let secrets = (&ready.work.context.secrets, &cancel);
+        let secrets = (&session.work.context.secrets, &cancel);
         let shared = Arc::clone(&self.elicitation);
         let prompter = Arc::new(ElicitationPrompter::new(
             shared,
@@ -154,7 +154,7 @@ impl Executor {
             secrets,
         ));
         let running = RunningCall::new(
-            ready,
+            session,
             (context, &self.ending),
             Arc::clone(&prompter),
             cancel,
@@ -171,16 +171,16 @@ impl Executor {
     /// # Errors
     /// The error that every call would return.
     pub async fn secrets(&self) -> Result<Secrets, ToolError> {
-        let ready = self.ready().await?;
-        Ok(ready.secrets().await.clone())
+        let session = self.session().await?;
+        Ok(session.secrets().await.clone())
     }
 
     /// Builds the error for an unknown tool. Its name is omitted if it cannot be masked.
     async fn unknown_tool(&self, name: &str) -> ErrorData {
-        match self.ready().await {
-            Ok(ready) => {
-                ready.secrets().await;
-                tool_result::unknown_tool(&ready.work.redactor.redact_again(name))
+        match self.session().await {
+            Ok(session) => {
+                session.secrets().await;
+                tool_result::unknown_tool(&session.work.redactor.redact_again(name))
             }
             Err(_) => tool_result::unknown_tool(""),
         }
@@ -188,8 +188,8 @@ impl Executor {
 
     /// Ends the session: shells, jobs and output files.
     pub async fn close(&self) {
-        if let Some(ready) = self.ready.get() {
-            ready.work.close().await;
+        if let Some(session) = self.session.get() {
+            session.work.close().await;
         }
     }
 }
@@ -220,7 +220,7 @@ impl PreparedSession {
 
 /// Call in progress.
 struct RunningCall<'a> {
-    ready: &'a PreparedSession,
+    session: &'a PreparedSession,
     context: &'a McpContext,
     ending: &'a Cancel,
     prompter: Arc<ElicitationPrompter>,
@@ -239,14 +239,14 @@ struct CollectedEvents {
 
 impl<'a> RunningCall<'a> {
     fn new(
-        ready: &'a PreparedSession,
+        session: &'a PreparedSession,
         (context, ending): (&'a McpContext, &'a Cancel),
         prompter: Arc<ElicitationPrompter>,
         cancel: Cancel,
     ) -> Self {
         Self {
             prompter,
-            ready,
+            session,
             context,
             ending,
             cancel,
@@ -256,7 +256,7 @@ impl<'a> RunningCall<'a> {
     }
 
     fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
-        let mut stage = self.ready.work.stage(events, self.cancel.clone());
+        let mut stage = self.session.work.stage(events, self.cancel.clone());
         stage.context.prompter = Arc::clone(&self.prompter) as Arc<dyn Prompter>;
         stage.is_live = self.progress.is_requested();
         stage
@@ -269,31 +269,31 @@ impl<'a> RunningCall<'a> {
     ) -> Result<rmcp::model::CallToolResult, ErrorData> {
         let (events, mut received) = mpsc::channel(limits::CHANNEL_DEPTH);
         let runner = Runner::new(self.stage(events));
-        let stop = Stop::of(&call, self.ready);
+        let stop = Stop::of(&call, self.session);
         let job = Job::alone(id, call);
         let mut work = pin!(async {
             runner.call(job).await;
             runner.jobs().await;
         });
-        let (ready, cancel) = (self.ready, self.cancel.clone());
+        let (session, cancel) = (self.session, self.cancel.clone());
         let (context, ending) = (self.context, self.ending);
-        let mut stopping = pin!(stop.when(ready, (context, ending), &cancel));
+        let mut stopping = pin!(stop.when(session, (context, ending), &cancel));
         let mut is_stopped = false;
         loop {
             tokio::select! {
                 biased;
                 () = &mut work => break,
-                Some(event) = received.recv() => self.take(event),
+                Some(event) = received.recv() => self.collect(event),
                 () = self.progress.due() => self.progress.notify(),
                 () = &mut stopping, if !is_stopped => is_stopped = true,
             }
         }
         while let Ok(event) = received.try_recv() {
-            self.take(event);
+            self.collect(event);
         }
         if self.cancel.is_cancelled() {
             // The job may have started at the last moment.
-            stop.interrupt(self.ready);
+            stop.interrupt(self.session);
         }
         self.progress.end().await;
         let mut outcome = self.collected.outcome.ok_or_else(cancelled)?;
@@ -305,13 +305,13 @@ impl<'a> RunningCall<'a> {
         ))
     }
 
-    fn take(&mut self, event: Redacted<Event>) {
+    fn collect(&mut self, event: Redacted<Event>) {
         match event.into_inner() {
             Event::Output { text, .. } => self.progress.push_output(&text),
             Event::Finished { outcome, .. } => self.collected.outcome = Some(outcome),
             Event::Jobs { news, .. } => self.collected.jobs = news,
             Event::Warning(warning) => {
-                let reported = self.ready.reported.lock();
+                let reported = self.session.reported.lock();
                 // A poisoned lock only means that another thread panicked between two changes.
                 let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
                 if reported.insert(warning.message.clone()) {
@@ -342,23 +342,23 @@ enum Stop {
 }
 
 impl Stop {
-    fn of(call: &Call, ready: &PreparedSession) -> Self {
+    fn of(call: &Call, session: &PreparedSession) -> Self {
         if !matches!(call.effect(), Effect::Session) {
             return Self::Token;
         }
         if call.spec().starts_job {
             return Self::Command;
         }
-        match ready.work.jobs.for_input(call.job()) {
+        match session.work.jobs.for_input(call.job()) {
             Ok(target) => Self::Job(target.terminal.session),
             Err(_) => Self::Token,
         }
     }
 
     /// Presses Ctrl+C; returns false if there was no job.
-    fn interrupt(&self, ready: &PreparedSession) -> bool {
+    fn interrupt(&self, session: &PreparedSession) -> bool {
         match self {
-            Self::Command => ready.work.context.sessions.interrupt(),
+            Self::Command => session.work.context.sessions.interrupt(),
             Self::Job(session) => session.interrupt(),
             Self::Token => false,
         }
@@ -368,7 +368,7 @@ impl Stop {
     /// becomes a job.
     async fn when(
         &self,
-        ready: &PreparedSession,
+        session: &PreparedSession,
         (context, ending): (&McpContext, &Cancel),
         cancel: &Cancel,
     ) {
@@ -380,7 +380,7 @@ impl Stop {
         if is_polite {
             // The shell may still be starting, without a job yet.
             let interrupted = async {
-                while !self.interrupt(ready) {
+                while !self.interrupt(session) {
                     tokio::time::sleep(limits::INTERRUPT_PAUSE).await;
                 }
                 std::future::pending::<()>().await;

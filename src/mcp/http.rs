@@ -166,18 +166,18 @@ async fn handle(
     let (mut parts, body) = request.into_parts();
     let session = route.sessions.resolve(&mut parts.headers, &principal.id);
     let method = parts.method.clone();
-    let (body, opening) = match method {
+    let (body, pending) = match method {
         Method::POST => {
             let body = bodies::read(&parts, body).await?;
-            if let Err(refusal) = stdio_transport::parse_message(&body) {
-                return Ok(reject_message(route, &principal, &parts.headers, *refusal).await);
+            if let Err(error) = stdio_transport::parse_message(&body) {
+                return Ok(reject_message(route, &principal, &parts.headers, *error).await);
             }
             let is_first = session == SessionRef::None && sessions::may_begin(&body);
-            let opening = match is_first {
+            let pending = match is_first {
                 true => Some(route.sessions.open(&principal.id).await?),
                 false => None,
             };
-            (Body::from(body), opening)
+            (Body::from(body), pending)
         }
         _ => (body, None),
     };
@@ -185,10 +185,10 @@ async fn handle(
     let sent = parts.headers.clone();
     parts.extensions.insert(principal.clone());
     parts.extensions.insert(flag.clone());
-    let answering = next.run(Request::from_parts(parts, body));
-    let response = match opening {
-        Some(opening) => begin(opening, answering).await?,
-        None => answering.await,
+    let response_future = next.run(Request::from_parts(parts, body));
+    let response = match pending {
+        Some(pending) => begin(pending, response_future).await?,
+        None => response_future.await,
     };
     if response.status().is_client_error() && !flag.0.load(Ordering::Relaxed) {
         // The client has its response already; this only records the rejection.
@@ -199,7 +199,7 @@ async fn handle(
     Ok(match (method, session) {
         (Method::DELETE, SessionRef::Own(id)) => {
             route.sessions.forget(&id);
-            ended(response)
+            no_content(response)
         }
         // rmcp reports success for a session that never existed.
         (Method::DELETE, SessionRef::Unknown) if response.status().is_success() => no_session(),
@@ -208,7 +208,7 @@ async fn handle(
 }
 
 /// Replaces status 202 at the end of a session, which some clients take for an error.
-fn ended(mut response: Response<Body>) -> Response<Body> {
+fn no_content(mut response: Response<Body>) -> Response<Body> {
     if response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
@@ -235,29 +235,29 @@ async fn reject_message(
     route: &RouteState,
     principal: &Principal,
     headers: &HeaderMap,
-    mut refusal: MessageError,
+    mut error: MessageError,
 ) -> Response<Body> {
     let state = &route.state;
-    let mut message = refusal.error.message.into_owned();
+    let mut message = error.error.message.into_owned();
     state.dispatcher.redactor().redact_in_again(&mut message);
     let rejection = Rejection::malformed(message.clone());
-    refusal.error.message = message.into();
+    error.error.message = message.into();
     let mut response =
         routes::respond_rejected(state, headers, sender(Some(principal)), rejection).await;
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    *response.body_mut() = Body::from(refusal.answer().to_string());
+    *response.body_mut() = Body::from(error.answer().to_string());
     response
 }
 
 /// Begins a session. It is registered even if the client disconnects meanwhile.
 async fn begin(
-    opening: PendingSession,
-    answering: impl Future<Output = Response<Body>> + Send + 'static,
+    pending: PendingSession,
+    response_future: impl Future<Output = Response<Body>> + Send + 'static,
 ) -> Result<Response<Body>, Rejection> {
     let task = tokio::spawn(async move {
-        let response = answering.await;
-        opening.register(response.headers());
+        let response = response_future.await;
+        pending.register(response.headers());
         response
     });
     let broken = |_| Rejection::internal("the session could not be created");
@@ -432,11 +432,11 @@ impl Backend for HttpBackend {
         let (printed, mut prints) = mpsc::channel(limits::CHANNEL_DEPTH);
         caller.live_output = Some(printed).filter(|_| progress.is_requested());
         let request = site_call::request(request);
-        let mut called = std::pin::pin!(self.state.call(caller, principal, request));
+        let mut reply_future = std::pin::pin!(self.state.call(caller, principal, request));
         loop {
             tokio::select! {
                 biased;
-                reply = &mut called => {
+                reply = &mut reply_future => {
                     progress.end().await;
                     return site_result::from_reply(reply, [&trace, &call]).map(Into::into);
                 }

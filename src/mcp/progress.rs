@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_is_whole_however_it_came() {
+    fn the_last_line_is_joined_from_pieces() {
         let text = "a line\nand $KARYI{X}";
         for (cut, _) in text.char_indices() {
             assert_eq!(
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_told_in_part_and_no_placeholder_is_cut() {
+    fn a_long_line_is_cut_outside_of_placeholders() {
         let long = "x".repeat(195);
         assert_eq!(last_line(&[&long, "$KARYI{NAME}", &long]), long);
         assert_eq!(last_line(&[&long, &long, &long]), "x".repeat(200));

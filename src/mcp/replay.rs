@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_was_cut_goes_on_and_one_that_ended_does_not() {
+    fn only_a_stream_without_a_response_is_reopened() {
         let cut = events(&[("0/7", None), ("1/7", None)]);
         assert_eq!(cut.reopen(), None);
         cut.end();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_kept_within_bounds() {
+    fn cached_events_are_limited() {
         let mut cache = EventCache::default();
         let session: SessionId = "s".into();
         let keep = |cache: &mut EventCache, number: u64, text: &str| {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_without_messages_ends_and_gives_its_place_back() {
+    async fn an_idle_session_ends_and_frees_its_place() {
         const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
             "protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
         const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_is_there_for_its_owner_only() {
+    async fn a_session_exists_for_its_owner_only() {
         let sessions = Arc::new(Sessions::default());
         let opening = sessions.open("ana").await.unwrap();
         opening.register(&headers("one"));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_caller_cannot_take_the_places_of_others() {
+    async fn sessions_per_caller_are_limited() {
         let sessions = Arc::new(Sessions::default());
         let mut opening = Vec::new();
         for _ in 0..limits::MAX_MCP_SESSIONS_EACH {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_callers_together_have_an_end() {
+    async fn sessions_in_total_are_limited() {
         let sessions = Arc::new(Sessions::default());
         let mut opening = Vec::new();
         for number in 0..limits::MAX_MCP_SESSIONS {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_begin_a_session() {
+    fn only_initialize_may_begin_a_session() {
         let check = |message: &str, expected| {
             assert_eq!(may_begin(message.as_bytes()), expected, "{message}");
         };

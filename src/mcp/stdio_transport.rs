@@ -38,7 +38,7 @@ pub struct StdioTransport {
     output: mpsc::Sender<(Vec<u8>, WriteAck)>,
     in_flight: Arc<Mutex<HashSet<RequestId>>>,
     /// Error response that waits for space in the output; input stops meanwhile.
-    refusal: Arc<Mutex<Option<Vec<u8>>>>,
+    queued_error: Arc<Mutex<Option<Vec<u8>>>>,
     /// Cancelled when output can no longer be written.
     disconnected: Cancel,
     /// Cancelled at the end of input.
@@ -55,15 +55,15 @@ impl StdioTransport {
         let (sender, receiver) = mpsc::channel(limits::MAX_MCP_MESSAGES);
         let disconnected = Cancel::default();
         let writer = tokio::spawn(write(output, receiver, disconnected.clone()));
-        let lines = Self {
+        let transport = Self {
             input: Arc::new(tokio::sync::Mutex::new(input)),
             output: sender,
             in_flight: Arc::default(),
-            refusal: Arc::default(),
+            queued_error: Arc::default(),
             disconnected,
             ended: Cancel::default(),
         };
-        (lines, writer)
+        (transport, writer)
     }
 
     /// Returns the token that is cancelled at the end of input.
@@ -73,22 +73,22 @@ impl StdioTransport {
     }
 
     /// Queues an error response to a malformed message.
-    fn queue_refusal(&self, error: ErrorData, id: Option<RequestId>) {
+    fn queue_error(&self, error: ErrorData, id: Option<RequestId>) {
         let message = MessageError { error, id }.answer();
-        *lock(&self.refusal) = Some(line(&message));
+        *lock(&self.queued_error) = Some(line(&message));
     }
 
     /// Sends the queued error response. A client that sends malformed messages and does not read
     /// the errors is disconnected.
-    async fn send_refusal(&self) {
-        if lock(&self.refusal).is_none() {
+    async fn send_queued_error(&self) {
+        if lock(&self.queued_error).is_none() {
             return;
         }
         match tokio::time::timeout(limits::MCP_REFUSAL_WAIT, self.output.reserve()).await {
-            Ok(Ok(place)) => {
-                if let Some(line) = lock(&self.refusal).take() {
-                    let (written, _) = oneshot::channel();
-                    place.send((line, written));
+            Ok(Ok(permit)) => {
+                if let Some(line) = lock(&self.queued_error).take() {
+                    let (ack, _) = oneshot::channel();
+                    permit.send((line, ack));
                 }
             }
             Ok(Err(_)) | Err(_) => self.disconnected.cancel(),
@@ -100,7 +100,7 @@ impl StdioTransport {
         let Ok(line) = line else {
             let most = limits::MAX_MCP_LINE_BYTES;
             let message = format!("a message is limited to {most} bytes");
-            self.queue_refusal(ErrorData::invalid_request(message, None), None);
+            self.queue_error(ErrorData::invalid_request(message, None), None);
             return None;
         };
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -109,8 +109,8 @@ impl StdioTransport {
         let text = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line);
         match parse_message(text) {
             Ok(message) => self.admit(message),
-            Err(refusal) => {
-                self.queue_refusal(refusal.error, refusal.id);
+            Err(error) => {
+                self.queue_error(error.error, error.id);
                 None
             }
         }
@@ -134,7 +134,7 @@ impl StdioTransport {
                         false => ("a request with this id is in progress", None),
                     };
                     let data = Some(json!({"id": request.id}));
-                    self.queue_refusal(ErrorData::invalid_request(message, data), id);
+                    self.queue_error(ErrorData::invalid_request(message, data), id);
                     return None;
                 }
             }
@@ -178,8 +178,8 @@ impl Transport<RoleServer> for StdioTransport {
         let (output, line) = (self.output.clone(), line(&json!(item)));
         async move {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
-            let (written, result) = oneshot::channel();
-            output.send((line, written)).await.map_err(|_| closed())?;
+            let (ack, result) = oneshot::channel();
+            output.send((line, ack)).await.map_err(|_| closed())?;
             result.await.map_err(|_| closed())?
         }
     }
@@ -188,7 +188,7 @@ impl Transport<RoleServer> for StdioTransport {
         loop {
             let input = Arc::clone(&self.input);
             let mut input = input.lock().await;
-            self.send_refusal().await;
+            self.send_queued_error().await;
             let line = tokio::select! {
                 biased;
                 () = self.disconnected.cancelled() => None,
@@ -221,7 +221,7 @@ async fn write(
     mut lines: mpsc::Receiver<(Vec<u8>, WriteAck)>,
     disconnected: Cancel,
 ) {
-    while let Some((line, written)) = lines.recv().await {
+    while let Some((line, ack)) = lines.recv().await {
         let result = match output.write_all(&line).await {
             Ok(()) => output.flush().await,
             Err(error) => Err(error),
@@ -229,7 +229,7 @@ async fn write(
         if result.is_err() {
             disconnected.cancel();
         }
-        let _ = written.send(result);
+        let _ = ack.send(result);
     }
 }
 
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bad_lines_are_answered_in_their_order() {
+    async fn malformed_lines_are_answered_in_order() {
         let (sender, mut lines, theirs) = connection(1 << 20);
         let ids = 0..200;
         let bad = ids
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_whose_answers_nobody_reads_is_left_unread() {
+    async fn input_stops_when_errors_are_not_read() {
         let (sender, mut lines, theirs) = connection(1);
         let sent = Arc::new(Mutex::new(0));
         let count = Arc::clone(&sent);

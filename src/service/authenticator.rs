@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_key_everybody_is_local() {
+    fn without_keys_every_caller_is_local() {
         let authenticator = Authenticator::default();
         let found = authenticator.identify(&key("anything"), 0.0).unwrap();
         assert_eq!(*found, Principal::local());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_key_it_must_be_the_right_one() {
+    fn a_wrong_key_is_refused() {
         let authenticator = Authenticator::new(Some(InternalKeys::parse(KEY).unwrap()), None);
         assert_eq!(
             authenticator.identify(&key(KEY), 0.0).unwrap().id,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_file_are_bound_to_what_it_says() {
+    fn keys_are_restricted_as_the_file_says() {
         let file = format!(
             r#"{{"keys": [{{"id": "a", "key": "{KEY}", "tenants": ["t"], "sites": ["*"], "scopes": ["tools:list"]}}]}}"#
         );
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn two_entries_are_two_keys_of_two_callers() {
+    fn ids_and_keys_are_unique() {
         let check = |two: (&str, &str), expected: &str| {
             let entry = |(id, key): (&str, &str)| serde_json::json!({"id": id, "key": key, "tenants": [], "sites": [], "scopes": []});
             let file = serde_json::json!({"keys": [entry(("a", KEY)), entry(two)]});
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_can_be_guessed_are_refused() {
+    fn short_keys_are_refused() {
         for text in [
             "",
             "short",

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_one_spelling() {
+    fn values_have_one_canonical_form() {
         let check = |text: &str, expected: &str| {
             let found = canonical(&serde_json::from_str(text).unwrap());
             assert_eq!(String::from_utf8(found).unwrap(), expected);

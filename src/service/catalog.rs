@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_named_tools_of_this_machine_are_offered() {
+    fn local_tools_are_offered_by_name_only() {
         let names = |named: &[&str]| {
             let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
             offered_tools(&named)

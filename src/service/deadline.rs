@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_that_nobody_waits_for_is_done_to_its_end() {
+    async fn a_dropped_future_continues_on_a_task() {
         let is_detached = Arc::new(AtomicBool::new(false));
         let (go, gone) = tokio::sync::oneshot::channel::<()>();
         let (done, end) = tokio::sync::oneshot::channel();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_has_ended_is_not_left() {
+    async fn a_completed_future_is_not_detached() {
         let is_detached = Arc::new(AtomicBool::new(false));
         let mut work = Box::pin(DetachingFuture::new(async { 7 }, Arc::clone(&is_detached)));
         assert_eq!(work.as_mut().await, 7);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_broke_is_not_done_again() {
+    async fn a_panicked_future_is_not_detached() {
         let is_detached = Arc::new(AtomicBool::new(false));
         let broken = async {
             tokio::task::yield_now().await;
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_is_waited_for_until_its_deadline() {
+    async fn a_future_is_awaited_until_its_deadline() {
         let later = Instant::now() + Duration::from_secs(600);
         assert_eq!(with_deadline(later, pin!(async { 7 })).await.ok(), Some(7));
         // A future that is ready at once needs no time.
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_answer() {
+    async fn a_panic_becomes_an_error() {
         let broken = async {
             tokio::task::yield_now().await;
             panic!("a bug");

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told() {
+    fn every_problem_is_reported() {
         let draft = "create_draft_content";
         check(
             draft,

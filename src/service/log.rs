@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_nobody_reads_loses_lines() {
+    fn lines_are_dropped_when_the_queue_is_full() {
         let (log, lines) = Log::new();
         let message = "x".repeat(limits::MAX_WAITING_LOG_BYTES / 4);
         let line = LogLine {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_lines_is_woken() {
+    fn a_waiting_reader_is_woken() {
         let (log, lines) = Log::new();
         let reader = std::thread::spawn(move || {
             let (mut all, mut text) = (0, Vec::new());

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_read() {
+    fn rates_are_parsed() {
         assert_eq!(Rate::parse("0"), None);
         assert_eq!(Rate::parse("5:0"), None);
         assert_eq!(Rate::parse("x"), None);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_becomes_one_record_a_second() {
+    fn suppressed_rejections_become_one_record_a_second() {
         let limiter = RefusalLimiter::new(2);
         let start = Instant::now();
         let decide = |caller: &str, at: Duration, refusal: u32| {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_of_many_reads_and_tells() {
+    async fn one_task_reads_and_logs() {
         let (secrets, source) = (Secrets::default(), Arc::new(Counting::default()));
         secrets.attach(Arc::clone(&source) as Arc<dyn Source>);
         let refresher = Arc::new(SecretRefresher::new(&secrets));

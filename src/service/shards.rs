@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_between_threads() {
+    fn shards_sum_up() {
         let shards = Shards::<u64>::default();
         std::thread::scope(|scope| {
             for _ in 0..2 * PARTS {

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_of_another_form_are_replaced() {
+    fn malformed_ids_are_replaced() {
         let mut caller = caller();
         (caller.span_id, caller.w3c_trace_id) = ("span-xxx".into(), None);
         let span = Span::of(&caller, &details(), &CallOutcome::default()).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_nobody_takes_are_lost() {
+    fn spans_are_dropped_when_the_channel_is_full() {
         let (sender, mut taken) = tokio::sync::mpsc::channel(1);
         let spans = SpanSender::new(sender);
         for _ in 0..3 {

@@ -54,7 +54,7 @@ async fn flood(stream: &mut TcpStream) -> std::io::Error {
 }
 
 #[tokio::test]
-async fn who_does_not_read_the_answer_is_left() {
+async fn a_client_that_does_not_read_is_disconnected() {
     let limits = TickLimits {
         head: LONG,
         answer: 3,
@@ -74,7 +74,7 @@ async fn who_does_not_read_the_answer_is_left() {
 }
 
 #[tokio::test]
-async fn who_does_not_end_the_head_is_left() {
+async fn a_client_that_does_not_finish_the_head_is_disconnected() {
     let limits = TickLimits {
         head: 3,
         answer: LONG,
@@ -85,7 +85,7 @@ async fn who_does_not_end_the_head_is_left() {
 }
 
 #[tokio::test]
-async fn whoever_reads_has_the_whole_answer() {
+async fn a_client_that_reads_gets_the_whole_response() {
     let limits = TickLimits {
         head: LONG,
         answer: LONG,
@@ -100,7 +100,7 @@ async fn whoever_reads_has_the_whole_answer() {
 }
 
 #[tokio::test]
-async fn the_end_waits_for_nobody_who_sends_or_reads_nothing() {
+async fn shutdown_does_not_wait_for_idle_clients() {
     let limits = TickLimits {
         head: LONG,
         answer: LONG,

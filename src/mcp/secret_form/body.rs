@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read() {
+    fn forms_are_parsed() {
         let good = "csrf=tok&answer=give&lifetime=session";
         check(
             &format!("{good}&value=a%2Bb+%26%E4%B8%A5&lines="),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn invalid_forms_are_refused() {
         let not_ours = "The answer does not belong to this page.";
         check("", Err(not_ours));
         check("csrf=other&answer=give&value=x", Err(not_ours));

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_no_markup() {
+    fn markup_is_escaped() {
         assert_eq!(
             escaped("<script>\"a\" & 'b'</script>\u{202E}x"),
             "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;\u{FFFD}x"

@@ -43,7 +43,7 @@ fn secret_keys() -> Value {
 }
 
 #[test]
-fn good_tokens_of_every_algorithm_are_taken() {
+fn valid_tokens_of_every_algorithm_are_accepted() {
     let random = SystemRandom::new();
     let document = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
     let edwards = Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap();
@@ -82,7 +82,7 @@ fn good_tokens_of_every_algorithm_are_taken() {
 
 /// The example of RFC 7515, appendix A.2: key and signature come from another implementation.
 #[test]
-fn the_rsa_signature_of_the_standard_is_right() {
+fn the_rsa_example_of_the_standard_verifies() {
     let n = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yR\
         T-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEM\
         a2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb5\
@@ -114,7 +114,7 @@ fn the_rsa_signature_of_the_standard_is_right() {
 }
 
 #[test]
-fn bad_claims_are_refused_one_by_one() {
+fn each_invalid_claim_is_refused() {
     let tokens = tokens(&secret_keys());
     let check = |change: &dyn Fn(&mut Value), expected: &str| {
         let mut claims = claims();
@@ -216,7 +216,7 @@ fn forged_tokens_are_refused() {
 }
 
 #[test]
-fn keys_that_cannot_be_used_are_left_out() {
+fn unusable_keys_are_skipped() {
     let good = json!({"kty": "oct", "kid": "s", "k": URL_SAFE_NO_PAD.encode([7; 32])});
     let others = json!([
         {"kty": "EC", "kid": "p384", "crv": "P-384", "x": "AA", "y": "AA"},
@@ -244,7 +244,7 @@ fn keys_that_cannot_be_used_are_left_out() {
 }
 
 #[test]
-fn a_set_without_a_key_that_can_be_used_is_refused() {
+fn a_set_without_usable_keys_is_refused() {
     let check = |keys: Value, expected: &str| {
         let expected_claims = ExpectedClaims {
             issuer: "i".into(),
