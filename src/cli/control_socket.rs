@@ -32,7 +32,7 @@ use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
 use karyi_pty::{inherited, runtime};
 use karyi_vault::policy::Policy;
-use karyi_vault::session::{Need, known, only_case};
+use karyi_vault::session::{Need, case_conflict, name_taken};
 
 /// Start of the sockets' names.
 const PREFIX: &str = "control-";
@@ -411,10 +411,10 @@ async fn set(
     // Also what is kept in a store that this session has not, or cannot read.
     for taken in vault::taken_names(&secrets)? {
         if taken == name {
-            return Err(known(&taken));
+            return Err(name_taken(&taken));
         }
         if taken.differs_only_in_case(&name) {
-            return Err(only_case(&taken, &name));
+            return Err(case_conflict(&taken, &name));
         }
     }
     secrets.insert_new(name, value, policy)

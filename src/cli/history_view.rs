@@ -11,7 +11,7 @@ use crate::cli::{journal, say};
 use karyi_core::error::{Code, ErrorCode, ToolError};
 use karyi_files::journal::{Entry, Journal};
 use karyi_vault::redact::Redactor;
-use karyi_vault::session::LackKind;
+use karyi_vault::session::LoadIssueKind;
 
 /// The journal for a command that shows what it holds.
 pub(super) struct HistoryView {
@@ -68,13 +68,13 @@ fn opened(
     is_needed: bool,
 ) -> Result<(Journal, Redactor), ToolError> {
     let (secrets, key) = vault::open_to_show(flags, asker, is_needed)?;
-    for lack in secrets.lacks() {
+    for lack in secrets.load_issues() {
         let cause = lack.error.message;
         let (code, what) = match lack.kind {
-            LackKind::Unread | LackKind::Elsewhere => {
+            LoadIssueKind::Unread | LoadIssueKind::Elsewhere => {
                 (Code::RedactionIncomplete, "values of the vault may show")
             }
-            LackKind::Unusable => (
+            LoadIssueKind::Unusable => (
                 Code::UnusableSecret,
                 "values in the store cannot be used, and are masked",
             ),

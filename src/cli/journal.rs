@@ -10,7 +10,7 @@ use crate::cli::state_dir::state_dir;
 use crate::render::paint::safe_line;
 use karyi_files::journal::{Damage, Entry, Journal};
 use karyi_files::transaction::Recorder;
-use karyi_vault::store::journal::JournalKey;
+use karyi_vault::store::journal_key::JournalKey;
 
 /// Opens the journal; with the key of a vault, what it keeps from then on is encrypted.
 pub(super) fn open(key: Option<&JournalKey>) -> anyhow::Result<Journal> {

@@ -48,7 +48,7 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
         stdio::serve(options(args, &used)?, stopped).await
     });
     if let Some(secrets) = used.get() {
-        vault::note_use(secrets);
+        vault::record_use(secrets);
     }
     // A thread may still wait for standard input; nobody waits for it.
     runtime.shutdown_background();
@@ -128,7 +128,7 @@ fn prepare(
 fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {
     let broken = |error: anyhow::Error| ToolError::new(ErrorCode::Io, format!("{error:#}"));
     let mut context = run::context(args, &Cancel::default(), Arc::new(Nobody)).map_err(broken)?;
-    context.secrets.keep_with(guard::keep);
+    context.secrets.protect_memory_with(guard::keep);
     context
         .command_timeout
         .get_or_insert(limits::MCP_COMMAND_TIMEOUT);

@@ -91,7 +91,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         runtime.block_on(run.all(inputs))
     };
     logs.remove();
-    vault::note_use(&secrets);
+    vault::record_use(&secrets);
     // A thread may still wait for a script on standard input; nobody waits for it.
     runtime.shutdown_background();
     match result {
@@ -180,7 +180,7 @@ impl Run {
             origin: origin.clone(),
         };
         let context = context(&args.session, &outside.cancel, Arc::new(terminal))?;
-        context.secrets.keep_with(guard::keep);
+        context.secrets.protect_memory_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, &context);
         let permits = permits(&args.session, &context)?;

@@ -171,14 +171,14 @@ fn host_resources(
 ) -> anyhow::Result<HostResources> {
     let mut recorder = journal::recorder();
     let secrets = Secrets::default();
-    secrets.keep_with(guard::keep);
+    secrets.protect_memory_with(guard::keep);
     let given = match names.is_empty() {
         true => vault::GivenArgs::default(),
         false => vault::GivenArgs::store(),
     };
     let opened = vault::prepare(&secrets, flags, None, &given)?;
     // Else it stands in the log.
-    for lack in secrets.lacks().iter().filter(|_| is_quiet) {
+    for lack in secrets.load_issues().iter().filter(|_| is_quiet) {
         say(&format!("warning: not masked: {}", lack.error.message));
     }
     if let Some(key) = &opened.journal_key {

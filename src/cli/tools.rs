@@ -12,7 +12,7 @@ use crate::render::paint::safe_line;
 use crate::tool::spec::Family;
 use crate::tools;
 use karyi_core::secret::SecretName;
-use karyi_vault::index::{Index, Listed};
+use karyi_vault::index::{Index, IndexEntry};
 
 /// Runs `karyi tools`.
 pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
@@ -65,12 +65,12 @@ fn var_names() -> String {
     let now = Timestamp::now();
     let cwd = std::env::current_dir().unwrap_or_default();
     let used = index.store.as_ref().map(|chosen| chosen.kind);
-    let is_usable = |name: &SecretName, listed: &Listed| {
+    let is_usable = |name: &SecretName, listed: &IndexEntry| {
         let mut tools = ["command", "input", "edit"].iter();
         used == Some(listed.store)
             && tools.any(|tool| listed.policy.check_use(name, tool, &cwd, now).is_ok())
     };
-    let lines = index.kept().filter_map(|name| {
+    let lines = index.secret_names().filter_map(|name| {
         let listed = index.get(&name).filter(|listed| is_usable(&name, listed))?;
         let note = listed.note.as_deref().unwrap_or_default();
         let line = format!("- $KARYI{{{name}}} {note}");

@@ -26,11 +26,11 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
 use karyi_pty::{guard, inherited};
 use karyi_vault::index::Index;
-use karyi_vault::load::{Loader, Unopened};
-use karyi_vault::session::{Lack, LackKind, Need, Secrets, Source};
+use karyi_vault::session::{LoadIssue, LoadIssueKind, Need, Secrets, Source};
 use karyi_vault::store::Kind;
 use karyi_vault::store::env::PREFIX;
-use karyi_vault::store::journal::JournalKey;
+use karyi_vault::store::journal_key::JournalKey;
+use karyi_vault::sync::{OtherStores, StoreSync};
 
 use given::{given, has_given, insert_given, named, pairs_of, passphrase};
 use keeper::StoreKeeper;
@@ -118,8 +118,9 @@ impl GivenArgs {
 
     /// Returns why a session lacks what is wanted of the store.
     fn missing(&self, secrets: &Secrets) -> Option<ToolError> {
-        let is_enough = |lack: &Lack| lack.kind == LackKind::Elsewhere && self.is_one_store_enough;
-        let mut lacks = secrets.lacks().into_iter();
+        let is_enough =
+            |lack: &LoadIssue| lack.kind == LoadIssueKind::Elsewhere && self.is_one_store_enough;
+        let mut lacks = secrets.load_issues().into_iter();
         lacks.find(|lack| !is_enough(lack)).map(|lack| lack.error)
     }
 }
@@ -201,7 +202,7 @@ pub(super) fn open_to_show(
     is_needed: bool,
 ) -> Result<(Secrets, Option<JournalKey>), ToolError> {
     let secrets = Secrets::default();
-    secrets.keep_with(guard::keep);
+    secrets.protect_memory_with(guard::keep);
     // All that is done with them is to mask them.
     secrets.accept_short();
     if flags.vault.0 == Some(Kind::Env) {
@@ -219,7 +220,7 @@ pub(super) fn open_to_show(
     let key = match secrets.source_failure() {
         Some(failure) if is_needed => return Err(failure),
         Some(_) => None,
-        None => keeper.map(|keeper| keeper.loader().kept_journal_key()),
+        None => keeper.map(|keeper| keeper.loader().stored_journal_key()),
     };
     Ok((secrets, key.transpose()?.flatten()))
 }
@@ -239,7 +240,7 @@ fn attach(
     let look = |index: &Index| place.chosen_or_unlisted(index, None);
     let (chosen, unlisted) = index.as_ref().map(look).unwrap_or_default();
     if let Some(kind) = flags.vault.0.filter(|kind| !kind.is_persistent()) {
-        secrets.attach(Arc::new(Unopened::new(directory, kind, unlisted)));
+        secrets.attach(Arc::new(OtherStores::new(directory, kind, unlisted)));
         secrets.refresh(Need::Listed);
         return Ok(None);
     }
@@ -251,8 +252,8 @@ fn attach(
     // Where no index names a store one may do so later, or say what opens it.
     let is_settled = index.is_some_and(|index| index.store.is_some());
     let settled = chosen.filter(|_| is_settled);
-    let loader = Loader::choosing(directory, place.opening(settled.clone()));
-    let loader = Arc::new(loader.chosen_by(place.choosing(settled.clone())));
+    let loader = StoreSync::for_chosen(directory, place.opening(settled.clone()));
+    let loader = Arc::new(loader.with_choice(place.choosing(settled.clone())));
     secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
     secrets.refresh(Need::Listed);
     Ok(Some(StoreKeeper::new(loader, secrets, place, settled)))
@@ -283,7 +284,7 @@ pub(super) fn name(text: &str) -> Result<SecretName, ToolError> {
 pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
     let index = state_dir::data_dir().ok().map(|dir| Index::read(&dir));
     let index = index.and_then(Result::ok).unwrap_or_default();
-    index.kept().chain(secrets.names()).collect()
+    index.secret_names().chain(secrets.names()).collect()
 }
 
 /// Returns the names that stand for something in a session or in any store.
@@ -292,7 +293,7 @@ pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
 /// Nobody can tell: the index cannot be read, or a link on the way to it leads nowhere.
 pub(super) fn taken_names(secrets: &Secrets) -> Result<BTreeSet<SecretName>, ToolError> {
     let index = match state_dir::data_dir() {
-        Ok(directory) => Index::read(&directory)?.known(&directory)?,
+        Ok(directory) => Index::read(&directory)?.require_readable(&directory)?,
         // Without a place for them none is stored.
         Err(error) => match error.downcast::<ToolError>() {
             Ok(error) => return Err(error),
@@ -306,12 +307,12 @@ pub(super) fn taken_names(secrets: &Secrets) -> Result<BTreeSet<SecretName>, Too
 
 /// Writes down which secrets of the store a run used. That is for people to know; a run does not fail
 /// for it.
-pub(super) fn note_use(secrets: &Secrets) {
+pub(super) fn record_use(secrets: &Secrets) {
     let used = secrets.used();
     if let (false, Ok(directory)) = (used.is_empty(), state_dir::data_dir()) {
         let now = Timestamp::now();
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-        let _ = Index::note_use(&directory, &used, now);
+        let _ = Index::record_use(&directory, &used, now);
     }
 }
 

@@ -19,7 +19,7 @@ use karyi_core::limits;
 use karyi_core::outcome::JobNews;
 use karyi_core::secret::SecretName;
 use karyi_core::span::Position;
-use karyi_vault::session::{Lack, LackKind, Need, listed};
+use karyi_vault::session::{LoadIssue, LoadIssueKind, Need, listed};
 use karyi_vault::substitute;
 
 /// When the first call of a message may start.
@@ -216,7 +216,7 @@ impl Runner {
 
     /// Warns once of stored values that are lacking: what is not known is not masked.
     async fn tell_lacks(&self) {
-        let lacks = self.stage.context.secrets.lacks().into_iter();
+        let lacks = self.stage.context.secrets.load_issues().into_iter();
         // After a question at which the user ended the run nothing is shown that could have to be masked.
         for lack in lacks.filter(|lack| lack.error.code != ErrorCode::Cancelled) {
             let warning = Box::new(lacking(&lack));
@@ -361,7 +361,7 @@ fn not_alone(id: &str) -> ToolError {
     ToolError::new(ErrorCode::BlockRefused, message)
 }
 
-fn lacking(lack: &Lack) -> Diagnostic {
+fn lacking(lack: &LoadIssue) -> Diagnostic {
     let (code, message) = lack_in_words(lack);
     let hint = &lack.error.hint;
     let hint = format!("{hint}; --require-vault runs nothing without them");
@@ -370,7 +370,7 @@ fn lacking(lack: &Lack) -> Diagnostic {
 
 /// Says what is lacking of stored values.
 #[must_use]
-pub fn lack_in_words(lack: &Lack) -> (Code, String) {
+pub fn lack_in_words(lack: &LoadIssue) -> (Code, String) {
     let error = &lack.error;
     let mut cause = format!("{}: {}", error.code.as_str(), error.message);
     if !lack.names.is_empty() {
@@ -378,15 +378,15 @@ pub fn lack_in_words(lack: &Lack) -> (Code, String) {
         cause.push_str(&format!(" ({names})"));
     }
     match lack.kind {
-        LackKind::Unread => {
+        LoadIssueKind::Unread => {
             let message = format!("values in the store are not known and not masked: {cause}");
             (Code::RedactionIncomplete, message)
         }
-        LackKind::Elsewhere => {
+        LoadIssueKind::Elsewhere => {
             let message = format!("values are not known and not masked: {}", error.message);
             (Code::RedactionIncomplete, message)
         }
-        LackKind::Unusable => {
+        LoadIssueKind::Unusable => {
             let message = format!("values in the store cannot be used, and are masked: {cause}");
             (Code::UnusableSecret, message)
         }

@@ -495,14 +495,14 @@ impl Stages {
 
     /// Makes the event of what came while no call waited.
     fn event(&self, owner: &Owner, is_watched: bool) -> Option<Redacted<Event>> {
-        let text = self.redactor.redact_kept(&self.kept.text());
+        let text = self.redactor.redact_whole_again(&self.kept.text());
         (is_watched && !text.is_empty()).then(|| self.sealed(owner, text))
     }
 
     /// Makes the file while what came before is still whole.
     fn begin_log(&mut self) {
         if let Some(log) = self.log.as_mut().filter(|log| log.is_unmade()) {
-            log.begin(&self.redactor.redact_kept(&self.kept.text()));
+            log.begin(&self.redactor.redact_whole_again(&self.kept.text()));
         }
     }
 

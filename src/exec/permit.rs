@@ -18,7 +18,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, Template};
 use karyi_vault::policy::{Approval, Policy, PolicyFile};
 use karyi_vault::session::{Origin, Secrets};
-use karyi_vault::{advice, shell, substitute};
+use karyi_vault::{shell, substitute, usage_warnings};
 
 /// A name that no secret has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,11 +170,18 @@ impl Permits {
         call.templates(&mut |purpose, template| {
             if purpose == Use::Script && template.has_secret() {
                 let policy = |name: &SecretName| self.policy(name, secrets);
-                warnings.extend(advice::advice(template.source(), &policy, is_new));
+                warnings.extend(usage_warnings::usage_warnings(
+                    template.source(),
+                    &policy,
+                    is_new,
+                ));
             }
             if purpose == Use::Script {
                 let is_known = |name: &SecretName| secrets.contains(name);
-                warnings.extend(advice::misspelt(template.source(), &is_known));
+                warnings.extend(usage_warnings::misspelled_placeholders(
+                    template.source(),
+                    &is_known,
+                ));
             }
         });
         warnings
@@ -346,7 +353,7 @@ fn request(name: SecretName, call: &mut Call, mut warnings: Vec<String>) -> Requ
     warnings.retain(|warning| warning.starts_with(&about));
     Request {
         tool: call.spec().name,
-        hosts: advice::hosts(&text).into_iter().collect(),
+        hosts: usage_warnings::hosts(&text).into_iter().collect(),
         warnings,
         name,
         text,

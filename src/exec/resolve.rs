@@ -6,7 +6,7 @@ use crate::tool::context::blocking;
 use crate::tools::Call;
 use karyi_core::error::{ErrorClass, ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, Template};
-use karyi_vault::session::{LackKind, Need, Secrets};
+use karyi_vault::session::{LoadIssueKind, Need, Secrets};
 use karyi_vault::{shell, substitute};
 
 /// Checks that the calls are what can be run, and that every name they use has a value.
@@ -76,7 +76,7 @@ pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
         return error;
     }
     // A value that is damaged says nothing about names that are not kept.
-    let Some(lack) = secrets.lack_of(&error.names) else {
+    let Some(lack) = secrets.load_issue_of(&error.names) else {
         return match meant(&error, secrets) {
             Some(meant) => {
                 error.with_hint(format!("write $KARYI{{{meant}}}: the secret is called so"))
@@ -84,7 +84,7 @@ pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
             None => error,
         };
     };
-    if lack.kind == LackKind::Elsewhere {
+    if lack.kind == LoadIssueKind::Elsewhere {
         let message = format!("{}: {}", error.message, lack.error.message);
         return ToolError {
             message,
@@ -159,7 +159,7 @@ fn resolve_one(purpose: Use, template: &mut Template, secrets: &Secrets) -> Resu
         Use::Script => shell::substitute_script(source, secrets)?,
     };
     for name in template.names().unwrap_or_default() {
-        secrets.note_use(&name);
+        secrets.record_use(&name);
     }
     template.resolve(resolved);
     Ok(())

@@ -15,7 +15,7 @@ use karyi_core::capped::Cap;
 use karyi_core::error::{Diagnostic, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, Outcome};
-use karyi_vault::redact::{Leaves, Redacted, Redactor};
+use karyi_vault::redact::{Redactable, Redacted, Redactor};
 
 /// What every call of a run shares.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ impl Stage {
 
 /// Every text of an event is masked once more, whatever it went through before; a field that is
 /// added must be named here.
-impl Leaves for Event {
+impl Redactable for Event {
     fn mask(&mut self, redactor: &Redactor) {
         match self {
             Self::Started {

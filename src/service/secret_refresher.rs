@@ -6,13 +6,13 @@ use tokio::sync::Mutex;
 use crate::exec::{message, resolve};
 use crate::service::log::{Log, LogLine};
 use crate::tool::context::blocking;
-use karyi_vault::session::{Lack, Need, Secrets};
+use karyi_vault::session::{LoadIssue, Need, Secrets};
 
 /// Reads the secret store again when it has changed.
 pub(super) struct SecretRefresher {
     secrets: Secrets,
     /// Lock for reading the store, with the problems that were logged last.
-    reported: Mutex<Vec<Lack>>,
+    reported: Mutex<Vec<LoadIssue>>,
 }
 
 impl SecretRefresher {
@@ -44,7 +44,7 @@ impl SecretRefresher {
         }
         let secrets = self.secrets.clone();
         // A thread that reads the store holds the lock on its problems.
-        let Ok(lacks) = blocking(move || Ok(secrets.lacks())).await else {
+        let Ok(lacks) = blocking(move || Ok(secrets.load_issues())).await else {
             return;
         };
         for lack in lacks.iter().filter(|lack| !reported.contains(lack)) {
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
     use karyi_core::error::{ErrorCode, ToolError};
-    use karyi_vault::session::{LackKind, Source};
+    use karyi_vault::session::{LoadIssueKind, Source};
 
     /// Store that counts reads.
     #[derive(Default)]
@@ -85,10 +85,10 @@ mod tests {
             !self.is_read.load(Ordering::SeqCst)
         }
 
-        fn lacks(&self) -> Vec<Lack> {
+        fn load_issues(&self) -> Vec<LoadIssue> {
             let error = ToolError::new(ErrorCode::KeyringTimeout, "it did not answer");
-            let lack = Lack {
-                kind: LackKind::Unread,
+            let lack = LoadIssue {
+                kind: LoadIssueKind::Unread,
                 error,
                 names: Vec::new(),
             };
@@ -96,7 +96,7 @@ mod tests {
             std::iter::repeat_n(lack, reads.min(1)).collect()
         }
 
-        fn lack_of(&self, _: &str) -> Option<Lack> {
+        fn load_issue_of(&self, _: &str) -> Option<LoadIssue> {
             None
         }
     }

@@ -8,9 +8,9 @@ use karyi::error::ErrorCode;
 use karyi::secret::{SecretName, SecretValue};
 use karyi::vault::store::age::{AgeKey, AgeStore};
 use karyi::vault::store::env::EnvStore;
-use karyi::vault::store::journal;
+use karyi::vault::store::journal_key;
 use karyi::vault::store::memory::MemoryStore;
-use karyi::vault::store::os::{Attended, OsStore};
+use karyi::vault::store::os::{OsStore, UserPresence};
 use karyi::vault::store::{Key, Kind, Store};
 
 use super::bus::{Bus, Provider};
@@ -111,8 +111,8 @@ pub fn check_with(store: &dyn Store, lacks: &Lacks) {
     assert_eq!(store.list().unwrap(), names);
     assert_eq!(shown(store, small), Some(format!("of {small}")));
 
-    let key = journal::make(store).unwrap();
-    assert_eq!(journal::kept_key(store).unwrap(), Some(key));
+    let key = journal_key::create(store).unwrap();
+    assert_eq!(journal_key::stored_key(store).unwrap(), Some(key));
     assert_eq!(store.list().unwrap(), names);
 
     for name in &names {
@@ -334,13 +334,13 @@ fn the_environment_is_read_only() {
         store.remove(&key("A")).unwrap_err().code,
         ErrorCode::VaultReadOnly
     );
-    assert_eq!(journal::kept_key(&store).unwrap(), None);
+    assert_eq!(journal_key::stored_key(&store).unwrap(), None);
 }
 
 #[test]
 fn the_keyring_keeps_values() {
     if std::env::var_os(IN_KEYRING).is_some() {
-        let store = OsStore::with_deadline("karyi-contract", Attended::No, LIMIT);
+        let store = OsStore::with_deadline("karyi-contract", UserPresence::Absent, LIMIT);
         assert_eq!(store.kind(), Kind::Os);
         return check(&store);
     }

@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use karyi::error::{ErrorCode, ToolError};
 use karyi::secret::{SecretName, SecretValue};
-use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep::{State, Terms, Vault};
-use karyi::vault::load::Loader;
+use karyi::vault::index::{Index, StoreChoice};
 use karyi::vault::policy::Policy;
 use karyi::vault::session::{Need, Origin, Secrets};
 use karyi::vault::store::memory::MemoryStore;
 use karyi::vault::store::{Key, Kind, Store};
+use karyi::vault::sync::StoreSync;
+use karyi::vault::vault::{SecretDetails, SecretState, Vault};
 
 /// A store in memory that counts, fails on demand, and says that it lasts.
 #[derive(Default)]
@@ -87,15 +87,15 @@ fn value(text: &str) -> SecretValue {
     SecretValue::new(text.into())
 }
 
-fn terms(note: Option<&str>) -> Terms {
-    Terms {
+fn terms(note: Option<&str>) -> SecretDetails {
+    SecretDetails {
         note: note.map(str::to_owned),
         policy: Policy::default(),
     }
 }
 
 fn vault(directory: &Path, store: &Arc<Counting>) -> Vault {
-    let chosen = Chosen {
+    let chosen = StoreChoice {
         kind: Kind::Os,
         identity: None,
     };
@@ -106,8 +106,8 @@ fn vault(directory: &Path, store: &Arc<Counting>) -> Vault {
     )
 }
 
-fn states(vault: &Vault) -> Vec<(String, State)> {
-    let rows = vault.rows().unwrap();
+fn states(vault: &Vault) -> Vec<(String, SecretState)> {
+    let rows = vault.statuses().unwrap();
     rows.into_iter()
         .map(|row| (row.name.to_string(), row.state))
         .collect()
@@ -129,7 +129,7 @@ fn a_list_of_a_hundred_names_reads_no_value() {
             .unwrap();
     }
     let before = store.read();
-    assert_eq!(vault.rows().unwrap().len(), 100);
+    assert_eq!(vault.statuses().unwrap().len(), 100);
     assert_eq!(store.read() - before, 0);
 }
 
@@ -196,7 +196,7 @@ fn what_breaks_in_between_is_seen_and_repaired() {
         .unwrap();
     let (added, removed) = vault.repair().unwrap();
     assert_eq!((added, removed), (vec![name("FOUND")], vec![name("LOST")]));
-    let expected = [("FOUND", State::Kept), ("KEPT", State::Kept)];
+    let expected = [("FOUND", SecretState::Kept), ("KEPT", SecretState::Kept)];
     assert_eq!(
         states(&vault),
         expected.map(|(name, state)| (name.to_owned(), state))
@@ -206,7 +206,7 @@ fn what_breaks_in_between_is_seen_and_repaired() {
     while Index::read(root.path()).unwrap().names.len() > 1 {
         states(&vault);
     }
-    assert_eq!(states(&vault), [("KEPT".to_owned(), State::Kept)]);
+    assert_eq!(states(&vault), [("KEPT".to_owned(), SecretState::Kept)]);
     // What is damaged hinders nothing else.
     let long_ago = Key::of(&name("AAA"));
     store.memory.set(&long_ago, &long("binary")).unwrap();
@@ -240,7 +240,7 @@ fn a_lost_index_comes_back_from_the_store_with_notes_policies_and_dates() {
     store.memory.set(&Key::of(&name("A")), &text).unwrap();
     let policy = vault.get(&name("A")).unwrap().policy;
     assert!(policy.write);
-    let kept = Terms { note: None, policy };
+    let kept = SecretDetails { note: None, policy };
     vault
         .set(&name("A"), &value("value-of-a-5678"), &kept)
         .unwrap();
@@ -275,8 +275,8 @@ fn a_removal_that_fails_keeps_the_name_and_can_be_done_again() {
         ErrorCode::KeyringTimeout
     );
     store.fail(None);
-    assert_eq!(Index::read(root.path()).unwrap().kept().count(), 1);
-    assert_eq!(states(&vault), [("A".to_owned(), State::Kept)]);
+    assert_eq!(Index::read(root.path()).unwrap().secret_names().count(), 1);
+    assert_eq!(states(&vault), [("A".to_owned(), SecretState::Kept)]);
     assert!(vault.remove(&name("A")).unwrap());
     assert!(!vault.remove(&name("A")).unwrap());
     assert_eq!(states(&vault), []);
@@ -301,7 +301,7 @@ fn a_rename_keeps_note_policy_and_value() {
         write: true,
         ..Policy::default()
     };
-    let said = Terms {
+    let said = SecretDetails {
         note: Some("n".into()),
         policy: policy.clone(),
     };
@@ -351,7 +351,7 @@ fn a_rename_makes_no_name_that_differs_only_in_case() {
     let result = vault.set(&name("STRAY"), &value("value-more"), &terms(None));
     assert_eq!(result.unwrap_err().code, ErrorCode::BadArguments);
     // By then it does.
-    let kept = ["MID", "OTHER", "Stray"].map(|name| (name.to_owned(), State::Kept));
+    let kept = ["MID", "OTHER", "Stray"].map(|name| (name.to_owned(), SecretState::Kept));
     assert_eq!(states(&vault), kept);
 }
 
@@ -431,7 +431,7 @@ impl Store for Locked {
 fn a_dialogue_keeps_nobody_else_from_the_index() {
     let root = tempfile::tempdir().unwrap();
     let locked = Arc::new(Locked::default());
-    let chosen = Chosen {
+    let chosen = StoreChoice {
         kind: Kind::Os,
         identity: None,
     };
@@ -455,7 +455,7 @@ fn a_dialogue_keeps_nobody_else_from_the_index() {
     });
     let index = Index::read(root.path()).unwrap();
     assert_eq!(
-        index.kept().collect::<Vec<_>>(),
+        index.secret_names().collect::<Vec<_>>(),
         [name("QUICK"), name("SLOW")]
     );
 }
@@ -494,7 +494,7 @@ fn every_value_is_known_to_redaction_whatever_the_names_are() {
     ];
     assert_eq!(usable, expected.map(|value| value.map(str::to_owned)));
     for text in ["value-upper", "value-lower", "value-of-a", "value-of-zed"] {
-        assert!(secrets.are_in(text.as_bytes()), "{text}");
+        assert!(secrets.occur_in(text.as_bytes()), "{text}");
     }
     assert_eq!(
         secrets.source_failure().unwrap().code,
@@ -509,7 +509,7 @@ fn session(directory: &Path, store: &Arc<Counting>) -> Secrets {
         opened.opened.fetch_add(1, Ordering::SeqCst);
         Ok(Arc::clone(&opened) as Arc<dyn Store>)
     });
-    secrets.attach(Arc::new(Loader::new(directory.to_owned(), open)));
+    secrets.attach(Arc::new(StoreSync::new(directory.to_owned(), open)));
     secrets
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use karyi::secret::{SecretName, SecretValue};
 use karyi::vault::store::age::{AgeKey, AgeStore};
-use karyi::vault::store::{Key, Store, disk};
+use karyi::vault::store::{Key, Store, private_file};
 
 use super::home::Home;
 use crate::harness::Karyi;
@@ -124,12 +124,12 @@ fn reading_and_writing_the_file_are_told() {
     let name = SecretName::parse("TOKEN").unwrap();
     // The file is locked until somebody is told of it.
     let check = |work: &dyn Fn(&AgeStore)| {
-        let held = Arc::new(Mutex::new(Some(disk::lock(&path).unwrap())));
+        let held = Arc::new(Mutex::new(Some(private_file::lock(&path).unwrap())));
         let told = Arc::clone(&held);
         let pass = || SecretValue::new("pass-1".into());
         let key = Arc::new(move |_| Ok(AgeKey::with_work(&pass(), 1)));
         let store = AgeStore::new(path.clone(), key);
-        work(&store.telling(Arc::new(move |_| told.lock().unwrap().take().is_some())));
+        work(&store.with_notice(Arc::new(move |_| told.lock().unwrap().take().is_some())));
         assert!(held.lock().unwrap().is_none());
     };
     check(&|store| {

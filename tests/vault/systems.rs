@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use karyi::error::{ErrorCode, ToolError};
 use karyi::vault::store::Store;
-use karyi::vault::store::os::{Family, OsStore};
+use karyi::vault::store::os::{KeyringKind, OsStore};
 use keyring_core::api::{Credential, CredentialApi, CredentialStore, CredentialStoreApi};
 use keyring_core::attributes::parse_attributes;
 use keyring_core::{Entry, Error, Result, mock};
@@ -25,20 +25,20 @@ type Held = Arc<Mutex<BTreeMap<String, (String, String, Vec<u8>)>>>;
 
 #[derive(Debug)]
 struct StandIn {
-    family: Family,
+    family: KeyringKind,
     held: Held,
 }
 
 #[derive(Debug)]
 struct StandInEntry {
-    family: Family,
+    family: KeyringKind,
     held: Held,
     service: String,
     user: String,
 }
 
 impl StandIn {
-    fn of(family: Family) -> Arc<CredentialStore> {
+    fn of(family: KeyringKind) -> Arc<CredentialStore> {
         let held = Held::default();
         Arc::new(Self { family, held })
     }
@@ -98,7 +98,7 @@ impl CredentialStoreApi for StandIn {
 
     fn search(&self, query: &HashMap<&str, &str>) -> Result<Vec<Entry>> {
         match self.family {
-            Family::CredentialManager => self.search_by_pattern(query),
+            KeyringKind::CredentialManager => self.search_by_pattern(query),
             _ => self.search_by_service(query),
         }
     }
@@ -112,7 +112,7 @@ impl StandInEntry {
     fn place(&self) -> String {
         let target = format!("{}.{}", self.user, self.service);
         match self.family {
-            Family::CredentialManager => target.to_lowercase(),
+            KeyringKind::CredentialManager => target.to_lowercase(),
             _ => target,
         }
     }
@@ -120,7 +120,7 @@ impl StandInEntry {
 
 impl CredentialApi for StandInEntry {
     fn set_secret(&self, secret: &[u8]) -> Result<()> {
-        if self.family == Family::CredentialManager && secret.len() > MOST {
+        if self.family == KeyringKind::CredentialManager && secret.len() > MOST {
             return Err(Error::TooLong("secret".to_owned(), MOST as u32));
         }
         let kept = (self.service.clone(), self.user.clone(), secret.to_vec());
@@ -154,8 +154,12 @@ impl CredentialApi for StandInEntry {
 
 #[test]
 fn the_keychain_keeps_values() {
-    let keyring = StandIn::of(Family::Keychain);
-    check(&OsStore::over("karyi-contract", Family::Keychain, keyring));
+    let keyring = StandIn::of(KeyringKind::Keychain);
+    check(&OsStore::over(
+        "karyi-contract",
+        KeyringKind::Keychain,
+        keyring,
+    ));
 }
 
 #[test]
@@ -166,15 +170,15 @@ fn the_credential_manager_keeps_values() {
     };
     // The store of Windows parts the names of these services in the wrong place, or they mean more in a pattern.
     for service in ["karyi", "karyi:0123abcd", "my.app", "app(1)*"] {
-        let keyring = StandIn::of(Family::CredentialManager);
-        let store = OsStore::over(service, Family::CredentialManager, keyring);
+        let keyring = StandIn::of(KeyringKind::CredentialManager);
+        let store = OsStore::over(service, KeyringKind::CredentialManager, keyring);
         check_with(&store, &lacks);
     }
 }
 
 #[test]
 fn entries_of_others_are_told_from_ours() {
-    for family in [Family::Keychain, Family::CredentialManager] {
+    for family in [KeyringKind::Keychain, KeyringKind::CredentialManager] {
         let keyring = StandIn::of(family);
         let keep = |service: &str, user: &str, text: &str| {
             let entry = keyring.build(service, user, None).unwrap();
@@ -190,7 +194,7 @@ fn entries_of_others_are_told_from_ours() {
         let all = store.read_all().unwrap().into_iter();
         let all = all.map(|held| {
             (
-                held.key.is_strange(),
+                held.key.is_foreign(),
                 held.text.unwrap().expose().to_owned(),
             )
         });
@@ -203,8 +207,8 @@ fn entries_of_others_are_told_from_ours() {
 
 #[test]
 fn a_value_too_long_for_a_keyring_belongs_into_the_file() {
-    let keyring = StandIn::of(Family::CredentialManager);
-    let store = OsStore::over("karyi", Family::CredentialManager, keyring);
+    let keyring = StandIn::of(KeyringKind::CredentialManager);
+    let store = OsStore::over("karyi", KeyringKind::CredentialManager, keyring);
     store.set(&key("A"), &value("before")).unwrap();
     let long = "ä".repeat(MOST / 2);
     let error = store
@@ -243,7 +247,7 @@ impl CredentialStoreApi for Blind {
 #[test]
 fn a_keyring_that_cannot_be_searched_is_told_before_anything_is_kept() {
     let keyring = Arc::new(Blind(mock::Store::new().unwrap()));
-    let store = OsStore::over("karyi", Family::Keychain, keyring);
+    let store = OsStore::over("karyi", KeyringKind::Keychain, keyring);
     let error = store.probe().unwrap_err();
     assert_eq!(error.code, ErrorCode::KeyringUnavailable);
     assert!(error.message.contains("search"), "{error:?}");
@@ -253,7 +257,7 @@ fn a_keyring_that_cannot_be_searched_is_told_before_anything_is_kept() {
 #[test]
 fn what_a_keyring_fails_with_is_told_by_code() {
     let keyring = mock::Store::new().unwrap();
-    let store = OsStore::over("karyi", Family::Keychain, keyring.clone());
+    let store = OsStore::over("karyi", KeyringKind::Keychain, keyring.clone());
     assert!(!store.remove(&key("A")).unwrap(), "no entry");
     store.set(&key("A"), &value("value-1")).unwrap();
     let fail = |error: Error| {
@@ -291,7 +295,7 @@ fn what_a_keyring_fails_with_is_told_by_code() {
 #[test]
 fn an_entry_that_cannot_be_read_hides_no_other_one() {
     let keyring = mock::Store::new().unwrap();
-    let store = OsStore::over("karyi", Family::SecretService, keyring.clone());
+    let store = OsStore::over("karyi", KeyringKind::SecretService, keyring.clone());
     let keep = |user: &str, text: &str| {
         let entry = keyring.build("karyi", user, None).unwrap();
         entry.set_secret(text.as_bytes()).unwrap();

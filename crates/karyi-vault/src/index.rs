@@ -12,9 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Policy;
-use crate::session::only_case;
+use crate::session::case_conflict;
 use crate::store::Kind;
-use crate::store::disk::{self, Guard};
+use crate::store::private_file::{self, Guard};
 use crate::store::record::Facts;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -33,17 +33,17 @@ pub struct Index {
     /// Grows with every change of the store: odd while one is under way, and after one that broke off.
     pub generation: u64,
     /// The store that was chosen.
-    pub store: Option<Chosen>,
+    pub store: Option<StoreChoice>,
     /// The secrets, by name.
-    pub names: BTreeMap<String, Listed>,
+    pub names: BTreeMap<String, IndexEntry>,
     /// Whether the file is there and cannot be read: what it listed is to be made anew.
     #[serde(skip)]
-    pub is_lost: bool,
+    pub is_damaged: bool,
 }
 
 /// A store that was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Chosen {
+pub struct StoreChoice {
     /// What kind of store it is.
     pub kind: Kind,
     /// The identity file of an encrypted file that is for one.
@@ -51,7 +51,7 @@ pub struct Chosen {
     pub identity: Option<PathBuf>,
 }
 
-impl Chosen {
+impl StoreChoice {
     /// Chooses the keyring of the system.
     #[must_use]
     pub fn os() -> Self {
@@ -64,7 +64,7 @@ impl Chosen {
 
 /// What is known of one secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct IndexEntry {
     /// What its user wrote about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -81,7 +81,7 @@ pub struct Listed {
     pub policy: Policy,
 }
 
-impl Listed {
+impl IndexEntry {
     /// Returns its note and dates as the store keeps them.
     #[must_use]
     pub fn facts(&self) -> Facts {
@@ -100,7 +100,7 @@ impl Default for Index {
             generation: 0,
             store: None,
             names: BTreeMap::new(),
-            is_lost: false,
+            is_damaged: false,
         }
     }
 }
@@ -112,7 +112,7 @@ impl Index {
     /// `bad_vault` when something else stands in its place, or what the system says.
     pub fn read(directory: &Path) -> Result<Self, ToolError> {
         let path = directory.join(FILE_NAME);
-        match disk::read(&path, limits::MAX_VAULT_FILE_BYTES)? {
+        match private_file::read(&path, limits::MAX_VAULT_FILE_BYTES)? {
             Some(bytes) => Ok(Self::parse(&bytes)),
             None => Ok(Self::default()),
         }
@@ -122,8 +122,8 @@ impl Index {
     ///
     /// # Errors
     /// `bad_vault` when nobody knows what was listed.
-    pub fn known(self, directory: &Path) -> Result<Self, ToolError> {
-        if !self.is_lost {
+    pub fn require_readable(self, directory: &Path) -> Result<Self, ToolError> {
+        if !self.is_damaged {
             return Ok(self);
         }
         let path = directory.join(FILE_NAME);
@@ -138,10 +138,10 @@ impl Index {
         let mut index = own.unwrap_or_else(|| {
             // Of another version the choice may be known.
             let other: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
-            let store = other.and_then(|other| Chosen::deserialize(other.get("store")?).ok());
+            let store = other.and_then(|other| StoreChoice::deserialize(other.get("store")?).ok());
             Self {
                 store,
-                is_lost: true,
+                is_damaged: true,
                 ..Self::default()
             }
         });
@@ -149,7 +149,7 @@ impl Index {
         index
             .names
             .retain(|name, _| SecretName::parse(name).is_some());
-        index.is_lost |= index.names.len() < count;
+        index.is_damaged |= index.names.len() < count;
         index
     }
 
@@ -157,10 +157,10 @@ impl Index {
     ///
     /// # Errors
     /// As [`Index::read`]; `vault_busy` when another process keeps it locked.
-    pub fn lock(directory: &Path) -> Result<Locked, ToolError> {
+    pub fn lock(directory: &Path) -> Result<LockedIndex, ToolError> {
         let path = directory.join(FILE_NAME);
-        let guard = disk::lock(&path)?;
-        Ok(Locked {
+        let guard = private_file::lock(&path)?;
+        Ok(LockedIndex {
             index: Self::read(directory)?,
             path,
             _guard: guard,
@@ -183,19 +183,19 @@ impl Index {
     /// Whether it says what the store holds, as far as karyi changed that: no change broke off.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        !self.is_lost && self.generation.is_multiple_of(2)
+        !self.is_damaged && self.generation.is_multiple_of(2)
     }
 
     /// Locks the index unless somebody changes it right now; nobody is waited for.
     ///
     /// # Errors
     /// As [`Index::read`].
-    pub fn lock_if_free(directory: &Path) -> Result<Option<Locked>, ToolError> {
+    pub fn lock_if_free(directory: &Path) -> Result<Option<LockedIndex>, ToolError> {
         let path = directory.join(FILE_NAME);
-        let Some(guard) = disk::lock_if_free(&path)? else {
+        let Some(guard) = private_file::lock_if_free(&path)? else {
             return Ok(None);
         };
-        Ok(Some(Locked {
+        Ok(Some(LockedIndex {
             index: Self::read(directory)?,
             path,
             _guard: guard,
@@ -206,13 +206,13 @@ impl Index {
     ///
     /// # Errors
     /// As [`Index::read`], or what the system says.
-    pub fn note_use(
+    pub fn record_use(
         directory: &Path,
         names: &[SecretName],
         now: Timestamp,
     ) -> Result<(), ToolError> {
         let step = SignedDuration::try_from(limits::SECRET_USE_STEP).unwrap_or_default();
-        let is_old = |listed: &Listed| {
+        let is_old = |listed: &IndexEntry| {
             let last = listed.used;
             last.is_none_or(|last| now.duration_since(last).abs() >= step)
         };
@@ -234,14 +234,14 @@ impl Index {
     }
 
     /// Returns the names that are listed.
-    pub fn kept(&self) -> impl Iterator<Item = SecretName> {
+    pub fn secret_names(&self) -> impl Iterator<Item = SecretName> {
         let names = self.names.keys();
         names.filter_map(|name| SecretName::parse(name))
     }
 
     /// Returns what is known of one secret.
     #[must_use]
-    pub fn get(&self, name: &SecretName) -> Option<&Listed> {
+    pub fn get(&self, name: &SecretName) -> Option<&IndexEntry> {
         self.names.get(name.as_str())
     }
 
@@ -251,8 +251,8 @@ impl Index {
     /// `bad_arguments` when one that differs only in case is there, or there are too many.
     pub fn check_new(&self, name: &SecretName) -> Result<(), ToolError> {
         let same = |other: &SecretName| other.differs_only_in_case(name);
-        if let Some(other) = self.kept().find(same) {
-            return Err(only_case(&other, name));
+        if let Some(other) = self.secret_names().find(same) {
+            return Err(case_conflict(&other, name));
         }
         if self.names.len() >= limits::MAX_STORED_SECRETS && !self.names.contains_key(name.as_str())
         {
@@ -265,13 +265,13 @@ impl Index {
 }
 
 /// The index while nobody else may change it or a store.
-pub struct Locked {
+pub struct LockedIndex {
     index: Index,
     path: PathBuf,
     _guard: Guard,
 }
 
-impl Locked {
+impl LockedIndex {
     /// Returns the index as it is on the disk.
     #[must_use]
     pub fn index(&self) -> &Index {
@@ -286,7 +286,7 @@ impl Locked {
     /// # Errors
     /// What `work` or the system says; `bad_arguments`, before anything changes, when `after` could not be read again.
     /// When only the last writing fails, the error says that the store was changed.
-    pub fn around<T>(
+    pub fn change_store<T>(
         &mut self,
         after: Index,
         work: impl FnOnce() -> Result<T, ToolError>,
@@ -320,13 +320,13 @@ impl Locked {
     }
 
     fn write(&mut self, index: Index) -> Result<(), ToolError> {
-        if self.index.is_lost {
+        if self.index.is_damaged {
             // Whoever put something else there finds it again.
             let _ = fs::copy(&self.path, self.path.with_extension("json.damaged"));
         }
-        disk::write(&self.path, &encode(&index)?)?;
+        private_file::write(&self.path, &encode(&index)?)?;
         self.index = Index {
-            is_lost: false,
+            is_damaged: false,
             ..index
         };
         Ok(())

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use super::shell_lexer::{SimpleCommand, is_declaration, is_modifier};
-use Code::{All, First, Own, Query, Script, Second};
+use CodePosition::{All, First, Own, Query, Script, Second};
 
 /// Place of the code among the words of a command. Options are `-c CODE`; a letter also counts among others
 /// (`-lc`), or before its value (`-eCODE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Code {
+enum CodePosition {
     /// After these options, else in the file that the first operand names, else in the input.
     Script(&'static str),
     /// After these options, else in the input.
@@ -34,58 +34,58 @@ pub(crate) struct Interpreter {
     pub(crate) names: &'static str,
     /// Whether the code is that of a shell.
     is_shell: bool,
-    code: Code,
+    code: CodePosition,
     /// Letters of options that take the next word, where that is no operand.
     valued: &'static str,
     /// Command that hands over any value, with `NAME` for the secret.
-    way_out: &'static str,
+    safe_command: &'static str,
 }
 
 /// The programs, each with its way out.
 #[rustfmt::skip]
 pub(in crate) const INTERPRETERS: &[Interpreter] = &[
     Interpreter { names: "sh bash zsh dash ksh mksh ash", is_shell: true, code: Script("-c"), valued: "oO",
-        way_out: r#"X="$KARYI{NAME}" sh -c 'printf %s "$X"'"# },
+        safe_command: r#"X="$KARYI{NAME}" sh -c 'printf %s "$X"'"# },
     Interpreter { names: "su runuser", is_shell: true, code: Query("-c --command --session-command"), valued: "",
-        way_out: r#"printf %s "$KARYI{NAME}" | su USER -c 'X=$(cat); printf %s "$X"'"# },
+        safe_command: r#"printf %s "$KARYI{NAME}" | su USER -c 'X=$(cat); printf %s "$X"'"# },
     Interpreter { names: "eval", is_shell: true, code: Own, valued: "",
-        way_out: r#"eval 'printf %s "$KARYI{NAME}"'"# },
+        safe_command: r#"eval 'printf %s "$KARYI{NAME}"'"# },
     Interpreter { names: "trap", is_shell: true, code: Own, valued: "",
-        way_out: r#"trap 'printf %s "$KARYI{NAME}"' EXIT"# },
+        safe_command: r#"trap 'printf %s "$KARYI{NAME}"' EXIT"# },
     Interpreter { names: "alias", is_shell: true, code: Own, valued: "",
-        way_out: r#"alias x='printf %s "$KARYI{NAME}"'"# },
+        safe_command: r#"alias x='printf %s "$KARYI{NAME}"'"# },
     Interpreter { names: "ssh", is_shell: true, code: Second, valued: "BbcDEeFIiJLlmOoPpQRSWw",
-        way_out: SSH_INPUT },
+        safe_command: SSH_INPUT },
     Interpreter { names: "crontab", is_shell: true, code: All, valued: "u",
-        way_out: r#"install -m 600 "$KARYI{NAME|file}" FILE; (crontab -l; echo '0 5 * * * X=$(cat FILE); printf \%s "$X"') | crontab -"# },
+        safe_command: r#"install -m 600 "$KARYI{NAME|file}" FILE; (crontab -l; echo '0 5 * * * X=$(cat FILE); printf \%s "$X"') | crontab -"# },
     Interpreter { names: "make gmake", is_shell: true, code: All, valued: "",
-        way_out: r#"X="$KARYI{NAME}" make --eval='all: ; @printf %s "$$X"' all"# },
+        safe_command: r#"X="$KARYI{NAME}" make --eval='all: ; @printf %s "$$X"' all"# },
     Interpreter { names: "python", is_shell: false, code: Script("-c"), valued: "WX",
-        way_out: r#"X="$KARYI{NAME}" python3 -c 'import os; print(os.environ["X"])'"# },
+        safe_command: r#"X="$KARYI{NAME}" python3 -c 'import os; print(os.environ["X"])'"# },
     Interpreter { names: "perl", is_shell: false, code: Script("-e -E"), valued: "",
-        way_out: r#"X="$KARYI{NAME}" perl -e 'print $ENV{X}'"# },
+        safe_command: r#"X="$KARYI{NAME}" perl -e 'print $ENV{X}'"# },
     Interpreter { names: "ruby", is_shell: false, code: Script("-e"), valued: "rI",
-        way_out: r#"X="$KARYI{NAME}" ruby -e 'print ENV["X"]'"# },
+        safe_command: r#"X="$KARYI{NAME}" ruby -e 'print ENV["X"]'"# },
     Interpreter { names: "node nodejs", is_shell: false, code: Script("-e -p --eval --print"), valued: "r",
-        way_out: r#"X="$KARYI{NAME}" node -e 'process.stdout.write(process.env.X)'"# },
+        safe_command: r#"X="$KARYI{NAME}" node -e 'process.stdout.write(process.env.X)'"# },
     Interpreter { names: "php", is_shell: false, code: Script("-r"), valued: "dc",
-        way_out: r#"X="$KARYI{NAME}" php -r 'echo getenv("X");'"# },
+        safe_command: r#"X="$KARYI{NAME}" php -r 'echo getenv("X");'"# },
     Interpreter { names: "psql", is_shell: false, code: Query("-c --command"), valued: "",
-        way_out: r#"psql -v x="$KARYI{NAME}" <<< "SELECT :'x'""# },
+        safe_command: r#"psql -v x="$KARYI{NAME}" <<< "SELECT :'x'""# },
     Interpreter { names: "mysql mariadb", is_shell: false, code: Query("-e --execute"), valued: "",
-        way_out: r#"mysql -e "SELECT UNHEX('$(printf %s "$KARYI{NAME}" | od -An -v -tx1 | tr -d ' \n')')""# },
+        safe_command: r#"mysql -e "SELECT UNHEX('$(printf %s "$KARYI{NAME}" | od -An -v -tx1 | tr -d ' \n')')""# },
     Interpreter { names: "sqlite3", is_shell: false, code: Second, valued: "",
-        way_out: r#"sqlite3 FILE "SELECT CAST(x'$(printf %s "$KARYI{NAME}" | od -An -v -tx1 | tr -d ' \n')' AS TEXT)""# },
+        safe_command: r#"sqlite3 FILE "SELECT CAST(x'$(printf %s "$KARYI{NAME}" | od -An -v -tx1 | tr -d ' \n')' AS TEXT)""# },
     Interpreter { names: "mongosh mongo", is_shell: false, code: Query("--eval"), valued: "",
-        way_out: r#"X="$KARYI{NAME}" mongosh --eval 'print(process.env.X)'"# },
+        safe_command: r#"X="$KARYI{NAME}" mongosh --eval 'print(process.env.X)'"# },
     Interpreter { names: "awk gawk mawk", is_shell: false, code: First("-v -e --source --assign"), valued: "Ff",
-        way_out: r#"X="$KARYI{NAME}" awk 'BEGIN { printf "%s", ENVIRON["X"] }'"# },
+        safe_command: r#"X="$KARYI{NAME}" awk 'BEGIN { printf "%s", ENVIRON["X"] }'"# },
     Interpreter { names: "sed gsed", is_shell: false, code: First("-e --expression"), valued: "fl",
-        way_out: r#"X="$KARYI{NAME}" perl -pe 's/__X__/$ENV{X}/' FILE"# },
+        safe_command: r#"X="$KARYI{NAME}" perl -pe 's/__X__/$ENV{X}/' FILE"# },
     Interpreter { names: "jq", is_shell: false, code: First(""), valued: "fL",
-        way_out: r#"jq --arg x "$KARYI{NAME}" '.x = $x' FILE"# },
+        safe_command: r#"jq --arg x "$KARYI{NAME}" '.x = $x' FILE"# },
     Interpreter { names: "printf", is_shell: false, code: First(""), valued: "v",
-        way_out: r#"printf '%s' "$KARYI{NAME}""# },
+        safe_command: r#"printf '%s' "$KARYI{NAME}""# },
 ];
 
 /// Programs that run the command behind their options.
@@ -96,7 +96,7 @@ const SSH: &str = "ssh HOST";
 const SSH_INPUT: &str = r#"printf %s "$KARYI{NAME}" | ssh HOST 'X=$(cat); printf %s "$X"'"#;
 
 /// Wrappers whose command does not get the environment of theirs, and what hands one over.
-const BARRIERS: &[(&str, &str)] = &[
+const ENVIRONMENT_BARRIERS: &[(&str, &str)] = &[
     ("docker podman nerdctl", "docker exec -i CONTAINER"),
     ("kubectl", "kubectl exec -i POD --"),
     ("ssh", SSH),
@@ -107,9 +107,9 @@ const BARRIERS: &[(&str, &str)] = &[
 /// Options that say where the program of `awk`, `sed` or `jq` is, which is then no operand.
 const PROGRAMS: &str = "-e --expression --source -f --file --from-file";
 
-/// Reader of code in a command.
+/// CodeReader of code in a command.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct CodeReader<'a> {
     /// Its name in the script.
     pub(crate) name: &'a str,
     interpreter: &'static Interpreter,
@@ -117,9 +117,9 @@ pub(crate) struct Reader<'a> {
     barrier: Option<&'static str>,
 }
 
-impl Reader<'_> {
+impl CodeReader<'_> {
     /// Whether a value may stand in its code.
-    pub(crate) fn takes(&self, value: &str) -> bool {
+    pub(crate) fn accepts(&self, value: &str) -> bool {
         let is_shell = self.interpreter.is_shell;
         let signs: &[u8] = if is_shell { b"_./:@%+,=-" } else { b"_.:+,=-" };
         let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || signs.contains(&byte);
@@ -127,36 +127,36 @@ impl Reader<'_> {
     }
 
     /// Returns a command that hands a value of any characters to its code.
-    pub(crate) fn way_out(&self, name: &str) -> String {
-        let own = self.interpreter.way_out;
+    pub(crate) fn safe_command(&self, name: &str) -> String {
+        let own = self.interpreter.safe_command;
         let code = own.strip_prefix("X=\"$KARYI{NAME}\" ");
-        let way_out = match (self.barrier, code) {
+        let safe_command = match (self.barrier, code) {
             (Some(SSH), _) => SSH_INPUT.to_owned(),
             (Some(barrier), Some(code)) => format!(
                 "printf %s \"$KARYI{{NAME}}\" | {barrier} sh -c 'export X=\"$(cat)\"; \"$@\"' _ {code}"
             ),
             _ => own.to_owned(),
         };
-        way_out.replace("NAME", name)
+        safe_command.replace("NAME", name)
     }
 }
 
 /// A command, with what reads its words and its input.
 #[derive(Debug, Default)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct CodeWords<'a> {
     words: Vec<&'a str>,
     /// Index of the program's name.
     start: usize,
-    code: BTreeMap<usize, Reader<'a>>,
+    code: BTreeMap<usize, CodeReader<'a>>,
     /// Whether the words behind `ssh` are those of its command.
     is_remote: bool,
-    /// Reader of a here-document.
-    pub(crate) input: Option<Reader<'a>>,
+    /// CodeReader of a here-document.
+    pub(crate) input: Option<CodeReader<'a>>,
     /// Whether an option declares numbers, or names of variables.
     declares_numbers: bool,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> CodeWords<'a> {
     /// Reads a command.
     pub(crate) fn of(command: &'a SimpleCommand) -> Self {
         let words = command.words.iter().map(|word| word.text.as_str());
@@ -173,7 +173,9 @@ impl<'a> Reading<'a> {
         };
         let (mut at, mut barrier) = (0, None);
         while let Some(word) = reading.words.get(at) {
-            let own = BARRIERS.iter().find(|(names, _)| has(names, base(word)));
+            let own = ENVIRONMENT_BARRIERS
+                .iter()
+                .find(|(names, _)| has(names, base(word)));
             barrier = own.map(|(_, way)| *way).or(barrier);
             at = match reading.reader(at, barrier) {
                 Some(reader) => reading.read(reader, at + 1),
@@ -185,7 +187,7 @@ impl<'a> Reading<'a> {
 
     /// Returns the reader whose name is the word at `at`: a command's first word, one behind a wrapper, or a shell
     /// anywhere.
-    fn reader(&self, at: usize, barrier: Option<&'static str>) -> Option<Reader<'a>> {
+    fn reader(&self, at: usize, barrier: Option<&'static str>) -> Option<CodeReader<'a>> {
         let name = *self.words.get(at)?;
         let plain = base(name).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         let is_named = |row: &&Interpreter| has(row.names, base(name)) || has(row.names, plain);
@@ -197,7 +199,7 @@ impl<'a> Reading<'a> {
         };
         let is_value =
             at > 0 && self.words[at - 1].len() > 2 && self.words[at - 1].starts_with("--");
-        (is_reader && !is_value).then_some(Reader {
+        (is_reader && !is_value).then_some(CodeReader {
             name,
             interpreter,
             barrier,
@@ -206,7 +208,7 @@ impl<'a> Reading<'a> {
 
     /// Notes which words behind the name of a reader are its code, and whether its input is; returns the index at
     /// which to go on.
-    fn read(&mut self, reader: Reader<'a>, start: usize) -> usize {
+    fn read(&mut self, reader: CodeReader<'a>, start: usize) -> usize {
         let Interpreter { code, is_shell, .. } = *reader.interpreter;
         let (Script(options) | Query(options) | First(options)) = code else {
             return self.read_operands(reader, start);
@@ -230,15 +232,15 @@ impl<'a> Reading<'a> {
                     return at - 1;
                 }
                 if is_first && operands == 1 && !word.is_empty() {
-                    self.note(at - 1, reader);
+                    self.mark_code(at - 1, reader);
                 }
             } else if is_option(options, word) {
                 has_code = true;
-                self.note(at, reader);
+                self.mark_code(at, reader);
                 at += 1;
             } else if is_attached(options, word) {
                 has_code = true;
-                self.note(at - 1, reader);
+                self.mark_code(at - 1, reader);
             } else {
                 let is_program = is_option(PROGRAMS, word);
                 let program = self.words.get(at).filter(|_| is_program);
@@ -255,7 +257,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Does the same for a shell: with `c` among its options the word behind them is code.
-    fn read_shell(&mut self, reader: Reader<'a>, start: usize) -> usize {
+    fn read_shell(&mut self, reader: CodeReader<'a>, start: usize) -> usize {
         let (mut at, mut options) = (start, String::new());
         while let Some(word) = self.words.get(at).copied() {
             if !word.starts_with(['-', '+']) {
@@ -274,7 +276,7 @@ impl<'a> Reading<'a> {
         }
         let operand = self.words.get(at).copied();
         match options.contains('c') {
-            true => self.note(at, reader),
+            true => self.mark_code(at, reader),
             false if options.contains('s') || operand.is_none_or(is_input) => {
                 self.input.get_or_insert(reader);
             }
@@ -284,7 +286,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Does the same for a program with code in its operands.
-    fn read_operands(&mut self, reader: Reader<'a>, start: usize) -> usize {
+    fn read_operands(&mut self, reader: CodeReader<'a>, start: usize) -> usize {
         let mut at = start;
         while let Some(word) = self
             .words
@@ -296,7 +298,7 @@ impl<'a> Reading<'a> {
         let end = self.words.len();
         let is_all = reader.interpreter.code != Second;
         let code = if is_all { start } else { end.min(at + 1) };
-        (code..end).for_each(|index| self.note(index, reader));
+        (code..end).for_each(|index| self.mark_code(index, reader));
         let reads_input = match is_all {
             true => self.words.get(at).is_none_or(|word| is_input(word)),
             false => code == end,
@@ -312,12 +314,12 @@ impl<'a> Reading<'a> {
         code
     }
 
-    fn note(&mut self, word: usize, reader: Reader<'a>) {
+    fn mark_code(&mut self, word: usize, reader: CodeReader<'a>) {
         self.code.entry(word).or_insert(reader);
     }
 
     /// Returns the reader in whose code the word at `at` stands.
-    pub(crate) fn reader_of(&self, at: usize) -> Option<Reader<'a>> {
+    pub(crate) fn reader_of(&self, at: usize) -> Option<CodeReader<'a>> {
         self.code.get(&at).copied()
     }
 

@@ -6,10 +6,7 @@
 //! session, [`index`] lists them without their values, [`keep`] joins the two, and [`load`] gives a
 //! session what they hold. Prompts are not here.
 
-pub mod advice;
 pub mod index;
-pub mod keep;
-pub mod load;
 pub mod policy;
 pub mod redact;
 pub mod rewriting;
@@ -18,9 +15,12 @@ pub mod shell;
 pub mod shell_lexer;
 pub mod store;
 pub mod substitute;
+pub mod sync;
+pub mod usage_warnings;
+pub mod vault;
 
-pub use view::visible_bytes;
+pub use visible::visible_bytes;
 
+mod file_watch;
 mod interpreters;
-mod view;
-mod watch;
+mod visible;

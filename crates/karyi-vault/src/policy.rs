@@ -1,7 +1,7 @@
 //! What a secret may be used for: its policy, as the user said it and as it is enforced.
 //!
-//! A [`Policy`] is kept beside its value. [`Terms`] are what somebody says about one: the flags of
-//! a command or a table of a policy file, with the same names. Terms make a new policy, or narrow an
+//! A [`Policy`] is kept beside its value. [`PolicyTerms`] are what somebody says about one: the flags of
+//! a command or a table of a policy file, with the same names. PolicyTerms make a new policy, or narrow an
 //! existing one; nothing widens. Deciding is here, enforcing is a stage of the executor.
 
 mod file;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Span, Timestamp, Zoned, civil, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
-use crate::view::visible_bytes;
+use crate::visible::visible_bytes;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
@@ -44,7 +44,7 @@ pub enum Approval {
 /// What is shown of the result of a call that used a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shown {
+pub enum OutputPolicy {
     /// Everything but the value.
     #[default]
     Redact,
@@ -69,8 +69,7 @@ pub struct Policy {
     #[serde(rename = "use")]
     pub approval: Approval,
     /// What is shown of results.
-    #[serde(rename = "output")]
-    pub shown: Shown,
+    pub output: OutputPolicy,
     /// Whether it may be written to files.
     pub write: bool,
     /// When it ends.
@@ -87,7 +86,7 @@ impl Default for Policy {
             commands: None,
             dirs: None,
             approval: Approval::Session,
-            shown: Shown::Redact,
+            output: OutputPolicy::Redact,
             write: false,
             expires: None,
             allow_short: false,
@@ -98,7 +97,7 @@ impl Default for Policy {
 /// What somebody says about a policy; what is `None` is not said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Terms {
+pub struct PolicyTerms {
     /// Names of tools.
     pub tools: Option<Vec<String>>,
     /// Hosts, such as `api.example.com`, `*.example.com` or `localhost:8080`.
@@ -111,8 +110,7 @@ pub struct Terms {
     #[serde(rename = "use")]
     pub approval: Option<Approval>,
     /// `redact` or `sealed`.
-    #[serde(rename = "output")]
-    pub shown: Option<Shown>,
+    pub output: Option<OutputPolicy>,
     /// Whether the secret may be written to files.
     pub write: Option<bool>,
     /// A date, a moment, a time from now such as `30d`, or `never`.
@@ -128,7 +126,7 @@ pub struct Terms {
     pub any_dir: bool,
 }
 
-impl Terms {
+impl PolicyTerms {
     /// Whether nothing is said.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -152,7 +150,7 @@ impl Terms {
         let write = self.write.unwrap_or(policy.write);
         if let Some(tools) = tools(self)? {
             new.tools = Some(tools);
-        } else if self.shown == Some(Shown::Sealed) {
+        } else if self.output == Some(OutputPolicy::Sealed) {
             new.tools = Some(BTreeSet::from(["url_fetch".to_owned()]));
         } else if let (Some(write), Some(tools)) = (self.write, &mut new.tools) {
             if write {
@@ -165,7 +163,7 @@ impl Terms {
         new.commands = commands(self)?.or(new.commands.filter(|_| !self.any_command));
         new.dirs = dirs(self)?.or(new.dirs.filter(|_| !self.any_dir));
         new.approval = self.approval.unwrap_or(new.approval);
-        new.shown = self.shown.unwrap_or(new.shown);
+        new.output = self.output.unwrap_or(new.output);
         new.write = write;
         if let Some(text) = &self.expires {
             new.expires = match text.as_str() {
@@ -198,7 +196,7 @@ impl Policy {
     /// # Errors
     /// `bad_policy`, with the contradiction.
     pub fn check(&self) -> Result<(), ToolError> {
-        if self.shown == Shown::Redact {
+        if self.output == OutputPolicy::Redact {
             return Ok(());
         }
         let is_fetched_only =
@@ -223,7 +221,7 @@ impl Policy {
     ///
     /// # Errors
     /// `bad_policy` when a term means nothing.
-    pub fn narrowed(&self, terms: &Terms) -> Result<Self, ToolError> {
+    pub fn narrowed(&self, terms: &PolicyTerms) -> Result<Self, ToolError> {
         let end = terms.expires.as_ref().filter(|text| *text != NEVER);
         Ok(self.within(&Self {
             tools: tools(terms)?,
@@ -231,7 +229,7 @@ impl Policy {
             commands: commands(terms)?,
             dirs: dirs(terms)?,
             approval: terms.approval.unwrap_or(Approval::Always),
-            shown: terms.shown.unwrap_or(Shown::Redact),
+            output: terms.output.unwrap_or(OutputPolicy::Redact),
             write: terms.write.unwrap_or(true),
             expires: end.map(|text| expiry(text, None)).transpose()?,
             allow_short: true,
@@ -241,7 +239,7 @@ impl Policy {
     /// Returns what two policies both permit.
     #[must_use]
     pub fn within(&self, other: &Self) -> Self {
-        let sealed = [self.shown, other.shown].contains(&Shown::Sealed);
+        let sealed = [self.output, other.output].contains(&OutputPolicy::Sealed);
         let covers = |outer: &PathBuf, inner: &PathBuf| inner.starts_with(outer);
         Self {
             tools: both(&self.tools, &other.tools, |a, b| a & b),
@@ -251,7 +249,11 @@ impl Policy {
             commands: both(&self.commands, &other.commands, |a, b| a & b),
             dirs: both(&self.dirs, &other.dirs, |a, b| narrower(a, b, covers)),
             approval: self.approval.min(other.approval),
-            shown: if sealed { Shown::Sealed } else { Shown::Redact },
+            output: if sealed {
+                OutputPolicy::Sealed
+            } else {
+                OutputPolicy::Redact
+            },
             write: self.write && other.write && !sealed,
             expires: both(&self.expires, &other.expires, |a, b| *a.min(b)),
             allow_short: self.allow_short && other.allow_short,
@@ -270,7 +272,7 @@ impl Policy {
         now: Timestamp,
     ) -> Result<(), ToolError> {
         self.check_end(name, now)?;
-        if self.shown == Shown::Sealed && tool != "url_fetch" {
+        if self.output == OutputPolicy::Sealed && tool != "url_fetch" {
             let message = format!("{name} is sealed, and <{tool}> could show it");
             let change = change(name, &format!("--output redact {}", self.with_tool(tool)));
             let hint = format!(
@@ -424,7 +426,7 @@ fn bad(message: impl Into<String>) -> ToolError {
     ToolError::new(ErrorCode::BadPolicy, message)
 }
 
-fn tools(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
+fn tools(terms: &PolicyTerms) -> Result<Option<BTreeSet<String>>, ToolError> {
     let Some(names) = &terms.tools else {
         return Ok(None);
     };
@@ -438,7 +440,7 @@ fn tools(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
     Ok(Some(names.iter().cloned().collect()))
 }
 
-fn hosts(terms: &Terms) -> Result<Option<Vec<Host>>, ToolError> {
+fn hosts(terms: &PolicyTerms) -> Result<Option<Vec<Host>>, ToolError> {
     let parse = |text: &String| {
         Host::parse(text).ok_or_else(|| {
             let message = "expected a host such as api.example.com, *.example.com or localhost:8080, found something else";
@@ -451,7 +453,7 @@ fn hosts(terms: &Terms) -> Result<Option<Vec<Host>>, ToolError> {
         .transpose()
 }
 
-fn commands(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
+fn commands(terms: &PolicyTerms) -> Result<Option<BTreeSet<String>>, ToolError> {
     let Some(names) = &terms.commands else {
         return Ok(None);
     };
@@ -463,7 +465,7 @@ fn commands(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
     Ok(Some(names.iter().cloned().collect()))
 }
 
-fn dirs(terms: &Terms) -> Result<Option<Vec<PathBuf>>, ToolError> {
+fn dirs(terms: &PolicyTerms) -> Result<Option<Vec<PathBuf>>, ToolError> {
     let Some(dirs) = &terms.dirs else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Texts are compared without white space, control characters and escape sequences, so a value
-//! that is coloured letter by letter or wrapped at a column is still one. Found are any twelve characters
+//! that is coloured letter by letter or wrapped at a column is still one. SecretSpan are any twelve characters
 //! in a row of a value, or of a part that programs use alone (the password of a URL, a secret string of JSON,
 //! what escapes in the value stand for), and all of a shorter one:
 //!
@@ -27,55 +27,55 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::session::Secrets;
-use super::view;
+use super::visible;
 use karyi_core::secret;
-use stream::Source;
+use stream::LiveTables;
 
 pub use guessable::is_guessable;
+pub use redacted::Redacted;
 pub use stream::RedactStream;
-pub use text::Redacted;
 
-mod edges;
-mod encodings;
+mod boundaries;
+mod encoded_forms;
 mod escapes;
 mod form;
-mod grams;
 mod guessable;
-mod lane;
-mod lines;
-mod parts;
-mod phrases;
-mod shape;
+mod ngram_table;
+mod redacted;
+mod search_tables;
+mod secret_lines;
+mod secret_spans;
+mod stop_ngrams;
 mod stream;
-mod tables;
-mod text;
-mod unescaped;
+mod unescaped_text;
+mod visible_text;
+mod weights;
 
 /// Masks the session's secrets; clones share their tables.
 #[derive(Clone)]
 pub struct Redactor {
-    source: Source,
+    source: LiveTables,
 }
 
 /// Returns how many bytes of the shortest password of a URL in a value count, when there is one.
 #[must_use]
 pub fn shortest_password(value: &str) -> Option<usize> {
-    let passwords = parts::passwords(value);
+    let passwords = secret_spans::passwords(value);
     passwords
         .iter()
-        .map(|password| view::visible_bytes(password))
+        .map(|password| visible::visible_bytes(password))
         .min()
 }
 
 /// Whether a URL in a value has a password that is easy to guess.
 #[must_use]
 pub fn has_guessable_password(value: &str) -> bool {
-    let passwords = parts::passwords(value);
+    let passwords = secret_spans::passwords(value);
     passwords.iter().any(|password| is_guessable(password))
 }
 
 /// What holds texts that may hold values, and knows all of them.
-pub trait Leaves {
+pub trait Redactable {
     /// Masks values in every text of it.
     fn mask(&mut self, redactor: &Redactor);
 }
@@ -85,7 +85,7 @@ impl Redactor {
     #[must_use]
     pub fn new(secrets: &Secrets) -> Self {
         Self {
-            source: Source::new(secrets),
+            source: LiveTables::new(secrets),
         }
     }
 
@@ -138,12 +138,12 @@ impl Redactor {
     /// Returns what is masked of a text over the end of a line, and what to show in its place: something may come to
     /// stand between the lines.
     #[must_use]
-    pub fn over_lines(&self, text: &str) -> Vec<(Range<usize>, String)> {
+    pub fn masked_across_lines(&self, text: &str) -> Vec<(Range<usize>, String)> {
         let (mut stream, mut out) = (self.second_stream(), Redacted::default());
-        stream.keep_over_lines();
+        stream.record_across_lines();
         stream.push(text, &mut out);
         stream.flush(&mut out);
-        stream.into_over_lines()
+        stream.into_across_lines()
     }
 
     /// Whether bytes hold a value, to the letter or in a form that is masked.
@@ -157,7 +157,7 @@ impl Redactor {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(bytes),
         };
-        self.source.secrets.are_in(bytes) || self.redact_again(&text) != text
+        self.source.secrets.occur_in(bytes) || self.redact_again(&text) != text
     }
 
     /// Masks a whole text.
@@ -168,13 +168,13 @@ impl Redactor {
 
     /// Masks a whole text that was put together from redacted ones.
     #[must_use]
-    pub fn redact_kept(&self, text: &str) -> Redacted {
+    pub fn redact_whole_again(&self, text: &str) -> Redacted {
         Redacted::new(self.redact_again(text).into_owned())
     }
 
     /// Masks everything that holds texts, so that it may leave.
     #[must_use]
-    pub fn seal<T: Leaves>(&self, mut leaves: T) -> Redacted<T> {
+    pub fn seal<T: Redactable>(&self, mut leaves: T) -> Redacted<T> {
         leaves.mask(self);
         Redacted::new(leaves)
     }
@@ -219,7 +219,7 @@ impl Redactor {
         let tables = self.source.tables();
         if tables.is_empty() {
             // There is no value to look for, so nothing need be held back, and nothing copied twice.
-            return match stream.keeps_placeholders() {
+            return match stream.preserves_placeholders() {
                 true => Cow::Borrowed(text),
                 false => secret::escape(text),
             };

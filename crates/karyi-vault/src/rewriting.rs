@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::interpreters::Reading;
+use super::interpreters::CodeWords;
 use super::shell_lexer::{self, Placement, Quoting, Script, Site, Span, Unreadable};
 use super::substitute;
 use karyi_core::error::{ErrorCode, ToolError};
@@ -29,21 +29,24 @@ pub fn rewrite(
     text: &str,
     value_of: &dyn Fn(&SecretName) -> Option<SecretValue>,
 ) -> Result<RewrittenScript, ToolError> {
-    let marks = marks(text)?;
-    if marks.is_empty() {
+    let placeholders = find_placeholders(text)?;
+    if placeholders.is_empty() {
         return Ok(RewrittenScript {
             text: text.to_owned(),
             secrets: BTreeSet::new(),
         });
     }
-    let spans: Vec<Span> = marks.iter().map(|mark| mark.span.clone()).collect();
+    let spans: Vec<Span> = placeholders
+        .iter()
+        .map(|placeholder| placeholder.span.clone())
+        .collect();
     let read = shell_lexer::read(text, &spans).map_err(|error| unreadable(text, error))?;
     let mut edits = document_edits(text, &read, &spans);
     let (mut secrets, mut readings) = (BTreeSet::new(), BTreeMap::new());
-    for (mark, place) in marks.iter().zip(&read.placements) {
-        let Span { mut start, end } = mark.span;
+    for (placeholder, place) in placeholders.iter().zip(&read.placements) {
+        let Span { mut start, end } = placeholder.span;
         let at_line = |error| at_line(error, line(text, start));
-        let replacement = match &mark.name {
+        let replacement = match &placeholder.name {
             None => literal(text.get(start + 1..end), place).map_err(at_line)?,
             Some((name, _)) if place.quoting == Quoting::Comment => format!("[KARYI:{name}]"),
             Some((name, holds)) => {
@@ -51,11 +54,11 @@ pub fn rewrite(
                 let value = value_of(name).ok_or_else(missing)?;
                 let reading = match place.site {
                     Site::Word(command, _) | Site::Input(command) => {
-                        let own = || read.commands.get(command).map(Reading::of);
+                        let own = || read.commands.get(command).map(CodeWords::of);
                         let reading = readings.entry(command);
                         reading.or_insert_with(|| own().unwrap_or_default())
                     }
-                    Site::Other => &Reading::default(),
+                    Site::Other => &CodeWords::default(),
                 };
                 check((name, *holds), value.expose(), place, reading).map_err(at_line)?;
                 secrets.insert((name.clone(), *holds));
@@ -80,14 +83,14 @@ pub fn rewrite(
 }
 
 /// Placeholder of a script; an escaped one has no name.
-pub(super) struct Mark {
+pub(super) struct Placeholder {
     pub(super) span: Span,
     pub(super) name: Option<(SecretName, Holds)>,
 }
 
 /// Returns the placeholders of a script. An escaped one reaches to its closer, so that a `>` is no redirection.
-pub(super) fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
-    let (mut marks, mut at) = (Vec::new(), 0);
+pub(super) fn find_placeholders(text: &str) -> Result<Vec<Placeholder>, ToolError> {
+    let (mut placeholders, mut at) = (Vec::new(), 0);
     for piece in substitute::pieces(text)? {
         let (length, name) = match piece {
             Piece::Literal(literal) => {
@@ -108,7 +111,7 @@ pub(super) fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
                     .and_then(|length| rest.get(..length))
                     .and_then(SecretName::parse);
                 let end = at + name.map_or(0, |name| name.as_str().len() + 1);
-                marks.push(Mark {
+                placeholders.push(Placeholder {
                     span: start..end,
                     name: None,
                 });
@@ -120,13 +123,13 @@ pub(super) fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
                 (name, Holds::Path),
             ),
         };
-        marks.push(Mark {
+        placeholders.push(Placeholder {
             span: at..at + length,
             name: Some(name),
         });
         at += length;
     }
-    Ok(marks)
+    Ok(placeholders)
 }
 
 /// Returns what stands for a variable in text that is quoted like this.
@@ -222,7 +225,7 @@ fn check(
     (name, holds): (&SecretName, Holds),
     value: &str,
     place: &Placement,
-    reading: &Reading<'_>,
+    reading: &CodeWords<'_>,
 ) -> Result<(), ToolError> {
     let refuse = |code, what: &str| ToolError::new(code, format!("{name} stands {what}"));
     if let Some(what) = place.refusal {
@@ -244,7 +247,7 @@ fn check(
         ));
     }
     // The characters of a path are harmless everywhere.
-    match reader.filter(|reader| holds == Holds::Value && !reader.takes(value)) {
+    match reader.filter(|reader| holds == Holds::Value && !reader.accepts(value)) {
         None => Ok(()),
         Some(reader) => {
             let what = format!(
@@ -252,7 +255,7 @@ fn check(
                 reader.name
             );
             Err(refuse(ErrorCode::UnsafeNestedParse, &what)
-                .with_hint(reader.way_out(name.as_str())))
+                .with_hint(reader.safe_command(name.as_str())))
         }
     }
 }

@@ -5,7 +5,7 @@
 //! again. Values that were replaced or removed stay known to redaction: they may still be printed.
 
 mod checks;
-mod lack;
+mod load_issue;
 mod values;
 
 use std::fmt;
@@ -16,12 +16,12 @@ use crate::policy::Policy;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
-use lack::forgotten;
+use load_issue::forgotten_values;
 use values::{Life, Secret, Values};
 
+pub use checks::{case_conflict, name_taken};
 pub(crate) use checks::{check_total, check_value};
-pub use checks::{known, only_case};
-pub use lack::{Lack, LackKind, listed};
+pub use load_issue::{LoadIssue, LoadIssueKind, listed};
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,19 +55,19 @@ pub trait Source: Send + Sync {
     }
 
     /// Returns what the session has not of the stored values since the last look: one of each kind.
-    fn lacks(&self) -> Vec<Lack>;
+    fn load_issues(&self) -> Vec<LoadIssue>;
 
     /// Returns why a name has no value, when what is stored may be its value.
-    fn lack_of(&self, name: &str) -> Option<Lack>;
+    fn load_issue_of(&self, name: &str) -> Option<LoadIssue>;
 }
 
 /// When a value is put under its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum InsertMode {
     /// Also in place of another one.
-    Anyway,
+    Replace,
     /// When the name stands for nothing.
-    IfNew,
+    OnlyNew,
 }
 
 /// A handle on the session's secrets; clones share them.
@@ -80,7 +80,7 @@ pub struct Secrets {
 struct Shared {
     generation: AtomicU64,
     accepts_short: AtomicBool,
-    keep: OnceLock<fn(&[u8])>,
+    protect: OnceLock<fn(&[u8])>,
     values: RwLock<Values>,
     source: OnceLock<Arc<dyn Source>>,
 }
@@ -107,7 +107,7 @@ impl Secrets {
         origin: Origin,
     ) -> Result<(), ToolError> {
         let secret = Secret::new(value, policy, origin);
-        self.put(name, secret, Wanted::Anyway)
+        self.insert_secret(name, secret, InsertMode::Replace)
     }
 
     /// Stores a value that came from outside while the session runs, under a name it does not know: what a script
@@ -129,7 +129,7 @@ impl Secrets {
         };
         asked.check_length(&name, value.expose())?;
         let secret = Secret::new(value, policy, Origin::Asked);
-        self.put(name, secret, Wanted::IfNew)
+        self.insert_secret(name, secret, InsertMode::OnlyNew)
     }
 
     /// Stores a value the user gave when asked, for the next block only. What the name stood for
@@ -140,7 +140,7 @@ impl Secrets {
     pub fn insert_once(&self, name: SecretName, value: SecretValue) -> Result<(), ToolError> {
         let mut secret = Secret::new(value, Policy::default(), Origin::Asked);
         secret.life = Life::NextBlock;
-        self.put(name, secret, Wanted::Anyway)
+        self.insert_secret(name, secret, InsertMode::Replace)
     }
 
     /// Accepts values from now on that are so short that only whole words of them are masked.
@@ -230,17 +230,22 @@ impl Secrets {
         Ok(claim)
     }
 
-    fn put(&self, name: SecretName, mut secret: Secret, wanted: Wanted) -> Result<(), ToolError> {
+    fn insert_secret(
+        &self,
+        name: SecretName,
+        mut secret: Secret,
+        mode: InsertMode,
+    ) -> Result<(), ToolError> {
         let value = &secret.value;
         check_value(&name, value.expose())?;
-        if let Some(keep) = self.shared.keep.get() {
-            keep(value.expose().as_bytes());
+        if let Some(protect) = self.shared.protect.get() {
+            protect(value.expose().as_bytes());
         }
         let mut values = self.write();
         if let Some(other) = values.other_case(&name) {
-            return Err(only_case(other, &name));
+            return Err(case_conflict(other, &name));
         }
-        if wanted == Wanted::IfNew {
+        if mode == InsertMode::OnlyNew {
             values.check_unknown(&name)?;
         }
         let others = values.current.iter().filter(|(other, _)| **other != name);
@@ -269,8 +274,8 @@ impl Secrets {
         let others = values.masked.values().flatten();
         let bytes: usize = others.map(|value| value.expose().len()).sum();
         check_total(name, bytes + value.expose().len())?;
-        if let Some(keep) = self.shared.keep.get() {
-            keep(value.expose().as_bytes());
+        if let Some(protect) = self.shared.protect.get() {
+            protect(value.expose().as_bytes());
         }
         // What stands under the name already stays: a store may hold both.
         values.masked.entry(name.clone()).or_default().push(value);
@@ -297,13 +302,13 @@ impl Secrets {
             // As long as the value stays, so does the policy.
             Some(Origin::Stored) if known.is_some_and(|k| k.expose() == value.expose()) => Ok(()),
             None | Some(Origin::Stored) => {
-                let policy = self.write().agreed.on(name, &value, policy);
+                let policy = self.write().policy_history.on(name, &value, policy);
                 self.insert_with(name.clone(), value, policy, Origin::Stored)
             }
             Some(Origin::Given | Origin::Asked) => {
                 self.mask_only(name, value.duplicate())?;
                 let mut values = self.write();
-                let policy = values.agreed.on(name, &value, policy);
+                let policy = values.policy_history.on(name, &value, policy);
                 values.set_aside(name, value, policy);
                 Ok(())
             }
@@ -361,38 +366,40 @@ impl Secrets {
 
     /// Returns what the session has not of the stored values.
     #[must_use]
-    pub fn lacks(&self) -> Vec<Lack> {
-        let forgotten = self.read().former.has_forgotten().then(forgotten);
-        self.lacks_of_source()
+    pub fn load_issues(&self) -> Vec<LoadIssue> {
+        let forgotten = self.read().former.has_forgotten().then(forgotten_values);
+        self.issues_of_source()
             .into_iter()
             .chain(forgotten)
             .collect()
     }
 
-    fn lacks_of_source(&self) -> Vec<Lack> {
+    fn issues_of_source(&self) -> Vec<LoadIssue> {
         let source = self.shared.source.get();
-        source.map(|source| source.lacks()).unwrap_or_default()
+        source
+            .map(|source| source.load_issues())
+            .unwrap_or_default()
     }
 
     /// Returns why the values of the store could not all be read or used.
     #[must_use]
     pub fn source_failure(&self) -> Option<ToolError> {
-        let mut lacks = self.lacks_of_source().into_iter();
-        let failure = lacks.find(|lack| lack.kind != LackKind::Elsewhere);
+        let mut lacks = self.issues_of_source().into_iter();
+        let failure = lacks.find(|lack| lack.kind != LoadIssueKind::Elsewhere);
         failure.map(|lack| lack.error)
     }
 
     /// Returns why one of these names has no value, when what is stored may be its value.
     #[must_use]
-    pub fn lack_of(&self, names: &[String]) -> Option<Lack> {
+    pub fn load_issue_of(&self, names: &[String]) -> Option<LoadIssue> {
         let source = self.shared.source.get()?;
-        names.iter().find_map(|name| source.lack_of(name))
+        names.iter().find_map(|name| source.load_issue_of(name))
     }
 
     /// Lets `keep` protect the memory of every value there is and will be.
-    pub fn keep_with(&self, keep: fn(&[u8])) {
-        let _ = self.shared.keep.set(keep);
-        self.for_each(|_, value| keep(value.expose().as_bytes()));
+    pub fn protect_memory_with(&self, protect: fn(&[u8])) {
+        let _ = self.shared.protect.set(protect);
+        self.for_each(|_, value| protect(value.expose().as_bytes()));
     }
 
     /// Checks that a value may come under the name.
@@ -401,7 +408,7 @@ impl Secrets {
     /// `bad_arguments` for a name that differs from a known one only in case.
     pub fn check_new(&self, name: &SecretName) -> Result<(), ToolError> {
         match self.read().other_case(name) {
-            Some(other) => Err(only_case(other, name)),
+            Some(other) => Err(case_conflict(other, name)),
             None => Ok(()),
         }
     }
@@ -437,7 +444,7 @@ impl Secrets {
     }
 
     /// Notes that the value of a name goes into a call.
-    pub fn note_use(&self, name: &SecretName) {
+    pub fn record_use(&self, name: &SecretName) {
         if self.origin(name) == Some(Origin::Stored) {
             self.write().used.insert(name.clone());
         }
@@ -470,7 +477,7 @@ impl Secrets {
 
     /// Whether bytes hold a value to the letter, also one that was replaced or removed.
     #[must_use]
-    pub fn are_in(&self, bytes: &[u8]) -> bool {
+    pub fn occur_in(&self, bytes: &[u8]) -> bool {
         let mut is_found = false;
         self.for_each(|_, value| {
             let value = value.expose().as_bytes();

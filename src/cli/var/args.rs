@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueHint};
 use serde::de::DeserializeOwned;
 
 use crate::cli::vault::{LASTING, VaultFlags};
-use karyi_vault::policy::{Approval, Shown, Terms};
+use karyi_vault::policy::{Approval, OutputPolicy, PolicyTerms};
 use karyi_vault::store::Kind;
 
 /// Arguments of `karyi var`.
@@ -172,8 +172,8 @@ pub(super) struct PolicyArgs {
     #[arg(long = "use", value_parser = words::<Approval>(APPROVALS), value_name = "WHEN")]
     pub(super) approval: Option<Approval>,
     /// What is shown of results
-    #[arg(long, value_parser = words::<Shown>(OUTPUTS), value_name = "HOW")]
-    pub(super) output: Option<Shown>,
+    #[arg(long, value_parser = words::<OutputPolicy>(OUTPUTS), value_name = "HOW")]
+    pub(super) output: Option<OutputPolicy>,
     /// It may be written to files
     #[arg(long)]
     pub(super) write: bool,
@@ -222,16 +222,16 @@ fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
 
 impl PolicyArgs {
     /// Returns what is said about the policy; directories become absolute.
-    pub(super) fn terms(&self) -> Terms {
+    pub(super) fn terms(&self) -> PolicyTerms {
         let either = |yes: bool, no: bool| (yes || no).then_some(yes);
         let dirs = self.dirs.as_ref();
-        Terms {
+        PolicyTerms {
             tools: self.tools.clone(),
             hosts: self.hosts.clone().or(self.no_hosts.then(Vec::new)),
             commands: self.commands.clone(),
             dirs: dirs.map(|dirs| dirs.iter().map(|dir| absolute(dir)).collect()),
             approval: self.approval,
-            shown: self.output,
+            output: self.output,
             write: either(self.write, self.no_write),
             expires: self.expires.clone(),
             allow_short: either(self.allow_short, self.no_allow_short),

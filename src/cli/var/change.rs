@@ -9,8 +9,8 @@ use crate::cli::vault::{self, StoreName, VaultFlags};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
 use karyi_vault::index::Index;
-use karyi_vault::keep::Vault;
 use karyi_vault::store::{Key, Kind};
+use karyi_vault::vault::Vault;
 
 /// Removes secrets: every name is looked for before one of them is removed.
 pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
@@ -30,7 +30,7 @@ pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
     let mut missing = Vec::new();
     for name in &names {
         if is_any_store || !held.contains(name) {
-            vault.check_place(name)?;
+            vault.check_other_stores(name)?;
         }
         if !held.contains(name) && !vault.is_listed(name)? {
             missing.push(name.clone());

@@ -15,11 +15,11 @@ use karyi_core::secret::{SecretName, SecretValue};
 use karyi_core::shell_word::quote;
 use karyi_pty::health::{Check, Health};
 use karyi_pty::inherited;
-use karyi_vault::index::{Chosen, FILE_NAME, Index};
-use karyi_vault::keep::{State, check_agreement, elsewhere, rows};
+use karyi_vault::index::{FILE_NAME, Index, StoreChoice};
 use karyi_vault::session::listed;
 use karyi_vault::store::record;
-use karyi_vault::store::{Key, Kind, Store, read_by_key};
+use karyi_vault::store::{Key, Kind, Store, read_entries};
+use karyi_vault::vault::{SecretState, check_same_store, names_in_other_stores, secret_statuses};
 
 /// Checks the vault; with `repair` the index is made anew from the store first.
 pub(super) fn doctor(flags: &VaultFlags, is_json: bool, repair: bool) -> Done {
@@ -82,7 +82,7 @@ pub(in crate::cli) fn checks(place: &Place, is_written: bool) -> Vec<Check> {
     let store = place.store(&chosen);
     // A file that is gone asks for no key, and would be a new one to the probe.
     let names = store.list().and_then(|names| {
-        check_agreement(&index, kind, &names)?;
+        check_same_store(&index, kind, &names)?;
         Ok(names)
     });
     match names {
@@ -149,7 +149,7 @@ fn index_check(place: &Place, index: &Index) -> Check {
         let advice = "make it anew: karyi var doctor --repair, with --vault age --age-identity FILE if an identity opens the file";
         return Check::limited("index", found, meaning, advice);
     }
-    let found = format!("{path}, {} names", index.kept().count());
+    let found = format!("{path}, {} names", index.secret_names().count());
     Check::ok("index", found, "secrets are listed without their values")
 }
 
@@ -157,7 +157,7 @@ fn index_check(place: &Place, index: &Index) -> Check {
 /// read.
 fn no_store(place: &Place) -> Check {
     let is_open = !inherited::is_inside_session();
-    let held = is_open.then(|| place.store(&Chosen::os()).list());
+    let held = is_open.then(|| place.store(&StoreChoice::os()).list());
     let meaning = "`karyi var set` keeps the first value in the keyring of the system";
     let names = match held {
         Some(Err(error)) => {
@@ -180,7 +180,7 @@ fn no_store(place: &Place) -> Check {
 }
 
 /// Names what others than the owner can read or write.
-fn modes(place: &Place, chosen: Option<&Chosen>) -> Option<Check> {
+fn modes(place: &Place, chosen: Option<&StoreChoice>) -> Option<Check> {
     let open = place.open_to_others(chosen);
     let shown = |(path, mode): &(PathBuf, u32)| format!("{} ({mode:04o})", path.display());
     let found: Vec<String> = open.iter().map(shown).collect();
@@ -201,7 +201,7 @@ const UNUSED: &str = "runs neither use nor mask them";
 /// nothing in, and values in the keyring that a migration which broke off left there.
 fn other_stores(place: &Place, index: &Index, used: Kind) -> Vec<Check> {
     let mut checks = Vec::new();
-    let others = elsewhere(index, used);
+    let others = names_in_other_stores(index, used);
     if let Some((_, other)) = others.first() {
         let names = others
             .iter()
@@ -214,7 +214,7 @@ fn other_stores(place: &Place, index: &Index, used: Kind) -> Vec<Check> {
         checks.push(Check::limited("stores", found, UNUSED, &advice));
     }
     let is_in = |name: &SecretName, kind| index.get(name).is_some_and(|l| l.store == kind);
-    let is_listed = index.kept().any(|name| is_in(&name, Kind::Age));
+    let is_listed = index.secret_names().any(|name| is_in(&name, Kind::Age));
     if used != Kind::Age && !is_listed && place.has_age_file() {
         let file = place.age_file();
         let found = format!(
@@ -228,7 +228,7 @@ fn other_stores(place: &Place, index: &Index, used: Kind) -> Vec<Check> {
     }
     // A keyring that does not answer is no matter of the file.
     let is_asked = used == Kind::Age && !inherited::is_inside_session();
-    let held = is_asked.then(|| place.store(&Chosen::os()).list().ok());
+    let held = is_asked.then(|| place.store(&StoreChoice::os()).list().ok());
     let held = held.flatten().unwrap_or_default();
     let names = held.iter().filter(|name| is_in(name, used));
     let names: Vec<&str> = names.map(SecretName::as_str).collect();
@@ -244,11 +244,11 @@ fn other_stores(place: &Place, index: &Index, used: Kind) -> Vec<Check> {
 
 /// Compares index and store. What cannot be read no repair can list; it is told of by itself.
 fn agreement(index: &Index, kind: Kind, names: &[SecretName], unreadable: &[SecretName]) -> Check {
-    let rows = rows(index, Some(kind), Some(names)).into_iter();
+    let rows = secret_statuses(index, Some(kind), Some(names)).into_iter();
     let odd = rows.filter(|row| match row.state {
-        State::MissingValue => true,
-        State::Untracked => !unreadable.contains(&row.name),
-        State::Kept | State::Unknown | State::Elsewhere => false,
+        SecretState::MissingValue => true,
+        SecretState::Untracked => !unreadable.contains(&row.name),
+        SecretState::Kept | SecretState::Unknown | SecretState::Elsewhere => false,
     });
     let odd: Vec<String> = odd
         .map(|row| format!("{} ({})", row.name, row.state.as_str()))
@@ -270,7 +270,7 @@ fn agreement(index: &Index, kind: Kind, names: &[SecretName], unreadable: &[Secr
 /// latter, too.
 fn policies(store: &dyn Store) -> (Vec<Check>, Vec<SecretName>) {
     let (mut checks, mut unreadable) = (Vec::new(), Vec::new());
-    for (key, texts) in read_by_key(store).unwrap_or_default() {
+    for (key, texts) in read_entries(store).unwrap_or_default() {
         let Some(name) = SecretName::parse(key.as_str()) else {
             continue;
         };

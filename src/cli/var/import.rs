@@ -17,9 +17,9 @@ use crate::cli::{print, say, secret_lints};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
-use karyi_vault::keep::{Earlier, Terms, Vault};
 use karyi_vault::redact::shortest_password;
-use karyi_vault::store::is_of_one;
+use karyi_vault::store::concerns_one_value;
+use karyi_vault::vault::{CurrentSecret, SecretDetails, Vault};
 use karyi_vault::visible_bytes;
 
 /// Parts of names that say that the value is a secret.
@@ -167,13 +167,13 @@ fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Don
     let (mut kept, mut failed) = (0, 0);
     for (name, Entry { line, value, .. }) in chosen {
         // One that is there already stays unless it is to be replaced, and then policy and note stay.
-        let terms = |earlier: &Earlier| {
+        let terms = |earlier: &CurrentSecret| {
             if !earlier.is_nothing() && !args.replace {
                 return Ok(None);
             }
             let listed = earlier.listed.as_ref();
             let has_note = listed.is_some_and(|listed| listed.note.is_some());
-            Ok(Some(Terms {
+            Ok(Some(SecretDetails {
                 note: (!has_note).then(|| note.clone()),
                 policy: said.applied(&set::base(earlier, &said)?, now)?,
             }))
@@ -183,7 +183,7 @@ fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Don
             Ok(None) => say(&format!(
                 "{name} is kept already; --replace takes the new value"
             )),
-            Err(error) if is_of_one(&error) || error.code == ErrorCode::BadPolicy => {
+            Err(error) if concerns_one_value(&error) || error.code == ErrorCode::BadPolicy => {
                 failed += 1;
                 say(&format!(
                     "warning: line {line}: {}; {}",

@@ -12,15 +12,15 @@ use crate::render::paint::safe_line;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
 use karyi_pty::inherited;
-use karyi_vault::index::{Chosen, Index, Listed};
-use karyi_vault::keep::{self, Row, State};
+use karyi_vault::index::{Index, IndexEntry, StoreChoice};
 use karyi_vault::policy::Policy;
 use karyi_vault::store::Kind;
+use karyi_vault::vault::{SecretState, SecretStatus, secret_statuses};
 
 /// The secrets there are, and the store that was asked about them.
 struct Listing {
     store: Option<Kind>,
-    rows: Vec<Row>,
+    rows: Vec<SecretStatus>,
     /// Why the store could not be asked.
     problem: Option<ToolError>,
 }
@@ -30,12 +30,13 @@ fn listing(place: &Place) -> Result<Listing, ToolError> {
     let index = Index::read(&place.directory)?;
     let was_chosen = place.chosen(&index);
     // Where none is known the keyring may hold what an index listed that is gone.
-    let chosen = was_chosen.clone().unwrap_or_else(Chosen::os);
+    let chosen = was_chosen.clone().unwrap_or_else(StoreChoice::os);
     let chosen = Some(chosen).filter(|chosen| chosen.kind.is_persistent());
-    let is_askable = |chosen: &&Chosen| place.is_quiet(chosen) && !is_whole(place, &index, chosen);
+    let is_askable =
+        |chosen: &&StoreChoice| place.is_quiet(chosen) && !is_whole(place, &index, chosen);
     let is_inside = inherited::is_inside_session();
     let asked = chosen.as_ref().filter(is_askable).filter(|_| !is_inside);
-    let asked = asked.map(|chosen| place.vault(chosen.clone()).rows());
+    let asked = asked.map(|chosen| place.vault(chosen.clone()).statuses());
     let store = chosen.as_ref().map(|chosen| chosen.kind);
     let (rows, problem) = match asked {
         Some(Ok(rows)) => (Some(rows), None),
@@ -51,7 +52,7 @@ fn listing(place: &Place) -> Result<Listing, ToolError> {
             )))
         }
     };
-    let rows = rows.unwrap_or_else(|| keep::rows(&index, store, None));
+    let rows = rows.unwrap_or_else(|| secret_statuses(&index, store, None));
     let is_known = was_chosen.is_some() || !rows.is_empty();
     Ok(Listing {
         store: store.filter(|_| is_known),
@@ -62,7 +63,7 @@ fn listing(place: &Place) -> Result<Listing, ToolError> {
 
 /// Whether names come out of the store together with their values only: out of an encrypted file. One that is gone
 /// holds none, and one that no index lists is all there is to go by.
-fn is_whole(place: &Place, index: &Index, chosen: &Chosen) -> bool {
+fn is_whole(place: &Place, index: &Index, chosen: &StoreChoice) -> bool {
     let is_known = index.store.is_some() && index.is_whole();
     chosen.kind == Kind::Age && is_known && place.has_age_file()
 }
@@ -112,10 +113,10 @@ pub(super) fn show(flags: &VaultFlags, name: &str, is_json: bool) -> Done {
 }
 
 /// Returns what is known of a secret, for programs.
-fn json_of(row: &Row) -> Map<String, Value> {
+fn json_of(row: &SecretStatus) -> Map<String, Value> {
     let mut fields = json!({ "name": row.name.as_str(), "state": row.state.as_str() });
     if let Some(listed) = &row.listed {
-        let Listed {
+        let IndexEntry {
             note,
             created,
             updated,
@@ -171,16 +172,16 @@ fn summary(policy: &Policy) -> String {
 }
 
 /// Whether the policy in the index says that the secret has ended.
-fn has_ended(row: &Row) -> bool {
+fn has_ended(row: &SecretStatus) -> bool {
     let now = Timestamp::now();
     let listed = row.listed.as_ref();
     listed.is_some_and(|listed| listed.policy.check_end(&row.name, now).is_err())
 }
 
 /// Returns what is to be known of a secret before it is used.
-fn state_of(row: &Row) -> String {
+fn state_of(row: &SecretStatus) -> String {
     let state = match row.state {
-        State::Kept | State::Unknown => None,
+        SecretState::Kept | SecretState::Unknown => None,
         state => Some(state.as_str()),
     };
     let ended = has_ended(row).then_some("expired");
@@ -188,9 +189,9 @@ fn state_of(row: &Row) -> String {
     parts.join(", ")
 }
 
-fn cells(row: &Row) -> [String; 6] {
+fn cells(row: &SecretStatus) -> [String; 6] {
     let listed = row.listed.as_ref();
-    let of = |text: fn(&Listed) -> String| listed.map(text).unwrap_or_default();
+    let of = |text: fn(&IndexEntry) -> String| listed.map(text).unwrap_or_default();
     [
         row.name.to_string(),
         of(|listed| listed.store.to_string()),
@@ -201,7 +202,7 @@ fn cells(row: &Row) -> [String; 6] {
     ]
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[SecretStatus]) -> String {
     let head = ["NAME", "STORE", "UPDATED", "STATE", "POLICY", "NOTE"].map(str::to_owned);
     let lines: Vec<_> = std::iter::once(head)
         .chain(rows.iter().map(cells))

@@ -28,9 +28,9 @@ use crate::render::paint::safe_line;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::shell_word::quote;
 use karyi_pty::{guard, inherited};
-use karyi_vault::index::{Chosen, Index};
-use karyi_vault::keep::Vault;
+use karyi_vault::index::{Index, StoreChoice};
 use karyi_vault::store::Kind;
+use karyi_vault::vault::Vault;
 
 /// What a command gives back: the exit status when it printed what there was to say.
 type Done = Result<ExitCode, ToolError>;
@@ -149,7 +149,7 @@ fn existing_in(place: &Place) -> Result<Vault, ToolError> {
 /// The reason why nothing can be kept.
 fn writable(place: &Place) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
-    let tried = |chosen: Chosen| {
+    let tried = |chosen: StoreChoice| {
         let vault = place.vault(place.with_identity(chosen)?);
         vault.probe().map(|()| vault)
     };
@@ -162,7 +162,7 @@ fn writable(place: &Place) -> Result<Vault, ToolError> {
         None => {}
     }
     // The first value is kept in the keyring, else in the encrypted file when the user agrees.
-    let error = match tried(Chosen::os()) {
+    let error = match tried(StoreChoice::os()) {
         Err(error) if error.code == ErrorCode::KeyringUnavailable => error,
         result => return result,
     };

@@ -21,8 +21,8 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
 use karyi_vault::index::Index;
-use karyi_vault::keep::{Earlier, Terms, Vault, Wanted};
 use karyi_vault::policy::{self, Policy};
+use karyi_vault::vault::{CurrentSecret, NewSecret, SecretDetails, Vault};
 
 /// Keeps a value, or gives it to a session.
 pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
@@ -36,18 +36,18 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     }
     let place = place(flags)?;
     let vault = writable(&place)?;
-    vault.check_place(&name)?;
-    let earlier = vault.earlier(&name)?;
+    vault.check_other_stores(&name)?;
+    let earlier = vault.current(&name)?;
     said.applied(&base(&earlier, &said)?, now)?;
     if let (false, false, Some(old)) = (args.keep_value, args.input.stdin, replaced_by(&earlier)) {
         say(&format!("the new value of {name} takes the place of {old}"));
     }
     let value = match args.keep_value {
-        true => vault.record_of(&name, &earlier).map(|_| None)?,
+        true => vault.require_record(&name, &earlier).map(|_| None)?,
         false => Some(take(place.asker.as_ref(), name.as_str(), &args.input)?),
     };
-    let terms = |earlier: &Earlier| {
-        Ok(Some(Terms {
+    let terms = |earlier: &CurrentSecret| {
+        Ok(Some(SecretDetails {
             note: args.note.clone(),
             policy: said.applied(&base(earlier, &said)?, now)?,
         }))
@@ -74,23 +74,23 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
     let place = place(flags)?;
     let vault = existing_in(&place)?;
     vault.probe()?;
-    vault.check_place(&name)?;
+    vault.check_other_stores(&name)?;
     let now = Timestamp::now();
-    let said = policy::Terms {
+    let said = policy::PolicyTerms {
         expires: args.expires.clone(),
-        ..policy::Terms::default()
+        ..policy::PolicyTerms::default()
     };
     // Under the policy of then: its user may have narrowed it while the question stood there.
-    let terms = |earlier: &Earlier| {
-        let policy = said.applied(&vault.record_of(&name, earlier)?.policy, now)?;
+    let terms = |earlier: &CurrentSecret| {
+        let policy = said.applied(&vault.require_record(&name, earlier)?.policy, now)?;
         if policy.expires.is_some_and(|end| end <= now) {
             let message = format!("{name} has expired, and so would a new value");
             return Err(ToolError::new(ErrorCode::SecretExpired, message)
                 .with_hint("say when the new one ends: --expires 30d"));
         }
-        Ok(Some(Terms { note: None, policy }))
+        Ok(Some(SecretDetails { note: None, policy }))
     };
-    let earlier = vault.earlier(&name)?;
+    let earlier = vault.current(&name)?;
     terms(&earlier)?;
     let value = take(place.asker.as_ref(), name.as_str(), &args.input)?;
     let old = earlier.record.as_ref().map(|record| record.value.expose());
@@ -119,10 +119,10 @@ pub(super) fn keep(
     vault: &Vault,
     name: &SecretName,
     value: Option<&SecretValue>,
-    terms: &dyn Fn(&Earlier) -> Result<Option<Terms>, ToolError>,
+    terms: &dyn Fn(&CurrentSecret) -> Result<Option<SecretDetails>, ToolError>,
 ) -> Result<Option<KeptSecret>, ToolError> {
     let kept = RefCell::new(None);
-    let is_kept = vault.update(name, &|earlier: &Earlier| {
+    let is_kept = vault.update(name, &|earlier: &CurrentSecret| {
         let Some(terms) = terms(earlier)? else {
             return Ok(None);
         };
@@ -133,10 +133,10 @@ pub(super) fn keep(
         }));
         let value = match value {
             Some(value) => value,
-            None => &vault.record_of(name, earlier)?.value,
+            None => &vault.require_record(name, earlier)?.value,
         };
         let value = value.duplicate();
-        Ok(Some(Wanted { value, terms }))
+        Ok(Some(NewSecret { value, terms }))
     })?;
     let kept = kept.take().filter(|_| is_kept);
     if let Some(KeptSecret { policy, damage, .. }) = &kept {
@@ -156,7 +156,10 @@ pub(super) fn keep(
 ///
 /// # Errors
 /// `bad_vault` when nobody knows what the secret may be used for, and nothing is said of it.
-pub(super) fn base(earlier: &Earlier, said: &policy::Terms) -> Result<Policy, ToolError> {
+pub(super) fn base(
+    earlier: &CurrentSecret,
+    said: &policy::PolicyTerms,
+) -> Result<Policy, ToolError> {
     match (&earlier.policy, &earlier.damage) {
         (Some(policy), _) => Ok(policy.clone()),
         (None, Some(damage)) if said.is_empty() => Err(damage.clone().with_hint(
@@ -166,7 +169,7 @@ pub(super) fn base(earlier: &Earlier, said: &policy::Terms) -> Result<Policy, To
     }
 }
 
-fn replaced_by(earlier: &Earlier) -> Option<String> {
+fn replaced_by(earlier: &CurrentSecret) -> Option<String> {
     if earlier.record.is_none() && earlier.damage.is_none() {
         return None;
     }

@@ -18,7 +18,7 @@ use karyi_vault::policy::Policy;
 use karyi_vault::session::{Origin, Secrets};
 use karyi_vault::store::age::{identity_bytes, passphrase_of, secret_lines};
 use karyi_vault::store::env::PREFIX;
-use karyi_vault::store::pairs;
+use karyi_vault::store::nul_pairs;
 
 /// Gives a session values that came with the run.
 pub(super) fn insert_given(
@@ -89,7 +89,7 @@ pub(super) fn named(
 pub(super) fn pairs_of(descriptor: RawFd) -> Result<Vec<(String, SecretValue)>, ToolError> {
     let most = limits::MAX_SECRETS_BYTES as u64 * 2;
     let bytes = read_descriptor(descriptor, most, "--vars-fd")?;
-    pairs::read(&bytes).map_err(|problem| {
+    nul_pairs::read(&bytes).map_err(|problem| {
         let message = format!(
             "expected pairs of NAME, NUL, VALUE, NUL on descriptor {descriptor}: {problem}"
         );

@@ -7,23 +7,23 @@ use crate::tool::context::{Boxed, Keeper, blocking};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
-use karyi_vault::index::{Chosen, Index};
-use karyi_vault::keep::{Earlier, Terms, Vault, Wanted};
-use karyi_vault::load::Loader;
+use karyi_vault::index::{Index, StoreChoice};
 use karyi_vault::session::Secrets;
 use karyi_vault::store::Kind;
+use karyi_vault::sync::StoreSync;
+use karyi_vault::vault::{CurrentSecret, NewSecret, SecretDetails, Vault};
 
 /// Keeps values the user gives during a run in the store of the run. Where none was chosen yet that is the keyring, as
 /// for the first `karyi var set`, when it can be used.
 pub(super) struct StoreKeeper(Arc<Keeping>);
 
 struct Keeping {
-    loader: Arc<Loader>,
+    loader: Arc<StoreSync>,
     /// Those of the session, which are to know what opens the store.
     secrets: Secrets,
     place: Place,
     /// The store that was in use at the start.
-    settled: Option<Chosen>,
+    settled: Option<StoreChoice>,
     /// Whether values may be kept of which only whole words are masked.
     allow_short: bool,
     /// The vault that was tried last and offered to the user.
@@ -46,7 +46,7 @@ impl Keeping {
             }
             // Nobody is asked to unlock it for what may not be wanted.
             None => {
-                let vault = self.place.quiet().vault(Chosen::os());
+                let vault = self.place.quiet().vault(StoreChoice::os());
                 vault.probe().map_err(|error| {
                     let message = format!("the keyring cannot be used ({})", error.code.as_str());
                     ToolError::new(error.code, message)
@@ -71,10 +71,10 @@ impl Keeping {
 
 impl StoreKeeper {
     pub(super) fn new(
-        loader: Arc<Loader>,
+        loader: Arc<StoreSync>,
         secrets: &Secrets,
         place: Place,
-        settled: Option<Chosen>,
+        settled: Option<StoreChoice>,
     ) -> Self {
         Self(Arc::new(Keeping {
             loader,
@@ -86,7 +86,7 @@ impl StoreKeeper {
         }))
     }
 
-    pub(super) fn loader(&self) -> &Loader {
+    pub(super) fn loader(&self) -> &StoreSync {
         &self.0.loader
     }
 }
@@ -126,15 +126,15 @@ fn keep(
     note: Option<&str>,
     allow_short: bool,
 ) -> Result<(), ToolError> {
-    let make = |earlier: &Earlier| {
+    let make = |earlier: &CurrentSecret| {
         if let Some(damage) = &earlier.damage {
             return Err(damage.clone());
         }
         let mut policy = earlier.policy.clone().unwrap_or_default();
         policy.allow_short |= allow_short;
-        Ok(Some(Wanted {
+        Ok(Some(NewSecret {
             value: value.duplicate(),
-            terms: Terms {
+            terms: SecretDetails {
                 note: note.map(str::to_owned),
                 policy,
             },
@@ -195,7 +195,7 @@ mod tests {
     fn a_policy_that_cannot_be_read_is_not_replaced() {
         let root = tempfile::tempdir().unwrap();
         let store = Arc::new(Slow::default());
-        let chosen = Chosen {
+        let chosen = StoreChoice {
             kind: Kind::Os,
             identity: None,
         };
@@ -207,7 +207,7 @@ mod tests {
             approval: Approval::Ask,
             ..Policy::default()
         };
-        let terms = Terms { note: None, policy };
+        let terms = SecretDetails { note: None, policy };
         vault.set(&name, &value("value-one"), &terms).unwrap();
         let keep = |text: &str| keep(&vault, &name, &value(text), Some("n"), false);
         let kept = || {

@@ -12,16 +12,16 @@ use crate::cli::{say, state_dir};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::SecretValue;
-use karyi_vault::index::{Chosen, FILE_NAME, Index};
-use karyi_vault::keep::Vault;
-use karyi_vault::load::{Choose, OpenChosen, Unlisted};
+use karyi_vault::index::{FILE_NAME, Index, StoreChoice};
 use karyi_vault::session::Secrets;
-use karyi_vault::store::age::{self, AgeKey, AgeStore, Asked, GetKey};
+use karyi_vault::store::age::{self, AgeKey, AgeStore, GetKey, KeyRequest};
 use karyi_vault::store::env::EnvStore;
 use karyi_vault::store::memory::MemoryStore;
-use karyi_vault::store::os::{Attended, OsStore};
-use karyi_vault::store::patience::Notice;
+use karyi_vault::store::os::{OsStore, UserPresence};
+use karyi_vault::store::slow_notice::Notice;
 use karyi_vault::store::{Kind, Store};
+use karyi_vault::sync::{ChooseStore, OpenChosenStore, UnlistedFile};
+use karyi_vault::vault::Vault;
 
 /// The place of the vault and how it is opened.
 #[derive(Clone)]
@@ -55,16 +55,16 @@ impl Place {
     pub(super) fn chosen_or_unlisted(
         &self,
         index: &Index,
-        settled: Option<&Chosen>,
-    ) -> (Option<Chosen>, Unlisted) {
+        settled: Option<&StoreChoice>,
+    ) -> (Option<StoreChoice>, UnlistedFile) {
         let chosen = settled.cloned().or_else(|| self.chosen(index));
         let is_in_use = chosen
             .as_ref()
             .is_some_and(|chosen| chosen.kind == Kind::Age);
         let unlisted = match self.has_unlisted(index) {
-            false => Unlisted::Nothing,
-            true if is_in_use => Unlisted::InUse,
-            true => Unlisted::NotInUse,
+            false => UnlistedFile::Nothing,
+            true if is_in_use => UnlistedFile::InUse,
+            true => UnlistedFile::NotInUse,
         };
         (chosen, unlisted)
     }
@@ -79,13 +79,13 @@ impl Place {
 
     /// Returns which store a session uses: the one that was in use at its start, else the one that the index names by
     /// the time somebody wants to know.
-    pub(super) fn choosing(&self, settled: Option<Chosen>) -> Choose {
+    pub(super) fn choosing(&self, settled: Option<StoreChoice>) -> ChooseStore {
         let place = self.clone();
         Box::new(move |index| place.chosen_or_unlisted(index, settled.as_ref()))
     }
 
     /// Returns how that store is opened.
-    pub(super) fn opening(&self, settled: Option<Chosen>) -> OpenChosen {
+    pub(super) fn opening(&self, settled: Option<StoreChoice>) -> OpenChosenStore {
         let place = self.clone();
         Box::new(move |opening| {
             let (chosen, _) = place.chosen_or_unlisted(opening.index, settled.as_ref());
@@ -96,7 +96,7 @@ impl Place {
     }
 
     /// Lets redaction know what opens a store.
-    pub(super) fn mask_keys(&self, secrets: &Secrets, chosen: Option<&Chosen>) {
+    pub(super) fn mask_keys(&self, secrets: &Secrets, chosen: Option<&StoreChoice>) {
         let identity = chosen.and_then(|chosen| chosen.identity.as_deref());
         mask_keys(secrets, self.flags.age_passphrase_fd, identity);
     }
@@ -118,13 +118,13 @@ impl Place {
 
     /// Returns the store that was chosen: by flag, else the remembered one, else an encrypted file that no index
     /// lists: the index was lost.
-    pub(in crate::cli) fn chosen(&self, index: &Index) -> Option<Chosen> {
+    pub(in crate::cli) fn chosen(&self, index: &Index) -> Option<StoreChoice> {
         let unlisted = || {
             let is_unlisted = self.has_unlisted(index);
             is_unlisted.then(|| unopened(Kind::Age))
         };
         // An index that cannot be read any more was made for a store.
-        let keyring = || index.is_lost.then(Chosen::os);
+        let keyring = || index.is_damaged.then(StoreChoice::os);
         let remembered = index.store.clone().or_else(unlisted).or_else(keyring);
         let kind = self.flags.vault.0;
         let kind = kind.or(remembered.as_ref().map(|chosen| chosen.kind))?;
@@ -142,7 +142,7 @@ impl Place {
             known.or(kept)
         };
         let identity = (kind == Kind::Age).then(identity).flatten();
-        Some(Chosen { kind, identity })
+        Some(StoreChoice { kind, identity })
     }
 
     fn own_identity_path(&self) -> PathBuf {
@@ -163,7 +163,10 @@ impl Place {
     ///
     /// # Errors
     /// The identity file cannot be written.
-    pub(in crate::cli) fn with_identity(&self, chosen: Chosen) -> Result<Chosen, ToolError> {
+    pub(in crate::cli) fn with_identity(
+        &self,
+        chosen: StoreChoice,
+    ) -> Result<StoreChoice, ToolError> {
         let has_key = chosen.identity.is_some() || self.flags.age_passphrase_fd.is_some();
         if chosen.kind != Kind::Age || has_key {
             return Ok(chosen);
@@ -171,7 +174,7 @@ impl Place {
         if self.has_age_file() {
             // Another program may have made both since the store was chosen.
             let identity = self.own_identity();
-            return Ok(Chosen { identity, ..chosen });
+            return Ok(StoreChoice { identity, ..chosen });
         }
         let path = self.own_identity_path();
         if make_identity(&path)? {
@@ -181,24 +184,26 @@ impl Place {
                 file.display()
             ));
         }
-        Ok(Chosen {
+        Ok(StoreChoice {
             identity: Some(path),
             ..chosen
         })
     }
 
     /// Returns a store; nothing is opened or asked before it is used.
-    pub(in crate::cli) fn store(&self, chosen: &Chosen) -> Arc<dyn Store> {
+    pub(in crate::cli) fn store(&self, chosen: &StoreChoice) -> Arc<dyn Store> {
         let waiting = |words| self.asker.as_ref().map(|asker| waiting(asker, words));
         match chosen.kind {
             Kind::Os => match waiting(of_keyring) {
-                Some(notice) => Arc::new(OsStore::new(service(), Attended::Yes).telling(notice)),
+                Some(notice) => {
+                    Arc::new(OsStore::new(service(), UserPresence::Present).with_notice(notice))
+                }
                 None => keyring(),
             },
             Kind::Age => {
                 let store = AgeStore::new(self.age_file(), self.key(chosen.identity.clone()));
                 Arc::new(match waiting(of_file) {
-                    Some(notice) => store.telling(notice),
+                    Some(notice) => store.with_notice(notice),
                     None => store,
                 })
             }
@@ -208,22 +213,22 @@ impl Place {
     }
 
     /// Returns the vault: a store and the index.
-    pub(in crate::cli) fn vault(&self, chosen: Chosen) -> Vault {
+    pub(in crate::cli) fn vault(&self, chosen: StoreChoice) -> Vault {
         let store = self.store(&chosen);
         self.joined(chosen, store)
     }
 
     /// Returns the vault: a store that is open already, and the index.
-    pub(super) fn joined(&self, chosen: Chosen, store: Arc<dyn Store>) -> Vault {
+    pub(super) fn joined(&self, chosen: StoreChoice, store: Arc<dyn Store>) -> Vault {
         let vault = Vault::new(self.directory.clone(), chosen, store);
         match self.flags.vault.0 {
-            None => vault.following(),
+            None => vault.requiring_current_store(),
             Some(_) => vault,
         }
     }
 
     /// Whether the store can be asked without asking the user.
-    pub(in crate::cli) fn is_quiet(&self, chosen: &Chosen) -> bool {
+    pub(in crate::cli) fn is_quiet(&self, chosen: &StoreChoice) -> bool {
         match chosen.kind {
             Kind::Os | Kind::Memory | Kind::Env => true,
             Kind::Age => {
@@ -244,7 +249,7 @@ impl Place {
             match (&identity, given) {
                 (Some(path), given) => AgeKey::identity(path, given.as_ref()),
                 (None, Some(given)) => Ok(AgeKey::passphrase(&given)),
-                (None, None) if asked == Asked::New || age::is_for_identity(&file) => {
+                (None, None) if asked == KeyRequest::New || age::is_for_identity(&file) => {
                     Err(no_identity(&file))
                 }
                 (None, None) => {
@@ -266,7 +271,10 @@ impl Place {
     }
 
     /// Returns what of the vault others can read or write, with its mode: its directory and its files.
-    pub(in crate::cli) fn open_to_others(&self, chosen: Option<&Chosen>) -> Vec<(PathBuf, u32)> {
+    pub(in crate::cli) fn open_to_others(
+        &self,
+        chosen: Option<&StoreChoice>,
+    ) -> Vec<(PathBuf, u32)> {
         let identity = chosen.and_then(|chosen| chosen.identity.clone());
         let files = [self.directory.join(FILE_NAME), self.age_file()];
         let all = std::iter::once(self.directory.clone())
@@ -277,10 +285,10 @@ impl Place {
     }
 }
 
-fn ask_passphrase(asker: Option<&Asker>, asked: Asked) -> Result<SecretValue, ToolError> {
+fn ask_passphrase(asker: Option<&Asker>, asked: KeyRequest) -> Result<SecretValue, ToolError> {
     let label = match asked {
-        Asked::New | Asked::First => "passphrase of the vault (hidden): ",
-        Asked::Again => "wrong passphrase, try again\npassphrase of the vault (hidden): ",
+        KeyRequest::New | KeyRequest::First => "passphrase of the vault (hidden): ",
+        KeyRequest::Again => "wrong passphrase, try again\npassphrase of the vault (hidden): ",
     };
     let otherwise =
         "give the passphrase of the vault with --age-passphrase-fd N, or run karyi on a terminal";
@@ -294,15 +302,15 @@ fn ask_passphrase(asker: Option<&Asker>, asked: Asked) -> Result<SecretValue, To
 }
 
 /// Returns a store of which nothing is known that opens it.
-pub(in crate::cli) fn unopened(kind: Kind) -> Chosen {
+pub(in crate::cli) fn unopened(kind: Kind) -> StoreChoice {
     let identity = None;
-    Chosen { kind, identity }
+    StoreChoice { kind, identity }
 }
 
 /// Returns the keyring for whoever asks nobody: one that hangs is waited for once.
 pub(in crate::cli) fn keyring() -> Arc<dyn Store> {
     static KEYRING: LazyLock<Arc<dyn Store>> =
-        LazyLock::new(|| Arc::new(OsStore::new(service(), Attended::No)));
+        LazyLock::new(|| Arc::new(OsStore::new(service(), UserPresence::Absent)));
     Arc::clone(&KEYRING)
 }
 

@@ -148,7 +148,7 @@ impl Pages {
         let kept = std::mem::replace(&mut self.stages.kept, HeadTail::new(self.stages.cap));
         let text = kept.into_view().text;
         let since = text.strip_prefix(self.older.as_str()).unwrap_or(&text);
-        let since = self.stages.redactor.redact_kept(since);
+        let since = self.stages.redactor.redact_whole_again(since);
         self.older.clear();
         if let Some((lossy, mut first)) = earlier.filter(|_| self.logs.is_empty()) {
             // Nothing of the command was read here, and what came after it was.

@@ -474,7 +474,7 @@ fn mask_over_lines(secrets: &Secrets, found: &mut SearchFound) {
     }
     let redactor = Redactor::new(secrets);
     for file in &mut found.files {
-        file.replace(&|text| redactor.over_lines(text));
+        file.replace(&|text| redactor.masked_across_lines(text));
     }
 }
 

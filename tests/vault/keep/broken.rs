@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use karyi::error::{ErrorCode, ToolError};
-use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep::{State, Vault};
-use karyi::vault::load::Loader;
+use karyi::vault::index::{Index, StoreChoice};
 use karyi::vault::session::{Need, Secrets};
 use karyi::vault::store::{Key, Kind, Store};
+use karyi::vault::sync::StoreSync;
+use karyi::vault::vault::{SecretState, Vault};
 
 use super::races::{Call, Hooked, vault};
 use super::{held, name, terms, value};
@@ -19,7 +19,7 @@ fn session(directory: &Path, store: &Arc<Hooked>) -> Secrets {
     let opened = Arc::clone(store);
     let open = Box::new(move || Ok(Arc::clone(&opened) as Arc<dyn Store>));
     let secrets = Secrets::default();
-    secrets.attach(Arc::new(Loader::new(directory.to_owned(), open)));
+    secrets.attach(Arc::new(StoreSync::new(directory.to_owned(), open)));
     secrets.refresh(Need::Listed);
     // A program that another test starts has the lock for a moment.
     while !Index::read(directory).unwrap().is_whole() {
@@ -60,11 +60,14 @@ fn the_first_value_is_listed_by_the_next_session() {
         let secrets = session(root.path(), &store);
         assert_eq!(held(&secrets, "A").as_deref(), Some("value-of-a"));
         let index = Index::read(root.path()).unwrap();
-        assert_eq!((index.is_whole(), index.store), (true, Some(Chosen::os())));
+        assert_eq!(
+            (index.is_whole(), index.store),
+            (true, Some(StoreChoice::os()))
+        );
         let note = Some("a note".to_owned());
         assert_eq!(listed(root.path()), [("A".to_owned(), note)]);
     }
-    assert_eq!(own.rows().unwrap()[0].state, State::Kept);
+    assert_eq!(own.statuses().unwrap()[0].state, SecretState::Kept);
 }
 
 #[test]
@@ -123,9 +126,9 @@ fn what_never_came_is_no_secret() {
     kill_at(&own, &store, Call::Set, set);
     let secrets = session(root.path(), &store);
     assert_eq!(secrets.source_failure(), None);
-    assert_eq!(own.rows().unwrap(), []);
+    assert_eq!(own.statuses().unwrap(), []);
     set(&own);
-    assert_eq!(own.rows().unwrap()[0].state, State::Kept);
+    assert_eq!(own.statuses().unwrap()[0].state, SecretState::Kept);
 }
 
 #[test]
@@ -152,11 +155,14 @@ fn what_may_have_come_is_not_forgotten_when_nobody_heard_of_it() {
         let root = tempfile::tempdir().unwrap();
         let store = Hooked::new(Kind::Os);
         let own = vault(root.path(), &store);
-        *store.is_lost.lock().unwrap() = Some(ToolError::new(code, "no answer"));
+        *store.is_damaged.lock().unwrap() = Some(ToolError::new(code, "no answer"));
         let refused = own.set(&name("A"), &value("value-of-a"), &terms(None));
         assert_eq!(refused.unwrap_err().code, code);
         let index = Index::read(root.path()).unwrap();
-        assert_eq!((index.is_whole(), index.store), (false, Some(Chosen::os())));
+        assert_eq!(
+            (index.is_whole(), index.store),
+            (false, Some(StoreChoice::os()))
+        );
         let secrets = session(root.path(), &store);
         assert_eq!(held(&secrets, "A").as_deref(), Some("value-of-a"));
         assert_eq!(listed(root.path()).len(), 1);
@@ -165,7 +171,7 @@ fn what_may_have_come_is_not_forgotten_when_nobody_heard_of_it() {
     let root = tempfile::tempdir().unwrap();
     let store = Hooked::new(Kind::Os);
     let locked = ToolError::new(ErrorCode::KeyringLocked, "on purpose");
-    *store.is_lost.lock().unwrap() = Some(locked);
+    *store.is_damaged.lock().unwrap() = Some(locked);
     let own = vault(root.path(), &store);
     let refused = own.set(&name("B"), &value("value-of-b"), &terms(None));
     assert_eq!(refused.unwrap_err().code, ErrorCode::KeyringLocked);

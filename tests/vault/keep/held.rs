@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use karyi::error::ErrorCode;
 use karyi::vault::index::Index;
-use karyi::vault::keep::Terms;
 use karyi::vault::policy::Policy;
 use karyi::vault::session::{Need, Origin};
 use karyi::vault::store::{Key, Store};
+use karyi::vault::vault::SecretDetails;
 
 use super::{Counting, held, name, session, terms, value, vault};
 
@@ -25,7 +25,7 @@ fn a_session_follows_the_store() {
         write: true,
         ..Policy::default()
     };
-    let said = Terms { note: None, policy };
+    let said = SecretDetails { note: None, policy };
     vault.set(&name("A"), &value("value-one"), &said).unwrap();
     vault
         .set(&name("B"), &value("value-two"), &terms(None))
@@ -69,7 +69,7 @@ fn a_policy_is_read_once_for_a_value() {
         .set(
             &name("A"),
             &value("value-one"),
-            &Terms { note: None, policy },
+            &SecretDetails { note: None, policy },
         )
         .unwrap();
     secrets.refresh(Need::Listed);
@@ -146,7 +146,7 @@ fn noting_a_use_waits_for_nobody() {
     vault(root.path(), &store)
         .set(&name("A"), &value("value-one"), &terms(None))
         .unwrap();
-    let note = || Index::note_use(root.path(), &[name("A")], jiff::Timestamp::UNIX_EPOCH);
+    let note = || Index::record_use(root.path(), &[name("A")], jiff::Timestamp::UNIX_EPOCH);
     let before = Index::read(root.path()).unwrap();
     let another = Index::lock(root.path()).unwrap();
     assert_eq!(note(), Ok(()));

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use karyi::error::ToolError;
-use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep;
-use karyi::vault::load::Loader;
+use karyi::vault::index::{Index, StoreChoice};
 use karyi::vault::session::{Need, Secrets};
 use karyi::vault::store::age::{AgeStore, GetKey};
-use karyi::vault::store::journal::JournalKey;
+use karyi::vault::store::journal_key::JournalKey;
 use karyi::vault::store::{Key, Kind, Store};
+use karyi::vault::sync::StoreSync;
+use karyi::vault::vault;
 
 use super::races::{Call, Hooked, is_locked, vault};
 use super::{Counting, name, terms, value};
@@ -26,11 +26,11 @@ pub fn journal_key(
     directory: &Path,
     store: &Arc<dyn Store>,
 ) -> Result<Option<JournalKey>, ToolError> {
-    let chosen = Chosen {
+    let chosen = StoreChoice {
         kind: store.kind(),
         identity: None,
     };
-    keep::journal_key(directory, chosen, store)
+    vault::journal_key(directory, chosen, store)
 }
 
 fn dyn_store(store: &Arc<Hooked>) -> Arc<dyn Store> {
@@ -48,7 +48,7 @@ fn a_new_key_is_made_under_the_lock_and_masked_by_every_session() {
     let opened = dyn_store(&store);
     let open = Box::new(move || Ok(Arc::clone(&opened)));
     let secrets = Secrets::default();
-    secrets.attach(Arc::new(Loader::new(root.path().to_owned(), open)));
+    secrets.attach(Arc::new(StoreSync::new(root.path().to_owned(), open)));
     secrets.refresh(Need::Listed);
     let before = Index::read(root.path()).unwrap();
     let directory = root.path().to_owned();
@@ -64,9 +64,9 @@ fn a_new_key_is_made_under_the_lock_and_masked_by_every_session() {
         (before.generation + 2, before.names)
     );
     let text = key_in(&store).unwrap();
-    assert!(!secrets.are_in(text.as_bytes()));
+    assert!(!secrets.occur_in(text.as_bytes()));
     secrets.refresh(Need::Listed);
-    assert!(secrets.are_in(text.as_bytes()));
+    assert!(secrets.occur_in(text.as_bytes()));
     // From now on it is there.
     store.at(Call::Set, || panic!("made again"));
     assert_eq!(journal_key(root.path(), &dyn_store(&store)).unwrap(), made);

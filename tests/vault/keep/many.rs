@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use karyi::error::ErrorCode;
 use karyi::secret::SecretName;
-use karyi::vault::index::{Index, Listed};
-use karyi::vault::keep::{Row, State, rows};
+use karyi::vault::index::{Index, IndexEntry};
 use karyi::vault::policy::Policy;
 use karyi::vault::store::record::{self, Facts};
 use karyi::vault::store::{Key, Kind, Store};
+use karyi::vault::vault::{SecretState, SecretStatus, secret_statuses};
 
 use super::races::{Hooked, vault};
 use super::{name, value};
@@ -58,7 +58,7 @@ fn many_names_that_both_stores_hold_are_moved_at_once() {
 #[test]
 fn many_names_are_compared_with_the_index_at_once() {
     let names = names(100_000);
-    let listed = Listed {
+    let listed = IndexEntry {
         note: None,
         created: Timestamp::UNIX_EPOCH,
         updated: Timestamp::UNIX_EPOCH,
@@ -72,8 +72,8 @@ fn many_names_are_compared_with_the_index_at_once() {
         index.names.insert(text, listed.clone());
     }
     let begun = Instant::now();
-    let rows = rows(&index, Some(Kind::Os), Some(&names));
+    let rows = secret_statuses(&index, Some(Kind::Os), Some(&names));
     assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
-    let is_kept = |row: &Row| row.state == State::Kept;
+    let is_kept = |row: &SecretStatus| row.state == SecretState::Kept;
     assert_eq!((rows.len(), rows.iter().all(is_kept)), (100_000, true));
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use karyi::error::ErrorCode;
-use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep::Vault;
+use karyi::vault::index::{Index, StoreChoice};
 use karyi::vault::policy::Policy;
 use karyi::vault::store::record::{self, Facts};
 use karyi::vault::store::{Key, Kind, Store};
+use karyi::vault::vault::Vault;
 
 use super::journal::journal_key;
 use super::races::{Call, Hooked, kept, vault};
@@ -90,7 +90,10 @@ fn a_migration_that_was_killed_is_ended_by_the_next_one() {
     // Before the switch nothing has changed of what is in use.
     to.at(Call::Set, || panic!("killed, on purpose"));
     assert!(catch_unwind(AssertUnwindSafe(|| old.migrate(&new))).is_err());
-    assert_eq!(Index::read(root.path()).unwrap().store, Some(Chosen::os()));
+    assert_eq!(
+        Index::read(root.path()).unwrap().store,
+        Some(StoreChoice::os())
+    );
     kill_at_removal(&old, &new, &from);
     assert_eq!(from.list().unwrap().len(), 3);
     let used = Index::read(root.path()).unwrap().store.unwrap();
@@ -110,14 +113,14 @@ fn a_migration_that_was_killed_is_ended_by_the_next_one() {
     assert_eq!(kept(&new, "B").as_deref(), Some("value-since"));
     let index = Index::read(root.path()).unwrap();
     assert!(index.is_whole());
-    assert_eq!(index.kept().collect::<Vec<_>>(), to.list().unwrap());
+    assert_eq!(index.secret_names().collect::<Vec<_>>(), to.list().unwrap());
 }
 
 #[test]
 fn what_opens_the_old_store_is_known_until_nothing_is_left_there() {
     let root = tempfile::tempdir().unwrap();
     let (from, to) = (Hooked::new(Kind::Age), Hooked::new(Kind::Os));
-    let chosen = Chosen {
+    let chosen = StoreChoice {
         kind: Kind::Age,
         identity: Some(PathBuf::from("/home/u/identity")),
     };
@@ -128,17 +131,17 @@ fn what_opens_the_old_store_is_known_until_nothing_is_left_there() {
         .unwrap();
     kill_at_removal(&old, &new, &from);
     let used = || Index::read(root.path()).unwrap().store;
-    let between = Chosen {
+    let between = StoreChoice {
         kind: Kind::Os,
         ..chosen
     };
     assert_eq!(used(), Some(between));
     assert_eq!(old.migrate(&new).unwrap(), [name("A")]);
-    assert_eq!(used(), Some(Chosen::os()));
+    assert_eq!(used(), Some(StoreChoice::os()));
     old.set(&name("B"), &value("value-two"), &terms(None))
         .unwrap();
     old.migrate(&new).unwrap();
-    assert_eq!(used(), Some(Chosen::os()));
+    assert_eq!(used(), Some(StoreChoice::os()));
 }
 
 fn key_in(store: &Hooked) -> Option<String> {

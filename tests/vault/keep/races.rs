@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use karyi::error::{ErrorCode, ToolError};
 use karyi::secret::{SecretName, SecretValue};
-use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep::{Earlier, Row, State, Terms, Vault, Wanted};
-use karyi::vault::load::Loader;
+use karyi::vault::index::{Index, StoreChoice};
 use karyi::vault::policy::{Approval, Policy};
 use karyi::vault::session::{Need, Secrets};
 use karyi::vault::store::memory::MemoryStore;
 use karyi::vault::store::{Key, Kind, Store};
+use karyi::vault::sync::StoreSync;
+use karyi::vault::vault::{
+    CurrentSecret, NewSecret, SecretDetails, SecretState, SecretStatus, Vault,
+};
 
 use super::{held, name, terms, value};
 
@@ -40,7 +42,7 @@ pub struct Hooked {
     /// What removals fail with.
     pub is_stuck: Mutex<bool>,
     /// What keeping or removing ends with once, after it was done.
-    pub is_lost: Mutex<Option<ToolError>>,
+    pub is_damaged: Mutex<Option<ToolError>>,
 }
 
 impl Hooked {
@@ -50,7 +52,7 @@ impl Hooked {
             kind,
             hooks: Mutex::default(),
             is_stuck: Mutex::default(),
-            is_lost: Mutex::default(),
+            is_damaged: Mutex::default(),
         })
     }
 
@@ -92,7 +94,7 @@ impl Store for Hooked {
         self.pass(Call::Set);
         self.memory.set(key, text)?;
         self.pass(Call::IsSet);
-        self.is_lost.lock().unwrap().take().map_or(Ok(()), Err)
+        self.is_damaged.lock().unwrap().take().map_or(Ok(()), Err)
     }
     fn remove(&self, key: &Key) -> Result<bool, ToolError> {
         self.pass(Call::Remove);
@@ -101,7 +103,7 @@ impl Store for Hooked {
             false => {
                 let removed = self.memory.remove(key);
                 self.pass(Call::IsRemoved);
-                let lost = self.is_lost.lock().unwrap().take();
+                let lost = self.is_damaged.lock().unwrap().take();
                 lost.map_or(removed, Err)
             }
         }
@@ -109,7 +111,7 @@ impl Store for Hooked {
 }
 
 pub fn vault(directory: &Path, store: &Arc<Hooked>) -> Vault {
-    let chosen = Chosen {
+    let chosen = StoreChoice {
         kind: store.kind,
         identity: None,
     };
@@ -121,9 +123,9 @@ pub fn vault(directory: &Path, store: &Arc<Hooked>) -> Vault {
 pub struct Other(PathBuf, Arc<Hooked>);
 
 impl Other {
-    pub fn set(&self, key: &str, text: &str, terms: &Terms) -> Result<(), ToolError> {
+    pub fn set(&self, key: &str, text: &str, terms: &SecretDetails) -> Result<(), ToolError> {
         vault(&self.0, &self.1)
-            .following()
+            .requiring_current_store()
             .set(&name(key), &value(text), terms)
     }
 }
@@ -148,7 +150,7 @@ pub fn kept(vault: &Vault, key: &str) -> Option<String> {
 fn a_migration_moves_all_that_is_kept_and_nothing_is_kept_beside_it() {
     let root = tempfile::tempdir().unwrap();
     let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
-    let old = vault(root.path(), &from).following();
+    let old = vault(root.path(), &from).requiring_current_store();
     old.set(&name("A"), &value("value-old"), &terms(None))
         .unwrap();
     // Before the lock another process is heard, and its value moves.
@@ -196,7 +198,10 @@ fn a_repair_forgets_nothing_that_is_kept_meanwhile() {
     assert_eq!(own.repair().unwrap(), (vec![], vec![]));
     assert_eq!(kept(&own, "NEW").as_deref(), Some("value-new"));
     let index = Index::read(root.path()).unwrap();
-    assert_eq!(index.kept().collect::<Vec<_>>(), [name("A"), name("NEW")]);
+    assert_eq!(
+        index.secret_names().collect::<Vec<_>>(),
+        [name("A"), name("NEW")]
+    );
 }
 
 #[test]
@@ -232,7 +237,7 @@ fn a_change_goes_by_what_is_there_under_the_lock() {
         approval: Approval::Ask,
         ..Policy::default()
     };
-    let said = Terms {
+    let said = SecretDetails {
         note: None,
         policy: narrow.clone(),
     };
@@ -240,11 +245,11 @@ fn a_change_goes_by_what_is_there_under_the_lock() {
         .set("A", "value-new", &said)
         .unwrap();
     // As `--keep-value` with a note does.
-    let make = |earlier: &Earlier| {
-        let record = own.record_of(&name("A"), earlier)?;
-        Ok(Some(Wanted {
+    let make = |earlier: &CurrentSecret| {
+        let record = own.require_record(&name("A"), earlier)?;
+        Ok(Some(NewSecret {
             value: record.value.duplicate(),
-            terms: Terms {
+            terms: SecretDetails {
                 note: Some("n".to_owned()),
                 policy: record.policy.clone(),
             },
@@ -264,8 +269,8 @@ fn only_a_name_that_nobody_has_is_new() {
     let store = Hooked::new(Kind::Os);
     let own = vault(root.path(), &store);
     let set_new = |key: &str| {
-        own.update(&name(key), &|earlier: &Earlier| {
-            Ok(earlier.is_nothing().then(|| Wanted {
+        own.update(&name(key), &|earlier: &CurrentSecret| {
+            Ok(earlier.is_nothing().then(|| NewSecret {
                 value: value("value-new"),
                 terms: terms(None),
             }))
@@ -305,8 +310,8 @@ fn a_removal_that_broke_off_comes_back_with_what_was_said_of_it() {
         assert!(std::panic::catch_unwind(killed).is_err());
     }
     let notes = || {
-        let rows = own.rows().unwrap().into_iter();
-        let note = |row: Row| {
+        let rows = own.statuses().unwrap().into_iter();
+        let note = |row: SecretStatus| {
             let note = row.listed.and_then(|listed| listed.note);
             (row.name.to_string(), row.state, note)
         };
@@ -318,7 +323,7 @@ fn a_removal_that_broke_off_comes_back_with_what_was_said_of_it() {
     while !Index::read(root.path()).unwrap().is_whole() {
         notes();
     }
-    assert_eq!(notes(), [row("A", State::Kept)]);
+    assert_eq!(notes(), [row("A", SecretState::Kept)]);
     assert_eq!(Index::read(root.path()).unwrap().names.len(), 1);
 }
 
@@ -332,7 +337,7 @@ fn a_session_sees_a_change_that_broke_off_after_the_store() {
     let opened = Arc::clone(&store);
     let open = Box::new(move || Ok(Arc::clone(&opened) as Arc<dyn Store>));
     let secrets = Secrets::default();
-    secrets.attach(Arc::new(Loader::new(root.path().to_owned(), open)));
+    secrets.attach(Arc::new(StoreSync::new(root.path().to_owned(), open)));
     secrets.refresh(Need::Listed);
     // It looks once more in the middle, and then the other process is killed.
     let looking = secrets.clone();

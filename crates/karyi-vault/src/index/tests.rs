@@ -6,8 +6,8 @@ fn name(text: &str) -> SecretName {
     SecretName::parse(text).unwrap()
 }
 
-fn listed() -> Listed {
-    Listed {
+fn listed() -> IndexEntry {
+    IndexEntry {
         note: None,
         created: Timestamp::UNIX_EPOCH,
         updated: Timestamp::UNIX_EPOCH,
@@ -44,7 +44,7 @@ fn uses_are_written_down_to_the_hour() {
     Index::change(root.path(), add).unwrap();
     let used = |second: i64, key: &str| {
         let now = Timestamp::from_second(second).unwrap();
-        Index::note_use(root.path(), &[name(key)], now).unwrap();
+        Index::record_use(root.path(), &[name(key)], now).unwrap();
         let index = Index::read(root.path()).unwrap();
         index
             .get(&name("A"))
@@ -73,7 +73,9 @@ fn a_change_that_fails_writes_nothing() {
 fn noted(bytes: usize) -> Index {
     let mut index = Index::default();
     let note = Some("x".repeat(bytes));
-    index.names.insert("A".into(), Listed { note, ..listed() });
+    index
+        .names
+        .insert("A".into(), IndexEntry { note, ..listed() });
     index
 }
 
@@ -82,7 +84,7 @@ fn what_could_not_be_read_again_is_not_written() {
     let root = tempfile::tempdir().unwrap();
     let mut locked = Index::lock(root.path()).unwrap();
     let mut is_done = false;
-    let result = locked.around(noted(17 << 20), || {
+    let result = locked.change_store(noted(17 << 20), || {
         is_done = true;
         Ok(())
     });
@@ -101,13 +103,13 @@ fn what_fails_in_the_store_leaves_the_index_as_it_was() {
         let index = Index::read(root.path()).unwrap();
         (index.generation, index.is_whole(), index.names.len())
     };
-    let failed = locked.around(noted(1), || {
+    let failed = locked.change_store(noted(1), || {
         assert_eq!(read(), (1, false, 0));
         Err::<(), _>(ToolError::new(ErrorCode::Io, "no"))
     });
     assert_eq!(failed.unwrap_err().code, ErrorCode::Io);
     assert_eq!(read(), (2, true, 0));
-    locked.around(noted(1), || Ok(())).unwrap();
+    locked.change_store(noted(1), || Ok(())).unwrap();
     assert_eq!(read(), (4, true, 1));
 }
 
@@ -116,17 +118,17 @@ fn what_may_still_be_done_leaves_the_change_open() {
     let root = tempfile::tempdir().unwrap();
     let mut locked = Index::lock(root.path()).unwrap();
     let after = Index {
-        store: Some(Chosen::os()),
+        store: Some(StoreChoice::os()),
         ..noted(1)
     };
-    let failed = locked.around(after, || {
+    let failed = locked.change_store(after, || {
         Err::<(), _>(ToolError::new(ErrorCode::KeyringTimeout, "no answer"))
     });
     assert_eq!(failed.unwrap_err().code, ErrorCode::KeyringTimeout);
     let index = Index::read(root.path()).unwrap();
     assert_eq!(
         (index.generation, index.store, index.names.len()),
-        (1, Some(Chosen::os()), 0)
+        (1, Some(StoreChoice::os()), 0)
     );
 }
 
@@ -134,7 +136,7 @@ fn what_may_still_be_done_leaves_the_change_open() {
 fn what_is_no_index_is_lost_and_not_thrown_away() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(FILE_NAME);
-    let os = Some(Chosen::os());
+    let os = Some(StoreChoice::os());
     for (text, store) in [
         ("", None),
         ("[]", None),
@@ -151,9 +153,9 @@ fn what_is_no_index_is_lost_and_not_thrown_away() {
     ] {
         std::fs::write(&path, text).unwrap();
         let mut locked = Index::lock(root.path()).unwrap();
-        assert!(locked.index().is_lost, "{text}");
+        assert!(locked.index().is_damaged, "{text}");
         assert_eq!(locked.index().store, store, "{text}");
-        locked.around(noted(1), || Ok(())).unwrap();
+        locked.change_store(noted(1), || Ok(())).unwrap();
         assert!(Index::read(root.path()).unwrap().is_whole());
         let old = std::fs::read_to_string(root.path().join("vars.json.damaged"));
         assert_eq!(old.unwrap(), text);
@@ -167,8 +169,8 @@ fn the_index_of_an_earlier_version_is_read() {
         "created":"2024-02-03T04:05:06Z","updated":"2024-02-03T04:05:06Z","store":"age","policy":{},"is_going":true}}}"#;
     std::fs::write(root.path().join(FILE_NAME), text).unwrap();
     let index = Index::read(root.path()).unwrap();
-    assert_eq!((index.is_lost, index.is_whole()), (false, false));
-    assert_eq!(index.kept().collect::<Vec<_>>(), [name("A")]);
+    assert_eq!((index.is_damaged, index.is_whole()), (false, false));
+    assert_eq!(index.secret_names().collect::<Vec<_>>(), [name("A")]);
     let refused = index.check_new(&name("a")).unwrap_err();
     assert_eq!(refused.code, ErrorCode::BadArguments);
 }
@@ -179,7 +181,7 @@ fn what_is_done_and_not_listed_is_told() {
     let mut locked = Index::lock(root.path()).unwrap();
     let path = root.path().join(FILE_NAME);
     let error = locked
-        .around(noted(1), || {
+        .change_store(noted(1), || {
             // Nothing can take its place.
             std::fs::remove_file(&path).unwrap();
             std::fs::create_dir_all(path.join("in the way")).unwrap();

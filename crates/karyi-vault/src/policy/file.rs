@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Policy, Terms, bad};
+use super::{Policy, PolicyTerms, bad};
 use karyi_core::error::ToolError;
 use karyi_core::secret::SecretName;
 
 /// What a policy file says. It can only narrow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PolicyFile {
-    terms: BTreeMap<SecretName, Terms>,
+    terms: BTreeMap<SecretName, PolicyTerms>,
 }
 
 /// Returns where a file is wrong, and how, in words of karyi's own: what stands there may be a list of values by
@@ -61,7 +61,7 @@ const UNREADABLE: &str = "it cannot be read";
 #[serde(deny_unknown_fields)]
 struct Document {
     #[serde(default)]
-    secret: BTreeMap<String, Terms>,
+    secret: BTreeMap<String, PolicyTerms>,
 }
 
 impl PolicyFile {
@@ -120,7 +120,7 @@ impl PolicyFile {
         let Some((_, terms)) = named.find(|(known, _)| is_meant(known)) else {
             return policy.clone();
         };
-        // Terms were checked when the file was read; should one not hold, nothing is allowed.
+        // PolicyTerms were checked when the file was read; should one not hold, nothing is allowed.
         policy.narrowed(terms).unwrap_or_else(|_| Policy {
             expires: Some(Timestamp::MIN),
             ..policy.clone()

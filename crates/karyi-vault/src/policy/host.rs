@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn rules_are_read() {
         let check = |text: &str, expected: Option<&str>| {
-            let shown = Host::parse(text).map(|host| host.to_string());
-            assert_eq!(shown.as_deref(), expected, "{text:?}");
+            let output = Host::parse(text).map(|host| host.to_string());
+            assert_eq!(output.as_deref(), expected, "{text:?}");
         };
         check("api.Example.com", Some("api.example.com"));
         check("api.example.com.:8443", Some("api.example.com:8443"));

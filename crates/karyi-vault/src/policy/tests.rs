@@ -16,7 +16,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(Into::into).collect()
 }
 
-fn terms(toml: &str) -> Terms {
+fn terms(toml: &str) -> PolicyTerms {
     toml::from_str(toml).unwrap()
 }
 
@@ -38,7 +38,7 @@ fn a_new_secret_serves_commands_input_and_named_hosts() {
     check("read", Err(ErrorCode::PolicyDenied));
     assert!(policy.check_write(&name()).is_err());
     assert!(policy.check_host(&name(), "https", "a.com", None).is_err());
-    assert_eq!(Terms::default().policy(now()), Ok(policy));
+    assert_eq!(PolicyTerms::default().policy(now()), Ok(policy));
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn names_of_a_file_are_compared_with_those_there_are() {
     assert_eq!(late.approval, Approval::Ask);
 }
 
-fn any_terms() -> impl Strategy<Value = Terms> {
+fn any_terms() -> impl Strategy<Value = PolicyTerms> {
     let some = |words: &'static [&'static str]| {
         proptest::option::of(proptest::sample::subsequence(words, 0..=words.len()))
     };
@@ -304,7 +304,7 @@ fn any_terms() -> impl Strategy<Value = Terms> {
             let list = |words: Option<Vec<&str>>| {
                 words.map(|list| list.into_iter().map(Into::into).collect())
             };
-            Terms {
+            PolicyTerms {
                 tools: list(tools),
                 hosts: list(hosts),
                 commands: list(commands),
@@ -312,7 +312,7 @@ fn any_terms() -> impl Strategy<Value = Terms> {
                 approval,
                 write,
                 expires: expires.map(Into::into),
-                ..Terms::default()
+                ..PolicyTerms::default()
             }
         })
 }

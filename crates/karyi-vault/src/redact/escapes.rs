@@ -6,7 +6,7 @@ use karyi_core::limits::MAX_ESCAPE_BYTES;
 
 /// What some bytes are that start like an escape.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ParsedEscape {
     /// More bytes tell.
     Open,
     /// No escape.
@@ -20,27 +20,27 @@ pub(super) enum Reading {
 }
 
 /// Returns a text without the escapes that begin with a sign; nothing when there are none, or it is no text then.
-pub(super) fn decoded(text: &str, sign: u8) -> Option<Zeroizing<String>> {
+pub(super) fn unescape(text: &str, sign: u8) -> Option<Zeroizing<String>> {
     let bytes = text.as_bytes();
     memchr::memchr(sign, bytes)?;
     let mut plain = Zeroizing::new(Vec::with_capacity(bytes.len()));
     let mut at = 0;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let read = match rest.first() {
-            Some(first) if *first == sign => reading(rest, true),
-            _ => Reading::Plain,
+            Some(first) if *first == sign => parse_escape(rest, true),
+            _ => ParsedEscape::Plain,
         };
         at += match read {
-            Reading::Byte(byte, length) => {
+            ParsedEscape::Byte(byte, length) => {
                 plain.push(byte);
                 length
             }
-            Reading::Char(character, length) => {
+            ParsedEscape::Char(character, length) => {
                 plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
                 length
             }
-            Reading::Quoted => 1,
-            Reading::Plain | Reading::Open => {
+            ParsedEscape::Quoted => 1,
+            ParsedEscape::Plain | ParsedEscape::Open => {
                 plain.extend(rest.first());
                 1
             }
@@ -52,12 +52,12 @@ pub(super) fn decoded(text: &str, sign: u8) -> Option<Zeroizing<String>> {
 
 /// Reads an escape. At the end nothing follows.
 #[inline]
-pub(super) fn reading(bytes: &[u8], is_end: bool) -> Reading {
+pub(super) fn parse_escape(bytes: &[u8], is_end: bool) -> ParsedEscape {
     match bytes {
-        // Whole texts consist of these.
+        // WholeValue texts consist of these.
         [b'\\', next, ..] => short(*next).unwrap_or_else(|| long(bytes, is_end)),
         [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-            Reading::Byte((value(*high) << 4 | value(*low)) as u8, 3)
+            ParsedEscape::Byte((value(*high) << 4 | value(*low)) as u8, 3)
         }
         _ => long(bytes, is_end),
     }
@@ -65,60 +65,60 @@ pub(super) fn reading(bytes: &[u8], is_end: bool) -> Reading {
 
 /// Reads an escape of a backslash and one more byte.
 #[inline]
-fn short(next: u8) -> Option<Reading> {
+fn short(next: u8) -> Option<ParsedEscape> {
     match next {
-        b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => Some(Reading::Byte(b'\n', 2)),
+        b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => Some(ParsedEscape::Byte(b'\n', 2)),
         // A backslash stands for itself where another one stands before it.
-        b'\\' => Some(Reading::Byte(b'\\', 2)),
+        b'\\' => Some(ParsedEscape::Byte(b'\\', 2)),
         b'u' | b'U' | b'x' | b'0'..=b'7' => None,
-        _ => Some(Reading::Quoted),
+        _ => Some(ParsedEscape::Quoted),
     }
 }
 
-fn long(bytes: &[u8], is_end: bool) -> Reading {
+fn long(bytes: &[u8], is_end: bool) -> ParsedEscape {
     let bytes = bytes.get(..MAX_ESCAPE_BYTES).unwrap_or(bytes);
     let reading = match bytes {
         [b'\\', ..] => backslash(bytes, is_end),
         [b'%', ..] => percent(bytes),
         // Pages are full of it, and it begins as no name does that is known.
-        [_, b'n', b'b', b's', b'p', ..] => Reading::Plain,
+        [_, b'n', b'b', b's', b'p', ..] => ParsedEscape::Plain,
         _ => reference(bytes),
     };
     match reading {
-        Reading::Open if is_end || bytes.len() == MAX_ESCAPE_BYTES => Reading::Plain,
+        ParsedEscape::Open if is_end || bytes.len() == MAX_ESCAPE_BYTES => ParsedEscape::Plain,
         reading => reading,
     }
 }
 
-fn backslash(bytes: &[u8], is_end: bool) -> Reading {
+fn backslash(bytes: &[u8], is_end: bool) -> ParsedEscape {
     let Some(next) = bytes.get(1) else {
-        return Reading::Open;
+        return ParsedEscape::Open;
     };
     let number = match next {
         b'u' | b'x' if bytes.get(2) == Some(&b'{') => braced(bytes),
-        b'x' => number(bytes, 2, 2).map(|byte| Reading::Byte(byte as u8, 4)),
+        b'x' => number(bytes, 2, 2).map(|byte| ParsedEscape::Byte(byte as u8, 4)),
         b'u' => unit(bytes),
         b'U' => number(bytes, 2, 8).map(|code| character(code, 10)),
         b'0'..=b'7' => return octal(bytes, is_end),
         _ => Err(false),
     };
     number.unwrap_or_else(|is_open| match is_open {
-        true if !is_end => Reading::Open,
-        _ => Reading::Quoted,
+        true if !is_end => ParsedEscape::Open,
+        _ => ParsedEscape::Quoted,
     })
 }
 
-fn percent(bytes: &[u8]) -> Reading {
+fn percent(bytes: &[u8]) -> ParsedEscape {
     let read = match bytes.get(1) {
-        None => return Reading::Open,
+        None => return ParsedEscape::Open,
         Some(b'u') => unit(bytes),
-        Some(_) => number(bytes, 1, 2).map(|byte| Reading::Byte(byte as u8, 3)),
+        Some(_) => number(bytes, 1, 2).map(|byte| ParsedEscape::Byte(byte as u8, 3)),
     };
     read.unwrap_or_else(|is_open| {
         if is_open {
-            Reading::Open
+            ParsedEscape::Open
         } else {
-            Reading::Plain
+            ParsedEscape::Plain
         }
     })
 }
@@ -143,12 +143,12 @@ fn value(digit: u8) -> u32 {
     char::from(digit).to_digit(16).unwrap_or(0)
 }
 
-fn character(code: u32, length: usize) -> Reading {
-    char::from_u32(code).map_or(Reading::Plain, |code| Reading::Char(code, length))
+fn character(code: u32, length: usize) -> ParsedEscape {
+    char::from_u32(code).map_or(ParsedEscape::Plain, |code| ParsedEscape::Char(code, length))
 }
 
 /// Four digits behind a sign and `u`, and the same once more where UTF-16 takes two for a character.
-fn unit(bytes: &[u8]) -> Result<Reading, bool> {
+fn unit(bytes: &[u8]) -> Result<ParsedEscape, bool> {
     let high = number(bytes, 2, 4)?;
     if !(0xD800..0xDC00).contains(&high) {
         return Ok(character(high, 6));
@@ -160,7 +160,7 @@ fn unit(bytes: &[u8]) -> Result<Reading, bool> {
         return if is_open {
             Err(true)
         } else {
-            Ok(Reading::Plain)
+            Ok(ParsedEscape::Plain)
         };
     }
     match number(bytes, 8, 4) {
@@ -169,12 +169,12 @@ fn unit(bytes: &[u8]) -> Result<Reading, bool> {
             Ok(character(code, 12))
         }
         Err(true) => Err(true),
-        Ok(_) | Err(false) => Ok(Reading::Plain),
+        Ok(_) | Err(false) => Ok(ParsedEscape::Plain),
     }
 }
 
 /// `\u{...}`, and `\x{...}` as Perl writes it.
-fn braced(bytes: &[u8]) -> Result<Reading, bool> {
+fn braced(bytes: &[u8]) -> Result<ParsedEscape, bool> {
     let digits = bytes.get(3..).unwrap_or_default();
     let count = digits.iter().take_while(|digit| digit.is_ascii_hexdigit());
     let count = count.count();
@@ -189,7 +189,7 @@ fn braced(bytes: &[u8]) -> Result<Reading, bool> {
 }
 
 /// One to three octal digits, or four after a zero when that is a byte.
-fn octal(bytes: &[u8], is_end: bool) -> Reading {
+fn octal(bytes: &[u8], is_end: bool) -> ParsedEscape {
     let digits = bytes.get(1..).unwrap_or_default();
     let most = if digits.first() == Some(&b'0') { 4 } else { 3 };
     let count = digits.iter().take(most);
@@ -197,7 +197,7 @@ fn octal(bytes: &[u8], is_end: bool) -> Reading {
         .take_while(|digit| matches!(digit, b'0'..=b'7'))
         .count();
     if count == digits.len() && count < most && !is_end {
-        return Reading::Open;
+        return ParsedEscape::Open;
     }
     let number = |count: usize| {
         let digits = digits.iter().take(count);
@@ -205,29 +205,31 @@ fn octal(bytes: &[u8], is_end: bool) -> Reading {
     };
     let longest = (1..=count).rev().find(|count| number(*count) <= 0xFF);
     let count = longest.unwrap_or(1);
-    Reading::Byte(number(count) as u8, count + 1)
+    ParsedEscape::Byte(number(count) as u8, count + 1)
 }
 
 /// `&amp;` and the like, and the number of a character.
-fn reference(bytes: &[u8]) -> Reading {
+fn reference(bytes: &[u8]) -> ParsedEscape {
     let rest = bytes.get(1..).unwrap_or_default();
     if !matches!(rest.first(), None | Some(b'#' | b'a'..=b'z' | b'A'..=b'Z')) {
-        return Reading::Plain;
+        return ParsedEscape::Plain;
     }
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
     let Some(end) = rest.iter().position(|byte| !is_name(byte)) else {
-        return Reading::Open;
+        return ParsedEscape::Open;
     };
     let (name, after) = rest.split_at(end);
     if after.first() != Some(&b';') {
-        return Reading::Plain;
+        return ParsedEscape::Plain;
     }
     let number = match name {
         [b'#', b'x' | b'X', digits @ ..] => digits_of(digits, 16),
         [b'#', digits @ ..] => digits_of(digits, 10),
         name => named(name),
     };
-    number.map_or(Reading::Plain, |found| Reading::Char(found, end + 2))
+    number.map_or(ParsedEscape::Plain, |found| {
+        ParsedEscape::Char(found, end + 2)
+    })
 }
 
 fn digits_of(digits: &[u8], base: u32) -> Option<char> {
@@ -254,57 +256,57 @@ mod tests {
 
     #[test]
     fn escapes_are_read() {
-        let cases: [(&str, Reading); 42] = [
-            ("\\", Reading::Open),
-            ("\\*", Reading::Quoted),
-            ("\\n", Reading::Byte(b'\n', 2)),
-            ("\\\\", Reading::Byte(b'\\', 2)),
-            ("\\x4", Reading::Open),
-            ("\\x41", Reading::Byte(b'A', 4)),
-            ("\\xg", Reading::Quoted),
-            ("\\u00e", Reading::Open),
-            ("\\u00e9", Reading::Char('é', 6)),
-            ("\\u{e9}", Reading::Char('é', 6)),
-            ("\\u{e9", Reading::Open),
-            ("\\x{6f22}", Reading::Char('\u{6f22}', 8)),
-            ("\\x{4", Reading::Open),
-            ("\\x{4-", Reading::Quoted),
-            ("\\ud83d", Reading::Open),
-            ("\\ud83dx", Reading::Plain),
-            ("\\ud83d\\", Reading::Open),
-            ("\\ud83d\\n", Reading::Plain),
-            ("\\ud83d\\udd1", Reading::Open),
-            ("\\ud83d\\udd11", Reading::Char('\u{1F511}', 12)),
-            ("\\ud83d\\u0041", Reading::Plain),
-            ("%uD83D%uDD11", Reading::Char('\u{1F511}', 12)),
-            ("\\U0001F600", Reading::Char('\u{1F600}', 10)),
-            ("\\10", Reading::Open),
-            ("\\101", Reading::Byte(b'A', 4)),
-            ("\\0101", Reading::Byte(b'A', 5)),
-            ("\\0411", Reading::Byte(b'!', 4)),
-            ("\\418", Reading::Byte(b'!', 3)),
-            ("%4", Reading::Open),
-            ("%4a", Reading::Byte(b'J', 3)),
-            ("%4g", Reading::Plain),
-            ("%u0041", Reading::Char('A', 6)),
-            ("&am", Reading::Open),
-            ("&amp;", Reading::Char('&', 5)),
-            ("&#x2F;", Reading::Char('/', 6)),
-            ("&a-b;", Reading::Plain),
-            ("&hyphen;", Reading::Char('-', 8)),
-            ("&eacute;", Reading::Plain),
-            ("&x", Reading::Open),
-            ("&x=1", Reading::Plain),
-            ("&#+65;", Reading::Plain),
-            ("&#65;&#66;", Reading::Char('A', 5)),
+        let cases: [(&str, ParsedEscape); 42] = [
+            ("\\", ParsedEscape::Open),
+            ("\\*", ParsedEscape::Quoted),
+            ("\\n", ParsedEscape::Byte(b'\n', 2)),
+            ("\\\\", ParsedEscape::Byte(b'\\', 2)),
+            ("\\x4", ParsedEscape::Open),
+            ("\\x41", ParsedEscape::Byte(b'A', 4)),
+            ("\\xg", ParsedEscape::Quoted),
+            ("\\u00e", ParsedEscape::Open),
+            ("\\u00e9", ParsedEscape::Char('é', 6)),
+            ("\\u{e9}", ParsedEscape::Char('é', 6)),
+            ("\\u{e9", ParsedEscape::Open),
+            ("\\x{6f22}", ParsedEscape::Char('\u{6f22}', 8)),
+            ("\\x{4", ParsedEscape::Open),
+            ("\\x{4-", ParsedEscape::Quoted),
+            ("\\ud83d", ParsedEscape::Open),
+            ("\\ud83dx", ParsedEscape::Plain),
+            ("\\ud83d\\", ParsedEscape::Open),
+            ("\\ud83d\\n", ParsedEscape::Plain),
+            ("\\ud83d\\udd1", ParsedEscape::Open),
+            ("\\ud83d\\udd11", ParsedEscape::Char('\u{1F511}', 12)),
+            ("\\ud83d\\u0041", ParsedEscape::Plain),
+            ("%uD83D%uDD11", ParsedEscape::Char('\u{1F511}', 12)),
+            ("\\U0001F600", ParsedEscape::Char('\u{1F600}', 10)),
+            ("\\10", ParsedEscape::Open),
+            ("\\101", ParsedEscape::Byte(b'A', 4)),
+            ("\\0101", ParsedEscape::Byte(b'A', 5)),
+            ("\\0411", ParsedEscape::Byte(b'!', 4)),
+            ("\\418", ParsedEscape::Byte(b'!', 3)),
+            ("%4", ParsedEscape::Open),
+            ("%4a", ParsedEscape::Byte(b'J', 3)),
+            ("%4g", ParsedEscape::Plain),
+            ("%u0041", ParsedEscape::Char('A', 6)),
+            ("&am", ParsedEscape::Open),
+            ("&amp;", ParsedEscape::Char('&', 5)),
+            ("&#x2F;", ParsedEscape::Char('/', 6)),
+            ("&a-b;", ParsedEscape::Plain),
+            ("&hyphen;", ParsedEscape::Char('-', 8)),
+            ("&eacute;", ParsedEscape::Plain),
+            ("&x", ParsedEscape::Open),
+            ("&x=1", ParsedEscape::Plain),
+            ("&#+65;", ParsedEscape::Plain),
+            ("&#65;&#66;", ParsedEscape::Char('A', 5)),
         ];
         for (text, expected) in cases {
-            assert_eq!(reading(text.as_bytes(), false), expected, "{text}");
+            assert_eq!(parse_escape(text.as_bytes(), false), expected, "{text}");
         }
-        assert_eq!(reading(b"\\41", true), Reading::Byte(b'!', 3));
-        assert_eq!(reading(b"\\x4", true), Reading::Quoted);
-        assert_eq!(reading(b"&am", true), Reading::Plain);
-        assert_eq!(reading(b"&#12345678901", false), Reading::Plain);
+        assert_eq!(parse_escape(b"\\41", true), ParsedEscape::Byte(b'!', 3));
+        assert_eq!(parse_escape(b"\\x4", true), ParsedEscape::Quoted);
+        assert_eq!(parse_escape(b"&am", true), ParsedEscape::Plain);
+        assert_eq!(parse_escape(b"&#12345678901", false), ParsedEscape::Plain);
     }
 
     #[test]
@@ -328,7 +330,7 @@ mod tests {
     #[test]
     fn a_value_is_read_without_its_escapes() {
         let check = |text: &str, sign: u8, expected: Option<&str>| {
-            let plain = decoded(text, sign);
+            let plain = unescape(text, sign);
             assert_eq!(plain.as_deref().map(String::as_str), expected, "{text}");
         };
         check("a%40b%zz%", b'%', Some("a@b%zz%"));

@@ -10,58 +10,58 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use zeroize::Zeroizing;
 
-use super::edges::{self, before_placeholder, begun, escape, is_word};
+use super::boundaries::{self, before_placeholder, begun, escape, is_word};
 use super::form::Form;
-use super::lane::{Found, Lane};
-use super::tables::Tables;
-use super::text::Redacted;
-use super::unescaped::{Known, Unescaped};
+use super::redacted::Redacted;
+use super::search_tables::SearchTables;
+use super::unescaped_text::{HeldText, UnescapedText};
+use super::visible_text::{SecretSpan, VisibleText};
 use crate::session::Secrets;
-use crate::view::{View, visible_bytes};
+use crate::visible::{EscapeState, visible_bytes};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
 
 /// The secrets and the tables of their newest generation.
 #[derive(Clone)]
-pub(super) struct Source {
+pub(super) struct LiveTables {
     pub(super) secrets: Secrets,
-    tables: Arc<Mutex<Arc<Tables>>>,
+    tables: Arc<Mutex<Arc<SearchTables>>>,
 }
 
-impl Source {
+impl LiveTables {
     /// Builds the tables.
     pub(super) fn new(secrets: &Secrets) -> Self {
         Self {
             secrets: secrets.clone(),
-            tables: Arc::new(Mutex::new(Arc::new(Tables::build(secrets)))),
+            tables: Arc::new(Mutex::new(Arc::new(SearchTables::build(secrets)))),
         }
     }
 
     /// Returns the tables, built again when a secret has changed.
-    pub(super) fn tables(&self) -> Arc<Tables> {
+    pub(super) fn tables(&self) -> Arc<SearchTables> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if tables.generation != self.secrets.generation() {
-            *tables = Arc::new(Tables::build(&self.secrets));
+            *tables = Arc::new(SearchTables::build(&self.secrets));
         }
         Arc::clone(&tables)
     }
 }
 
 /// A stretch of a text over the end of a line, and what to show in its place in each of the lines.
-pub(super) type OverLines = (Range<usize>, String);
+pub(super) type MaskAcrossLines = (Range<usize>, String);
 
 /// Masks a text that comes in pieces.
 #[derive(Clone)]
 pub struct RedactStream {
-    source: Source,
-    tables: Arc<Tables>,
-    view: View,
+    source: LiveTables,
+    tables: Arc<SearchTables>,
+    view: EscapeState,
     /// What is visible.
-    main: Lane,
+    main: VisibleText,
     /// What is visible around the escapes of each kind, without these.
-    unescaped: [Unescaped; 3],
+    unescaped: [UnescapedText; 3],
     /// What stands inside of escape sequences.
-    inside: Lane,
+    inside: VisibleText,
     /// The end of the text so far; it starts at `base`, not after `given`.
     held: Zeroizing<String>,
     base: u64,
@@ -70,32 +70,32 @@ pub struct RedactStream {
     /// Everything before this was looked at for values that are too short for windows.
     shorts_done: u64,
     /// Masked stretches, in order, apart from each other.
-    regions: VecDeque<Found>,
+    regions: VecDeque<SecretSpan>,
     /// Whether what looks like a placeholder is left alone.
-    keeps_placeholders: bool,
+    preserves_placeholders: bool,
     /// Whether anything was changed.
     is_changed: bool,
     /// What was masked over the end of a line, and how it is shown in each, when somebody wants to know.
-    over_lines: Option<Vec<OverLines>>,
+    across_lines: Option<Vec<MaskAcrossLines>>,
 }
 
 impl RedactStream {
-    pub(super) fn new(source: &Source, keeps_placeholders: bool) -> Self {
+    pub(super) fn new(source: &LiveTables, preserves_placeholders: bool) -> Self {
         Self {
             source: source.clone(),
             tables: source.tables(),
-            view: View::Ground,
-            main: Lane::default(),
-            unescaped: Unescaped::all(),
-            inside: Lane::default(),
+            view: EscapeState::Ground,
+            main: VisibleText::default(),
+            unescaped: UnescapedText::all(),
+            inside: VisibleText::default(),
             held: Zeroizing::new(String::new()),
             base: 0,
             given: 0,
             shorts_done: 0,
             regions: VecDeque::new(),
-            keeps_placeholders,
+            preserves_placeholders,
             is_changed: false,
-            over_lines: None,
+            across_lines: None,
         }
     }
 
@@ -119,7 +119,7 @@ impl RedactStream {
         if !self.tables.is_empty() {
             self.scan(from);
         }
-        self.settle(self.safe(), out);
+        self.settle(self.settled_end(), out);
         if self.held_back().len() > limits::MAX_HELD_REDACTION_BYTES {
             // It would become too much. A value that was begun is masked.
             self.cut(out);
@@ -139,20 +139,20 @@ impl RedactStream {
     /// Appends everything so far, as if the text ended here, and goes on: a value that was begun is
     /// known when it is completed.
     pub fn flush(&mut self, out: &mut Redacted) {
-        self.flush_lanes();
-        self.find_shorts(true);
+        self.flush_texts();
+        self.find_short_values(true);
         self.settle(self.end(), out);
     }
 
     /// Does so, and masks what may be the start of a value.
     pub fn cut(&mut self, out: &mut Redacted) {
         let half = self.unescaped.each_ref();
-        let half = half.map(|lane| lane.half_escape(&self.main));
-        self.flush_lanes();
-        self.find_shorts(true);
-        let cut = [&self.main, &self.inside].map(|lane| lane.cut(&self.tables));
+        let half = half.map(|text| text.half_escape(&self.main));
+        self.flush_texts();
+        self.find_short_values(true);
+        let cut = [&self.main, &self.inside].map(|text| text.cut(&self.tables));
         let unescaped = self.unescaped.each_ref();
-        let unescaped = unescaped.map(|lane| lane.cut(&self.tables));
+        let unescaped = unescaped.map(|text| text.cut(&self.tables));
         for found in cut.into_iter().chain(unescaped).flatten() {
             self.add_region(found);
         }
@@ -173,38 +173,38 @@ impl RedactStream {
         self.held.get(self.index(self.given)..).unwrap_or_default()
     }
 
-    pub(super) fn keeps_placeholders(&self) -> bool {
-        self.keeps_placeholders
+    pub(super) fn preserves_placeholders(&self) -> bool {
+        self.preserves_placeholders
     }
 
     /// Keeps what is masked over the end of a line from now on.
-    pub(super) fn keep_over_lines(&mut self) {
-        self.over_lines = Some(Vec::new());
+    pub(super) fn record_across_lines(&mut self) {
+        self.across_lines = Some(Vec::new());
     }
 
     /// Returns what was masked over the end of a line.
-    pub(super) fn into_over_lines(self) -> Vec<OverLines> {
-        self.over_lines.unwrap_or_default()
+    pub(super) fn into_across_lines(self) -> Vec<MaskAcrossLines> {
+        self.across_lines.unwrap_or_default()
     }
 
     pub(super) fn is_changed(&self) -> bool {
         self.is_changed
     }
 
-    fn flush_lanes(&mut self) {
+    fn flush_texts(&mut self) {
         let mut found = Vec::new();
-        for lane in [&self.main, &self.inside] {
-            lane.flush(&mut found);
+        for text in [&self.main, &self.inside] {
+            text.flush(&mut found);
         }
-        let known = Known {
+        let known = HeldText {
             bytes: self.held.as_bytes(),
             base: self.base,
         };
-        for lane in &mut self.unescaped {
-            lane.read(&self.main, &known, true);
-            lane.scan(&self.tables, &mut found);
-            lane.scan_end(&self.tables, &mut found);
-            lane.flush(&mut found);
+        for text in &mut self.unescaped {
+            text.read(&self.main, &known, true);
+            text.scan(&self.tables, &mut found);
+            text.scan_end(&self.tables, &mut found);
+            text.flush(&mut found);
         }
         found.into_iter().for_each(|found| self.add_region(found));
     }
@@ -227,10 +227,10 @@ impl RedactStream {
     /// Takes what is held through new tables: a secret became known in the middle of the text.
     fn change_tables(&mut self) {
         let old = std::mem::replace(&mut self.tables, self.source.tables());
-        self.main = Lane::default();
-        self.unescaped = Unescaped::all();
-        self.inside = Lane::default();
-        self.view = View::Ground;
+        self.main = VisibleText::default();
+        self.unescaped = UnescapedText::all();
+        self.inside = VisibleText::default();
+        self.view = EscapeState::Ground;
         let given = self.given;
         self.regions.retain(|region| region.start < given);
         for region in &mut self.regions {
@@ -248,7 +248,7 @@ impl RedactStream {
         let bytes = held.as_bytes();
         let mut at = from;
         let start = usize::try_from(from - self.base).unwrap_or(usize::MAX);
-        let known = Known {
+        let known = HeldText {
             bytes,
             base: self.base,
         };
@@ -259,29 +259,29 @@ impl RedactStream {
             at += block.len() as u64;
             self.main.scan(&self.tables, &mut found);
             self.inside.scan(&self.tables, &mut found);
-            for lane in &mut self.unescaped {
-                lane.read(&self.main, &known, false);
-                lane.scan(&self.tables, &mut found);
+            for text in &mut self.unescaped {
+                text.read(&self.main, &known, false);
+                text.scan(&self.tables, &mut found);
             }
             self.main.forget();
             self.inside.forget();
         }
         self.main.scan_end(&self.tables, &mut found);
         self.inside.scan_end(&self.tables, &mut found);
-        for lane in &mut self.unescaped {
-            lane.scan_end(&self.tables, &mut found);
+        for text in &mut self.unescaped {
+            text.scan_end(&self.tables, &mut found);
         }
         *self.held = held;
         found.into_iter().for_each(|found| self.add_region(found));
-        self.find_shorts(false);
+        self.find_short_values(false);
     }
 
     /// Adds a stretch that is masked; those that overlap become one, named as the longest of them, and of two alike as
     /// the one in the plainer form.
-    fn add_region(&mut self, mut new: Found) {
+    fn add_region(&mut self, mut new: SecretSpan) {
         let first = self.regions.partition_point(|old| old.end <= new.start);
         while let Some(old) = self.regions.get(first).filter(|old| old.start < new.end) {
-            let rank = |found: &Found| (Reverse(found.length), found.secret, found.form);
+            let rank = |found: &SecretSpan| (Reverse(found.length), found.secret, found.form);
             if rank(old) < rank(&new) {
                 (new.secret, new.form, new.length) = (old.secret, old.form, old.length);
             }
@@ -293,7 +293,7 @@ impl RedactStream {
     }
 
     /// Looks for values that are too short for windows: as they are, where they stand as a word.
-    fn find_shorts(&mut self, is_end: bool) {
+    fn find_short_values(&mut self, is_end: bool) {
         let tables = Arc::clone(&self.tables);
         let from = self.index(self.shorts_done.max(self.base));
         let mut open = self.held.len();
@@ -306,7 +306,7 @@ impl RedactStream {
                 if end == bytes.len() && !is_end {
                     open = open.min(start);
                 } else if is_word(&self.held, start, end) {
-                    found.push(Found {
+                    found.push(SecretSpan {
                         start: self.base + start as u64,
                         end: self.base + end as u64,
                         secret: short.secret,
@@ -322,14 +322,14 @@ impl RedactStream {
     }
 
     /// Returns the place before which nothing can become a match any more.
-    fn safe(&self) -> u64 {
-        let lanes = [&self.main, &self.inside];
-        let open = lanes
+    fn settled_end(&self) -> u64 {
+        let texts = [&self.main, &self.inside];
+        let open = texts
             .into_iter()
-            .filter_map(|lane| lane.open_from(&self.tables));
+            .filter_map(|text| text.open_from(&self.tables));
         let unescaped = self.unescaped.iter();
         let open =
-            open.chain(unescaped.filter_map(|lane| lane.open_from(&self.main, &self.tables)));
+            open.chain(unescaped.filter_map(|text| text.open_from(&self.main, &self.tables)));
         let end = self.end();
         let shorts = if self.tables.shorts.is_empty() {
             end
@@ -337,7 +337,7 @@ impl RedactStream {
             self.shorts_done
         };
         let settled = self.index(open.fold(end, u64::min).min(shorts));
-        let settled = if self.keeps_placeholders {
+        let settled = if self.preserves_placeholders {
             settled
         } else {
             before_placeholder(&self.held, settled)
@@ -358,10 +358,10 @@ impl RedactStream {
             );
             let start = start.max(self.index(at));
             let (start, end) = self.trimmed(&region, start, end);
-            if start >= end || self.keeps_placeholders && self.is_marker(start, end) {
+            if start >= end || self.preserves_placeholders && self.is_marker(start, end) {
                 continue;
             }
-            self.give(at, self.base + start as u64, out);
+            self.emit(at, self.base + start as u64, out);
             let used = self.mask(&region, start, end, out);
             at = self.base + (end + used) as u64;
         }
@@ -369,14 +369,14 @@ impl RedactStream {
             .regions
             .front()
             .map_or(safe, |region| region.start.min(safe));
-        self.give(at, open, out);
+        self.emit(at, open, out);
         self.given = open.max(at);
         self.forget();
     }
 
     /// Leaves out what a region has of the lines before and behind a value of several: a letter or two of them may be the
     /// value's next ones by chance.
-    fn trimmed(&self, region: &Found, start: usize, end: usize) -> (usize, usize) {
+    fn trimmed(&self, region: &SecretSpan, start: usize, end: usize) -> (usize, usize) {
         let (mut start, mut end) = (start, end);
         let stretch = self.held.get(start..end).unwrap_or_default();
         let has_lines = region.form == Form::Raw && self.tables.has_lines(region.secret);
@@ -397,20 +397,20 @@ impl RedactStream {
     fn is_marker(&self, start: usize, end: usize) -> bool {
         let from = self
             .held
-            .floor_char_boundary(start.saturating_sub(edges::MARKER_BYTES));
+            .floor_char_boundary(start.saturating_sub(boundaries::MARKER_BYTES));
         let text = self.held.get(from..).unwrap_or_default();
         let is_name = |name: &str| self.tables.names.iter().any(|known| known.as_str() == name);
-        edges::markers(text, end - from, is_name)
+        boundaries::markers(text, end - from, is_name)
             .any(|marker| from + marker.start <= start && end <= from + marker.end)
     }
 
     /// Writes the marker of a region; returns how many bytes after it belong to the value.
-    fn mask(&mut self, region: &Found, start: usize, end: usize, out: &mut Redacted) -> usize {
+    fn mask(&mut self, region: &SecretSpan, start: usize, end: usize, out: &mut Redacted) -> usize {
         self.is_changed = true;
         let stretch = self.held.get(start..end).unwrap_or_default();
         let after = self.held.get(end..).unwrap_or_default();
         // A `$` before it would make a literal of it.
-        let is_literal = edges::is_behind_dollar(out.as_str(), &self.held, start);
+        let is_literal = boundaries::is_behind_dollar(out.as_str(), &self.held, start);
         let is_exact = region.start >= self.given && !is_literal;
         let whole = self.tables.whole(stretch.as_bytes(), after.as_bytes());
         let whole = whole.filter(|_| is_exact);
@@ -426,19 +426,23 @@ impl RedactStream {
             None => text.push_str(&part),
         }
         let base = usize::try_from(self.base).unwrap_or(usize::MAX);
-        if let Some(over_lines) = self.over_lines.as_mut().filter(|_| stretch.contains('\n')) {
-            over_lines.push((base + start..base + end, part));
+        if let Some(across_lines) = self
+            .across_lines
+            .as_mut()
+            .filter(|_| stretch.contains('\n'))
+        {
+            across_lines.push((base + start..base + end, part));
         }
         used
     }
 
-    fn give(&mut self, from: u64, to: u64, out: &mut Redacted) {
+    fn emit(&mut self, from: u64, to: u64, out: &mut Redacted) {
         if from >= to {
             return;
         }
         let text = self.held.get(self.index(from)..self.index(to));
         let (text, out) = (text.unwrap_or_default(), out.text());
-        if self.keeps_placeholders {
+        if self.preserves_placeholders {
             out.push_str(text);
             return;
         }
@@ -457,7 +461,7 @@ impl RedactStream {
         let settled = self.index(self.given);
         if settled > self.held.len() / 2 {
             // What stands before it tells whether a word starts after it.
-            let settled = settled.saturating_sub(edges::ESCAPE_BYTES);
+            let settled = settled.saturating_sub(boundaries::ESCAPE_BYTES);
             let settled = self.held.floor_char_boundary(settled);
             self.held.drain(..settled);
             self.base += settled as u64;

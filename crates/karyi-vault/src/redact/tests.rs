@@ -1,4 +1,4 @@
-//! Tables of texts and what is left of them, each cut in two at every place and letter by letter.
+//! SearchTables of texts and what is left of them, each cut in two at every place and letter by letter.
 
 mod dumps;
 mod encoded;
@@ -427,7 +427,7 @@ fn white_space_and_rows_of_one_byte_are_no_part_of_a_value() {
         check(&[("K", value)], value, "$KARYI{K}");
         let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
         let percent: String = value.replace(' ', "%20").replace('=', "%3D");
-        if view::visible_bytes(value) >= grams::WINDOW {
+        if visible::visible_bytes(value) >= ngram_table::WINDOW {
             check(&[("K", value)], &hex, "[KARYI:K:hex]");
             assert!(redacted(value, &percent).contains("KARYI"), "{percent}");
         }

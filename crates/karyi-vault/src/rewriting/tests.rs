@@ -4,7 +4,7 @@ use super::*;
 
 mod linear;
 mod places;
-mod ways_out;
+mod safe_commands;
 
 /// A number, a token, and a password with every sign that shells read.
 const NUMBER: &str = "424242424242";

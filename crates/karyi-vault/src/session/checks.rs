@@ -1,13 +1,13 @@
 //! What a session refuses to take as a secret.
 
-use crate::view::visible_bytes;
+use crate::visible::visible_bytes;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
 
 /// Returns the error for a value from outside under a name that the session knows.
 #[must_use]
-pub fn known(name: &SecretName) -> ToolError {
+pub fn name_taken(name: &SecretName) -> ToolError {
     let message = format!(
         "the session knows {name} already, and what it stands for is not changed from outside"
     );
@@ -17,7 +17,7 @@ pub fn known(name: &SecretName) -> ToolError {
 
 /// Returns the error for two names that some systems cannot tell apart.
 #[must_use]
-pub fn only_case(known: &SecretName, name: &SecretName) -> ToolError {
+pub fn case_conflict(known: &SecretName, name: &SecretName) -> ToolError {
     let message = format!("the names {known} and {name} differ only in case");
     let hint = format!("use {known}, or another name");
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)

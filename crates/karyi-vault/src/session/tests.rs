@@ -190,7 +190,7 @@ fn what_is_known_takes_no_place_again() {
         "two-of-two",
     ];
     assert_eq!(known(&secrets), expected);
-    assert_eq!(secrets.lacks(), []);
+    assert_eq!(secrets.load_issues(), []);
 }
 
 #[test]
@@ -201,11 +201,14 @@ fn a_session_that_forgets_says_so() {
     for number in 0..=fit {
         insert(&secrets, "A", &large(number)).unwrap();
     }
-    assert_eq!((known(&secrets).len(), secrets.lacks()), (fit + 1, vec![]));
+    assert_eq!(
+        (known(&secrets).len(), secrets.load_issues()),
+        (fit + 1, vec![])
+    );
     insert(&secrets, "A", &large(fit + 1)).unwrap();
-    let lacks = secrets.lacks();
-    let kinds: Vec<LackKind> = lacks.iter().map(|lack| lack.kind).collect();
-    assert_eq!(kinds, [LackKind::Unread]);
+    let lacks = secrets.load_issues();
+    let kinds: Vec<LoadIssueKind> = lacks.iter().map(|lack| lack.kind).collect();
+    assert_eq!(kinds, [LoadIssueKind::Unread]);
     assert!(!known(&secrets).contains(&large(0)) && known(&secrets).contains(&large(1)));
     // The store has nothing to do with it.
     assert_eq!(secrets.source_failure(), None);
@@ -296,8 +299,8 @@ fn a_new_name_is_like_none_that_is_only_masked() {
     };
     assert_eq!(
         give("TOKEN"),
-        Err(only_case(&name("Token"), &name("TOKEN")))
+        Err(case_conflict(&name("Token"), &name("TOKEN")))
     );
-    assert_eq!(give("Token"), Err(checks::known(&name("Token"))));
+    assert_eq!(give("Token"), Err(checks::name_taken(&name("Token"))));
     assert_eq!(give("OTHER"), Ok(()));
 }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::Origin;
-use super::checks::{known, only_case};
+use super::checks::{case_conflict, name_taken};
 use crate::policy::Policy;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
@@ -17,21 +17,21 @@ pub(super) struct Values {
     pub(super) current: BTreeMap<SecretName, Secret>,
     /// Values that are kept and cannot be used here; a store may hold several under one name.
     pub(super) masked: BTreeMap<SecretName, Vec<SecretValue>>,
-    pub(super) former: Former,
+    pub(super) former: FormerValues,
     /// Stored secrets that went into a call.
     pub(super) used: BTreeSet<SecretName>,
-    pub(super) agreed: Agreed,
+    pub(super) policy_history: PolicyHistory,
 }
 
 /// The policies by which the session goes: a value that goes away and comes back gains nothing by that.
 #[derive(Default)]
-pub(super) struct Agreed {
+pub(super) struct PolicyHistory {
     /// What stands for a value here means nothing to anybody else.
     key: RandomState,
     policies: HashMap<(SecretName, u64), Policy>,
 }
 
-impl Agreed {
+impl PolicyHistory {
     /// Returns the policy of a stored value: what it comes with, and no more than what it came with before.
     pub(super) fn on(&mut self, name: &SecretName, value: &SecretValue, policy: Policy) -> Policy {
         let at = (name.clone(), self.key.hash_one(value.expose()));
@@ -50,14 +50,14 @@ impl Agreed {
 
 /// Values that were replaced or removed, by age.
 #[derive(Default)]
-pub(super) struct Former {
+pub(super) struct FormerValues {
     values: VecDeque<(SecretName, SecretValue)>,
     bytes: usize,
     /// Whether the oldest made place for others.
     has_forgotten: bool,
 }
 
-impl Former {
+impl FormerValues {
     pub(super) fn iter(&self) -> impl Iterator<Item = &(SecretName, SecretValue)> {
         self.values.iter()
     }
@@ -170,11 +170,11 @@ impl Values {
     /// `bad_arguments`.
     pub(super) fn check_unknown(&self, name: &SecretName) -> Result<(), ToolError> {
         if self.current.contains_key(name) || self.masked.contains_key(name) {
-            return Err(known(name));
+            return Err(name_taken(name));
         }
         let mut names = self.current.keys().chain(self.masked.keys());
         match names.find(|other| other.differs_only_in_case(name)) {
-            Some(other) => Err(only_case(other, name)),
+            Some(other) => Err(case_conflict(other, name)),
             None => Ok(()),
         }
     }

@@ -186,10 +186,10 @@ impl<'a> Lexer<'a> {
     fn read_own_code(mut self, code: Span, depth: usize) -> Self {
         let first = self
             .placeholders
-            .partition_point(|hole| hole.start < code.start);
+            .partition_point(|span| span.start < code.start);
         let last = self
             .placeholders
-            .partition_point(|hole| hole.start < code.end);
+            .partition_point(|span| span.start < code.end);
         let script = &mut self.script;
         let places = script.placements[first..last].to_vec();
         let lengths = (

@@ -1,7 +1,7 @@
 //! Placements and commands of scripts. `@` stands for a placeholder.
 
 use super::*;
-use crate::interpreters::Reading;
+use crate::interpreters::CodeWords;
 
 /// Returns a script with placeholders for the `@` in it, and their places.
 fn with_placeholders(text: &str) -> (String, Vec<Span>) {
@@ -306,8 +306,8 @@ fn readers(text: &str) -> String {
     let read = read(&script, &spans).unwrap();
     let found = read.placements.iter().map(|place| {
         let reader = match place.site {
-            Site::Word(command, word) => Reading::of(&read.commands[command]).reader_of(word),
-            Site::Input(command) => Reading::of(&read.commands[command]).input,
+            Site::Word(command, word) => CodeWords::of(&read.commands[command]).reader_of(word),
+            Site::Input(command) => CodeWords::of(&read.commands[command]).input,
             Site::Other => None,
         };
         reader.map_or("-", |reader| reader.name).to_owned()

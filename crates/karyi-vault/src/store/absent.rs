@@ -1,20 +1,20 @@
-//! Stores that this build of karyi lacks: every use fails and says which feature is missing.
+//! Substitutes for stores that this build lacks. Every use fails and names the missing feature.
 
 use std::marker::PhantomData;
 
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, SecretValue};
 
-use crate::store::patience::Notice;
+use crate::store::slow_notice::Notice;
 use crate::store::{Key, Kind, Store};
 
-/// Names the store that is missing.
+/// Kind of a missing store.
 pub trait Absent: Send + Sync {
     /// Its kind.
     const KIND: Kind;
 }
 
-/// A store that every use fails of.
+/// Store whose every use fails.
 pub struct AbsentStore<A>(PhantomData<A>);
 
 impl<A: Absent> AbsentStore<A> {
@@ -22,14 +22,14 @@ impl<A: Absent> AbsentStore<A> {
         Self(PhantomData)
     }
 
-    /// Does nothing: nobody waits for this store.
+    /// Does nothing: no call of this store takes time.
     #[must_use]
-    pub fn telling(self, _: Notice) -> Self {
+    pub fn with_notice(self, _: Notice) -> Self {
         self
     }
 }
 
-/// Returns the error of every use.
+/// Returns the error of any use.
 pub(super) fn error(kind: Kind) -> ToolError {
     let code = match kind {
         Kind::Os => ErrorCode::KeyringUnavailable,

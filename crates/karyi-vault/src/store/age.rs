@@ -3,7 +3,7 @@
 //! The file holds everything and is written whole, beside a lock. What was decrypted is kept in
 //! memory as long as the file stays the same, since a passphrase takes a second to check.
 
-mod key;
+mod age_key;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,13 +14,15 @@ use std::time::SystemTime;
 
 use zeroize::Zeroizing;
 
-use crate::store::patience::{Notice, Patience};
-use crate::store::{Held, Key, Kind, Store, disk, pairs};
+use crate::store::slow_notice::{Notice, SlowNotice};
+use crate::store::{Key, Kind, Store, StoredEntry, nul_pairs, private_file};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
 
-pub use key::{AgeKey, Asked, GetKey, identity_bytes, new_identity, passphrase_of, secret_lines};
+pub use age_key::{
+    AgeKey, GetKey, KeyRequest, identity_bytes, new_identity, passphrase_of, secret_lines,
+};
 
 /// What the decrypted text starts with.
 const HEAD: &[u8] = b"karyi-vault 1\n";
@@ -28,29 +30,29 @@ const HEAD: &[u8] = b"karyi-vault 1\n";
 type Texts = BTreeMap<Key, SecretValue>;
 
 /// A version of the file, its bytes, and what they hold.
-type Unsealed = (Look, Zeroizing<Vec<u8>>, Result<Texts, ToolError>);
+type Unsealed = (FileVersion, Zeroizing<Vec<u8>>, Result<Texts, ToolError>);
 
 /// Values in an encrypted file.
 pub struct AgeStore {
     path: PathBuf,
     get_key: GetKey,
-    opened: Mutex<Opened>,
+    opened: Mutex<CachedFile>,
     /// Who is told that a passphrase takes long.
-    patience: Patience,
+    slow_notice: SlowNotice,
 }
 
 #[derive(Default)]
-struct Opened {
+struct CachedFile {
     key: Option<AgeKey>,
     /// Whether the key that came last did not open the file.
     was_wrong: bool,
     /// What the file held when it was read last, and what it looked like then.
-    held: Option<(Look, Texts)>,
+    held: Option<(FileVersion, Texts)>,
 }
 
 /// What tells one version of a file from another.
 #[derive(PartialEq, Eq)]
-struct Look {
+struct FileVersion {
     modified: Option<SystemTime>,
     size: u64,
     inode: u64,
@@ -58,11 +60,9 @@ struct Look {
 
 /// Whether the file is locked while it is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lock {
-    /// By whoever reads it.
-    Held,
-    /// Not yet.
-    Wanted,
+enum LockState {
+    Locked,
+    Unlocked,
 }
 
 impl AgeStore {
@@ -73,26 +73,26 @@ impl AgeStore {
             path,
             get_key,
             opened: Mutex::default(),
-            patience: Patience::default(),
+            slow_notice: SlowNotice::default(),
         }
     }
 
     /// Has somebody told when a passphrase lets a user wait.
     #[must_use]
-    pub fn telling(self, notice: Notice) -> Self {
+    pub fn with_notice(self, notice: Notice) -> Self {
         Self {
-            patience: Patience::telling(notice),
+            slow_notice: SlowNotice::with_notice(notice),
             ..self
         }
     }
 
-    /// Does something with what the file holds.
+    /// Access something with what the file holds.
     fn with<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
         let mut opened = self.opened();
-        self.refresh(&mut opened, Lock::Wanted)?;
+        self.refresh(&mut opened, LockState::Unlocked)?;
         let (_, texts) = opened
             .held
-            .get_or_insert_with(|| (look(None), Texts::new()));
+            .get_or_insert_with(|| (file_version(None), Texts::new()));
         Ok(work(texts))
     }
 
@@ -100,10 +100,10 @@ impl AgeStore {
     fn change<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
         let mut opened = self.opened();
         // Typed before the file is locked.
-        self.refresh(&mut opened, Lock::Wanted)?;
-        match self.key(&mut opened, Lock::Wanted)?.takes_memory() {
+        self.refresh(&mut opened, LockState::Unlocked)?;
+        match self.key(&mut opened, LockState::Unlocked)?.takes_memory() {
             true => self
-                .patience
+                .slow_notice
                 .during(|| self.change_opened(&mut opened, work)),
             false => self.change_opened(&mut opened, work),
         }
@@ -112,11 +112,11 @@ impl AgeStore {
     /// Changes what the file holds, with the key at hand.
     fn change_opened<T>(
         &self,
-        opened: &mut Opened,
+        opened: &mut CachedFile,
         work: impl FnOnce(&mut Texts) -> T,
     ) -> Result<T, ToolError> {
-        let _guard = disk::lock(&self.path)?;
-        self.refresh(opened, Lock::Held)?;
+        let _guard = private_file::lock(&self.path)?;
+        self.refresh(opened, LockState::Locked)?;
         // Taken out: if writing fails, memory must not say what the file does not.
         let mut texts = opened
             .held
@@ -124,11 +124,11 @@ impl AgeStore {
             .map(|(_, texts)| texts)
             .unwrap_or_default();
         let result = work(&mut texts);
-        let key = self.key(opened, Lock::Held)?;
+        let key = self.key(opened, LockState::Locked)?;
         let sealed = seal(key, &texts)?;
         self.check_size(&sealed)?;
-        disk::write(&self.path, &sealed)?;
-        opened.held = Some((look(Some(&self.path)), texts));
+        private_file::write(&self.path, &sealed)?;
+        opened.held = Some((file_version(Some(&self.path)), texts));
         Ok(result)
     }
 
@@ -147,8 +147,8 @@ impl AgeStore {
 
     /// Reads the file again when it is not what it was. Who typed the key may try again, now and whenever the file is
     /// needed next; nobody waits for that: it is typed before the lock is taken, or not at all.
-    fn refresh(&self, opened: &mut Opened, lock: Lock) -> Result<(), ToolError> {
-        let now = look(Some(&self.path));
+    fn refresh(&self, opened: &mut CachedFile, lock: LockState) -> Result<(), ToolError> {
+        let now = file_version(Some(&self.path));
         if opened.held.as_ref().is_some_and(|(then, _)| *then == now) {
             return Ok(());
         }
@@ -162,9 +162,9 @@ impl AgeStore {
             // lock: in a directory that cannot be written nobody has one, and one that somebody keeps must not keep
             // values from being masked.
             let key = self.key(opened, lock)?;
-            let unsealed = match key.takes_memory() && lock == Lock::Wanted {
-                true => self.patience.during(|| {
-                    let _guard = disk::lock_to_read(&self.path).ok();
+            let unsealed = match key.takes_memory() && lock == LockState::Unlocked {
+                true => self.slow_notice.during(|| {
+                    let _guard = private_file::lock_to_read(&self.path).ok();
                     self.unsealed(key)
                 }),
                 false => self.unsealed(key),
@@ -182,7 +182,7 @@ impl AgeStore {
             };
             let is_wrong = error.code == ErrorCode::WrongKey && key.may_be_mistyped(&bytes);
             (opened.key, opened.was_wrong) = (None, is_wrong);
-            if is_wrong && lock == Lock::Held {
+            if is_wrong && lock == LockState::Locked {
                 return Err(self.replaced());
             }
             if !is_wrong || tries == limits::PASSPHRASE_TRIES {
@@ -197,7 +197,7 @@ impl AgeStore {
 
     /// Returns what the file looks like now, what stands in it, and what comes of that; nothing when it is gone.
     fn unsealed(&self, key: &AgeKey) -> Result<Option<Unsealed>, ToolError> {
-        let now = look(Some(&self.path));
+        let now = file_version(Some(&self.path));
         let bytes = self.read()?;
         Ok(bytes.map(|bytes| {
             let texts = unseal(key, &bytes);
@@ -206,7 +206,7 @@ impl AgeStore {
     }
 
     fn read(&self) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
-        disk::read(&self.path, limits::MAX_VAULT_FILE_BYTES)
+        private_file::read(&self.path, limits::MAX_VAULT_FILE_BYTES)
     }
 
     /// Returns the error for a file that needs another key than the one that was found before the lock.
@@ -218,15 +218,19 @@ impl AgeStore {
         ToolError::new(ErrorCode::VaultBusy, message).with_hint("run it again")
     }
 
-    fn key<'a>(&self, opened: &'a mut Opened, lock: Lock) -> Result<&'a AgeKey, ToolError> {
+    fn key<'a>(
+        &self,
+        opened: &'a mut CachedFile,
+        lock: LockState,
+    ) -> Result<&'a AgeKey, ToolError> {
         if opened.key.is_none() {
-            if lock == Lock::Held {
+            if lock == LockState::Locked {
                 return Err(self.replaced());
             }
             let asked = match (self.path.exists(), opened.was_wrong) {
-                (false, _) => Asked::New,
-                (true, false) => Asked::First,
-                (true, true) => Asked::Again,
+                (false, _) => KeyRequest::New,
+                (true, false) => KeyRequest::First,
+                (true, true) => KeyRequest::Again,
             };
             opened.key = Some((self.get_key)(asked)?);
         }
@@ -235,7 +239,7 @@ impl AgeStore {
     }
 
     // A poisoned lock only means that another thread panicked between two whole changes.
-    fn opened(&self) -> MutexGuard<'_, Opened> {
+    fn opened(&self) -> MutexGuard<'_, CachedFile> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -248,9 +252,9 @@ impl Store for AgeStore {
     fn probe(&self) -> Result<(), ToolError> {
         let mut opened = self.opened();
         // What cannot be written, and what is no file, is told before anything is typed.
-        drop(disk::lock(&self.path)?);
-        self.refresh(&mut opened, Lock::Wanted)?;
-        self.key(&mut opened, Lock::Wanted).map(|_| ())
+        drop(private_file::lock(&self.path)?);
+        self.refresh(&mut opened, LockState::Unlocked)?;
+        self.key(&mut opened, LockState::Unlocked).map(|_| ())
     }
 
     fn list(&self) -> Result<Vec<SecretName>, ToolError> {
@@ -267,8 +271,8 @@ impl Store for AgeStore {
         self.with(|texts| texts.get(key).map(SecretValue::duplicate))
     }
 
-    fn read_all(&self) -> Result<Vec<Held>, ToolError> {
-        let held = |(key, text): (&Key, &SecretValue)| Held {
+    fn read_all(&self) -> Result<Vec<StoredEntry>, ToolError> {
+        let held = |(key, text): (&Key, &SecretValue)| StoredEntry {
             key: key.clone(),
             text: Ok(text.duplicate()),
         };
@@ -286,12 +290,12 @@ impl Store for AgeStore {
         self.change(|texts| texts.remove(key).is_some())
     }
 
-    fn clear_away(&self) -> Result<(), ToolError> {
+    fn remove_empty(&self) -> Result<(), ToolError> {
         let mut opened = self.opened();
-        self.refresh(&mut opened, Lock::Wanted)?;
-        let _guard = disk::lock(&self.path)?;
-        self.refresh(&mut opened, Lock::Held)?;
-        let is_empty = |(_, texts): &(Look, Texts)| texts.is_empty();
+        self.refresh(&mut opened, LockState::Unlocked)?;
+        let _guard = private_file::lock(&self.path)?;
+        self.refresh(&mut opened, LockState::Locked)?;
+        let is_empty = |(_, texts): &(FileVersion, Texts)| texts.is_empty();
         if opened.held.take_if(|held| is_empty(held)).is_some() {
             match fs::remove_file(&self.path) {
                 // There was none.
@@ -325,14 +329,14 @@ impl Store for AgeStore {
 /// Whether an encrypted file is for an identity, so that no passphrase opens it; not when it cannot be read.
 #[must_use]
 pub fn is_for_identity(path: &Path) -> bool {
-    let read = disk::read(path, limits::MAX_VAULT_FILE_BYTES);
+    let read = private_file::read(path, limits::MAX_VAULT_FILE_BYTES);
     read.ok()
         .flatten()
-        .is_some_and(|bytes| key::is_for_identity(&bytes))
+        .is_some_and(|bytes| age_key::is_for_identity(&bytes))
 }
 
 /// Returns what the file looks like, or what no file looks like.
-fn look(path: Option<&Path>) -> Look {
+fn file_version(path: Option<&Path>) -> FileVersion {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     #[cfg(unix)]
     let inode = metadata
@@ -340,7 +344,7 @@ fn look(path: Option<&Path>) -> Look {
         .map_or(0, std::os::unix::fs::MetadataExt::ino);
     #[cfg(not(unix))]
     let inode = 0;
-    Look {
+    FileVersion {
         modified: metadata.as_ref().and_then(|file| file.modified().ok()),
         size: metadata.as_ref().map_or(0, fs::Metadata::len),
         inode,
@@ -351,7 +355,7 @@ fn seal(key: &AgeKey, texts: &Texts) -> Result<Vec<u8>, ToolError> {
     let plain = texts
         .iter()
         .map(|(key, text)| (key.as_str(), text.expose()));
-    let plain = pairs::write(plain);
+    let plain = nul_pairs::write(plain);
     let mut sealed = Vec::new();
     let mut write = || -> io::Result<()> {
         let mut writer = key.encryptor()?.wrap_output(&mut sealed)?;
@@ -373,7 +377,7 @@ fn unseal(key: &AgeKey, bytes: &[u8]) -> Result<Texts, ToolError> {
     let rest = plain
         .strip_prefix(HEAD)
         .ok_or_else(|| bad("it holds no values of karyi"))?;
-    let pairs = pairs::read(rest).map_err(bad)?;
+    let pairs = nul_pairs::read(rest).map_err(bad)?;
     let keyed = pairs.into_iter().map(|(key, text)| (Key(key), text));
     Ok(keyed.collect())
 }

@@ -1,7 +1,7 @@
 //! Stores: the places where values outlive a session, behind one trait.
 //!
 //! A store knows keys and texts and nothing of policies or notes; [`record`] puts the policy beside
-//! its value, and `vault::keep` adds the index. Every call blocks and every one comes back: the
+//! its value, and `vault::vault` adds the index. Every call blocks and every one comes back: the
 //! keyring is asked by a thread of its own with a deadline. What goes wrong is told
 //! by code: `keyring_unavailable`, `keyring_locked`, `keyring_timeout`, `wrong_key`, `bad_vault`.
 
@@ -12,18 +12,18 @@ pub mod age;
 #[cfg(not(feature = "age"))]
 #[path = "absent/age.rs"]
 pub mod age;
-pub mod disk;
 pub mod env;
-pub mod journal;
+pub mod journal_key;
 pub mod memory;
+pub mod nul_pairs;
 #[cfg(feature = "os")]
 pub mod os;
 #[cfg(not(feature = "os"))]
 #[path = "absent/os.rs"]
 pub mod os;
-pub mod pairs;
-pub mod patience;
+pub mod private_file;
 pub mod record;
+pub mod slow_notice;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -97,13 +97,13 @@ impl Key {
 
     /// Returns a key that another program made up, for tests.
     #[cfg(test)]
-    pub(crate) fn strange(text: &str) -> Self {
+    pub(crate) fn foreign(text: &str) -> Self {
         Self(text.to_owned())
     }
 
     /// Whether another program made it up: it is neither a name nor a word of karyi's own.
     #[must_use]
-    pub fn is_strange(&self) -> bool {
+    pub fn is_foreign(&self) -> bool {
         SecretName::parse(&self.0).is_none() && ![Self::journal(), Self::probe()].contains(self)
     }
 
@@ -115,11 +115,11 @@ impl Key {
 }
 
 /// The text under a key, if there is one, or the reason why the store cannot be read.
-pub type Got = Result<Option<SecretValue>, ToolError>;
+pub type GetResult = Result<Option<SecretValue>, ToolError>;
 
 /// Whether an error is about one value and not about the store.
 #[must_use]
-pub fn is_of_one(error: &ToolError) -> bool {
+pub fn concerns_one_value(error: &ToolError) -> bool {
     matches!(
         error.code,
         ErrorCode::BadVault | ErrorCode::BadValue | ErrorCode::BadArguments
@@ -127,7 +127,7 @@ pub fn is_of_one(error: &ToolError) -> bool {
 }
 
 /// One thing that a store holds.
-pub struct Held {
+pub struct StoredEntry {
     /// What it is kept under. Another program may have put more than one thing under a key, and made keys up.
     pub key: Key,
     /// The text, or why it cannot be read.
@@ -135,15 +135,15 @@ pub struct Held {
 }
 
 /// What a store holds, by its keys.
-pub type ByKey = BTreeMap<Key, Vec<Result<SecretValue, ToolError>>>;
+pub type StoredEntries = BTreeMap<Key, Vec<Result<SecretValue, ToolError>>>;
 
 /// Returns everything that a store holds, by its keys.
 ///
 /// # Errors
 /// The reason why the store cannot be read.
-pub fn read_by_key(store: &dyn Store) -> Result<ByKey, ToolError> {
-    let mut by_key = ByKey::new();
-    for Held { key, text } in store.read_all()? {
+pub fn read_entries(store: &dyn Store) -> Result<StoredEntries, ToolError> {
+    let mut by_key = StoredEntries::new();
+    for StoredEntry { key, text } in store.read_all()? {
         by_key.entry(key).or_default().push(text);
     }
     Ok(by_key)
@@ -176,12 +176,12 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// The reason why the store cannot be read.
-    fn read_all(&self) -> Result<Vec<Held>, ToolError> {
+    fn read_all(&self) -> Result<Vec<StoredEntry>, ToolError> {
         let names = self.list()?;
         let keys = names.iter().map(Key::of).chain([Key::journal()]);
         let held = keys.filter_map(|key| {
             let text = self.get(&key).transpose()?;
-            Some(Held { key, text })
+            Some(StoredEntry { key, text })
         });
         Ok(held.collect())
     }
@@ -202,7 +202,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// The reason why the store cannot be written.
-    fn clear_away(&self) -> Result<(), ToolError> {
+    fn remove_empty(&self) -> Result<(), ToolError> {
         Ok(())
     }
 

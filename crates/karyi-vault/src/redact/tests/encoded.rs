@@ -107,7 +107,7 @@ fn text_that_was_redacted_stays_as_it_is() {
     let redactor = Redactor::new(&secrets(&[("K", T)]));
     let once = redactor.redact(&format!("$KARYI{{X}} {T} {}", &T[..20]));
     assert_eq!(once.as_str(), "$$KARYI{X} $KARYI{K} [KARYI:K:part]");
-    assert_eq!(redactor.redact_kept(once.as_str()), once);
+    assert_eq!(redactor.redact_whole_again(once.as_str()), once);
 }
 
 #[test]
@@ -246,19 +246,19 @@ fn half_an_escape_is_no_escape() {
 #[test]
 fn every_piece_of_every_form_is_in_the_tables() {
     let values = [("A", T), ("B", &T[3..]), ("C", Q), ("D", "n7k9-wQ7")];
-    let tables = tables::Tables::build(&secrets(&values));
+    let tables = search_tables::SearchTables::build(&secrets(&values));
     for (_, value) in values {
-        encodings::for_each_form(value, |form, encoded| {
+        encoded_forms::for_each_form(value, |form, encoded| {
             let visible = &encoded.bytes;
             for at in 0..visible.len() {
-                let piece = &visible[at..visible.len().min(at + grams::WINDOW)];
-                let is_whole = piece.len() == grams::WINDOW;
-                let gram = is_whole
-                    .then(|| tables.gram(grams::number(piece, 0)))
+                let piece = &visible[at..visible.len().min(at + ngram_table::WINDOW)];
+                let is_whole = piece.len() == ngram_table::WINDOW;
+                let ngram = is_whole
+                    .then(|| tables.ngram(ngram_table::number(piece, 0)))
                     .flatten();
-                assert_eq!(gram.is_some(), is_whole, "{form:?} of {value:?} at {at}");
+                assert_eq!(ngram.is_some(), is_whole, "{form:?} of {value:?} at {at}");
                 // Whatever the end of a text is, all of it is held back.
-                let ends: Vec<usize> = (1..grams::WINDOW.min(piece.len() + 1)).collect();
+                let ends: Vec<usize> = (1..ngram_table::WINDOW.min(piece.len() + 1)).collect();
                 let held: Vec<usize> = ends
                     .iter()
                     .map(|end| tables.open_end(&piece[..*end]))

@@ -119,7 +119,7 @@ fn random_tokens_change_no_prose() {
         ("D", "d41d8cd98f00b204e9800998ecf8427e"),
     ]));
     for text in [
-        include_str!("../tables.rs"),
+        include_str!("../search_tables.rs"),
         include_str!("../../../../karyi-core/src/limits.rs"),
         include_str!("../../../../karyi-core/src/limits/session.rs"),
         include_str!("../../../../karyi-core/src/limits/serve.rs"),
@@ -141,7 +141,7 @@ fn a_closed_title_holds_nothing_back() {
         stream.push(&title, &mut out);
         stream.push(&"~^ ".repeat(100), &mut out);
         let held = stream.held_back();
-        assert!(held.len() < grams::WINDOW, "{start} {held}");
+        assert!(held.len() < ngram_table::WINDOW, "{start} {held}");
     }
 }
 
@@ -173,7 +173,7 @@ fn what_follows_an_escape_is_given_out() {
         stream.push("%41 \\n &lt;", &mut out);
         stream.push(&"~^".repeat(100), &mut out);
         let held = stream.held_back();
-        assert!(held.len() < grams::WINDOW, "{value} {held}");
+        assert!(held.len() < ngram_table::WINDOW, "{value} {held}");
     }
 }
 

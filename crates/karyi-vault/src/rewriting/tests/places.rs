@@ -366,7 +366,7 @@ fn problem(shell: &str, row: &Row, values: &[&str], directory: &Path) -> Option<
         let is_decimal = *value == NUMBER;
         match rewrite(&script.replace("VALUE", "$KARYI{K}"), &value_of) {
             Ok(_) if *rule == None || *rule == Number && !is_decimal => {
-                return Some(format!("{script:?} takes {value:?}"));
+                return Some(format!("{script:?} accepts {value:?}"));
             }
             Ok(rewritten) => {
                 accepted.push(*value);

@@ -11,11 +11,11 @@ use crate::store::Kind;
 use crate::store::absent::{Absent, AbsentStore, error};
 
 /// Finds the key of the file; never called.
-pub type GetKey = Arc<dyn Fn(Asked) -> Result<AgeKey, ToolError> + Send + Sync>;
+pub type GetKey = Arc<dyn Fn(KeyRequest) -> Result<AgeKey, ToolError> + Send + Sync>;
 
 /// Why the key is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum KeyRequest {
     /// The file is about to be made.
     New,
     /// The file is to be opened.

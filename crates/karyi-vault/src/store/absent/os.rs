@@ -3,13 +3,13 @@
 use crate::store::Kind;
 use crate::store::absent::{Absent, AbsentStore};
 
-/// Whether somebody is there who can unlock the keyring.
+/// Presence of a user who can unlock the keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attended {
-    /// A user.
-    Yes,
-    /// Nobody.
-    No,
+pub enum UserPresence {
+    /// A user is present.
+    Present,
+    /// No user is present.
+    Absent,
 }
 
 /// The keyring of the operating system.
@@ -25,7 +25,7 @@ pub type OsStore = AbsentStore<Os>;
 impl OsStore {
     /// Makes the store; every use of it fails.
     #[must_use]
-    pub fn new(_: impl Into<String>, _: Attended) -> Self {
+    pub fn new(_: impl Into<String>, _: UserPresence) -> Self {
         Self::absent()
     }
 }

@@ -1,19 +1,18 @@
-//! The store in the keyring of the operating system: the secret service over D-Bus on Linux, the
-//! Keychain on macOS, the Credential Manager on Windows.
+//! Store in the keyring of the operating system: the secret service over D-Bus on Linux, the Keychain on macOS, the
+//! Credential Manager on Windows.
 //!
-//! Everything is asked through `keyring-core`, by a thread with a deadline. Where nobody can unlock
-//! the keyring it is not asked to: a locked one is told so at once. The errors of that crate may hold
-//! what the keyring holds, so they are mapped by kind and never printed with `Debug`.
+//! A thread with a deadline calls `keyring-core`. Without a user no unlocking is requested: a locked keyring is an
+//! error at once. Errors of that crate may contain secrets, so they are mapped by kind and never printed with `Debug`.
 
-mod failures;
+mod error_mapping;
 mod platform;
 #[cfg(all(unix, not(target_os = "macos")))]
-mod secrets;
+mod secret_service;
 #[cfg(all(unix, not(target_os = "macos")))]
-mod service;
+mod secret_service_store;
 mod worker;
 
-pub use platform::Family;
+pub use platform::KeyringKind;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,47 +22,47 @@ use keyring_core::api::CredentialStore;
 use keyring_core::{Entry, Error};
 use zeroize::Zeroizing;
 
-use crate::store::patience::{Notice, Patience};
-use crate::store::{Got, Held, Key, Kind, Store};
-use failures::{failure, open_end};
+use crate::store::slow_notice::{Notice, SlowNotice};
+use crate::store::{GetResult, Key, Kind, Store, StoredEntry};
+use error_mapping::{map_error, unknown_outcome};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
-use platform::Door;
+use platform::LockCheck;
 use worker::Worker;
 
-/// Whether somebody is there who can unlock the keyring.
+/// Presence of a user who can unlock the keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attended {
-    /// A user, who gets a minute.
-    Yes,
-    /// Nobody: a locked keyring is an error.
-    No,
+pub enum UserPresence {
+    /// A user is present and has a minute to unlock it.
+    Present,
+    /// No user is present: a locked keyring is an error.
+    Absent,
 }
 
-/// Values in the keyring.
+/// Store in the keyring.
 pub struct OsStore {
     service: String,
-    attended: Attended,
-    family: Family,
-    /// The keyring, where it is not the one of this system.
+    attended: UserPresence,
+    family: KeyringKind,
+    /// Keyring, when it is not that of this system.
     given: Option<Arc<CredentialStore>>,
     worker: Worker<Connection>,
 }
 
-/// What is done with the keyring.
+/// Kind of access to the keyring.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum Access {
     Read,
     Change,
 }
 
-/// The connection to the keyring.
+/// Connection to the keyring.
 #[derive(Default)]
 struct Connection {
-    /// The keyring, once it was opened, and what tells whether it is locked.
-    keyring: Option<(Arc<CredentialStore>, Door)>,
-    /// When it was last seen to be unlocked.
+    /// Open keyring, and the check for its lock.
+    keyring: Option<(Arc<CredentialStore>, LockCheck)>,
+    /// Time of the last check that found it unlocked.
     checked: Option<Instant>,
 }
 
@@ -71,15 +70,15 @@ impl Connection {
     fn open(
         &mut self,
         service: &str,
-        attended: Attended,
+        attended: UserPresence,
     ) -> Result<Arc<CredentialStore>, ToolError> {
-        let (store, door) = match &self.keyring {
+        let (store, lock_check) = match &self.keyring {
             Some(keyring) => keyring,
             None => self.keyring.insert(platform::open()?),
         };
         let is_fresh = |then: Instant| then.elapsed() < limits::KEYRING_CHECK_AGE;
         if !self.checked.is_some_and(is_fresh) {
-            door.check(service, attended)?;
+            lock_check.check(service, attended)?;
             self.checked = Some(Instant::now());
         }
         Ok(Arc::clone(store))
@@ -87,57 +86,61 @@ impl Connection {
 }
 
 impl OsStore {
-    /// Makes a store under a service name. Nothing is opened yet.
+    /// Makes a store under a service name. It opens nothing.
     #[must_use]
-    pub fn new(service: impl Into<String>, attended: Attended) -> Self {
+    pub fn new(service: impl Into<String>, attended: UserPresence) -> Self {
         let deadline = match attended {
-            Attended::Yes => limits::KEYRING_UNLOCK_TIMEOUT,
-            Attended::No => limits::KEYRING_TIMEOUT,
+            UserPresence::Present => limits::KEYRING_UNLOCK_TIMEOUT,
+            UserPresence::Absent => limits::KEYRING_TIMEOUT,
         };
         Self::with_deadline(service, attended, deadline)
     }
 
-    /// Makes a store whose calls may take so long each.
+    /// Makes a store with a deadline for each call.
     #[must_use]
     pub fn with_deadline(
         service: impl Into<String>,
-        attended: Attended,
+        attended: UserPresence,
         deadline: Duration,
     ) -> Self {
         Self {
             service: service.into(),
             attended,
-            family: Family::HERE,
+            family: KeyringKind::HERE,
             given: None,
             worker: Worker::new(deadline),
         }
     }
 
-    /// Makes a store over another keyring than the one of this system. It asks nobody to unlock it.
+    /// Makes a store over another keyring than that of this system. It never asks a user to unlock it.
     #[must_use]
-    pub fn over(service: impl Into<String>, family: Family, keyring: Arc<CredentialStore>) -> Self {
+    pub fn over(
+        service: impl Into<String>,
+        family: KeyringKind,
+        keyring: Arc<CredentialStore>,
+    ) -> Self {
         Self {
             family,
             given: Some(keyring),
-            ..Self::new(service, Attended::No)
+            ..Self::new(service, UserPresence::Absent)
         }
     }
 
-    /// Has somebody told when the keyring lets a user wait.
+    /// Sets the notice for the user that the keyring takes time.
     #[must_use]
-    pub fn telling(mut self, notice: Notice) -> Self {
-        self.worker.patience = Patience::telling(notice);
+    pub fn with_notice(mut self, notice: Notice) -> Self {
+        self.worker.slow_notice = SlowNotice::with_notice(notice);
         self
     }
 
-    /// Returns what the entries are kept under, each once and sorted.
+    /// Returns the user names of the entries, each once and sorted.
     fn users(&self) -> Result<BTreeSet<String>, ToolError> {
         let entries = self.entries()?;
         Ok(entries.into_iter().map(|(user, _)| user).collect())
     }
 
-    /// Returns the entries and what they are kept under, without reading a value. One without a user is kept under an
-    /// empty text.
+    /// Returns the entries with their user names, without reading a value. An entry without a user name has an empty
+    /// one.
     fn entries(&self) -> Result<Vec<(String, Entry)>, ToolError> {
         let query = self.family.query(&self.service);
         let list = move |store: &CredentialStore, service: &str| {
@@ -148,23 +151,23 @@ impl OsStore {
             named.collect()
         };
         match self.with(list.clone()) {
-            // One may have gone after it was found.
+            // An entry may have been removed after the search.
             Err(error) if error.code == ErrorCode::KeyringUnavailable => self.with(list),
             found => found,
         }
     }
 
-    /// Looks for something in the keyring, in its thread.
+    /// Reads from the keyring, in its thread.
     fn with<T: Send + 'static>(
         &self,
         task: impl FnOnce(&CredentialStore, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, ToolError> {
-        self.call(Does::Read, task)
+        self.call(Access::Read, task)
     }
 
     fn call<T: Send + 'static>(
         &self,
-        does: Does,
+        access: Access,
         task: impl FnOnce(&CredentialStore, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, ToolError> {
         let (service, attended) = (self.service.clone(), self.attended);
@@ -174,33 +177,33 @@ impl OsStore {
                 Some(given) => given,
                 None => connection.open(&service, attended)?,
             };
-            if does == Does::Change {
+            if access == Access::Change {
                 waiter.check()?;
             }
             let result = task(&*store, &service);
             if matches!(result, Err(Error::PlatformFailure(_))) {
-                // The keyring may have been started anew; the next call connects again.
+                // The keyring may have restarted; the next call connects again.
                 *connection = Connection::default();
             }
-            result.map_err(failure)
+            result.map_err(map_error)
         })
     }
 
-    /// Changes what is kept for a user.
+    /// Changes the entry of a key.
     fn change<T: Send + 'static>(
         &self,
         key: &Key,
         change: impl FnOnce(Entry) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, ToolError> {
         let user = key.as_str().to_owned();
-        let is_labelled = self.family == Family::SecretService;
-        let changed = self.call(Does::Change, move |store, service| {
+        let is_labelled = self.family == KeyringKind::SecretService;
+        let changed = self.call(Access::Change, move |store, service| {
             let label = format!("{user} of {service}");
             let label = HashMap::from([("label", label.as_str())]);
             let label = Some(&label).filter(|_| is_labelled);
             change(store.build(service, &user, label)?)
         });
-        changed.map_err(open_end)
+        changed.map_err(unknown_outcome)
     }
 }
 
@@ -211,7 +214,7 @@ impl Store for OsStore {
 
     fn probe(&self) -> Result<(), ToolError> {
         let query = self.family.query(&self.service);
-        // Looking for something unlocks the keyring and reads nothing.
+        // A search unlocks the keyring and reads nothing.
         self.with(move |store, _| search(store, &query).map(drop))
     }
 
@@ -221,7 +224,7 @@ impl Store for OsStore {
         Ok(names.collect())
     }
 
-    fn get(&self, key: &Key) -> Got {
+    fn get(&self, key: &Key) -> GetResult {
         let user = key.as_str().to_owned();
         let bytes = self.with(move |store, service| {
             match store.build(service, &user, None)?.get_secret() {
@@ -233,10 +236,10 @@ impl Store for OsStore {
         bytes.map(|bytes| text_under(key, bytes)).transpose()
     }
 
-    fn read_all(&self) -> Result<Vec<Held>, ToolError> {
+    fn read_all(&self) -> Result<Vec<StoredEntry>, ToolError> {
         let (mut all, mut entries) = (Vec::new(), self.entries()?.into_iter());
         loop {
-            // They share a deadline.
+            // The entries of a part share a deadline.
             let part: Vec<_> = entries.by_ref().take(limits::KEYRING_PART).collect();
             if part.is_empty() {
                 return Ok(all);
@@ -250,12 +253,12 @@ impl Store for OsStore {
             });
             for (key, bytes) in read? {
                 let text = match bytes {
-                    // It went since it was found.
+                    // It was removed after the search.
                     Err(Error::NoEntry) => continue,
-                    Err(error) => Err(failure(error)),
+                    Err(error) => Err(map_error(error)),
                     Ok(bytes) => text_under(&key, bytes),
                 };
-                all.push(Held { key, text });
+                all.push(StoredEntry { key, text });
             }
         }
     }
@@ -274,7 +277,7 @@ impl Store for OsStore {
     }
 }
 
-/// Returns everything that fits, without reading a value.
+/// Returns the matching entries, without reading a value.
 fn search(
     store: &CredentialStore,
     query: &HashMap<&'static str, String>,
@@ -286,7 +289,7 @@ fn search(
     }
 }
 
-/// Returns the text under a key; bytes that are none are wiped.
+/// Decodes the text of an entry; other bytes are wiped.
 fn text_under(key: &Key, mut bytes: Zeroizing<Vec<u8>>) -> Result<SecretValue, ToolError> {
     match String::from_utf8(std::mem::take(&mut *bytes)) {
         Ok(text) => Ok(SecretValue::new(text)),
@@ -302,11 +305,11 @@ fn text_under(key: &Key, mut bytes: Zeroizing<Vec<u8>>) -> Result<SecretValue, T
     }
 }
 
-/// Returns what an entry under a service name is kept under, if anything. The Credential Manager has one name for both, which
-/// its store parts at the last dot, though the service may have one.
+/// Returns the user name of an entry of a service, if it has one. The Credential Manager has one name for both, which
+/// its crate splits at the last dot, although the service may contain one.
 ///
 /// # Errors
-/// The keyring did not say: one that went away has not lost its entries.
+/// Errors of the keyring: an unreachable keyring has not lost its entries.
 fn user_of(entry: &Entry, service: &str) -> Result<Option<String>, Error> {
     let Some((of, user)) = entry.get_specifiers() else {
         return entry.get_attributes().map(|_| None);

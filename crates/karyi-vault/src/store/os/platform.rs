@@ -1,4 +1,4 @@
-//! Which keyring a system has, and how it is searched.
+//! Keyring of each system, and its search query.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 use keyring_core::api::CredentialStore;
 
 #[cfg(all(unix, not(target_os = "macos")))]
-pub(super) use super::service::Door;
-use crate::store::os::failures::failure;
+pub(super) use super::secret_service::LockCheck;
+use crate::store::os::error_mapping::map_error;
 use karyi_core::error::ToolError;
 
-/// A kind of keyring, and how it is searched.
+/// Kind of keyring, by its search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// The secret service of Linux: by any attributes.
+pub enum KeyringKind {
+    /// The secret service of Linux: search by any attributes.
     SecretService,
-    /// The Keychain of macOS: by service.
+    /// The Keychain of macOS: search by service.
     Keychain,
-    /// The Credential Manager of Windows: by a pattern of the one name that stands for user and service. It takes
-    /// names that differ only in case for the same, and values of at most 2560 bytes.
+    /// The Credential Manager of Windows: search by a pattern for the one name of user and service. Names that differ
+    /// only in case are equal, and a value has at most 2560 bytes.
     CredentialManager,
 }
 
-impl Family {
-    /// The kind this system has.
+impl KeyringKind {
+    /// Kind of this system.
     pub(super) const HERE: Self = if cfg!(target_os = "windows") {
         Self::CredentialManager
     } else if cfg!(target_os = "macos") {
@@ -32,7 +32,7 @@ impl Family {
         Self::SecretService
     };
 
-    /// Returns what finds everything under a service name.
+    /// Returns the query for all entries of a service.
     pub(super) fn query(self, service: &str) -> HashMap<&'static str, String> {
         match self {
             Self::SecretService | Self::Keychain => {
@@ -48,29 +48,29 @@ impl Family {
 
 /// Opens the keyring.
 #[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn open() -> Result<(Arc<CredentialStore>, Door), ToolError> {
-    let door = Door::connect()?;
-    let store = super::secrets::open().map_err(failure)?;
-    Ok((store, door))
+pub(super) fn open() -> Result<(Arc<CredentialStore>, LockCheck), ToolError> {
+    let lock_check = LockCheck::connect()?;
+    let store = super::secret_service_store::open().map_err(map_error)?;
+    Ok((store, lock_check))
 }
 
 /// Opens the keyring.
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn open() -> Result<(Arc<CredentialStore>, Door), ToolError> {
+pub(super) fn open() -> Result<(Arc<CredentialStore>, LockCheck), ToolError> {
     #[cfg(target_os = "macos")]
-    let store = apple_native_keyring_store::keychain::Store::new().map_err(failure)?;
+    let store = apple_native_keyring_store::keychain::Store::new().map_err(map_error)?;
     #[cfg(target_os = "windows")]
-    let store = windows_native_keyring_store::Store::new().map_err(failure)?;
-    Ok((store, Door))
+    let store = windows_native_keyring_store::Store::new().map_err(map_error)?;
+    Ok((store, LockCheck))
 }
 
-/// Nothing to check: these systems unlock the keyring with the user's session.
+/// No check: these systems unlock the keyring with the user's session.
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) struct Door;
+pub(super) struct LockCheck;
 
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-impl Door {
-    pub(super) fn check(&self, _: &str, _: super::Attended) -> Result<(), ToolError> {
+impl LockCheck {
+    pub(super) fn check(&self, _: &str, _: super::UserPresence) -> Result<(), ToolError> {
         Ok(())
     }
 }

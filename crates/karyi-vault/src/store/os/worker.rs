@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::store::patience::Patience;
+use crate::store::slow_notice::SlowNotice;
 use karyi_core::error::{ErrorCode, ToolError};
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
@@ -32,7 +32,7 @@ impl Waiter {
 /// Runs tasks one after another, in a thread that keeps an `S` between them.
 pub(super) struct Worker<S> {
     deadline: Duration,
-    pub(super) patience: Patience,
+    pub(super) slow_notice: SlowNotice,
     thread: Mutex<Thread<S>>,
 }
 
@@ -48,7 +48,7 @@ impl<S: Default + 'static> Worker<S> {
     pub(super) fn new(deadline: Duration) -> Self {
         Self {
             deadline,
-            patience: Patience::default(),
+            slow_notice: SlowNotice::default(),
             thread: Mutex::new(Thread {
                 tasks: None,
                 late: Weak::new(),
@@ -86,7 +86,7 @@ impl<S: Default + 'static> Worker<S> {
         if tasks.send(task).is_err() {
             return Err(ended());
         }
-        let result = match self.patience.receive(&receiver, self.deadline) {
+        let result = match self.slow_notice.receive(&receiver, self.deadline) {
             Ok(result) => result,
             Err(RecvTimeoutError::Disconnected) => return Err(ended()),
             Err(RecvTimeoutError::Timeout) => {
@@ -180,7 +180,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let tries = AtomicU8::new(0);
         // At the first try something else is being said.
-        worker.patience = Patience::telling(Arc::new(move |most| {
+        worker.slow_notice = SlowNotice::with_notice(Arc::new(move |most| {
             tell.send(most).unwrap_or_default();
             tries.fetch_add(1, Ordering::SeqCst) > 0
         }));

@@ -1,0 +1,279 @@
+//! A text as it is without its escapes, so that a value is known whichever of its characters are
+//! escaped.
+//!
+//! Each encoder has its own list of what it escapes. So the escapes themselves are read: backslashes of shells and
+//! languages, `%NN`, references of XML, each for itself, as text that is written in one way may hold the signs of the
+//! others as they are. Only what stands near an escape is taken: a stretch without any is looked at as it is already.
+
+use super::escapes::{ParsedEscape, parse_escape};
+use super::form::Form;
+use super::search_tables::SearchTables;
+use super::visible_text::{AROUND, SecretSpan, SourceRange, VisibleText};
+use crate::visible::{self, Sink, is_visible};
+use karyi_core::limits;
+
+/// The text that places are in, as far as it is known.
+pub(super) struct HeldText<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Where it starts.
+    pub(super) base: u64,
+}
+
+/// What white space stands between the bytes of an escape.
+#[derive(PartialEq, Eq)]
+enum Gap {
+    /// None.
+    None,
+    /// A blank, and it is no escape.
+    Blank,
+    /// The end of a line, as where a program wraps it; it may be none.
+    Line,
+}
+
+impl HeldText<'_> {
+    /// Looks between visible bytes that follow each other.
+    fn gap(&self, first: SourceRange, last: SourceRange) -> Gap {
+        let index =
+            |place: SourceRange| usize::try_from(place.start().saturating_sub(self.base)).ok();
+        let range = index(first).zip(index(last));
+        let between = range.and_then(|(start, end)| self.bytes.get(start..end));
+        let between = between.unwrap_or_default();
+        let shown = visible::visible_mask(between);
+        let shown = between
+            .iter()
+            .zip(0..)
+            .filter(|(_, at)| shown.get(*at) != Some(&false));
+        let mut spaces = shown
+            .map(|(byte, _)| *byte)
+            .filter(|byte| b" \t\r\n".contains(byte));
+        match spaces.next() {
+            None => Gap::None,
+            Some(b'\r' | b'\n') => Gap::Line,
+            // A line editor writes a blank and goes back.
+            Some(_) => match spaces.find(|byte| b"\r\n".contains(byte)) {
+                Some(b'\r') if !spaces.any(|byte| byte == b'\n') => Gap::Line,
+                _ => Gap::Blank,
+            },
+        }
+    }
+}
+
+/// The stretches of a text around its escapes of one kind, without these.
+#[derive(Clone)]
+pub(super) struct UnescapedText {
+    /// What the escapes begin with.
+    sign: u8,
+    form: Form,
+    text: VisibleText,
+    /// The same from an escape on that is spread over lines, as if that was none: a value may begin behind its sign.
+    other: VisibleText,
+    has_other: bool,
+    /// How many bytes it had there.
+    forked: u64,
+    /// How many visible bytes were read: what is behind them may become an escape.
+    next: u64,
+    /// How many bytes are still taken.
+    left: usize,
+}
+
+impl UnescapedText {
+    /// Begins to read the escapes of each kind.
+    pub(super) fn all() -> [Self; 3] {
+        let kinds = [
+            (b'\\', Form::Escaped),
+            (b'%', Form::Percent),
+            (b'&', Form::Xml),
+        ];
+        kinds.map(|(sign, form)| Self {
+            sign,
+            form,
+            text: VisibleText::default(),
+            other: VisibleText::default(),
+            has_other: false,
+            forked: 0,
+            next: 0,
+            left: 0,
+        })
+    }
+
+    /// Reads what is new of `main`; at the end nothing follows it.
+    pub(super) fn read(&mut self, main: &VisibleText, known: &HeldText<'_>, is_end: bool) {
+        let mut at = main.index(self.next);
+        loop {
+            let rest = main.bytes().get(at..).unwrap_or_default();
+            let plain = visible::find(self.sign, rest).unwrap_or(rest.len());
+            self.plain(main, at, plain);
+            at += plain;
+            if plain == rest.len() {
+                break;
+            }
+            let (read, gap) = self.read_escape(main, at, known, is_end);
+            let mut character = [0; 4];
+            let (bytes, length) = match read {
+                ParsedEscape::Open => {
+                    // What stands before it may be a part of what it becomes one of.
+                    self.begin(main, at);
+                    break;
+                }
+                ParsedEscape::Plain => {
+                    // What is taken stays in one piece as long as signs follow each other.
+                    self.left = if self.left > 0 { AROUND + 1 } else { 0 };
+                    self.plain(main, at, 1);
+                    at += 1;
+                    continue;
+                }
+                ParsedEscape::Quoted => (&[][..], 1),
+                ParsedEscape::Byte(byte, length) => (&[byte][..], length),
+                ParsedEscape::Char(own, length) => {
+                    (own.encode_utf8(&mut character).as_bytes(), length)
+                }
+            };
+            self.begin(main, at);
+            let place = SourceRange::over(main.place(at), main.place(at + length - 1));
+            let is_fork = gap == Gap::Line && self.fork(main, at, length);
+            for byte in bytes.iter().filter(|byte| is_visible(**byte)) {
+                self.text.push(*byte, place);
+                if self.has_other && !is_fork {
+                    self.other.push(*byte, place);
+                }
+            }
+            at += length;
+        }
+        self.next = main.count_of(at);
+    }
+
+    /// Reads an escape. One with a blank in it is none, but for a blank that a backslash quotes.
+    #[inline]
+    fn read_escape(
+        &self,
+        main: &VisibleText,
+        at: usize,
+        known: &HeldText<'_>,
+        is_end: bool,
+    ) -> (ParsedEscape, Gap) {
+        let read = parse_escape(main.bytes().get(at..).unwrap_or_default(), is_end);
+        let length = match read {
+            ParsedEscape::Byte(_, length) | ParsedEscape::Char(_, length) => length,
+            _ => return (read, Gap::None),
+        };
+        let (first, last) = (main.place(at), main.place(at + length - 1));
+        if last.start() == first.start() + length as u64 - 1 {
+            return (read, Gap::None);
+        }
+        match known.gap(first, last) {
+            Gap::Blank if self.sign == b'\\' => (ParsedEscape::Quoted, Gap::None),
+            Gap::Blank => (ParsedEscape::Plain, Gap::None),
+            gap => (read, gap),
+        }
+    }
+
+    /// Takes bytes that stand for themselves.
+    fn plain(&mut self, main: &VisibleText, at: usize, count: usize) {
+        let count = count.min(self.left);
+        if count == 0 {
+            return;
+        }
+        self.text.copy(main, at..at + count);
+        if self.has_other {
+            self.other.copy(main, at..at + count);
+        }
+        self.left -= count;
+        if self.left == 0 {
+            let place = main.place(at + count - 1).start();
+            self.text.separate(place);
+            self.other.separate(place);
+            self.has_other = false;
+        }
+    }
+
+    /// Starts to take what stands around an escape.
+    fn begin(&mut self, main: &VisibleText, at: usize) {
+        if self.left == 0 {
+            let from = at.saturating_sub(AROUND);
+            self.text.separate(main.place(from).start());
+            self.text.copy(main, from..at);
+        }
+        self.left = AROUND;
+    }
+
+    /// Starts to take an escape of some length, and what follows it, as if it was none; a backslash quotes then. Returns
+    /// false where that was done shortly before.
+    fn fork(&mut self, main: &VisibleText, at: usize, length: usize) -> bool {
+        let since = self.other.count() - self.forked;
+        if self.has_other && since < limits::REDACTED_RUN_BYTES as u64 {
+            return false;
+        }
+        let own = main.bytes().get(at..at + length).unwrap_or_default();
+        let signs = match (self.sign, own) {
+            (b'\\', [_, b'\\', ..]) => 2,
+            (b'\\', _) => 1,
+            _ => 0,
+        };
+        let known = self.text.bytes().len();
+        self.has_other = true;
+        self.other.separate(main.place(at).start());
+        self.other
+            .copy(&self.text, known.saturating_sub(AROUND)..known);
+        self.forked = self.other.count();
+        self.other.copy(main, at + signs..at + length);
+        true
+    }
+
+    /// Finds matches in what came.
+    pub(super) fn scan(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) {
+        let from = found.len();
+        for text in [&mut self.text, &mut self.other] {
+            text.scan(tables, found);
+            text.forget();
+        }
+        self.name(found, from);
+    }
+
+    /// Looks up what the samples left open at the end.
+    pub(super) fn scan_end(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) {
+        let from = found.len();
+        self.text.scan_end(tables, found);
+        self.other.scan_end(tables, found);
+        self.name(found, from);
+    }
+
+    /// Finds what is a match if nothing comes any more.
+    pub(super) fn flush(&self, found: &mut Vec<SecretSpan>) {
+        let from = found.len();
+        self.text.flush(found);
+        self.other.flush(found);
+        self.name(found, from);
+    }
+
+    /// Finds what may be the start of a match at the end, after it was flushed.
+    pub(super) fn cut(&self, tables: &SearchTables) -> Option<SecretSpan> {
+        let found = self.text.cut(tables).or_else(|| self.other.cut(tables));
+        found.map(|found| self.named(found))
+    }
+
+    /// Returns the place from which on the text may still become a match.
+    pub(super) fn open_from(&self, main: &VisibleText, tables: &SearchTables) -> Option<u64> {
+        let texts = [self.text.open_from(tables), self.other.open_from(tables)];
+        texts
+            .into_iter()
+            .flatten()
+            .chain(self.half_escape(main))
+            .min()
+    }
+
+    /// Returns where an escape starts that the end of the text would cut in two.
+    pub(super) fn half_escape(&self, main: &VisibleText) -> Option<u64> {
+        let is_open = self.next < main.count();
+        is_open.then(|| main.place(main.index(self.next)).start())
+    }
+
+    fn name(&self, found: &mut [SecretSpan], from: usize) {
+        let new = found.iter_mut().skip(from);
+        new.for_each(|found| *found = self.named(*found));
+    }
+
+    fn named(&self, found: SecretSpan) -> SecretSpan {
+        let form = found.form.max(self.form);
+        SecretSpan { form, ..found }
+    }
+}
