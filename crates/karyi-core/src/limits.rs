@@ -37,7 +37,7 @@ pub const EXCERPT_REACH_BYTES: usize = 240;
 pub const MAX_UNCHECKED_BYTES: usize = 1 << 10;
 
 /// Bytes that may gather while the parser waits for one that matters.
-pub const MAX_CALM_BYTES: usize = 4 << 10;
+pub const MAX_BUFFERED_BYTES: usize = 4 << 10;
 /// Most warnings of one message; the rest are left out, or hostile text would outgrow its report.
 pub const MAX_WARNINGS: usize = 1000;
 /// Deepest nesting of a JSON envelope.

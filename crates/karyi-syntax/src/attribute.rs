@@ -7,26 +7,31 @@ use quick_xml::XmlVersion;
 use quick_xml::events::attributes::Attribute;
 use quick_xml::name::QName;
 
-use super::diagnose::{Fault, Outcome, shown};
 use super::event::Mode;
+use super::fault::{Fault, Outcome, shown};
 use super::references::{Placeholder, placeholder, reference};
 use karyi_core::error::Code;
 
 /// One attribute after decoding.
 #[derive(Debug)]
-pub(super) struct Written<'t> {
+pub(super) struct ParsedAttribute<'t> {
     /// Name as written.
     pub(super) name: &'t str,
     /// Decoded value.
     pub(super) value: String,
     /// Whether the value is only readable in repair mode.
-    pub(super) is_mended: bool,
+    pub(super) is_repaired: bool,
     /// Whether the value mixes raw and escaped markup.
     pub(super) is_mixed: bool,
 }
 
 /// Decodes one attribute of `tag`, which is the next in the view; `raw` stands between its quotes.
-pub(super) fn read<'t>(name: &'t str, raw: &str, tag: &str, mode: Mode) -> Outcome<Written<'t>> {
+pub(super) fn read<'t>(
+    name: &'t str,
+    raw: &str,
+    tag: &str,
+    mode: Mode,
+) -> Outcome<ParsedAttribute<'t>> {
     let fault = |code, found: &str| {
         let message = format!("attribute `{}` {found}", shown(name));
         Fault::ahead(code, 0, tag.len(), message)
@@ -60,10 +65,10 @@ pub(super) fn read<'t>(name: &'t str, raw: &str, tag: &str, mode: Mode) -> Outco
             }
         },
     };
-    Ok(Written {
+    Ok(ParsedAttribute {
         name,
         value,
-        is_mended: shape.has_less || shape.is_raw,
+        is_repaired: shape.has_less || shape.is_raw,
         is_mixed: shape.is_raw && shape.has_escape,
     })
 }
@@ -79,16 +84,16 @@ fn normalized(name: &str, raw: &str) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Shape {
+struct ValueShape {
     has_less: bool,
     is_raw: bool,
     has_escape: bool,
 }
 
 /// Decides whether a value is escaped or raw; in strict mode raw is an error.
-fn shape(raw: &str, mode: Mode) -> Result<Shape, Code> {
+fn shape(raw: &str, mode: Mode) -> Result<ValueShape, Code> {
     let bytes = raw.as_bytes();
-    let mut shape = Shape::default();
+    let mut shape = ValueShape::default();
     let (mut at, mut is_illegal) = (0, false);
     while let Some(found) = memchr2(b'<', b'&', bytes.get(at..).unwrap_or_default()) {
         at += found;

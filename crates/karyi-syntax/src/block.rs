@@ -1,27 +1,27 @@
 //! One `<tools>` block: tags and comments between elements, and the calls they make up.
 //!
-//! The text of leaves is dealt with in [`super::leaves`].
+//! The text of leaves is dealt with in [`super::leaf_content`].
 
 use std::sync::Arc;
 
 use memchr::memchr2;
 
-use super::calm::Calm;
 use super::chars::{is_name, is_name_start_byte, is_space, leading_space};
-use super::context::{Context, Progress};
-use super::diagnose::{Fault, Outcome, shown};
-use super::element::{Attributes, Open};
-use super::event::{Event, Mode};
-use super::faults::{
+use super::common_faults::{
     bad_char, first_char, processing_instruction, tag_text, too_large, unclosed_tag,
 };
-use super::leaf::Reading;
+use super::context::{Context, Progress};
+use super::element::{Attributes, OpenElement};
+use super::event::{Event, Mode};
+use super::fault::{Fault, Outcome, shown};
+use super::leaf_decoder::DecodedLeaf;
+use super::raw_scan::RawScan;
 use super::repairs::{Repair, Repairs};
-use super::scan::RawScan;
 use super::source::{Mark, View};
-use super::table::{Body, Place, Rule};
-use super::tag::{Scanned, TagScan};
-use super::text::TextScan;
+use super::stop_bytes::StopBytes;
+use super::table::{Body, GroupPosition, Rule};
+use super::tag_scan::{TagScan, TagStop};
+use super::text_scan::TextScan;
 use karyi_core::call::{RawAttribute, RawCall, RawText};
 use karyi_core::error::Code;
 use karyi_core::limits::{MAX_ARGUMENT_DEPTH, MAX_CALLS, MAX_TAG_BYTES};
@@ -34,7 +34,7 @@ pub(super) struct Block {
     /// Whether `xml:space="preserve"` is in force.
     pub(super) is_preserved: bool,
     /// The elements that are open, the call first.
-    pub(super) stack: Vec<Open>,
+    pub(super) stack: Vec<OpenElement>,
     /// What the next bytes belong to.
     pub(super) token: Token,
     /// The scan of an opening tag; away while its result is used.
@@ -72,7 +72,7 @@ pub(super) struct EndScan {
     /// Whether the bytes before it are the element's text.
     pub(super) is_after_text: bool,
     /// That text, if it is known already.
-    pub(super) reading: Option<Reading>,
+    pub(super) reading: Option<DecodedLeaf>,
 }
 
 impl Block {
@@ -113,16 +113,16 @@ impl Block {
 
     /// Tells what bytes the block waits for when it has seen all `length` bytes that are not
     /// consumed.
-    pub(super) fn calm(&self, length: usize) -> &'static Calm {
+    pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match &self.token {
-            Token::Between if length == 0 => Calm::UNTIL_TEXT,
+            Token::Between if length == 0 => StopBytes::NON_SPACE,
             Token::Open if self.tag.as_ref().is_some_and(|tag| tag.length() == length) => {
-                Calm::UNTIL_ANGLE
+                StopBytes::ANGLE
             }
-            Token::End(scan) if scan.at == length => Calm::UNTIL_ANGLE,
-            Token::Raw(scan) => scan.calm(length),
-            Token::Text(scan) => scan.calm(length),
-            Token::Between | Token::Comment(_) | Token::Open | Token::End(_) => Calm::NEVER,
+            Token::End(scan) if scan.at == length => StopBytes::ANGLE,
+            Token::Raw(scan) => scan.stop_bytes(length),
+            Token::Text(scan) => scan.stop_bytes(length),
+            Token::Between | Token::Comment(_) | Token::Open | Token::End(_) => StopBytes::ANY,
         }
     }
 
@@ -230,13 +230,13 @@ impl Block {
             return Ok(Progress::Again);
         };
         let (length, is_empty) = match scan.step(rest) {
-            Scanned::More if !cx.is_last() => {
+            TagStop::More if !cx.is_last() => {
                 self.tag = Some(scan);
                 return Ok(Progress::More);
             }
-            Scanned::More | Scanned::Cut => return Err(unclosed_tag(scan.length(), 0)),
-            Scanned::TooLong | Scanned::TooMany => return Err(too_large(0, "the tag")),
-            Scanned::End { length, is_empty } => (length, is_empty),
+            TagStop::More | TagStop::Cut => return Err(unclosed_tag(scan.length(), 0)),
+            TagStop::TooLong | TagStop::TooMany => return Err(too_large(0, "the tag")),
+            TagStop::End { length, is_empty } => (length, is_empty),
         };
         let tag = tag_text(rest, 0, length)?;
         let open = self.open(cx, tag, &scan)?;
@@ -256,7 +256,12 @@ impl Block {
     }
 
     /// Checks a complete opening tag.
-    fn open(&mut self, cx: &mut Context<'_, '_>, tag: &str, scan: &TagScan) -> Outcome<Open> {
+    fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        tag: &str,
+        scan: &TagScan,
+    ) -> Outcome<OpenElement> {
         let written = tag.get(1..scan.name_end()).unwrap_or_default();
         let rule = match self.stack.last_mut() {
             None => tool(cx, written, tag.len()),
@@ -279,13 +284,13 @@ impl Block {
             self.repairs.add(Repair::R7);
         }
         let attributes = self.attributes(cx, &rule, &name, (tag, scan))?;
-        Ok(Open {
+        Ok(OpenElement {
             name,
             rule,
             mark: cx.view.mark(tag.len()),
             attributes,
             children: Vec::new(),
-            place: Place::default(),
+            place: GroupPosition::default(),
             comment: None,
         })
     }
@@ -305,7 +310,7 @@ impl Block {
             if written.is_mixed {
                 self.mixed_attribute(cx, rule, written.name, tag.len())?;
             }
-            if written.is_mended | attributes.take(written)? {
+            if written.is_repaired | attributes.add(written)? {
                 self.repairs.add(Repair::R7);
             }
             Ok(())
@@ -483,9 +488,9 @@ fn call_id(
         return Err(too_large(0, "the number of calls"));
     }
     let Some(id) = own else {
-        return Ok((cx.ids.give(), false));
+        return Ok((cx.ids.assign(), false));
     };
-    if !cx.ids.take(&id) {
+    if !cx.ids.claim(&id) {
         let message = format!("id `{}` belongs to an earlier call", shown(&id));
         return Err(Fault::ahead(Code::DuplicateId, 0, length, message));
     }

@@ -4,10 +4,10 @@ use memchr::memmem;
 
 use super::block::{Block, Token};
 use super::chars;
+use super::common_faults::{bad_byte, unclosed_tag};
 use super::context::{Context, Progress};
-use super::diagnose::{Fault, Outcome};
 use super::event::Mode;
-use super::faults::{bad_byte, unclosed_tag};
+use super::fault::{Fault, Outcome};
 use karyi_core::error::Code;
 
 impl Block {

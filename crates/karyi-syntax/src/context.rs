@@ -1,7 +1,7 @@
 //! What the parts of the parser share while they work on one view.
 
-use super::diagnose::{Fault, Place};
 use super::event::{Event, Mode};
+use super::fault::{Fault, Location};
 use super::ids::Ids;
 use super::source::{Ending, View};
 use super::table::Table;
@@ -70,8 +70,8 @@ impl Context<'_, '_> {
         }
         self.report.warnings += 1;
         let most = match fault.place {
-            Place::Ahead(at, _) => end.saturating_sub(at),
-            Place::Mark(_) => usize::MAX,
+            Location::Ahead(at, _) => end.saturating_sub(at),
+            Location::Mark(_) => usize::MAX,
         };
         let located = fault.locate(self.view, self.report.is_in_json);
         self.events.push(Event::Warning(located.cut(most).finish()));

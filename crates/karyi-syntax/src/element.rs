@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::attribute::Written;
+use super::attribute::ParsedAttribute;
 use super::chars::is_name;
-use super::diagnose::{Fault, Outcome, did_you_mean, shown};
 use super::event::Mode;
-use super::form::{form, with_form};
+use super::fault::{Fault, Outcome, did_you_mean, shown};
 use super::source::Mark;
-use super::table::{Body, Groups, Parameter, Place, Rule, Table};
+use super::table::{Body, GroupPosition, Groups, Parameter, Rule, Table};
+use super::usage::{usage, with_usage};
 use karyi_core::call::{Name, RawAttribute, RawBody, RawElement, RawText};
 use karyi_core::error::Code;
 use karyi_core::span::Span;
 
 /// An element whose end tag has not come.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenElement {
     /// Its rule.
     pub(super) rule: Arc<Rule>,
     /// Its name: as declared, or as written for elements without declaration.
@@ -28,12 +28,12 @@ pub(super) struct Open {
     /// Its child elements so far.
     pub(super) children: Vec<RawElement>,
     /// The place in the groups of the next child; the default where any group may start.
-    pub(super) place: Place,
+    pub(super) place: GroupPosition,
     /// A comment that stands before any child.
     pub(super) comment: Option<Box<Mark>>,
 }
 
-impl Open {
+impl OpenElement {
     /// Returns the rule of the child element `name` whose opening tag has `length` bytes, and
     /// moves on in the group.
     pub(super) fn child(
@@ -63,7 +63,7 @@ impl Open {
         name: &str,
         length: usize,
         mode: Mode,
-    ) -> Outcome<(Place, &'g Arc<Rule>)> {
+    ) -> Outcome<(GroupPosition, &'g Arc<Rule>)> {
         let is_named = |rule: &&Arc<Rule>| mode.is_same(name, &rule.name);
         if self.place.is_inside() {
             let expected = groups.rule(self.place);
@@ -121,8 +121,8 @@ impl Open {
         let known = self.rule.child_names();
         let slip = known.iter().all(|known| *known != name);
         let meant = did_you_mean(name, known.into_iter()).filter(|_| slip);
-        match (meant, form(&self.rule)) {
-            (Some(hint), _) => fault.with_hint(with_form(hint, &self.rule)),
+        match (meant, usage(&self.rule)) {
+            (Some(hint), _) => fault.with_hint(with_usage(hint, &self.rule)),
             (None, Some(form)) => fault.with_hint(format!("write {form}")),
             (None, None) => fault,
         }
@@ -146,7 +146,7 @@ impl Open {
                 "add <{0}>...</{0}> after the element before it",
                 missing.name
             );
-            let hint = with_form(hint, &self.rule);
+            let hint = with_usage(hint, &self.rule);
             return Err(Fault::at(Code::MissingChild, &self.mark, message).with_hint(hint));
         }
         // Groups are complete here, so counting their last elements counts them.
@@ -174,7 +174,7 @@ impl Open {
                 names.join(" or ")
             );
             let hint = format!("add {} inside <{}>", names.join(" or "), self.name);
-            let hint = with_form(hint, &self.rule);
+            let hint = with_usage(hint, &self.rule);
             return Err(Fault::at(Code::MissingChild, &self.mark, message).with_hint(hint));
         }
         Ok(())
@@ -288,9 +288,9 @@ impl<'r> Attributes<'r> {
     }
 
     /// Takes the next attribute; returns whether its name had to be mended.
-    pub(super) fn take(&mut self, written: Written<'r>) -> Outcome<bool> {
+    pub(super) fn add(&mut self, written: ParsedAttribute<'r>) -> Outcome<bool> {
         let Some(declared) = self.declared(written.name)? else {
-            return self.take_id(written);
+            return self.add_id(written);
         };
         let is_again = match self.rule.attributes {
             Some(_) => self.passed.iter().any(|a| a.name == declared),
@@ -299,12 +299,12 @@ impl<'r> Attributes<'r> {
         if is_again {
             return Err(self.twice(&declared));
         }
-        let is_mended = declared != written.name;
+        let is_repaired = declared != written.name;
         self.passed.push(RawAttribute {
             name: declared,
             value: written.value,
         });
-        Ok(is_mended)
+        Ok(is_repaired)
     }
 
     /// Returns the declared name of an attribute, or nothing for the id of a tool.
@@ -327,7 +327,7 @@ impl<'r> Attributes<'r> {
         }
     }
 
-    fn take_id(&mut self, written: Written<'_>) -> Outcome<bool> {
+    fn add_id(&mut self, written: ParsedAttribute<'_>) -> Outcome<bool> {
         if self.id.is_some() {
             return Err(self.twice("id"));
         }
@@ -374,7 +374,7 @@ impl<'r> Attributes<'r> {
                 true => format!("<{}> takes no attribute here; remove it", self.name),
                 false => format!("remove it; <{}> takes {}", self.name, known.join(", ")),
             });
-        fault.with_hint(with_form(hint, self.rule))
+        fault.with_hint(with_usage(hint, self.rule))
     }
 
     fn twice(&self, name: &str) -> Box<Fault> {

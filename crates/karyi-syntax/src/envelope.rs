@@ -8,10 +8,10 @@ use memchr::memchr3;
 
 use super::chars::leading_space;
 use super::context::{Context, Progress};
-use super::diagnose::{Fault, Outcome};
 use super::event::Event;
+use super::fault::{Fault, Outcome};
 use super::json::{self, Escape};
-use super::position::incomplete_suffix;
+use super::position_tracker::incomplete_suffix;
 use karyi_core::error::Code;
 use karyi_core::limits::MAX_JSON_DEPTH;
 
@@ -19,7 +19,7 @@ use karyi_core::limits::MAX_JSON_DEPTH;
 const MAX_SCALAR: usize = 1024;
 
 /// The parser of the `tools` string.
-pub(super) trait Tools {
+pub(super) trait ToolsParser {
     /// Takes further text of the string.
     fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>);
     /// Takes the end of the string.
@@ -72,7 +72,7 @@ enum Text {
     Other,
 }
 
-impl<T: Tools> Envelope<T> {
+impl<T: ToolsParser> Envelope<T> {
     /// Starts after the `{`; `tools` is the parser for the `tools` string.
     pub(super) fn new(is_fenced: bool, tools: Box<T>) -> Self {
         Self {

@@ -19,7 +19,7 @@ impl Ids {
     }
 
     /// Takes an id the model wrote; returns whether it is new.
-    pub(super) fn take(&mut self, id: &str) -> bool {
+    pub(super) fn claim(&mut self, id: &str) -> bool {
         let number = id.parse::<u64>().ok().filter(|n| n.to_string() == id);
         let is_number = number.is_some_and(|n| self.numbers.binary_search(&n).is_ok());
         !is_number && self.own.insert(id.to_owned())
@@ -28,7 +28,7 @@ impl Ids {
     /// Gives the id of a call without its own: its number, or the next that is free.
     ///
     /// A number the model has taken as an id is passed over, never to be looked at again.
-    pub(super) fn give(&mut self) -> String {
+    pub(super) fn assign(&mut self) -> String {
         let last = self.numbers.last().copied().unwrap_or(0);
         let mut number = self.calls.max(last + 1);
         let mut id = number.to_string();
@@ -53,8 +53,8 @@ mod tests {
             .map(|id| {
                 ids.count();
                 match *id {
-                    "" => Some(ids.give()),
-                    id => ids.take(id).then(|| id.to_owned()),
+                    "" => Some(ids.assign()),
+                    id => ids.claim(id).then(|| id.to_owned()),
                 }
             })
             .collect();

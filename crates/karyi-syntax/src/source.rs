@@ -6,7 +6,7 @@
 
 use memchr::{memchr, memchr2, memrchr2};
 
-use super::position::Tracker;
+use super::position_tracker::PositionTracker;
 use karyi_core::error::Excerpt;
 use karyi_core::limits::EXCERPT_REACH_BYTES;
 use karyi_core::span::Position;
@@ -14,14 +14,14 @@ use karyi_core::span::Position;
 /// What is remembered between two views.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    tracker: Tracker,
+    tracker: PositionTracker,
     /// The end of the current line as far as it was consumed.
     history: Vec<u8>,
 }
 
 /// A stretch of one source line around a place, not yet made safe to show.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct SourceLine {
     bytes: Vec<u8>,
     /// Where the place is. What stands before it is longer than the reach when there is still more.
     place: usize,
@@ -35,7 +35,7 @@ pub(super) struct Mark {
     /// Bytes of the tag or delimiter that stands there.
     pub(super) length: usize,
     /// Its line up to the end of the tag, once the bytes are gone.
-    frozen: Option<Box<Line>>,
+    frozen: Option<Box<SourceLine>>,
 }
 
 /// What follows the bytes at hand.
@@ -142,11 +142,11 @@ impl<'v> View<'v> {
 
     /// Tells whether all that an excerpt at `ahead` can show is here.
     pub(super) fn has_line(&self, ahead: usize) -> bool {
-        self.ending == Ending::Last || is_whole(self.from(ahead))
+        self.ending == Ending::Last || is_complete(self.from(ahead))
     }
 
     /// Returns the line around the place `ahead` bytes further on, as far as it is here.
-    pub(super) fn line(&self, ahead: usize) -> Line {
+    pub(super) fn line(&self, ahead: usize) -> SourceLine {
         self.line_at(self.at + ahead, line_start(self.from(ahead)))
     }
 
@@ -160,9 +160,9 @@ impl<'v> View<'v> {
     }
 
     /// Returns the line around a mark, up to the end of its tag.
-    pub(super) fn line_of(&self, mark: &Mark) -> Line {
+    pub(super) fn line_of(&self, mark: &Mark) -> SourceLine {
         if let Some(line) = &mark.frozen {
-            return Line::clone(line);
+            return SourceLine::clone(line);
         }
         let start = mark.position.offset.saturating_sub(self.base);
         let start = usize::try_from(start).unwrap_or(self.bytes.len());
@@ -207,7 +207,7 @@ impl<'v> View<'v> {
     }
 
     /// Returns the line around index `at`, from where on `from` is shown.
-    fn line_at(&self, at: usize, from: &[u8]) -> Line {
+    fn line_at(&self, at: usize, from: &[u8]) -> SourceLine {
         let known = self.bytes.get(..at).unwrap_or(self.bytes);
         let near = tail(known);
         let history = self.source.history.as_slice();
@@ -216,7 +216,7 @@ impl<'v> View<'v> {
             None if near.len() < known.len() => (&[], near),
             None => (tail_of(history, near.len()), near),
         };
-        Line {
+        SourceLine {
             bytes: [earlier, before, from].concat(),
             place: earlier.len() + before.len(),
         }
@@ -243,11 +243,11 @@ fn line_start(bytes: &[u8]) -> &[u8] {
     near.get(..end).unwrap_or_default()
 }
 
-fn is_whole(bytes: &[u8]) -> bool {
+fn is_complete(bytes: &[u8]) -> bool {
     bytes.len() > EXCERPT_REACH_BYTES || line_start(bytes).len() < bytes.len()
 }
 
-impl Line {
+impl SourceLine {
     /// Returns what is known from the place on.
     pub(super) fn from(&self) -> &[u8] {
         self.bytes.get(self.place..).unwrap_or_default()
@@ -283,7 +283,7 @@ impl Line {
         let caret_start = line.chars().count();
         let shown = from.get(..EXCERPT_REACH_BYTES).unwrap_or(from);
         let cut = if shown.len() < from.len() {
-            super::position::incomplete_suffix(shown)
+            super::position_tracker::incomplete_suffix(shown)
         } else {
             0
         };

@@ -6,19 +6,19 @@
 use std::sync::Arc;
 
 use super::block::Block;
-use super::calm::{Calm, Waiting};
 use super::context::{Context, Progress, Report};
-use super::diagnose::{Fault, Located, Outcome};
-use super::envelope::{Envelope, Tools};
+use super::envelope::{Envelope, ToolsParser};
 use super::event::{Event, Mode};
+use super::fault::{Fault, Located, Outcome};
 use super::ids::Ids;
-use super::locate::{Locator, Sight};
+use super::locator::{Locator, LocatorStep};
 use super::source::{Ending, Source, View};
+use super::stop_bytes::{BufferWindow, StopBytes};
 use super::table::Table;
 use karyi_core::error::Code;
 
 /// An empty buffer larger than this is given back.
-const KEPT_CAPACITY: usize = 1 << 20;
+const RETAINED_CAPACITY: usize = 1 << 20;
 
 const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -29,15 +29,15 @@ pub(super) struct Stream {
     source: Source,
     /// Bytes that are not consumed.
     pending: Vec<u8>,
-    waiting: Waiting,
-    state: State,
+    window: BufferWindow,
+    state: StreamState,
 }
 
 /// How far the parser is.
 #[derive(Debug)]
-struct State {
+struct StreamState {
     mode: Mode,
-    part: Part,
+    phase: Phase,
     locator: Locator,
     ids: Ids,
     report: Report,
@@ -45,7 +45,7 @@ struct State {
 }
 
 #[derive(Debug)]
-enum Part {
+enum Phase {
     /// Nothing was read.
     Start,
     Prose,
@@ -59,7 +59,7 @@ enum Part {
     },
 }
 
-impl Tools for Stream {
+impl ToolsParser for Stream {
     fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
         Self::feed(self, bytes, events);
     }
@@ -84,9 +84,9 @@ impl Tools for Stream {
 impl Stream {
     /// Starts a message.
     pub(super) fn of_message(table: Arc<Table>, mode: Mode) -> Self {
-        let state = State {
+        let state = StreamState {
             mode,
-            part: Part::Start,
+            phase: Phase::Start,
             locator: Locator::of_message(),
             ids: Ids::default(),
             report: Report::default(),
@@ -97,9 +97,9 @@ impl Stream {
 
     /// Starts the `tools` string of an envelope.
     fn of_string(table: Arc<Table>, mode: Mode) -> Self {
-        let state = State {
+        let state = StreamState {
             mode,
-            part: Part::Prose,
+            phase: Phase::Prose,
             locator: Locator::of_string(),
             ids: Ids::default(),
             report: Report::in_json(),
@@ -108,40 +108,40 @@ impl Stream {
         Self::new(table, state)
     }
 
-    fn new(table: Arc<Table>, state: State) -> Self {
+    fn new(table: Arc<Table>, state: StreamState) -> Self {
         Self {
             table,
             source: Source::default(),
             pending: Vec::new(),
-            waiting: Waiting::new(Calm::NEVER),
+            window: BufferWindow::new(StopBytes::ANY),
             state,
         }
     }
 
     /// Takes the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
-        if self.waiting.takes(bytes) {
+        if self.window.accepts(bytes) {
             match bytes {
                 [byte] => self.pending.push(*byte),
                 _ => self.pending.extend_from_slice(bytes),
             }
         } else {
-            self.take(bytes, Ending::Open, events);
+            self.process(bytes, Ending::Open, events);
         }
     }
 
     /// Takes the end.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) {
-        self.take(&[], Ending::Last, events);
+        self.process(&[], Ending::Last, events);
         self.flush(events);
         if !self.has_refused() {
-            self.state.part = Part::Over { is_refused: false };
+            self.state.phase = Phase::Over { is_refused: false };
         }
     }
 
     /// Says what is wrong so far, when nothing will follow that counts.
     pub(super) fn cut(&mut self, events: &mut Vec<Event>) {
-        self.take(&[], Ending::Cut, events);
+        self.process(&[], Ending::Cut, events);
         self.flush(events);
     }
 
@@ -152,7 +152,7 @@ impl Stream {
 
     /// Tells whether an error was given out.
     pub(super) fn has_refused(&self) -> bool {
-        matches!(self.state.part, Part::Over { is_refused: true })
+        matches!(self.state.phase, Phase::Over { is_refused: true })
     }
 
     /// Tells whether something looked like a block and did not run.
@@ -165,17 +165,17 @@ impl Stream {
         self.state.is_envelope
     }
 
-    fn take(&mut self, bytes: &[u8], ending: Ending, events: &mut Vec<Event>) {
-        match &mut self.state.part {
-            Part::Over { .. } => return,
-            Part::Refused(located) => {
+    fn process(&mut self, bytes: &[u8], ending: Ending, events: &mut Vec<Event>) {
+        match &mut self.state.phase {
+            Phase::Over { .. } => return,
+            Phase::Refused(located) => {
                 located.extend(bytes);
-                if located.is_whole() {
+                if located.is_complete() {
                     self.flush(events);
                 }
                 return;
             }
-            Part::Start | Part::Prose | Part::Block(_) | Part::Envelope(_) => {}
+            Phase::Start | Phase::Prose | Phase::Block(_) | Phase::Envelope(_) => {}
         }
         if self.pending.is_empty() {
             let consumed = self.run(bytes, ending, events);
@@ -186,14 +186,14 @@ impl Stream {
             pending.extend_from_slice(bytes);
             let consumed = self.run(&pending, ending, events);
             pending.drain(..consumed);
-            if !pending.is_empty() || pending.capacity() <= KEPT_CAPACITY {
+            if !pending.is_empty() || pending.capacity() <= RETAINED_CAPACITY {
                 self.pending = pending;
             }
         }
-        if let Part::Refused(_) | Part::Over { .. } = self.state.part {
+        if let Phase::Refused(_) | Phase::Over { .. } = self.state.phase {
             self.pending = Vec::new();
         }
-        self.waiting = Waiting::new(self.state.calm(self.pending.len()));
+        self.window = BufferWindow::new(self.state.stop_bytes(self.pending.len()));
     }
 
     /// Goes through the bytes as far as they decide anything; returns how many are consumed.
@@ -219,11 +219,11 @@ impl Stream {
     }
 }
 
-impl State {
+impl StreamState {
     fn flush(&mut self, events: &mut Vec<Event>) {
-        if let Part::Refused(_) = self.part {
-            let over = Part::Over { is_refused: true };
-            if let Part::Refused(located) = std::mem::replace(&mut self.part, over) {
+        if let Phase::Refused(_) = self.phase {
+            let over = Phase::Over { is_refused: true };
+            if let Phase::Refused(located) = std::mem::replace(&mut self.phase, over) {
                 events.push(Event::Error(located.finish()));
             }
         }
@@ -243,56 +243,56 @@ impl State {
             report: &mut self.report,
             events,
         };
-        match &mut self.part {
-            Part::Start => {
+        match &mut self.phase {
+            Phase::Start => {
                 let progress = start(&mut cx)?;
                 if progress == Progress::Done {
-                    self.part = Part::Prose;
+                    self.phase = Phase::Prose;
                     return Ok(Progress::Again);
                 }
                 Ok(progress)
             }
-            Part::Prose => {
-                let sight = self.locator.step(&mut cx)?;
-                Ok(self.look(sight, table))
+            Phase::Prose => {
+                let step = self.locator.step(&mut cx)?;
+                Ok(self.enter(step, table))
             }
-            Part::Block(block) => {
+            Phase::Block(block) => {
                 let progress = block.run(&mut cx)?;
                 if progress == Progress::Done {
-                    self.part = Part::Prose;
+                    self.phase = Phase::Prose;
                     return Ok(Progress::Again);
                 }
                 Ok(progress)
             }
-            Part::Envelope(envelope) => {
+            Phase::Envelope(envelope) => {
                 let step = envelope.step(&mut cx);
                 let (is_over, is_ignored) = envelope.settle(&step, cx.is_last(), cx.events);
                 self.report.has_ignored |= is_ignored;
                 if is_over {
-                    self.part = Part::Over { is_refused: true };
+                    self.phase = Phase::Over { is_refused: true };
                     return Ok(Progress::Done);
                 }
                 let progress = step?;
                 if progress == Progress::Done {
                     self.locator = Locator::of_trailing_prose();
-                    self.part = Part::Prose;
+                    self.phase = Phase::Prose;
                     return Ok(Progress::Again);
                 }
                 Ok(progress)
             }
-            Part::Refused(_) | Part::Over { .. } => Ok(Progress::Done),
+            Phase::Refused(_) | Phase::Over { .. } => Ok(Progress::Done),
         }
     }
 
-    fn look(&mut self, sight: Sight, table: &Arc<Table>) -> Progress {
-        match sight {
-            Sight::More => return Progress::More,
-            Sight::Again => {}
-            Sight::Block(block) => self.part = Part::Block(block),
-            Sight::Envelope { is_fenced } => {
+    fn enter(&mut self, step: LocatorStep, table: &Arc<Table>) -> Progress {
+        match step {
+            LocatorStep::More => return Progress::More,
+            LocatorStep::Again => {}
+            LocatorStep::Block(block) => self.phase = Phase::Block(block),
+            LocatorStep::Envelope { is_fenced } => {
                 self.is_envelope = true;
                 let tools = Stream::of_string(Arc::clone(table), self.mode);
-                self.part = Part::Envelope(Box::new(Envelope::new(is_fenced, Box::new(tools))));
+                self.phase = Phase::Envelope(Box::new(Envelope::new(is_fenced, Box::new(tools))));
             }
         }
         Progress::Again
@@ -300,27 +300,29 @@ impl State {
 
     fn refuse(&mut self, fault: Fault, view: &mut View<'_>, events: &mut Vec<Event>) {
         let located = fault.locate(view, self.report.is_in_json);
-        let is_whole = located.is_whole();
-        self.part = Part::Refused(Box::new(located));
-        if is_whole {
+        let is_complete = located.is_complete();
+        self.phase = Phase::Refused(Box::new(located));
+        if is_complete {
             self.flush(events);
         }
     }
 
     /// Tells what bytes the parser waits for when `length` bytes are not consumed.
-    fn calm(&self, length: usize) -> &'static Calm {
-        match &self.part {
-            Part::Prose => self.locator.calm(length),
-            Part::Block(block) => block.calm(length),
-            Part::Start | Part::Envelope(_) | Part::Refused(_) | Part::Over { .. } => Calm::NEVER,
+    fn stop_bytes(&self, length: usize) -> &'static StopBytes {
+        match &self.phase {
+            Phase::Prose => self.locator.stop_bytes(length),
+            Phase::Block(block) => block.stop_bytes(length),
+            Phase::Start | Phase::Envelope(_) | Phase::Refused(_) | Phase::Over { .. } => {
+                StopBytes::ANY
+            }
         }
     }
 
     fn freeze(&mut self, view: &View<'_>) {
-        match &mut self.part {
-            Part::Prose => self.locator.freeze(view),
-            Part::Block(block) => block.freeze(view),
-            Part::Start | Part::Envelope(_) | Part::Refused(_) | Part::Over { .. } => {}
+        match &mut self.phase {
+            Phase::Prose => self.locator.freeze(view),
+            Phase::Block(block) => block.freeze(view),
+            Phase::Start | Phase::Envelope(_) | Phase::Refused(_) | Phase::Over { .. } => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::leaf::{CDATA_END, find_cdata_end};
+use super::leaf_decoder::{CDATA_END, find_cdata_end};
 use super::references::reference;
 use karyi_core::error::Code;
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::chars::is_same_name;
-use super::diagnose::did_you_mean;
 use super::event::Mode;
+use super::fault::did_you_mean;
 use super::grammar::{ContentRule, ElementRule, Grammar, LeafKind};
 use karyi_core::call::Name;
 
@@ -75,12 +75,12 @@ pub(super) struct Groups {
 
 /// A place in the groups: which group, and which of its elements.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct GroupPosition {
     group: u32,
     index: u32,
 }
 
-impl Place {
+impl GroupPosition {
     /// Tells whether a group is begun.
     pub(super) fn is_inside(self) -> bool {
         self.index > 0
@@ -89,26 +89,26 @@ impl Place {
 
 impl Groups {
     /// Returns the rule of the element at a place.
-    pub(super) fn rule(&self, place: Place) -> Option<&Arc<Rule>> {
+    pub(super) fn rule(&self, place: GroupPosition) -> Option<&Arc<Rule>> {
         let group = self.groups.get(place.group as usize)?;
         group.get(place.index as usize)
     }
 
     /// Returns the places of the elements that may start a group.
-    pub(super) fn starts(&self) -> impl Iterator<Item = Place> {
-        let place = |(group, _)| Place { group, index: 0 };
+    pub(super) fn starts(&self) -> impl Iterator<Item = GroupPosition> {
+        let place = |(group, _)| GroupPosition { group, index: 0 };
         (0..).zip(&self.groups).map(place)
     }
 
     /// Returns the place after an element.
-    pub(super) fn after(&self, place: Place) -> Place {
-        let next = Place {
+    pub(super) fn after(&self, place: GroupPosition) -> GroupPosition {
+        let next = GroupPosition {
             index: place.index + 1,
             ..place
         };
         match self.rule(next) {
             Some(_) => next,
-            None => Place::default(),
+            None => GroupPosition::default(),
         }
     }
 }

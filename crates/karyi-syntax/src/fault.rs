@@ -3,7 +3,7 @@
 //! The other modules say which code, where, and what was found; the words that are the same for
 //! every fault of a code are here.
 
-use super::source::{Line, Mark, View};
+use super::source::{Mark, SourceLine, View};
 use karyi_core::error::{Code, Diagnostic};
 use karyi_core::similar_names::similar_names;
 use karyi_core::span::Position;
@@ -14,7 +14,7 @@ pub(super) struct Fault {
     /// What kind of trouble it is.
     pub(super) code: Code,
     /// Where it is.
-    pub(super) place: Place,
+    pub(super) place: Location,
     /// What was expected and found.
     pub(super) message: String,
     /// What to do, when the standard hint of the code is not enough.
@@ -23,7 +23,7 @@ pub(super) struct Fault {
 
 /// A place in the source.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// So many bytes ahead in the view, with so many to underline.
     Ahead(usize, usize),
     /// A remembered place.
@@ -43,7 +43,7 @@ impl Fault {
     ) -> Box<Self> {
         Box::new(Self {
             code,
-            place: Place::Ahead(at, length),
+            place: Location::Ahead(at, length),
             message: message.into(),
             hint: None,
         })
@@ -53,7 +53,7 @@ impl Fault {
     pub(super) fn at(code: Code, mark: &Mark, message: impl Into<String>) -> Box<Self> {
         Box::new(Self {
             code,
-            place: Place::Mark(Box::new(mark.clone())),
+            place: Location::Mark(Box::new(mark.clone())),
             message: message.into(),
             hint: None,
         })
@@ -67,18 +67,18 @@ impl Fault {
 
     /// Works out position and source line.
     pub(super) fn locate(self, view: &mut View<'_>, is_in_json: bool) -> Located {
-        let (position, line, length, is_whole) = match &self.place {
-            Place::Ahead(at, length) => {
+        let (position, line, length, is_complete) = match &self.place {
+            Location::Ahead(at, length) => {
                 let line = view.line(*at);
                 (view.position_ahead(*at), line, *length, view.has_line(*at))
             }
-            Place::Mark(mark) => (mark.position, view.line_of(mark), mark.length, true),
+            Location::Mark(mark) => (mark.position, view.line_of(mark), mark.length, true),
         };
         Located {
             diagnostic: self.into_diagnostic(position, is_in_json),
             line,
             length,
-            is_whole,
+            is_complete,
         }
     }
 
@@ -98,20 +98,20 @@ impl Fault {
 #[derive(Debug)]
 pub(super) struct Located {
     diagnostic: Diagnostic,
-    line: Line,
+    line: SourceLine,
     length: usize,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl Located {
     /// Tells whether the source line is complete.
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Adds bytes that follow in the source.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
-        self.is_whole = self.is_whole || self.line.extend(bytes);
+        self.is_complete = self.is_complete || self.line.extend(bytes);
     }
 
     /// Shows at most so many bytes of the line from the place on.

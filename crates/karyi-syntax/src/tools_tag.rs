@@ -2,14 +2,14 @@
 
 use super::block::Block;
 use super::chars::{self, is_name_byte, is_space};
+use super::common_faults::bad_byte;
 use super::context::Context;
-use super::diagnose::{Fault, Outcome};
 use super::element::Attributes;
 use super::event::{Event, Mode};
-use super::faults::bad_byte;
+use super::fault::{Fault, Outcome};
 use super::repairs::{Repair, Repairs};
 use super::source::Mark;
-use super::tag::TagScan;
+use super::tag_scan::TagScan;
 use karyi_core::call::{BlockOptions, OnError, Order};
 use karyi_core::error::Code;
 
@@ -18,14 +18,14 @@ pub(super) const TOOLS: &[u8] = b"<tools";
 
 /// What a `<tools>` tag says.
 #[derive(Debug)]
-pub(super) struct OpeningTag {
+pub(super) struct ToolsTag {
     options: BlockOptions,
     is_preserved: bool,
     repairs: Repairs,
 }
 
 /// What stands where `<tools` may stand.
-pub(super) enum Word {
+pub(super) enum TagMatch {
     /// It does.
     Yes,
     /// Something else.
@@ -35,17 +35,17 @@ pub(super) enum Word {
 }
 
 /// Tells whether `<tools` stands here, upper or lower case.
-pub(super) fn tools_word(rest: &[u8], is_last: bool) -> Word {
+pub(super) fn tools_word(rest: &[u8], is_last: bool) -> TagMatch {
     let length = rest.len().min(TOOLS.len());
     let (head, start) = (rest.get(..length).unwrap_or_default(), TOOLS.get(..length));
     if !start.is_some_and(|start| head.eq_ignore_ascii_case(start)) {
-        return Word::No;
+        return TagMatch::No;
     }
     match rest.get(TOOLS.len()) {
-        None if !is_last => Word::Cut,
-        None if length == TOOLS.len() => Word::Yes,
-        Some(next) if !is_name_byte(*next) => Word::Yes,
-        Some(_) | None => Word::No,
+        None if !is_last => TagMatch::Cut,
+        None if length == TOOLS.len() => TagMatch::Yes,
+        Some(next) if !is_name_byte(*next) => TagMatch::Yes,
+        Some(_) | None => TagMatch::No,
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn opening_tag(
     cx: &mut Context<'_, '_>,
     tag: &[u8],
     scan: &TagScan,
-) -> Outcome<OpeningTag> {
+) -> Outcome<ToolsTag> {
     let tag = chars::text(tag).map_err(|bad| bad_byte(&bad, 0))?;
     let mut repairs = Repairs::default();
     let mut attributes = Attributes::new(&cx.table.block, "tools", tag.len(), cx.mode);
@@ -69,7 +69,7 @@ pub(super) fn opening_tag(
         repairs.add(Repair::R7);
     }
     scan.attributes(tag, cx.mode, &mut |written| {
-        if written.is_mended | attributes.take(written)? {
+        if written.is_repaired | attributes.add(written)? {
             repairs.add(Repair::R7);
         }
         Ok(())
@@ -87,7 +87,7 @@ pub(super) fn opening_tag(
             (name, _) => return Err(bad_option(name, tag.len())),
         }
     }
-    Ok(OpeningTag {
+    Ok(ToolsTag {
         options,
         is_preserved,
         repairs,
@@ -105,7 +105,7 @@ fn bad_option(name: &str, length: usize) -> Box<Fault> {
         .with_hint(format!("write {choices}, or leave it out"))
 }
 
-impl OpeningTag {
+impl ToolsTag {
     /// Opens the block.
     pub(super) fn open(&self, cx: &mut Context<'_, '_>, mark: Mark) -> Box<Block> {
         cx.events.push(Event::BlockOpened {

@@ -1,11 +1,11 @@
 //! Faults that several parts of a block give: bytes, tags and elements that may not be as they are.
 
 use super::chars;
-use super::diagnose::{Fault, Outcome, shown};
-use super::element::Open;
+use super::element::OpenElement;
+use super::fault::{Fault, Outcome, shown};
 use karyi_core::error::Code;
 
-impl Open {
+impl OpenElement {
     /// Returns the fault of an element whose end tag never came.
     pub(super) fn unclosed(&self) -> Box<Fault> {
         let name = shown(&self.name);

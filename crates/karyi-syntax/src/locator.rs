@@ -7,15 +7,15 @@
 use memchr::memchr3;
 
 use super::block::Block;
-use super::calm::Calm;
 use super::chars::leading_space;
 use super::context::Context;
-use super::diagnose::{Fault, Outcome, Place};
 use super::event::Mode;
-use super::opener::{OpeningTag, TOOLS, Word, is_opener, opening_tag, tools_word};
-use super::position::incomplete_suffix;
+use super::fault::{Fault, Location, Outcome};
+use super::position_tracker::incomplete_suffix;
 use super::source::{Mark, View};
-use super::tag::{Scanned, TagScan};
+use super::stop_bytes::StopBytes;
+use super::tag_scan::{TagScan, TagStop};
+use super::tools_tag::{TOOLS, TagMatch, ToolsTag, is_opener, opening_tag, tools_word};
 use karyi_core::error::Code;
 
 /// Bytes of a fence's info string that are kept: all that matter are shorter.
@@ -24,7 +24,7 @@ const MAX_INFO: usize = 16;
 /// Where in the prose the next byte stands.
 #[derive(Debug)]
 pub(super) struct Locator {
-    line: Line,
+    line: LineState,
     fence: Option<Fence>,
     /// Whether only white space came so far.
     is_blank: bool,
@@ -33,7 +33,7 @@ pub(super) struct Locator {
 }
 
 #[derive(Debug)]
-enum Line {
+enum LineState {
     /// Only blanks so far on this line.
     Start,
     /// A run of backticks or tildes that starts a line.
@@ -45,7 +45,7 @@ enum Line {
     /// After a run that closes a fence if nothing but blanks follows.
     Tail,
     /// Any other place; with what may turn out to open a fence.
-    Middle(Option<Opening>),
+    Middle(Option<FenceLine>),
     /// A `<tools` tag that starts a line.
     Tools(TagScan),
     /// After such a tag, before the byte that decides about it.
@@ -73,7 +73,7 @@ enum FenceKind {
 
 /// The line of a possible opening fence.
 #[derive(Debug)]
-struct Opening {
+struct FenceLine {
     mark: u8,
     length: usize,
     is_first: bool,
@@ -84,14 +84,14 @@ struct Opening {
 #[derive(Debug)]
 struct Pending {
     mark: Mark,
-    tag: Outcome<OpeningTag>,
+    tag: Outcome<ToolsTag>,
     /// Whether a line break followed.
     is_broken: bool,
 }
 
 /// What the locator came to.
 #[derive(Debug)]
-pub(super) enum Sight {
+pub(super) enum LocatorStep {
     /// There is more to look at.
     Again,
     /// More bytes are needed.
@@ -109,7 +109,7 @@ impl Locator {
     /// Starts at the first byte of a message.
     pub(super) fn of_message() -> Self {
         Self {
-            line: Line::Start,
+            line: LineState::Start,
             fence: None,
             is_blank: true,
             may_be_envelope: true,
@@ -127,7 +127,7 @@ impl Locator {
     /// Starts where nothing runs any more.
     pub(super) fn of_trailing_prose() -> Self {
         Self {
-            line: Line::Middle(None),
+            line: LineState::Middle(None),
             fence: Some(Fence {
                 mark: b'`',
                 length: usize::MAX,
@@ -139,77 +139,77 @@ impl Locator {
     }
 
     /// Tells what bytes the locator waits for when `length` bytes are not consumed.
-    pub(super) fn calm(&self, length: usize) -> &'static Calm {
+    pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match self.line {
-            Line::Start if length == 0 => Calm::UNTIL_TEXT,
-            Line::Middle(_) if length == 0 => Calm::UNTIL_LINE,
-            Line::Start
-            | Line::Middle(_)
-            | Line::Run { .. }
-            | Line::Tail
-            | Line::Tools(_)
-            | Line::Pending(_)
-            | Line::Brace(_) => Calm::NEVER,
+            LineState::Start if length == 0 => StopBytes::NON_SPACE,
+            LineState::Middle(_) if length == 0 => StopBytes::LESS_OR_LINE_END,
+            LineState::Start
+            | LineState::Middle(_)
+            | LineState::Run { .. }
+            | LineState::Tail
+            | LineState::Tools(_)
+            | LineState::Pending(_)
+            | LineState::Brace(_) => StopBytes::ANY,
         }
     }
 
     /// Makes marks outlive the view.
     pub(super) fn freeze(&mut self, view: &View<'_>) {
-        if let Line::Pending(pending) = &mut self.line {
+        if let LineState::Pending(pending) = &mut self.line {
             view.freeze(&mut pending.mark);
         }
     }
 
     /// Goes on to the next place that matters.
-    pub(super) fn step(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Sight> {
+    pub(super) fn step(&mut self, cx: &mut Context<'_, '_>) -> Outcome<LocatorStep> {
         match &mut self.line {
-            Line::Start => Ok(self.line_start(cx)),
-            Line::Run { .. } => Ok(self.run(cx)),
-            Line::Tail => Ok(self.tail(cx)),
-            Line::Middle(_) => Ok(self.middle(cx)),
-            Line::Tools(_) => self.tools_tag(cx),
-            Line::Pending(_) => self.pending(cx),
-            Line::Brace(_) => Ok(self.brace(cx)),
+            LineState::Start => Ok(self.line_start(cx)),
+            LineState::Run { .. } => Ok(self.run(cx)),
+            LineState::Tail => Ok(self.tail(cx)),
+            LineState::Middle(_) => Ok(self.middle(cx)),
+            LineState::Tools(_) => self.tools_tag(cx),
+            LineState::Pending(_) => self.pending(cx),
+            LineState::Brace(_) => Ok(self.brace(cx)),
         }
     }
 
-    fn line_start(&mut self, cx: &mut Context<'_, '_>) -> Sight {
+    fn line_start(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
         cx.view.consume(leading_space(cx.view.rest()));
         let rest = cx.view.rest();
         let Some(first) = rest.first() else {
-            return Sight::More;
+            return LocatorStep::More;
         };
-        if let Some(sight) = self.json_start(cx, *first) {
-            return sight;
+        if let Some(step) = self.json_start(cx, *first) {
+            return step;
         }
         match first {
             b'<' if self.can_open() => match tools_word(rest, cx.is_last()) {
-                Word::Cut => return Sight::More,
-                Word::Yes if is_opener(rest, cx.mode) => {
-                    self.line = Line::Tools(TagScan::default())
+                TagMatch::Cut => return LocatorStep::More,
+                TagMatch::Yes if is_opener(rest, cx.mode) => {
+                    self.line = LineState::Tools(TagScan::default())
                 }
-                Word::Yes | Word::No => self.line = Line::Middle(None),
+                TagMatch::Yes | TagMatch::No => self.line = LineState::Middle(None),
             },
             b'`' | b'~' => {
-                self.line = Line::Run {
+                self.line = LineState::Run {
                     mark: *first,
                     length: 0,
                     is_first: self.is_blank,
                 };
             }
-            _ => self.line = Line::Middle(None),
+            _ => self.line = LineState::Middle(None),
         }
         self.is_blank = false;
-        Sight::Again
+        LocatorStep::Again
     }
 
     /// Looks for the `{` of an envelope.
-    fn json_start(&mut self, cx: &mut Context<'_, '_>, first: u8) -> Option<Sight> {
+    fn json_start(&mut self, cx: &mut Context<'_, '_>, first: u8) -> Option<LocatorStep> {
         match &mut self.fence {
             Some(fence) if fence.kind == FenceKind::Json => {
                 if first == b'{' {
                     cx.view.consume(1);
-                    return Some(Sight::Envelope { is_fenced: true });
+                    return Some(LocatorStep::Envelope { is_fenced: true });
                 }
                 fence.kind = FenceKind::Closed;
                 None
@@ -217,8 +217,8 @@ impl Locator {
             None if first == b'{' && self.is_blank && self.may_be_envelope => {
                 cx.view.consume(1);
                 self.is_blank = false;
-                self.line = Line::Brace(false);
-                Some(Sight::Again)
+                self.line = LineState::Brace(false);
+                Some(LocatorStep::Again)
             }
             Some(_) | None => None,
         }
@@ -230,51 +230,51 @@ impl Locator {
             .is_none_or(|fence| fence.kind == FenceKind::Open)
     }
 
-    fn brace(&mut self, cx: &mut Context<'_, '_>) -> Sight {
-        let is_broken = skip_space(cx) || matches!(self.line, Line::Brace(true));
+    fn brace(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
+        let is_broken = skip_space(cx) || matches!(self.line, LineState::Brace(true));
         match cx.view.rest().first() {
             None => {
-                self.line = Line::Brace(is_broken);
-                return Sight::More;
+                self.line = LineState::Brace(is_broken);
+                return LocatorStep::More;
             }
-            Some(b'"' | b'}') => return Sight::Envelope { is_fenced: false },
-            Some(_) if is_broken => self.line = Line::Start,
-            Some(_) => self.line = Line::Middle(None),
+            Some(b'"' | b'}') => return LocatorStep::Envelope { is_fenced: false },
+            Some(_) if is_broken => self.line = LineState::Start,
+            Some(_) => self.line = LineState::Middle(None),
         }
-        Sight::Again
+        LocatorStep::Again
     }
 
-    fn run(&mut self, cx: &mut Context<'_, '_>) -> Sight {
-        let Line::Run {
+    fn run(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
+        let LineState::Run {
             mark,
             length,
             is_first,
         } = &mut self.line
         else {
-            return Sight::Again;
+            return LocatorStep::Again;
         };
         let rest = cx.view.rest();
         let count = rest.iter().take_while(|b| *b == mark).count();
         cx.view.consume(count);
         *length += count;
         if count == rest.len() && !cx.is_last() {
-            return Sight::More;
+            return LocatorStep::More;
         }
         let (mark, length, is_first) = (*mark, *length, *is_first);
         self.line = match &self.fence {
-            Some(fence) if fence.mark == mark && length >= fence.length => Line::Tail,
-            None if length >= 3 => Line::Middle(Some(Opening {
+            Some(fence) if fence.mark == mark && length >= fence.length => LineState::Tail,
+            None if length >= 3 => LineState::Middle(Some(FenceLine {
                 mark,
                 length,
                 is_first,
                 info: Vec::new(),
             })),
-            Some(_) | None => Line::Middle(None),
+            Some(_) | None => LineState::Middle(None),
         };
-        Sight::Again
+        LocatorStep::Again
     }
 
-    fn tail(&mut self, cx: &mut Context<'_, '_>) -> Sight {
+    fn tail(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
         let rest = cx.view.rest();
         cx.view.consume(
             rest.iter()
@@ -282,44 +282,44 @@ impl Locator {
                 .count(),
         );
         match cx.view.rest().first() {
-            None => return Sight::More,
+            None => return LocatorStep::More,
             Some(b'\n' | b'\r') => {
                 self.fence = None;
-                self.line = Line::Start;
+                self.line = LineState::Start;
             }
-            Some(_) => self.line = Line::Middle(None),
+            Some(_) => self.line = LineState::Middle(None),
         }
-        Sight::Again
+        LocatorStep::Again
     }
 
-    fn middle(&mut self, cx: &mut Context<'_, '_>) -> Sight {
+    fn middle(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
         let rest = cx.view.rest();
         let found = memchr3(b'<', b'\n', b'\r', rest);
         let length = found.unwrap_or_else(|| rest.len() - incomplete_suffix(rest));
-        self.note_info(rest.get(..length).unwrap_or_default());
+        self.add_info(rest.get(..length).unwrap_or_default());
         cx.view.consume(length);
         let rest = cx.view.rest();
         match rest.first() {
             Some(b'<') if found.is_some() => match tools_word(rest, cx.is_last()) {
-                Word::Cut => return Sight::More,
-                Word::Yes if !cx.can_warn(0) => return Sight::More,
-                Word::Yes => {
+                TagMatch::Cut => return LocatorStep::More,
+                TagMatch::Yes if !cx.can_warn(0) => return LocatorStep::More,
+                TagMatch::Yes => {
                     let is_spelled = cx.mode == Mode::Repair || rest.starts_with(TOOLS);
                     let reason = self.reason(is_spelled);
                     let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), reason);
                     cx.warn(*fault, usize::MAX);
-                    self.note_info(TOOLS);
+                    self.add_info(TOOLS);
                     cx.view.consume(TOOLS.len());
                 }
-                Word::No => {
-                    self.note_info(b"<");
+                TagMatch::No => {
+                    self.add_info(b"<");
                     cx.view.consume(1);
                 }
             },
             Some(_) if found.is_some() => self.end_line(),
-            Some(_) | None => return Sight::More,
+            Some(_) | None => return LocatorStep::More,
         }
-        Sight::Again
+        LocatorStep::Again
     }
 
     /// Says why a `<tools` in the middle of things does not run.
@@ -337,8 +337,8 @@ impl Locator {
     }
 
     /// Looks at a part of a line that may open a fence.
-    fn note_info(&mut self, bytes: &[u8]) {
-        let Line::Middle(opening) = &mut self.line else {
+    fn add_info(&mut self, bytes: &[u8]) {
+        let LineState::Middle(opening) = &mut self.line else {
             return;
         };
         if let Some(fence) = opening {
@@ -354,28 +354,28 @@ impl Locator {
     }
 
     fn end_line(&mut self) {
-        let line = std::mem::replace(&mut self.line, Line::Start);
-        if let Line::Middle(Some(opening)) = line {
+        let line = std::mem::replace(&mut self.line, LineState::Start);
+        if let LineState::Middle(Some(opening)) = line {
             self.fence = Some(opening.into_fence(self.may_be_envelope));
         }
     }
 
-    fn tools_tag(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Sight> {
-        let Line::Tools(scan) = &mut self.line else {
-            return Ok(Sight::Again);
+    fn tools_tag(&mut self, cx: &mut Context<'_, '_>) -> Outcome<LocatorStep> {
+        let LineState::Tools(scan) = &mut self.line else {
+            return Ok(LocatorStep::Again);
         };
         let rest = cx.view.rest();
         let scanned = scan.step(rest);
         let is_tag = match scanned {
-            Scanned::End { is_empty, .. } => !is_empty && !scan.is_prose(),
-            Scanned::More if !cx.is_last() && !scan.is_prose() => return Ok(Sight::More),
-            Scanned::More | Scanned::Cut | Scanned::TooLong | Scanned::TooMany => {
+            TagStop::End { is_empty, .. } => !is_empty && !scan.is_prose(),
+            TagStop::More if !cx.is_last() && !scan.is_prose() => return Ok(LocatorStep::More),
+            TagStop::More | TagStop::Cut | TagStop::TooLong | TagStop::TooMany => {
                 scan.is_committed()
             }
         };
         let length = match scanned {
-            Scanned::End { length, .. } if is_tag => length,
-            Scanned::TooLong | Scanned::TooMany if is_tag => {
+            TagStop::End { length, .. } if is_tag => length,
+            TagStop::TooLong | TagStop::TooMany if is_tag => {
                 return Err(Fault::ahead(
                     Code::TooLarge,
                     0,
@@ -383,7 +383,7 @@ impl Locator {
                     "the tag is larger than allowed",
                 ));
             }
-            Scanned::More | Scanned::Cut if is_tag => {
+            TagStop::More | TagStop::Cut if is_tag => {
                 return Err(Fault::ahead(
                     Code::UnclosedTag,
                     0,
@@ -391,65 +391,65 @@ impl Locator {
                     "the tag has no `>`",
                 ));
             }
-            Scanned::More
-            | Scanned::Cut
-            | Scanned::TooLong
-            | Scanned::TooMany
-            | Scanned::End { .. } => {
-                self.line = Line::Middle(None);
-                return Ok(Sight::Again);
+            TagStop::More
+            | TagStop::Cut
+            | TagStop::TooLong
+            | TagStop::TooMany
+            | TagStop::End { .. } => {
+                self.line = LineState::Middle(None);
+                return Ok(LocatorStep::Again);
             }
         };
         let tag = opening_tag(cx, rest.get(..length).unwrap_or_default(), scan);
         let mark = cx.view.mark(length);
         if cx.mode == Mode::Strict {
-            self.line = Line::Middle(None);
+            self.line = LineState::Middle(None);
             let tag = tag?;
             cx.view.consume(length);
-            return Ok(Sight::Block(tag.open(cx, mark)));
+            return Ok(LocatorStep::Block(tag.open(cx, mark)));
         }
         cx.view.consume(length);
-        self.line = Line::Pending(Box::new(Pending {
+        self.line = LineState::Pending(Box::new(Pending {
             mark,
             tag,
             is_broken: false,
         }));
-        Ok(Sight::Again)
+        Ok(LocatorStep::Again)
     }
 
-    fn pending(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Sight> {
+    fn pending(&mut self, cx: &mut Context<'_, '_>) -> Outcome<LocatorStep> {
         let is_broken = skip_space(cx);
-        let Line::Pending(pending) = &mut self.line else {
-            return Ok(Sight::Again);
+        let LineState::Pending(pending) = &mut self.line else {
+            return Ok(LocatorStep::Again);
         };
         pending.is_broken |= is_broken;
         let next = cx.view.rest().first();
         if next.is_none() && !cx.is_last() {
-            return Ok(Sight::More);
+            return Ok(LocatorStep::More);
         }
         let after = if pending.is_broken {
-            Line::Start
+            LineState::Start
         } else {
-            Line::Middle(None)
+            LineState::Middle(None)
         };
-        let Line::Pending(pending) = std::mem::replace(&mut self.line, after) else {
-            return Ok(Sight::Again);
+        let LineState::Pending(pending) = std::mem::replace(&mut self.line, after) else {
+            return Ok(LocatorStep::Again);
         };
         if next == Some(&b'<') {
-            self.line = Line::Middle(None);
+            self.line = LineState::Middle(None);
             let tag = pending.tag.map_err(|mut fault| {
-                fault.place = Place::Mark(Box::new(pending.mark.clone()));
+                fault.place = Location::Mark(Box::new(pending.mark.clone()));
                 fault
             })?;
-            return Ok(Sight::Block(tag.open(cx, pending.mark)));
+            return Ok(LocatorStep::Block(tag.open(cx, pending.mark)));
         }
         let message = "no tool follows <tools>, so nothing runs";
         cx.warn(*Fault::at(Code::IgnoredBlock, &pending.mark, message), 0);
-        Ok(Sight::Again)
+        Ok(LocatorStep::Again)
     }
 }
 
-impl Opening {
+impl FenceLine {
     /// Decides what the fence is, now that its line is complete.
     fn into_fence(self, may_be_envelope: bool) -> Fence {
         let info = self.info.trim_ascii().to_ascii_lowercase();

@@ -3,7 +3,7 @@
 use super::table::{Body, Rule};
 
 /// Returns the form of an element with what must be in it, when there is something: `<edit><file src="...">...`.
-pub(super) fn form(rule: &Rule) -> Option<String> {
+pub(super) fn usage(rule: &Rule) -> Option<String> {
     let is_plain = required(rule).next().is_none();
     match &rule.body {
         Body::Parameters(_) => None,
@@ -17,8 +17,8 @@ pub(super) fn form(rule: &Rule) -> Option<String> {
 }
 
 /// Adds the form of an element to a hint.
-pub(super) fn with_form(hint: String, rule: &Rule) -> String {
-    match form(rule) {
+pub(super) fn with_usage(hint: String, rule: &Rule) -> String {
+    match usage(rule) {
         Some(form) => format!("{hint}; write {form}"),
         None => hint,
     }

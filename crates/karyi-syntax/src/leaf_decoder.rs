@@ -30,7 +30,7 @@ pub(super) fn find_cdata_end(bytes: &[u8]) -> Option<usize> {
 
 /// A leaf after reading.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct DecodedLeaf {
     /// The text.
     pub(super) text: String,
     /// Whether CDATA was unwrapped.
@@ -51,7 +51,7 @@ pub(super) struct IllegalReference {
 }
 
 /// Reads a leaf as repair mode does.
-pub(super) fn read(leaf: &str) -> Result<Reading, IllegalReference> {
+pub(super) fn read(leaf: &str) -> Result<DecodedLeaf, IllegalReference> {
     if let Some(reading) = read_simple(leaf) {
         return Ok(reading);
     }
@@ -69,7 +69,7 @@ pub(super) fn read(leaf: &str) -> Result<Reading, IllegalReference> {
         Some(range) => (&[Repair::R4, Repair::R5], Some(range)),
         None => (&[Repair::R4], None),
     };
-    Ok(Reading {
+    Ok(DecodedLeaf {
         text: with_line_feeds(leaf),
         has_cdata: false,
         source: None,
@@ -79,7 +79,7 @@ pub(super) fn read(leaf: &str) -> Result<Reading, IllegalReference> {
 }
 
 /// Reads a leaf that is known to be well formed.
-pub(super) fn read_well_formed(leaf: &str) -> Result<Reading, IllegalReference> {
+pub(super) fn read_well_formed(leaf: &str) -> Result<DecodedLeaf, IllegalReference> {
     if let Some(reading) = read_simple(leaf) {
         return Ok(reading);
     }
@@ -92,12 +92,12 @@ pub(super) fn read_well_formed(leaf: &str) -> Result<Reading, IllegalReference> 
 
 /// Reads a leaf that holds characters and references only, in one pass; `None` when there is more
 /// to it.
-pub(super) fn read_simple(leaf: &str) -> Option<Reading> {
+pub(super) fn read_simple(leaf: &str) -> Option<DecodedLeaf> {
     let bytes = leaf.as_bytes();
     if find_cdata_end(bytes).is_some() {
         return None;
     }
-    let mut reading = Reading {
+    let mut reading = DecodedLeaf {
         text: String::with_capacity(leaf.len()),
         has_cdata: false,
         source: None,
@@ -120,7 +120,7 @@ pub(super) fn read_simple(leaf: &str) -> Option<Reading> {
 
 /// What a leaf consists of.
 #[derive(Debug, Default)]
-struct Shape {
+struct LeafShape {
     /// Whether something in it is not XML.
     is_raw: bool,
     /// The first reference or CDATA section.
@@ -132,9 +132,9 @@ struct Shape {
     placeholders: Vec<Range<usize>>,
 }
 
-fn shape(leaf: &str) -> Shape {
+fn shape(leaf: &str) -> LeafShape {
     let bytes = leaf.as_bytes();
-    let mut shape = Shape::default();
+    let mut shape = LeafShape::default();
     let (mut at, mut text_start) = (0, 0);
     while let Some(found) = memchr2(b'<', b'&', rest(bytes, at)) {
         at += found;
@@ -161,7 +161,7 @@ fn shape(leaf: &str) -> Shape {
     shape
 }
 
-impl Shape {
+impl LeafShape {
     /// Looks at the `&` at `at`; returns how many bytes are dealt with.
     fn add_reference(&mut self, bytes: &[u8], at: usize) -> usize {
         let Some(reference) = reference(rest(bytes, at)) else {
@@ -194,14 +194,14 @@ fn cdata_length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Decodes a leaf that is XML but for its placeholders.
-fn decode(leaf: &str, shape: &Shape) -> Reading {
+fn decode(leaf: &str, shape: &LeafShape) -> DecodedLeaf {
     let source = with_line_feeds(leaf);
     let repairs: &[Repair] = match shape.placeholders.is_empty() {
         true => &[],
         false => &[Repair::R1],
     };
     if shape.escape.is_none() {
-        return Reading {
+        return DecodedLeaf {
             text: source,
             has_cdata: false,
             source: None,
@@ -209,7 +209,7 @@ fn decode(leaf: &str, shape: &Shape) -> Reading {
             mixed: None,
         };
     }
-    Reading {
+    DecodedLeaf {
         text: decode_around(&source, &shape.placeholders, source.len() == leaf.len()),
         has_cdata: shape.has_cdata,
         // What is decoded is always shorter than its escape.
@@ -277,13 +277,13 @@ fn wrapped(leaf: &str) -> Option<Range<usize>> {
     is_wrapper.then_some(start..start + body.len())
 }
 
-fn unwrap(leaf: &str, body: Range<usize>) -> Reading {
+fn unwrap(leaf: &str, body: Range<usize>) -> DecodedLeaf {
     let before = leaf
         .get(..body.start - CDATA_START.len())
         .unwrap_or_default();
     let after = leaf.get(body.end + CDATA_END.len()..).unwrap_or_default();
     let text = [before, leaf.get(body).unwrap_or_default(), after].concat();
-    Reading {
+    DecodedLeaf {
         text: with_line_feeds(&text),
         has_cdata: true,
         source: Some(with_line_feeds(leaf)),
@@ -321,8 +321,8 @@ mod tests {
         has_cdata: bool,
         source: Option<&str>,
         repairs: &'static [Repair],
-    ) -> Reading {
-        Reading {
+    ) -> DecodedLeaf {
+        DecodedLeaf {
             text: text.into(),
             has_cdata,
             source: source.map(str::to_owned),
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    fn check(leaf: &str, expected: &Reading) {
+    fn check(leaf: &str, expected: &DecodedLeaf) {
         assert_eq!(read(leaf).as_ref(), Ok(expected), "{leaf:?}");
     }
 
@@ -341,7 +341,7 @@ mod tests {
             None => &[Repair::R4],
         };
         let range = mixed.and_then(|m| leaf.find(m).map(|at| at..at + m.len()));
-        let expected = Reading {
+        let expected = DecodedLeaf {
             mixed: range,
             ..reading(leaf, false, None, repairs)
         };

@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::calm::Calm;
 use super::chars::{self, BadByte};
 use super::event::Mode;
-use super::leaf::{self, CDATA_END, CDATA_START, Reading};
+use super::leaf_decoder::{self, CDATA_END, CDATA_START, DecodedLeaf};
 use super::source::Ending;
+use super::stop_bytes::StopBytes;
 use super::strict;
 use karyi_core::error::Code;
 use karyi_core::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
@@ -30,12 +30,12 @@ pub(super) struct TextScan {
     /// The first CDATA section of the text.
     first_cdata: Option<usize>,
     /// The text that an end tag seems to close, when it is simple.
-    reading: Option<Reading>,
+    reading: Option<DecodedLeaf>,
 }
 
 /// What the scan came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum TextStop {
     /// More bytes are needed.
     More,
     /// A `<` that starts no CDATA section; the byte after it is at hand unless the message ends.
@@ -48,7 +48,7 @@ pub(super) enum Stop {
 
 impl TextScan {
     /// Looks for the next markup in `rest`, which starts with the text and grows from call to call.
-    pub(super) fn step(&mut self, rest: &[u8], ending: Ending, mode: Mode) -> Stop {
+    pub(super) fn step(&mut self, rest: &[u8], ending: Ending, mode: Mode) -> TextStop {
         loop {
             let found = match self.cdata {
                 Some(start) => self.in_cdata(rest, start),
@@ -56,19 +56,19 @@ impl TextScan {
             };
             if self.at > MAX_LEAF_BYTES {
                 self.at = MAX_LEAF_BYTES;
-                return self.check_cut(rest.get(..self.at).unwrap_or_default(), Stop::TooLong);
+                return self.check_cut(rest.get(..self.at).unwrap_or_default(), TextStop::TooLong);
             }
             match found {
                 None => {}
-                Some(Stop::More)
+                Some(TextStop::More)
                     if ending == Ending::Open
                         && rest.len() - self.checked < MAX_UNCHECKED_BYTES =>
                 {
-                    return Stop::More;
+                    return TextStop::More;
                 }
-                Some(Stop::More) => {
+                Some(TextStop::More) => {
                     let most = rest.get(..MAX_LEAF_BYTES).unwrap_or(rest);
-                    return self.check_cut(most, Stop::More);
+                    return self.check_cut(most, TextStop::More);
                 }
                 Some(stop) => return stop,
             }
@@ -76,7 +76,7 @@ impl TextScan {
     }
 
     /// Checks all bytes at hand before it stops.
-    fn check_cut(&mut self, rest: &[u8], stop: Stop) -> Stop {
+    fn check_cut(&mut self, rest: &[u8], stop: TextStop) -> TextStop {
         match chars::check_cut(rest.get(self.checked..).unwrap_or_default()) {
             Err(bad) => self.bad(bad),
             Ok(length) => {
@@ -87,11 +87,11 @@ impl TextScan {
     }
 
     /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
-    pub(super) fn calm(&self, length: usize) -> &'static Calm {
+    pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match self.cdata {
-            Some(_) => Calm::UNTIL_GREATER,
-            None if self.at == length => Calm::UNTIL_LESS,
-            None => Calm::NEVER,
+            Some(_) => StopBytes::GREATER,
+            None if self.at == length => StopBytes::LESS,
+            None => StopBytes::ANY,
         }
     }
 
@@ -111,24 +111,24 @@ impl TextScan {
     }
 
     /// Hands over the text, if it was simple enough to be read while it was checked.
-    pub(super) fn take_reading(&mut self) -> Option<Reading> {
+    pub(super) fn take_reading(&mut self) -> Option<DecodedLeaf> {
         self.reading.take()
     }
 
-    fn in_text(&mut self, rest: &[u8], ending: Ending, mode: Mode) -> Option<Stop> {
+    fn in_text(&mut self, rest: &[u8], ending: Ending, mode: Mode) -> Option<TextStop> {
         let Some(length) = memchr(b'<', rest.get(self.at..).unwrap_or_default()) else {
             self.at = rest.len();
-            return Some(Stop::More);
+            return Some(TextStop::More);
         };
         self.at += length;
         let here = rest.get(self.at..).unwrap_or_default();
         if here.starts_with(b"</") && self.first_cdata.is_none() {
             match chars::text_after(rest.get(..self.at).unwrap_or_default(), self.checked) {
-                Ok(text) => self.reading = leaf::read_simple(text),
-                Err(bad) => return Some(Stop::Offence(bad.code, bad.at..bad.at + 1)),
+                Ok(text) => self.reading = leaf_decoder::read_simple(text),
+                Err(bad) => return Some(TextStop::Offence(bad.code, bad.at..bad.at + 1)),
             }
             if self.reading.is_some() {
-                return Some(Stop::Markup(self.at));
+                return Some(TextStop::Markup(self.at));
             }
         }
         if let Some(offence) = self.check_run(rest, mode) {
@@ -142,14 +142,14 @@ impl TextScan {
         }
         let is_cut = CDATA_START.starts_with(here) && ending != Ending::Last;
         Some(if is_cut {
-            Stop::More
+            TextStop::More
         } else {
-            Stop::Markup(self.at)
+            TextStop::Markup(self.at)
         })
     }
 
     /// Checks the run of text that ends here.
-    fn check_run(&mut self, rest: &[u8], mode: Mode) -> Option<Stop> {
+    fn check_run(&mut self, rest: &[u8], mode: Mode) -> Option<TextStop> {
         let unchecked = rest.get(self.checked..self.at).unwrap_or_default();
         if let Err(bad) = chars::check(unchecked) {
             return Some(self.bad(bad));
@@ -161,17 +161,17 @@ impl TextScan {
         let run = std::mem::replace(&mut self.run, self.at);
         match strict::check_text(rest.get(run..self.at).unwrap_or_default()) {
             Ok(()) => None,
-            Err((code, range)) => Some(Stop::Offence(code, run + range.start..run + range.end)),
+            Err((code, range)) => Some(TextStop::Offence(code, run + range.start..run + range.end)),
         }
     }
 
-    fn in_cdata(&mut self, rest: &[u8], start: usize) -> Option<Stop> {
+    fn in_cdata(&mut self, rest: &[u8], start: usize) -> Option<TextStop> {
         let body = rest.get(self.at..).unwrap_or_default();
         match memmem::find(body, CDATA_END) {
             None => {
                 let first = start + CDATA_START.len();
                 self.at = rest.len().saturating_sub(CDATA_END.len() - 1).max(first);
-                Some(Stop::More)
+                Some(TextStop::More)
             }
             Some(length) => {
                 self.at += length + CDATA_END.len();
@@ -182,9 +182,9 @@ impl TextScan {
         }
     }
 
-    fn bad(&self, bad: BadByte) -> Stop {
+    fn bad(&self, bad: BadByte) -> TextStop {
         let at = self.checked + bad.at;
-        Stop::Offence(bad.code, at..at + 1)
+        TextStop::Offence(bad.code, at..at + 1)
     }
 }
 
@@ -192,7 +192,7 @@ impl TextScan {
 mod tests {
     use super::*;
 
-    fn check(mode: Mode, text: &str, expected: &Stop) {
+    fn check(mode: Mode, text: &str, expected: &TextStop) {
         for chunk in [1, 2, 3, 1000] {
             let mut scan = TextScan::default();
             let mut length = 0;
@@ -201,7 +201,7 @@ mod tests {
                 let is_last = length == text.len();
                 let ending = if is_last { Ending::Last } else { Ending::Open };
                 let stop = scan.step(&text.as_bytes()[..length], ending, mode);
-                if stop != Stop::More || is_last {
+                if stop != TextStop::More || is_last {
                     break stop;
                 }
             };
@@ -212,28 +212,32 @@ mod tests {
     #[test]
     fn cdata_is_text_and_other_markup_is_not() {
         for mode in [Mode::Strict, Mode::Repair] {
-            check(mode, "a<b", &Stop::Markup(1));
-            check(mode, "a<![CDATA[<b>]]>c</a>", &Stop::Markup(17));
-            check(mode, "a<![CDATA x", &Stop::Markup(1));
-            check(mode, "a<!", &Stop::Markup(1));
-            check(mode, "a<![CDATA[ ]]", &Stop::More);
-            check(mode, "a\u{1b}<b", &Stop::Offence(Code::IllegalChar, 1..2));
+            check(mode, "a<b", &TextStop::Markup(1));
+            check(mode, "a<![CDATA[<b>]]>c</a>", &TextStop::Markup(17));
+            check(mode, "a<![CDATA x", &TextStop::Markup(1));
+            check(mode, "a<!", &TextStop::Markup(1));
+            check(mode, "a<![CDATA[ ]]", &TextStop::More);
+            check(
+                mode,
+                "a\u{1b}<b",
+                &TextStop::Offence(Code::IllegalChar, 1..2),
+            );
         }
     }
 
     #[test]
     fn strict_mode_checks_each_run() {
-        check(Mode::Strict, "a && b", &Stop::More);
+        check(Mode::Strict, "a && b", &TextStop::More);
         check(
             Mode::Strict,
             "a && b<",
-            &Stop::Offence(Code::BadReference, 2..3),
+            &TextStop::Offence(Code::BadReference, 2..3),
         );
         check(
             Mode::Strict,
             "<![CDATA[&]]>1 & 2]]><",
-            &Stop::Offence(Code::BadReference, 15..16),
+            &TextStop::Offence(Code::BadReference, 15..16),
         );
-        check(Mode::Repair, "a && b<", &Stop::Markup(6));
+        check(Mode::Repair, "a && b<", &TextStop::Markup(6));
     }
 }

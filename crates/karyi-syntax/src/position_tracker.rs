@@ -9,13 +9,13 @@ use karyi_core::span::Position;
 
 /// The place of the next byte.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tracker {
+pub(super) struct PositionTracker {
     position: Position,
     /// Whether the last byte was a CR: an LF after it belongs to the same line break.
     after_cr: bool,
 }
 
-impl Tracker {
+impl PositionTracker {
     /// Returns the place of the next byte.
     pub(super) fn position(&self) -> Position {
         self.position
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn check(pieces: &[&[u8]], expected: (u64, u64, u64)) {
-        let (mut tracker, mut by_lines) = (Tracker::default(), Tracker::default());
+        let (mut tracker, mut by_lines) = (PositionTracker::default(), PositionTracker::default());
         for piece in pieces {
             tracker.advance(piece);
             match piece.contains(&b'\r') {

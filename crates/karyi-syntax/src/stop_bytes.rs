@@ -3,28 +3,28 @@
 //! A model's answer comes in tokens of a few bytes. In the middle of a text or a tag nothing can
 //! happen before a certain byte, so there is no need to go through the whole parser for each.
 
-use karyi_core::limits::MAX_CALM_BYTES;
+use karyi_core::limits::MAX_BUFFERED_BYTES;
 
 /// Longest piece that is looked at byte by byte; longer ones are worth a run of the parser.
 const MAX_PIECE_BYTES: usize = 64;
 
 /// The bytes that the parser waits for: true for each that may matter.
 #[derive(Debug)]
-pub(super) struct Calm([bool; 256]);
+pub(super) struct StopBytes([bool; 256]);
 
-impl Calm {
+impl StopBytes {
     /// Any byte may matter.
-    pub(super) const NEVER: &'static Self = &Self([true; 256]);
+    pub(super) const ANY: &'static Self = &Self([true; 256]);
     /// `<`.
-    pub(super) const UNTIL_LESS: &'static Self = &Self::until(b"<");
+    pub(super) const LESS: &'static Self = &Self::until(b"<");
     /// `>`.
-    pub(super) const UNTIL_GREATER: &'static Self = &Self::until(b">");
+    pub(super) const GREATER: &'static Self = &Self::until(b">");
     /// `<` or `>`.
-    pub(super) const UNTIL_ANGLE: &'static Self = &Self::until(b"<>");
+    pub(super) const ANGLE: &'static Self = &Self::until(b"<>");
     /// `<` or the end of the line.
-    pub(super) const UNTIL_LINE: &'static Self = &Self::until(b"<\n\r");
+    pub(super) const LESS_OR_LINE_END: &'static Self = &Self::until(b"<\n\r");
     /// Anything but white space.
-    pub(super) const UNTIL_TEXT: &'static Self = &Self::while_in(b" \t\n\r");
+    pub(super) const NON_SPACE: &'static Self = &Self::while_in(b" \t\n\r");
 
     const fn until(bytes: &[u8]) -> Self {
         Self::filled(bytes, false)
@@ -54,23 +54,23 @@ impl Calm {
 
 /// What the parser waits for, and for how long.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    calm: &'static Calm,
+pub(super) struct BufferWindow {
+    stop: &'static StopBytes,
     room: usize,
 }
 
-impl Waiting {
+impl BufferWindow {
     /// Starts to wait.
-    pub(super) fn new(calm: &'static Calm) -> Self {
+    pub(super) fn new(stop: &'static StopBytes) -> Self {
         Self {
-            calm,
-            room: MAX_CALM_BYTES,
+            stop,
+            room: MAX_BUFFERED_BYTES,
         }
     }
 
     /// Tells whether `bytes` need not be looked at now.
-    pub(super) fn takes(&mut self, bytes: &[u8]) -> bool {
-        if self.room < bytes.len() || !self.calm.holds(bytes) {
+    pub(super) fn accepts(&mut self, bytes: &[u8]) -> bool {
+        if self.room < bytes.len() || !self.stop.holds(bytes) {
             return false;
         }
         self.room -= bytes.len();
@@ -82,26 +82,26 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn check(calm: &Calm, quiet: &str, loud: &str) {
-        assert!(calm.holds(quiet.as_bytes()), "{quiet:?}");
+    fn check(stop: &StopBytes, quiet: &str, loud: &str) {
+        assert!(stop.holds(quiet.as_bytes()), "{quiet:?}");
         for byte in loud.bytes() {
-            assert!(!calm.holds(&[b' ', byte]), "{:?}", char::from(byte));
+            assert!(!stop.holds(&[b' ', byte]), "{:?}", char::from(byte));
         }
     }
 
     #[test]
     fn only_bytes_that_matter_wake_the_parser() {
-        check(Calm::UNTIL_LESS, "a > b & c\n", "<");
-        check(Calm::UNTIL_ANGLE, "a='b' /\n", "<>");
-        check(Calm::UNTIL_LINE, "a > b `c` {", "<\n\r");
-        check(Calm::UNTIL_TEXT, " \t\r\n", "<a\"\0");
-        assert!(!Calm::NEVER.holds(b" "));
+        check(StopBytes::LESS, "a > b & c\n", "<");
+        check(StopBytes::ANGLE, "a='b' /\n", "<>");
+        check(StopBytes::LESS_OR_LINE_END, "a > b `c` {", "<\n\r");
+        check(StopBytes::NON_SPACE, " \t\r\n", "<a\"\0");
+        assert!(!StopBytes::ANY.holds(b" "));
     }
 
     #[test]
     fn it_wakes_after_a_while() {
-        let mut waiting = Waiting::new(Calm::UNTIL_LESS);
-        let taken = (0..10_000).take_while(|_| waiting.takes(b"ab")).count();
-        assert_eq!(taken, MAX_CALM_BYTES / 2);
+        let mut waiting = BufferWindow::new(StopBytes::LESS);
+        let taken = (0..10_000).take_while(|_| waiting.accepts(b"ab")).count();
+        assert_eq!(taken, MAX_BUFFERED_BYTES / 2);
     }
 }

@@ -4,20 +4,20 @@ use std::ops::Range;
 
 use super::block::{Block, EndScan, Token};
 use super::chars::{self, is_name_start_byte, is_space};
+use super::common_faults::{bad_byte, first_char, processing_instruction};
 use super::context::{Context, Progress};
-use super::diagnose::{Fault, Outcome, shown};
-use super::element::{Open, comment_code};
+use super::element::{OpenElement, comment_code};
 use super::escapes;
 use super::event::Mode;
-use super::faults::{bad_byte, first_char, processing_instruction};
-use super::follow::{Allowed, Follow, is_name_cut, opened_name};
+use super::fault::{Fault, Outcome, shown};
+use super::follow_set::{FollowCheck, FollowSet, is_name_cut, opened_name};
 use super::grammar::LeafKind;
-use super::leaf::{self, IllegalReference, Reading};
+use super::leaf_decoder::{self, DecodedLeaf, IllegalReference};
+use super::raw_scan::{EndTag, RawStop};
 use super::repairs::Repair;
-use super::scan::{EndTag, Found};
 use super::source::Ending;
 use super::table::{Body, Rule};
-use super::text::Stop;
+use super::text_scan::TextStop;
 use karyi_core::call::RawText;
 use karyi_core::error::Code;
 
@@ -46,39 +46,39 @@ impl Block {
         let rest = cx.view.rest();
         let tag = loop {
             let tag = match scan.step(rest, &leaf.name, cx.view.ending) {
-                Found::More if cx.is_last() => return Err(unclosed(leaf, scan.open_cdata())),
-                Found::More => return Ok(Progress::More),
-                Found::Bad(bad) => return Err(bad_byte(&bad, 0)),
-                Found::TooLong => {
+                RawStop::More if cx.is_last() => return Err(unclosed(leaf, scan.open_cdata())),
+                RawStop::More => return Ok(Progress::More),
+                RawStop::Bad(bad) => return Err(bad_byte(&bad, 0)),
+                RawStop::TooLong => {
                     return Err(Fault::at(
                         Code::TooLarge,
                         &leaf.mark,
                         "the text is larger than allowed",
                     ));
                 }
-                Found::EndTag(tag) => tag,
+                RawStop::EndTag(tag) => tag,
             };
             let next = rest.get(tag.next..).unwrap_or_default();
             let follow = allowed(cx, parents, leaf).decide(next, cx.is_last());
             match follow {
-                Follow::More if cx.view.ending == Ending::Open => return Ok(Progress::More),
-                Follow::More => {
+                FollowCheck::More if cx.view.ending == Ending::Open => return Ok(Progress::More),
+                FollowCheck::More => {
                     scan.check(rest, tag.start)
                         .map_err(|bad| bad_byte(&bad, 0))?;
                     return Ok(Progress::More);
                 }
                 // The text is checked when it is read.
-                Follow::Yes if !tag.is_nested => break tag,
-                Follow::Yes | Follow::No => {}
+                FollowCheck::Yes if !tag.is_nested => break tag,
+                FollowCheck::Yes | FollowCheck::No => {}
             }
             scan.check(rest, tag.start)
                 .map_err(|bad| bad_byte(&bad, 0))?;
             match follow {
-                Follow::Yes | Follow::More => return Err(ambiguous(leaf, tag)),
-                Follow::No if parents.is_empty() && !tag.is_nested => {
+                FollowCheck::Yes | FollowCheck::More => return Err(ambiguous(leaf, tag)),
+                FollowCheck::No if parents.is_empty() && !tag.is_nested => {
                     return refuse_follower(cx, leaf, tag);
                 }
-                Follow::No => scan.pass(),
+                FollowCheck::No => scan.pass(),
             }
         };
         let written = rest.get(tag.start + 2..).unwrap_or_default();
@@ -97,15 +97,15 @@ impl Block {
             return Ok(Progress::Again);
         };
         match scan.step(cx.view.rest(), cx.view.ending, cx.mode) {
-            Stop::More if cx.is_last() => Err(unclosed(leaf, scan.open_cdata())),
-            Stop::More => Ok(Progress::More),
-            Stop::Offence(code, range) => Err(offence(code, range.start, range.len())),
-            Stop::TooLong => Err(Fault::at(
+            TextStop::More if cx.is_last() => Err(unclosed(leaf, scan.open_cdata())),
+            TextStop::More => Ok(Progress::More),
+            TextStop::Offence(code, range) => Err(offence(code, range.start, range.len())),
+            TextStop::TooLong => Err(Fault::at(
                 Code::TooLarge,
                 &leaf.mark,
                 "the text is larger than allowed",
             )),
-            Stop::Markup(at) => self.text_markup(cx, at),
+            TextStop::Markup(at) => self.text_markup(cx, at),
         }
     }
 
@@ -201,7 +201,7 @@ impl Block {
         &mut self,
         cx: &mut Context<'_, '_>,
         end_tag: Range<usize>,
-        reading: Option<Reading>,
+        reading: Option<DecodedLeaf>,
     ) -> Outcome<RawText> {
         let leaf = cx.view.rest().get(..end_tag.start).unwrap_or_default();
         let checked = match &self.token {
@@ -228,17 +228,17 @@ impl Block {
 }
 
 /// Reads a complete leaf, whose first `checked` bytes may stand in a block.
-fn read(leaf: &[u8], checked: usize, mode: Mode) -> Outcome<Reading> {
+fn read(leaf: &[u8], checked: usize, mode: Mode) -> Outcome<DecodedLeaf> {
     let leaf = chars::text_after(leaf, checked).map_err(|bad| bad_byte(&bad, 0))?;
     let reading = match mode {
-        Mode::Strict => leaf::read_well_formed(leaf),
-        Mode::Repair => leaf::read(leaf),
+        Mode::Strict => leaf_decoder::read_well_formed(leaf),
+        Mode::Repair => leaf_decoder::read(leaf),
     };
     reading
         .map_err(|IllegalReference { range }| offence(Code::IllegalChar, range.start, range.len()))
 }
 
-fn unclosed(leaf: &Open, cdata: Option<usize>) -> Box<Fault> {
+fn unclosed(leaf: &OpenElement, cdata: Option<usize>) -> Box<Fault> {
     match cdata {
         Some(at) => Fault::ahead(Code::UnclosedCdata, at, 9, "the CDATA section has no ]]>"),
         None => leaf.unclosed(),
@@ -246,14 +246,20 @@ fn unclosed(leaf: &Open, cdata: Option<usize>) -> Box<Fault> {
 }
 
 /// Returns what may follow the end tag of a raw leaf.
-fn allowed<'a>(cx: &Context<'a, '_>, parents: &'a [Open], leaf: &'a Open) -> Allowed<'a> {
+fn allowed<'a>(
+    cx: &Context<'a, '_>,
+    parents: &'a [OpenElement],
+    leaf: &'a OpenElement,
+) -> FollowSet<'a> {
     match parents.last() {
-        None => Allowed::after_tool(cx.table),
-        Some(parent) => Allowed::after_child(cx.table, &parent.rule, &leaf.name, parent.awaited()),
+        None => FollowSet::after_tool(cx.table),
+        Some(parent) => {
+            FollowSet::after_child(cx.table, &parent.rule, &leaf.name, parent.awaited())
+        }
     }
 }
 
-impl Open {
+impl OpenElement {
     /// Returns the rule of the element that must come next, when a group is not complete.
     fn awaited(&self) -> Option<&Rule> {
         match &self.rule.body {
@@ -289,7 +295,7 @@ impl Open {
     }
 }
 
-fn ambiguous(leaf: &Open, tag: EndTag) -> Box<Fault> {
+fn ambiguous(leaf: &OpenElement, tag: EndTag) -> Box<Fault> {
     let name = &leaf.name;
     let message = format!("</{name}> may end the element or belong to a <{name}> in its text");
     Fault::ahead(
@@ -301,7 +307,7 @@ fn ambiguous(leaf: &Open, tag: EndTag) -> Box<Fault> {
 }
 
 /// Refuses what follows the end tag of a tool and may not.
-fn refuse_follower(cx: &Context<'_, '_>, leaf: &Open, tag: EndTag) -> Outcome<Progress> {
+fn refuse_follower(cx: &Context<'_, '_>, leaf: &OpenElement, tag: EndTag) -> Outcome<Progress> {
     let rest = cx.view.rest();
     let Some(length) = first_char(rest, tag.next, cx.is_last())? else {
         return Ok(Progress::More);
@@ -325,8 +331,8 @@ fn refuse_follower(cx: &Context<'_, '_>, leaf: &Open, tag: EndTag) -> Outcome<Pr
 /// Warns of raw text that holds escapes, or refuses it (rule R5).
 fn check_mixed(
     cx: &mut Context<'_, '_>,
-    open: &Open,
-    reading: &Reading,
+    open: &OpenElement,
+    reading: &DecodedLeaf,
     end: usize,
 ) -> Outcome<()> {
     let Some(range) = &reading.mixed else {

@@ -5,10 +5,10 @@
 
 use memchr::{memchr, memchr_iter};
 
-use super::attribute::{Written, read};
+use super::attribute::{ParsedAttribute, read};
 use super::chars::is_space;
-use super::diagnose::{Fault, Outcome};
 use super::event::Mode;
+use super::fault::{Fault, Outcome};
 use karyi_core::error::Code;
 use karyi_core::limits::{MAX_ATTRIBUTES, MAX_TAG_BYTES};
 
@@ -18,8 +18,8 @@ pub(super) struct TagScan {
     state: State,
     at: usize,
     name_end: usize,
-    pieces: Vec<Piece>,
-    current: Piece,
+    pieces: Vec<AttributeSpan>,
+    current: AttributeSpan,
     /// Whether white space stands before the next attribute.
     is_spaced: bool,
     /// Whether there is nothing to mend.
@@ -31,7 +31,7 @@ pub(super) struct TagScan {
 
 /// Where name and value of an attribute stand in the tag.
 #[derive(Debug, Clone, Copy, Default)]
-struct Piece {
+struct AttributeSpan {
     name: (usize, usize),
     value: (usize, usize),
 }
@@ -56,7 +56,7 @@ enum Quote {
 
 /// What the scanner came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scanned {
+pub(super) enum TagStop {
     /// More bytes are needed.
     More,
     /// The tag is complete.
@@ -81,7 +81,7 @@ impl Default for TagScan {
             at: 1,
             name_end: 1,
             pieces: Vec::new(),
-            current: Piece::default(),
+            current: AttributeSpan::default(),
             is_spaced: false,
             is_plain: true,
             broken: None,
@@ -92,7 +92,7 @@ impl Default for TagScan {
 
 impl TagScan {
     /// Looks for the tag's end in `rest`, which starts with its `<` and grows from call to call.
-    pub(super) fn step(&mut self, rest: &[u8]) -> Scanned {
+    pub(super) fn step(&mut self, rest: &[u8]) -> TagStop {
         let window = rest.get(..MAX_TAG_BYTES).unwrap_or(rest);
         while let Some(byte) = window.get(self.at) {
             let done = match self.state {
@@ -107,16 +107,16 @@ impl TagScan {
             };
             match done {
                 None => {}
-                Some(Scanned::More) => break,
+                Some(TagStop::More) => break,
                 Some(done) => return done,
             }
             if self.pieces.len() > MAX_ATTRIBUTES {
-                return Scanned::TooMany;
+                return TagStop::TooMany;
             }
         }
         match window.len() == MAX_TAG_BYTES {
-            true => Scanned::TooLong,
-            false => Scanned::More,
+            true => TagStop::TooLong,
+            false => TagStop::More,
         }
     }
 
@@ -140,9 +140,9 @@ impl TagScan {
         self.name_end
     }
 
-    fn in_name(&mut self, byte: u8, window: &[u8]) -> Option<Scanned> {
+    fn in_name(&mut self, byte: u8, window: &[u8]) -> Option<TagStop> {
         if byte == b'<' {
-            return Some(Scanned::Cut);
+            return Some(TagStop::Cut);
         }
         if is_space(byte) || matches!(byte, b'>' | b'/') {
             self.name_end = self.at;
@@ -160,12 +160,12 @@ impl TagScan {
         self.at += 1 + rest.iter().take_while(is_usual).count();
     }
 
-    fn in_gap(&mut self, byte: u8, window: &[u8]) -> Option<Scanned> {
+    fn in_gap(&mut self, byte: u8, window: &[u8]) -> Option<TagStop> {
         match byte {
             b'>' => return Some(self.end(1)),
-            b'<' => return Some(Scanned::Cut),
+            b'<' => return Some(TagStop::Cut),
             b'/' => match window.get(self.at + 1) {
-                None => return Some(Scanned::More),
+                None => return Some(TagStop::More),
                 Some(b'>') => return Some(self.end(2)),
                 Some(_) => self.skip_broken(Code::BadTag),
             },
@@ -176,7 +176,7 @@ impl TagScan {
             }
             _ => {
                 self.is_plain &= self.is_spaced;
-                self.current = Piece::default();
+                self.current = AttributeSpan::default();
                 self.current.name.0 = self.at;
                 self.state = State::AttributeName;
             }
@@ -184,11 +184,11 @@ impl TagScan {
         None
     }
 
-    fn in_attribute_name(&mut self, byte: u8, window: &[u8]) -> Option<Scanned> {
+    fn in_attribute_name(&mut self, byte: u8, window: &[u8]) -> Option<TagStop> {
         let is_end = match byte {
-            b'<' => return Some(Scanned::Cut),
+            b'<' => return Some(TagStop::Cut),
             b'/' => match window.get(self.at + 1) {
-                None => return Some(Scanned::More),
+                None => return Some(TagStop::More),
                 Some(next) => *next == b'>',
             },
             b'=' | b'>' | b'"' | b'\'' => true,
@@ -203,7 +203,7 @@ impl TagScan {
         None
     }
 
-    fn after_name(&mut self, byte: u8) -> Option<Scanned> {
+    fn after_name(&mut self, byte: u8) -> Option<TagStop> {
         if byte == b'=' {
             // What is broken before the first `=` keeps the tag from ever being committed.
             self.has_equals |= self.broken.is_none();
@@ -219,7 +219,7 @@ impl TagScan {
         None
     }
 
-    fn before_value(&mut self, byte: u8, window: &[u8]) -> Option<Scanned> {
+    fn before_value(&mut self, byte: u8, window: &[u8]) -> Option<TagStop> {
         match byte {
             byte if is_space(byte) => self.at += 1,
             b'"' | b'\'' => {
@@ -227,13 +227,13 @@ impl TagScan {
                 self.current.value.0 = self.at;
                 self.state = State::Quoted(byte);
             }
-            b'<' => return Some(Scanned::Cut),
+            b'<' => return Some(TagStop::Cut),
             b'>' => {
                 self.broken.get_or_insert(Code::BadAttribute);
                 self.state = State::Gap;
             }
             0xE2 => match smart_quote(window, self.at) {
-                None => return Some(Scanned::More),
+                None => return Some(TagStop::More),
                 Some(None) => self.start_bare(),
                 Some(Some(quote)) => {
                     self.is_plain = false;
@@ -247,11 +247,11 @@ impl TagScan {
         None
     }
 
-    fn in_quotes(&mut self, quote: u8, window: &[u8]) -> Option<Scanned> {
+    fn in_quotes(&mut self, quote: u8, window: &[u8]) -> Option<TagStop> {
         match memchr(quote, window.get(self.at..).unwrap_or_default()) {
             None => {
                 self.at = window.len();
-                Some(Scanned::More)
+                Some(TagStop::More)
             }
             Some(length) => {
                 self.at += length;
@@ -261,13 +261,13 @@ impl TagScan {
         }
     }
 
-    fn in_smart_quotes(&mut self, quote: Quote, window: &[u8]) -> Option<Scanned> {
+    fn in_smart_quotes(&mut self, quote: Quote, window: &[u8]) -> Option<TagStop> {
         for found in memchr_iter(0xE2, window.get(self.at..).unwrap_or_default()) {
             let at = self.at + found;
             match smart_quote(window, at) {
                 None => {
                     self.at = at;
-                    return Some(Scanned::More);
+                    return Some(TagStop::More);
                 }
                 Some(close) if close == Some(quote) => {
                     self.at = at;
@@ -278,13 +278,13 @@ impl TagScan {
             }
         }
         self.at = window.len();
-        Some(Scanned::More)
+        Some(TagStop::More)
     }
 
-    fn in_bare_value(&mut self, byte: u8, window: &[u8]) -> Option<Scanned> {
+    fn in_bare_value(&mut self, byte: u8, window: &[u8]) -> Option<TagStop> {
         let is_end = match byte {
             b'/' => match window.get(self.at + 1) {
-                None => return Some(Scanned::More),
+                None => return Some(TagStop::More),
                 Some(next) => *next == b'>',
             },
             b'>' => true,
@@ -318,8 +318,8 @@ impl TagScan {
         self.at += 1;
     }
 
-    fn end(&mut self, length: usize) -> Scanned {
-        Scanned::End {
+    fn end(&mut self, length: usize) -> TagStop {
+        TagStop::End {
             length: self.at + length,
             is_empty: length == 2,
         }
@@ -340,7 +340,7 @@ impl TagScan {
         &self,
         tag: &'t str,
         mode: Mode,
-        take: &mut dyn FnMut(Written<'t>) -> Outcome<()>,
+        take: &mut dyn FnMut(ParsedAttribute<'t>) -> Outcome<()>,
     ) -> Outcome<()> {
         if let Some(code) = self.broken {
             return Err(Fault::ahead(code, 0, tag.len(), broken_message(code)));
@@ -352,7 +352,7 @@ impl TagScan {
         let text = |(start, end): (usize, usize)| tag.get(start..end).unwrap_or_default();
         for piece in &self.pieces {
             let mut written = read(text(piece.name), text(piece.value), tag, mode)?;
-            written.is_mended |= !self.is_plain;
+            written.is_repaired |= !self.is_plain;
             take(written)?;
         }
         Ok(())
@@ -383,13 +383,13 @@ mod tests {
     type Row = Vec<(String, String)>;
     type Expected<'e> = Result<(&'e [(&'e str, &'e str)], bool, usize), &'e str>;
 
-    fn scan(text: &str, chunk: usize) -> (Scanned, TagScan) {
+    fn scan(text: &str, chunk: usize) -> (TagStop, TagScan) {
         let mut scan = TagScan::default();
         let mut length = 0;
         loop {
             length = (length + chunk).min(text.len());
             let done = scan.step(&text.as_bytes()[..length]);
-            if done != Scanned::More || length == text.len() {
+            if done != TagStop::More || length == text.len() {
                 return (done, scan);
             }
         }
@@ -397,7 +397,7 @@ mod tests {
 
     fn read_tag(text: &str, chunk: usize, mode: Mode) -> Result<(Row, bool, usize), String> {
         let (done, scan) = scan(text, chunk);
-        let Scanned::End { length, is_empty } = done else {
+        let TagStop::End { length, is_empty } = done else {
             return Err(format!("{done:?}"));
         };
         let mut row = Row::new();
@@ -496,22 +496,22 @@ mod tests {
         let done = |text: &str| scan(text, 1000).0;
         assert_eq!(
             done(&format!("<a{}>", attributes(MAX_ATTRIBUTES + 1))),
-            Scanned::TooMany
+            TagStop::TooMany
         );
         assert!(matches!(
             done(&format!("<a{}>", attributes(MAX_ATTRIBUTES))),
-            Scanned::End { .. }
+            TagStop::End { .. }
         ));
         let long = format!("<a b='{}'>", "x".repeat(MAX_TAG_BYTES - 8));
         assert_eq!(
             done(&long),
-            Scanned::End {
+            TagStop::End {
                 length: MAX_TAG_BYTES,
                 is_empty: false
             }
         );
         let longer = format!("<a b='{}'>", "x".repeat(MAX_TAG_BYTES - 7));
-        assert_eq!(done(&longer), Scanned::TooLong);
-        assert_eq!(done(&"<".repeat(2)), Scanned::Cut);
+        assert_eq!(done(&longer), TagStop::TooLong);
+        assert_eq!(done(&"<".repeat(2)), TagStop::Cut);
     }
 }

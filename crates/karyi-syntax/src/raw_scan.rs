@@ -6,11 +6,11 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::calm::Calm;
 use super::chars::{self, BadByte, is_same_name, is_space, leading_space};
-use super::leaf::{CDATA_END, CDATA_START};
+use super::leaf_decoder::{CDATA_END, CDATA_START};
 use super::references::{Placeholder, placeholder};
 use super::source::Ending;
+use super::stop_bytes::StopBytes;
 use karyi_core::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
 
 /// The scan of one raw leaf.
@@ -53,7 +53,7 @@ pub(super) struct EndTag {
 
 /// What the scan came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum RawStop {
     /// More bytes are needed.
     More,
     /// An end tag; what follows decides about it.
@@ -67,7 +67,7 @@ pub(super) enum Found {
 impl RawScan {
     /// Looks for the next end tag of `name` in `rest`, which starts with the leaf's text and grows
     /// from call to call.
-    pub(super) fn step(&mut self, rest: &[u8], name: &str, ending: Ending) -> Found {
+    pub(super) fn step(&mut self, rest: &[u8], name: &str, ending: Ending) -> RawStop {
         loop {
             let found = match self.state {
                 State::Text => self.in_text(rest, name),
@@ -79,19 +79,19 @@ impl RawScan {
             if self.at > MAX_LEAF_BYTES {
                 self.at = MAX_LEAF_BYTES;
                 return match self.check_cut(rest.get(..self.at).unwrap_or_default()) {
-                    Found::More => Found::TooLong,
+                    RawStop::More => RawStop::TooLong,
                     bad => bad,
                 };
             }
             match found {
                 None => {}
-                Some(Found::More)
+                Some(RawStop::More)
                     if ending == Ending::Open
                         && rest.len() - self.checked < MAX_UNCHECKED_BYTES =>
                 {
-                    return Found::More;
+                    return RawStop::More;
                 }
-                Some(Found::More) => {
+                Some(RawStop::More) => {
                     return self.check_cut(rest.get(..MAX_LEAF_BYTES).unwrap_or(rest));
                 }
                 Some(found) => return found,
@@ -116,18 +116,18 @@ impl RawScan {
         }
     }
 
-    fn in_text(&mut self, rest: &[u8], name: &str) -> Option<Found> {
+    fn in_text(&mut self, rest: &[u8], name: &str) -> Option<RawStop> {
         let Some(found) = memchr(b'<', rest.get(self.at..).unwrap_or_default()) else {
             self.at = rest.len();
-            return Some(Found::More);
+            return Some(RawStop::More);
         };
         self.at += found;
         let here = rest.get(self.at..).unwrap_or_default();
         match here.get(1) {
-            None => return Some(Found::More),
+            None => return Some(RawStop::More),
             Some(b'!') => return self.at_bang(here),
             Some(b'/') => match prefix(here.get(2..).unwrap_or_default(), name) {
-                Prefix::Cut => return Some(Found::More),
+                Prefix::Cut => return Some(RawStop::More),
                 Prefix::Is => {
                     self.state = State::EndTag(self.at);
                     self.at += 2 + name.len();
@@ -140,12 +140,12 @@ impl RawScan {
     }
 
     /// Looks at a `<!`.
-    fn at_bang(&mut self, here: &[u8]) -> Option<Found> {
+    fn at_bang(&mut self, here: &[u8]) -> Option<RawStop> {
         if here.starts_with(CDATA_START) {
             self.state = State::Cdata(self.at);
             self.at += CDATA_START.len();
         } else if CDATA_START.starts_with(here) {
-            return Some(Found::More);
+            return Some(RawStop::More);
         } else {
             self.at += 2;
         }
@@ -153,9 +153,9 @@ impl RawScan {
     }
 
     /// Looks at a `<` that may be a placeholder's or an opener's.
-    fn at_less(&mut self, rest: &[u8], here: &[u8], name: &str) -> Option<Found> {
+    fn at_less(&mut self, rest: &[u8], here: &[u8], name: &str) -> Option<RawStop> {
         match placeholder(rest, self.at) {
-            Placeholder::Cut => return Some(Found::More),
+            Placeholder::Cut => return Some(RawStop::More),
             Placeholder::Ends(end) => {
                 self.at = end;
                 return None;
@@ -165,7 +165,7 @@ impl RawScan {
         let after = here.get(1..).unwrap_or_default();
         match (prefix(after, name), after.get(name.len())) {
             (Prefix::No, _) => self.at += 1,
-            (Prefix::Cut, _) | (Prefix::Is, None) => return Some(Found::More),
+            (Prefix::Cut, _) | (Prefix::Is, None) => return Some(RawStop::More),
             (Prefix::Is, Some(byte)) => {
                 self.at += 1;
                 if is_space(*byte) || matches!(byte, b'>' | b'/') {
@@ -178,13 +178,13 @@ impl RawScan {
         None
     }
 
-    fn in_cdata(&mut self, rest: &[u8], start: usize) -> Option<Found> {
+    fn in_cdata(&mut self, rest: &[u8], start: usize) -> Option<RawStop> {
         let body = rest.get(self.at..).unwrap_or_default();
         match memmem::find(body, CDATA_END) {
             None => {
                 let first = start + CDATA_START.len();
                 self.at = rest.len().saturating_sub(CDATA_END.len() - 1).max(first);
-                Some(Found::More)
+                Some(RawStop::More)
             }
             Some(length) => {
                 self.at += length + CDATA_END.len();
@@ -195,10 +195,10 @@ impl RawScan {
     }
 
     /// An opener that turns out to close itself has no end tag to wait for.
-    fn in_opener(&mut self, rest: &[u8]) -> Option<Found> {
+    fn in_opener(&mut self, rest: &[u8]) -> Option<RawStop> {
         let Some(length) = memchr2(b'>', b'<', rest.get(self.at..).unwrap_or_default()) else {
             self.at = rest.len();
-            return Some(Found::More);
+            return Some(RawStop::More);
         };
         self.at += length;
         let before = self.at.checked_sub(1).and_then(|at| rest.get(at));
@@ -209,10 +209,10 @@ impl RawScan {
         None
     }
 
-    fn in_end_tag(&mut self, rest: &[u8], tag: usize) -> Option<Found> {
+    fn in_end_tag(&mut self, rest: &[u8], tag: usize) -> Option<RawStop> {
         self.skip_space(rest);
         match rest.get(self.at) {
-            None => return Some(Found::More),
+            None => return Some(RawStop::More),
             Some(b'>') => {
                 self.at += 1;
                 self.state = State::After { tag, end: self.at };
@@ -222,9 +222,9 @@ impl RawScan {
         None
     }
 
-    fn after_end_tag(&mut self, rest: &[u8], tag: usize, end: usize) -> Found {
+    fn after_end_tag(&mut self, rest: &[u8], tag: usize, end: usize) -> RawStop {
         self.skip_space(rest);
-        Found::EndTag(EndTag {
+        RawStop::EndTag(EndTag {
             start: tag,
             end,
             next: self.at,
@@ -242,22 +242,22 @@ impl RawScan {
     }
 
     /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
-    pub(super) fn calm(&self, length: usize) -> &'static Calm {
+    pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match self.state {
-            _ if self.at < length.saturating_sub(CDATA_END.len() - 1) => Calm::NEVER,
-            State::Cdata(_) => Calm::UNTIL_GREATER,
-            State::Opener if self.at == length => Calm::UNTIL_ANGLE,
-            State::Text if self.at == length => Calm::UNTIL_LESS,
-            State::Text | State::Opener | State::EndTag(_) | State::After { .. } => Calm::NEVER,
+            _ if self.at < length.saturating_sub(CDATA_END.len() - 1) => StopBytes::ANY,
+            State::Cdata(_) => StopBytes::GREATER,
+            State::Opener if self.at == length => StopBytes::ANGLE,
+            State::Text if self.at == length => StopBytes::LESS,
+            State::Text | State::Opener | State::EndTag(_) | State::After { .. } => StopBytes::ANY,
         }
     }
 
     /// Checks all bytes at hand before waiting for more.
-    fn check_cut(&mut self, rest: &[u8]) -> Found {
+    fn check_cut(&mut self, rest: &[u8]) -> RawStop {
         match chars::check_cut(rest.get(self.checked..).unwrap_or_default()) {
             Ok(length) => {
                 self.checked += length;
-                Found::More
+                RawStop::More
             }
             Err(bad) => self.bad(bad),
         }
@@ -274,8 +274,8 @@ impl RawScan {
         })
     }
 
-    fn bad(&self, bad: BadByte) -> Found {
-        Found::Bad(BadByte {
+    fn bad(&self, bad: BadByte) -> RawStop {
+        RawStop::Bad(BadByte {
             at: self.checked + bad.at,
             ..bad
         })
@@ -308,7 +308,7 @@ mod tests {
     use karyi_core::error::Code;
 
     /// Scans for `</t>`; end tags are passed as often as `passes` says.
-    fn scan(text: &[u8], chunk: usize, passes: usize) -> (Found, RawScan) {
+    fn scan(text: &[u8], chunk: usize, passes: usize) -> (RawStop, RawScan) {
         let mut scan = RawScan::default();
         let (mut length, mut passes) = (0, passes);
         loop {
@@ -319,12 +319,12 @@ mod tests {
                     false => Ending::Open,
                 };
                 match checked(&mut scan, &text[..length], ending) {
-                    Found::EndTag(tag) if tag.next == length && length < text.len() => break,
-                    Found::EndTag(_) if passes > 0 => {
+                    RawStop::EndTag(tag) if tag.next == length && length < text.len() => break,
+                    RawStop::EndTag(_) if passes > 0 => {
                         passes -= 1;
                         scan.pass();
                     }
-                    Found::More if length < text.len() => break,
+                    RawStop::More if length < text.len() => break,
                     found => return (found, scan),
                 }
             }
@@ -332,17 +332,17 @@ mod tests {
     }
 
     /// Checks the text before an end tag as the caller does.
-    fn checked(scan: &mut RawScan, rest: &[u8], ending: Ending) -> Found {
+    fn checked(scan: &mut RawScan, rest: &[u8], ending: Ending) -> RawStop {
         match scan.step(rest, "t", ending) {
-            Found::EndTag(tag) => match scan.check(rest, tag.start) {
-                Ok(()) => Found::EndTag(tag),
-                Err(bad) => Found::Bad(bad),
+            RawStop::EndTag(tag) => match scan.check(rest, tag.start) {
+                Ok(()) => RawStop::EndTag(tag),
+                Err(bad) => RawStop::Bad(bad),
             },
             found => found,
         }
     }
 
-    fn check(text: &[u8], passes: usize, expected: &Found) {
+    fn check(text: &[u8], passes: usize, expected: &RawStop) {
         for chunk in [1, 2, 3, 5, 1000] {
             let (found, _) = scan(text, chunk, passes);
             assert_eq!(&found, expected, "{text:?} in chunks of {chunk}");
@@ -360,7 +360,7 @@ mod tests {
             next,
             is_nested,
         };
-        check(text.as_bytes(), passes, &Found::EndTag(tag));
+        check(text.as_bytes(), passes, &RawStop::EndTag(tag));
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
         check_tag("<![CDATA[</t>]]]></t>", 0, (17, 21, 21, false));
         check_tag("<![CDATA </t>", 0, (9, 13, 13, false));
         let (found, scan) = scan(b"a<![CDATA[ ]]</t>", 1, 0);
-        assert_eq!((found, scan.open_cdata()), (Found::More, Some(1)));
+        assert_eq!((found, scan.open_cdata()), (RawStop::More, Some(1)));
     }
 
     #[test]
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn bad_bytes_come_before_a_later_end() {
-        let bad = |at, code| Found::Bad(BadByte { at, code });
+        let bad = |at, code| RawStop::Bad(BadByte { at, code });
         check(b"a\xffb</t>", 0, &bad(1, Code::Encoding));
         check(b"a\xf0\x9f</t>", 0, &bad(1, Code::Encoding));
         check(b"a\x1b</t>", 0, &bad(1, Code::IllegalChar));

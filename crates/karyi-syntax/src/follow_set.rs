@@ -8,7 +8,7 @@ use super::table::{Body, Rule, Table};
 
 /// What the next token means for an end tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Follow {
+pub(super) enum FollowCheck {
     /// It may follow.
     Yes,
     /// It may not.
@@ -18,7 +18,7 @@ pub(super) enum Follow {
 }
 
 /// The tokens that may follow.
-pub(super) struct Allowed<'a> {
+pub(super) struct FollowSet<'a> {
     table: &'a Table,
     openers: Openers<'a>,
     /// The element around the leaf; its end tag may follow when it is complete without more.
@@ -36,7 +36,7 @@ enum Openers<'a> {
     Parameters(&'a Rule, &'a str),
 }
 
-impl<'a> Allowed<'a> {
+impl<'a> FollowSet<'a> {
     /// Returns what may follow a leaf that is a tool.
     pub(super) fn after_tool(table: &'a Table) -> Self {
         Self {
@@ -105,12 +105,12 @@ impl<'a> Allowed<'a> {
     }
 
     /// Decides about the token at the start of `rest`, which has no white space before it.
-    pub(super) fn decide(&self, rest: &[u8], is_last: bool) -> Follow {
+    pub(super) fn decide(&self, rest: &[u8], is_last: bool) -> FollowCheck {
         let cut = match (is_last, self.is_tool()) {
-            (false, _) => Follow::More,
+            (false, _) => FollowCheck::More,
             // A message that ends here ends the tool; inside a tool its end is still missing.
-            (true, true) => Follow::Yes,
-            (true, false) => Follow::No,
+            (true, true) => FollowCheck::Yes,
+            (true, false) => FollowCheck::No,
         };
         match rest {
             [] | [b'<'] => cut,
@@ -119,17 +119,17 @@ impl<'a> Allowed<'a> {
                 Name::Is(name)
                     if self.closes(&|closer| is_same_name(closer.as_bytes(), name.as_bytes())) =>
                 {
-                    Follow::Yes
+                    FollowCheck::Yes
                 }
                 Name::Cut(start) if !is_last || self.closes(&|closer| begins(closer, start)) => cut,
-                Name::Is(_) | Name::Cut(_) | Name::No => Follow::No,
+                Name::Is(_) | Name::Cut(_) | Name::No => FollowCheck::No,
             },
             [b'<', name @ ..] => match self.name(name, b">/") {
-                Name::Is(name) if self.is_opener(name) => Follow::Yes,
+                Name::Is(name) if self.is_opener(name) => FollowCheck::Yes,
                 Name::Cut(start) if !is_last || self.opens(&|name| begins(name, start)) => cut,
-                Name::Is(_) | Name::Cut(_) | Name::No => Follow::No,
+                Name::Is(_) | Name::Cut(_) | Name::No => FollowCheck::No,
             },
-            _ => Follow::No,
+            _ => FollowCheck::No,
         }
     }
 
@@ -169,11 +169,11 @@ fn begins(name: &str, start: &str) -> bool {
         .is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
-fn starts(rest: &[u8], token: &[u8], cut: Follow) -> Follow {
+fn starts(rest: &[u8], token: &[u8], cut: FollowCheck) -> FollowCheck {
     match (rest.starts_with(token), token.starts_with(rest)) {
-        (true, _) => Follow::Yes,
+        (true, _) => FollowCheck::Yes,
         (false, true) => cut,
-        (false, false) => Follow::No,
+        (false, false) => FollowCheck::No,
     }
 }
 
