@@ -1,7 +1,7 @@
-//! A call as the model wrote it: names, attributes and text, before any tool has looked at it.
+//! Untyped tool calls as the model wrote them: names, attributes and text.
 //!
-//! The parser makes these from `<tools>` blocks; the registry turns them into typed calls. Nothing
-//! here knows what a tool is or what its arguments mean.
+//! The parser builds these from `<tools>` blocks; the tool registry turns them into typed calls. This module knows no
+//! tool.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::span::Span;
 
-/// How the calls of one block follow each other.
+/// Order of execution of the calls in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// As if one after another; calls that cannot observe each other run in parallel.
@@ -19,7 +19,7 @@ pub enum Order {
     Sequential,
 }
 
-/// What a failed call means for the calls after it.
+/// Effect of a failed call on the calls after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
     /// The others run all the same.
@@ -29,7 +29,7 @@ pub enum OnError {
     Stop,
 }
 
-/// What the opening `<tools>` tag says.
+/// Options of the opening `<tools>` tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlockOptions {
     /// The attribute `order`.
@@ -43,7 +43,7 @@ pub struct BlockOptions {
 pub struct RawCall {
     /// The call's id: the attribute `id`, else its number in the message, from 1.
     pub id: String,
-    /// Whether the model wrote the id itself.
+    /// True when the model wrote the id itself.
     pub has_own_id: bool,
     /// The tool's element. Its `id` attribute is not among its attributes.
     pub element: RawElement,
@@ -110,7 +110,7 @@ pub struct RawElement {
     pub span: Span,
     /// Attributes in source order.
     pub attributes: Vec<RawAttribute>,
-    /// What stands between its tags.
+    /// Content between its tags.
     pub body: RawBody,
 }
 
@@ -132,7 +132,7 @@ pub struct RawAttribute {
     pub value: String,
 }
 
-/// What an element holds.
+/// Content of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RawBody {
     /// Nothing: `<a/>`, or `<a></a>` where no text may stand.
@@ -148,7 +148,7 @@ pub enum RawBody {
 pub struct RawText {
     /// The text after decoding, line breaks as LF. Nothing is trimmed.
     pub text: String,
-    /// Whether the text must be taken to the letter: it held CDATA, or `xml:space="preserve"`
+    /// True when the text must be taken to the letter: it held CDATA, or `xml:space="preserve"`
     /// was in force.
     pub verbatim: bool,
     /// The leaf as written, line breaks as LF, when decoding changed it.

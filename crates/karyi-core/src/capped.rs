@@ -1,12 +1,12 @@
 //! Keeps the start and the end of a text of any length and counts what it drops between them.
 //!
-//! A command may print a gigabyte; a result holds a few kilobytes of it. The first bytes say what
-//! began, the last ones how it ended, and the counts of the gap are exact. Text goes in already
-//! redacted: cutting first could leave half a secret. What stands for one is never cut in two.
+//! A result holds a few kilobytes of output that may be a gigabyte. The start shows what began, the end how it ended,
+//! and the counts of the gap are exact. The text must be redacted before it is added, since cutting first could leave
+//! half a secret. A marker of a secret is never cut in two.
 
 use crate::limits;
 
-/// How many bytes are kept at each end.
+/// Number of bytes to keep at each end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cap {
     /// Bytes kept from the start.
@@ -36,7 +36,7 @@ impl Default for Cap {
     }
 }
 
-/// What is left of a text: both ends joined, and the size of the gap.
+/// Shortened text: both ends joined, and the size of the gap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct View {
     /// The kept text; a line that names the gap stands between the ends when there is one.
@@ -72,7 +72,7 @@ impl HeadTail {
         }
     }
 
-    /// Whether text can be added without anything being left out.
+    /// Returns true when text can be added without anything being left out.
     #[must_use]
     pub fn has_room_for(&self, text: &str) -> bool {
         let kept = self.head.len() + self.tail.len();
@@ -81,7 +81,7 @@ impl HeadTail {
         self.omitted_bytes == 0 && kept + text.len() <= room
     }
 
-    /// Returns what is kept so far, both ends joined; the whole text while nothing was left out.
+    /// Returns the retained text with both ends joined; the whole text while nothing was omitted.
     #[must_use]
     pub fn text(&self) -> String {
         let bytes = [self.head.as_slice(), self.tail.as_slice()].concat();
@@ -123,7 +123,7 @@ impl HeadTail {
         self.omit(&dropped);
     }
 
-    /// Makes the gap, when there is one: between characters, and never inside a marker.
+    /// Places the gap between characters and never inside a marker.
     fn cut(&mut self) {
         let excess = self.tail.len().saturating_sub(self.cap.tail_bytes);
         if excess == 0 && self.omitted_bytes == 0 {
@@ -152,7 +152,7 @@ impl HeadTail {
         self.omitted_lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
     }
 
-    /// Returns what was kept and how much was not.
+    /// Returns the retained text and the size of the gap.
     #[must_use]
     pub fn into_view(mut self) -> View {
         self.cut();
@@ -212,7 +212,7 @@ fn after_marker(text: &[u8], at: usize) -> usize {
     spans.or(own).unwrap_or(at)
 }
 
-/// What stands for a secret in a redacted text, or shows that a text's own placeholder is none.
+/// Marker of a secret in redacted text, or an escaped placeholder.
 struct Marker {
     start: &'static [u8],
     closer: u8,
@@ -234,7 +234,7 @@ const MARKERS: [Marker; 3] = [
 ];
 
 impl Marker {
-    /// Whether a text is the start of one and not all of it.
+    /// Returns true when a text is the start of one and not all of it.
     fn is_begun_by(&self, text: &[u8]) -> bool {
         match text.strip_prefix(self.start) {
             Some(inside) => inside.iter().all(is_inside),
@@ -251,7 +251,7 @@ impl Marker {
     }
 }
 
-/// Whether a byte may stand in a marker after its start.
+/// Returns true when a byte may stand in a marker after its start.
 fn is_inside(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_:|-".contains(byte)
 }

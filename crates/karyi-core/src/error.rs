@@ -1,8 +1,7 @@
-//! What can go wrong: diagnostics of the parser and errors of tools, each with a stable code.
+//! Diagnostics of the parser and errors of tools, each with a stable code.
 //!
-//! A code is a promise to whoever reads reports by program. Parser codes are kebab-case, tool codes
-//! snake_case. Each tool code knows its class, from which the exit status follows, and a hint that
-//! says what to do next; a place that knows better gives its own hint.
+//! Codes are a stable public format: parser codes are kebab-case, tool codes snake_case. Each tool code has a class,
+//! which decides the exit status, and a standard hint. A caller that knows more replaces the hint.
 
 use crate::span::Position;
 
@@ -27,7 +26,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Why the parser refused or doubted a message.
+    /// Code of a parser error or warning.
     pub enum Code {
         /// An element directly in `<tools>` is no registered tool.
         UnknownTool = "unknown-tool",
@@ -106,7 +105,7 @@ words! {
     }
 }
 
-/// What a diagnostic means for the message.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The message goes on.
@@ -129,15 +128,15 @@ impl Severity {
 /// A located message about the text the model wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What kind of trouble it is.
+    /// Code of the problem.
     pub code: Code,
-    /// Where it is.
+    /// Position of the problem.
     pub position: Position,
-    /// Whether the position counts inside the decoded `tools` string of a JSON envelope.
+    /// True when the position counts inside the decoded `tools` string of a JSON envelope.
     pub is_in_json: bool,
-    /// What was expected and what was found.
+    /// Expected and actual input or state.
     pub message: String,
-    /// What to do next, in one line.
+    /// Next step for the reader, in one line.
     pub hint: String,
     /// The source line, with the place in it.
     pub excerpt: Option<Excerpt>,
@@ -155,7 +154,7 @@ pub struct Excerpt {
     pub caret_len: usize,
 }
 
-/// What a failure means for the whole run.
+/// Effect of a failure on the whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The call failed: exit status 1.
@@ -170,7 +169,7 @@ pub enum ErrorClass {
 macro_rules! tool_codes {
     ($($(#[$doc:meta])* $variant:ident = $word:literal, $class:ident, $hint:literal;)*) => {
         words! {
-            /// Why a tool could not do what was asked.
+            /// Code of a tool error.
             pub enum ErrorCode { $($(#[$doc])* $variant = $word,)* }
         }
 
@@ -237,9 +236,9 @@ tool_codes! {
     EditBusy = "edit_busy", Failed, "wait for the other karyi to end, then send the call again";
     /// Several files are to change, and what is done to them cannot be written down.
     NoJournal = "no_journal", Failed, "set KARYI_HOME or XDG_STATE_HOME to a directory that can be written, or change one file per call";
-    /// What would be undone is not what is there.
+    /// The current content is not the content that the change left.
     UndoConflict = "undo_conflict", Failed, "undo the later changes first, or restore the wanted lines by hand";
-    /// What is needed to undo the change is not kept.
+    /// The journal does not hold what the undo needs.
     UndoUnavailable = "undo_unavailable", Failed, "restore the file from version control or a backup";
     /// Two arguments do not go together.
     BadArguments = "bad_arguments", Failed, "see `karyi tools` for the arguments";
@@ -293,7 +292,7 @@ tool_codes! {
     KeyringTimeout = "keyring_timeout", NeedsUser, "see what the keyring waits for with `karyi doctor`, then try again";
     /// The encrypted file cannot be opened with the key that was given.
     WrongKey = "wrong_key", NeedsUser, "give the passphrase or the identity file the store was made with";
-    /// What a store or the index holds cannot be read.
+    /// The content of a store or of the index cannot be read.
     BadVault = "bad_vault", Failed, "see `karyi var doctor`";
     /// The store is not the one the index lists, or cannot be read, and its user must say what to do.
     VaultUnavailable = "vault_unavailable", NeedsUser, "see `karyi var doctor`";
@@ -311,7 +310,7 @@ tool_codes! {
     Declined = "declined", Failed, "the user declined; ask what they want instead";
     /// There is no terminal to ask on.
     SecretPromptUnavailable = "secret_prompt_unavailable", NeedsUser, "run karyi on a terminal, without CI and --vars-mode warn, so that the value can be asked for";
-    /// Nobody answered the prompt.
+    /// The prompt was not answered in time.
     PromptTimeout = "prompt_timeout", NeedsUser, "ask again when the user is there";
     /// A tool of a site was called without one.
     NoSite = "no_site", Refused, "tools of a site run in `karyi serve`: call them over HTTP";
@@ -331,15 +330,15 @@ tool_codes! {
     Internal = "internal_error", Failed, "this is a bug in karyi; the other calls are not affected";
 }
 
-/// Why a call failed.
+/// Failure of one call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
-    /// What kind of failure it is.
+    /// Code of the failure.
     pub code: ErrorCode,
-    /// What was expected and what was found.
+    /// Expected and actual input or state.
     pub message: String,
-    /// What to do next.
+    /// Next step for the reader.
     pub hint: String,
     /// Names of secrets it is about, for programs that read reports.
     pub names: Vec<String>,
@@ -408,7 +407,7 @@ impl ToolError {
     }
 }
 
-/// What an input or output error says of a path that leads to no file.
+/// Text of the I/O error for a path that names no regular file.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a file, found a pipe, socket or device")]
 pub struct NoFile;
@@ -426,7 +425,7 @@ const FILE_LIMIT: &str = "start karyi with a higher limit of the size of files (
 const OUT_OF_FILES: &str = "so many files cannot be open at a time: name fewer in one call, or start karyi with a \
                             higher limit (`ulimit -n`)";
 
-/// Whether no more files can be opened, by this process or at all.
+/// Returns true when no more files can be opened, by this process or at all.
 #[cfg(unix)]
 fn is_out_of_files(error: &std::io::Error) -> bool {
     matches!(
@@ -435,19 +434,19 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
     )
 }
 
-/// Says no: the system has no code for it.
+/// Returns false: this system has no such error code.
 #[cfg(not(unix))]
 fn is_out_of_files(_: &std::io::Error) -> bool {
     false
 }
 
-/// Whether the links of a path lead in a circle.
+/// Returns true when the links of a path lead in a circle.
 #[cfg(unix)]
 fn is_link_loop(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(nix::libc::ELOOP)
 }
 
-/// Says no: the system has no code for it.
+/// Returns false: this system has no such error code.
 #[cfg(not(unix))]
 fn is_link_loop(_: &std::io::Error) -> bool {
     false

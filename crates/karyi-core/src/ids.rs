@@ -29,7 +29,7 @@ thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool::EMPTY) };
 }
 
-/// Whether a text can be an identifier: `[A-Za-z0-9._:-]{1,100}`.
+/// Returns true when a text can be an identifier: `[A-Za-z0-9._:-]{1,100}`.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);

@@ -1,7 +1,7 @@
-//! Every cap and every waiting time of the program, each with its reason.
+//! Every size limit and timeout of the program, each with its reason.
 //!
-//! A wait without a limit is a hang and a buffer without a limit is a crash, so both live here and
-//! nowhere else. Values a user may change are defaults; the rest are walls.
+//! Every wait and every buffer is limited, and the limits are only here. Values that a user may change are defaults;
+//! the others are fixed.
 
 mod files;
 mod mcp;
@@ -36,7 +36,7 @@ pub const EXCERPT_REACH_BYTES: usize = 240;
 /// checked one by one.
 pub const MAX_UNCHECKED_BYTES: usize = 1 << 10;
 
-/// Bytes that may gather while the parser waits for one that matters.
+/// Bytes the parser may buffer while it waits for a stop byte.
 pub const MAX_BUFFERED_BYTES: usize = 4 << 10;
 /// Most warnings of one message; the rest are left out, or hostile text would outgrow its report.
 pub const MAX_WARNINGS: usize = 1000;
@@ -53,7 +53,7 @@ pub const OUTPUT_FILE_BYTES: u64 = 256 << 20;
 pub const COPIED_LOG_BYTES: u64 = 128 << 10;
 /// Files with whole outputs that a run has at a time; the oldest is removed for a new one.
 pub const MAX_OUTPUT_FILES: usize = 256;
-/// How often the directory for whole outputs is made again that another run took for abandoned.
+/// Number of attempts to recreate the directory for whole outputs after another run removed it as abandoned.
 pub const MAX_OUTPUT_DIRECTORY_TRIES: usize = 5;
 /// Most leftovers of earlier runs that are looked at when a run begins.
 pub const MAX_OUTPUT_LEFTOVERS: usize = 100;
@@ -70,25 +70,25 @@ pub const MAX_TERMINAL_LINE_BYTES: usize = 64 << 10;
 pub const MAX_PARALLEL_CALLS: usize = 16;
 /// Messages waiting between two parts of the program before the sender has to wait.
 pub const CHANNEL_DEPTH: usize = 256;
-/// How long a call runs on a terminal before a spinner shows that it is still at work.
+/// Time a call runs on a terminal before a spinner shows that it is still at work.
 pub const SPINNER_DELAY: Duration = Duration::from_millis(400);
-/// How much of a report is gathered before it is written: what a pipe takes at once.
+/// Bytes of a report gathered before one write: the capacity of a pipe.
 pub const REPORT_BUFFER_BYTES: usize = 64 << 10;
 /// Pause between two pictures of the spinner.
 pub const SPINNER_STEP: Duration = Duration::from_millis(100);
-/// How long a question waits to be told that the report shows what comes before it, until it looks
+/// Time a question waits to be told that the report shows what comes before it, until it looks
 /// itself.
 pub const FLOOR_STEP: Duration = Duration::from_millis(50);
 /// Most diagnostics listed in one report; the rest are counted.
 pub const MAX_DIAGNOSTICS: usize = 100;
-/// How long a prompt waits for a key before it looks at the clock and at the wish to stop.
+/// Time a prompt waits for a key before it looks at the clock and at the wish to stop.
 pub const KEY_WAIT: Duration = Duration::from_millis(100);
-/// How long nothing must have been typed before a question takes keys, and before it gives the terminal
+/// Time nothing must have been typed before a question takes keys, and before it gives the terminal
 /// back: longer than fast typing and pastes pause.
 pub const TYPING_PAUSE: Duration = Duration::from_millis(200);
 /// Longest that an answered question waits for such a pause.
 pub const TYPING_LIMIT: Duration = Duration::from_secs(2);
-/// How long a cancelled run waits for a question to clear the terminal, and for a reader of the
+/// Time a cancelled run waits for a question to clear the terminal, and for a reader of the
 /// report who does not read.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 /// No time at all.
@@ -97,7 +97,7 @@ pub const NO_GRACE: Duration = Duration::ZERO;
 pub const MAX_TITLE_CHARS: usize = 100;
 /// Paths of one call that are compared with those of others; a call with more waits for all of them.
 pub const MAX_CLAIMED_PATHS: usize = 64;
-/// How many calls a block may run ahead of its first one without a result: their results are held.
+/// Number of calls a block may run ahead of its first one without a result: their results are held.
 pub const MAX_CALLS_AHEAD: usize = 64;
-/// What a call costs in memory beyond its text, in bytes.
+/// Memory of a call beyond its text, in bytes.
 pub const CALL_OVERHEAD_BYTES: u64 = 512;

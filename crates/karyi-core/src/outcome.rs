@@ -1,4 +1,4 @@
-//! What came of a call, and of a message.
+//! Results of a call, of a job and of a whole message.
 //!
 //! An [`Outcome`] is the result of one call; the reports of the front ends are made of them, in
 //! document order. The words here are the wire words: they stay as they are forever.
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::capped::View;
 use crate::error::{ErrorClass, ErrorCode, ToolError};
 
-/// How a call ended, or what it is doing when its result became final.
+/// State of a call when its result became final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It did what was asked.
@@ -39,9 +39,9 @@ pub enum Status {
     Exists,
     /// The user refused to give the value.
     Declined,
-    /// Nobody could be asked for the value.
+    /// No user was available to ask for the value.
     Unavailable,
-    /// Nobody answered in time.
+    /// The prompt was not answered in time.
     Timeout,
 }
 
@@ -88,7 +88,7 @@ impl Status {
         }
     }
 
-    /// Whether the command was still there when its result became final.
+    /// Returns true when the command was still there when its result became final.
     #[must_use]
     pub fn goes_on(self) -> bool {
         matches!(
@@ -97,7 +97,7 @@ impl Status {
         )
     }
 
-    /// Whether later calls of an `on_error="stop"` block are skipped after this one.
+    /// Returns true when later calls of an `on_error="stop"` block are skipped after this one.
     #[must_use]
     pub fn is_failure(self) -> bool {
         match self {
@@ -128,13 +128,13 @@ pub struct Outcome {
     pub id: String,
     /// The tool's name.
     pub tool: String,
-    /// How it ended.
+    /// Final state of the call.
     pub status: Status,
-    /// What went wrong, when something did.
+    /// Error of a failed call.
     pub error: Option<ToolError>,
     /// The tool's own fields, in the order of its output type.
     pub fields: Map<String, Value>,
-    /// What the command printed, for tools that run one.
+    /// Output of the command, for tools that run one.
     pub output: Option<View>,
     /// Wall-clock time in milliseconds.
     pub duration_ms: u64,
@@ -166,7 +166,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the run was stopped while the call ran.
+    /// Returns true when the run was stopped while the call ran.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         let code = self.error.as_ref().map(|error| error.code);
@@ -174,7 +174,7 @@ impl Outcome {
     }
 }
 
-/// What a job does, or how it ended.
+/// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobState {
     /// It runs.
@@ -216,23 +216,23 @@ impl JobState {
         }
     }
 
-    /// Whether there is nothing more to come.
+    /// Returns true when there is nothing more to come.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Ended | Self::Killed)
     }
 }
 
-/// What a report says about a job: a command that went on after its call, or one in the background.
+/// Report on one job: a command that continued after its call, or one in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobNews {
     /// Its id: that of the call that started it, unless that was taken.
     pub id: String,
-    /// What it runs, one line.
+    /// Command line of the job, on one line.
     pub command: String,
-    /// What it does.
+    /// State of the job.
     pub state: JobState,
-    /// Whether its script put it in the background.
+    /// True when its script put it in the background.
     pub is_background: bool,
     /// Its exit status, when it ended and that is known.
     pub exit_code: Option<i32>,
@@ -244,7 +244,7 @@ pub struct JobNews {
     pub last_line: Option<String>,
 }
 
-/// How a message went as a whole.
+/// Overall result of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportStatus {
     /// Every result is good.
@@ -295,7 +295,7 @@ pub struct Tally {
     needs_input: bool,
     interrupted: bool,
     has_bug: bool,
-    /// Whether the session's job waits for an answer; unknown before its first call.
+    /// True when the session's job waits for input; unknown before its first call.
     unanswered: Option<bool>,
     calls: u64,
     blocks: u64,

@@ -44,7 +44,7 @@ impl SecretName {
         }
     }
 
-    /// Whether another name is spelled with the same letters, some of them in the other case.
+    /// Returns true when another name is spelled with the same letters, some of them in the other case.
     #[must_use]
     pub fn differs_only_in_case(&self, other: &Self) -> bool {
         self != other && self.0.eq_ignore_ascii_case(&other.0)
@@ -80,7 +80,7 @@ impl SecretValue {
     }
 }
 
-/// Which bytes stand in some values, and nothing else of them.
+/// Set of the byte values that occur in some secrets; it holds nothing else of them.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct ByteSet([u64; 4]);
 
@@ -104,14 +104,14 @@ impl ByteSet {
         }
     }
 
-    /// Whether a byte is one of them.
+    /// Returns true when a byte is one of them.
     #[must_use]
     pub fn has(self, byte: u8) -> bool {
         let word = self.0.get(usize::from(byte >> 6));
         word.is_some_and(|word| word & 1 << (byte & 63) != 0)
     }
 
-    /// Whether all bytes of a character are among them.
+    /// Returns true when all bytes of a character are among them.
     #[must_use]
     pub fn may_hold(self, character: char) -> bool {
         character
@@ -120,7 +120,7 @@ impl ByteSet {
             .all(|byte| self.has(byte))
     }
 
-    /// Whether there is none.
+    /// Returns true when there is none.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
@@ -195,7 +195,7 @@ pub fn split(text: &str) -> Result<Vec<Piece<'_>>, BadPlaceholder> {
     Ok(pieces)
 }
 
-/// Says after a name that a file with the value is meant.
+/// Suffix of a placeholder that stands for the path of a file with the value.
 const FILE: &str = "|file";
 
 /// Reads what starts at `start` and the closer after it; returns the offset after that.
@@ -239,7 +239,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// What stands before the name in a placeholder.
+/// Text before the name in a placeholder.
 const PLACEHOLDER: &str = "$KARYI";
 
 /// Makes placeholders literal text, but those of the names that are offered: escapes what is not,
@@ -280,7 +280,7 @@ pub struct Binding {
     pub name: SecretName,
     /// The secret's value.
     pub value: SecretValue,
-    /// What the variable holds.
+    /// Content of the variable.
     pub holds: Holds,
 }
 
@@ -292,7 +292,7 @@ impl Binding {
     }
 }
 
-/// What a shell variable holds of a secret.
+/// Content of a shell variable that stands for a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holds {
     /// Its value.
@@ -308,7 +308,7 @@ pub struct Template {
     resolved: Option<Resolved>,
 }
 
-/// What a template became.
+/// Result of resolving a template.
 pub struct Resolved {
     /// The text a tool works with.
     pub text: Zeroizing<String>,
@@ -334,7 +334,7 @@ impl Template {
         &self.source
     }
 
-    /// Whether the text holds something that resolving would change or refuse.
+    /// Returns true when the text holds something that resolving would change or refuse.
     #[must_use]
     pub fn has_placeholder(&self) -> bool {
         self.source.contains("$KARYI{") || self.source.contains("$KARYI<")
@@ -363,7 +363,7 @@ impl Template {
         Ok(names)
     }
 
-    /// Whether the text refers to a secret.
+    /// Returns true when the text refers to a secret.
     #[must_use]
     pub fn has_secret(&self) -> bool {
         self.has_placeholder() && self.names().is_ok_and(|names| !names.is_empty())

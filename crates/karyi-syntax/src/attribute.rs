@@ -1,4 +1,4 @@
-//! One attribute: escaped or raw, decoded, white space as XML has it.
+//! Decodes one attribute, escaped or raw, and normalises its white space as XML does.
 
 use std::borrow::Cow;
 
@@ -19,9 +19,9 @@ pub(super) struct ParsedAttribute<'t> {
     pub(super) name: &'t str,
     /// Decoded value.
     pub(super) value: String,
-    /// Whether the value is only readable in repair mode.
+    /// True when only repair mode can read the value.
     pub(super) is_repaired: bool,
-    /// Whether the value mixes raw and escaped markup.
+    /// True when the value mixes raw and escaped markup.
     pub(super) is_mixed: bool,
 }
 

@@ -1,6 +1,6 @@
-//! One `<tools>` block: tags and comments between elements, and the calls they make up.
+//! Parses one `<tools>` block: tags and comments between elements, and the calls they form.
 //!
-//! The text of leaves is dealt with in [`super::leaf_content`].
+//! [`super::leaf_content`] handles the text of leaves.
 
 use std::sync::Arc;
 
@@ -26,18 +26,18 @@ use karyi_core::call::{RawAttribute, RawCall, RawText};
 use karyi_core::error::Code;
 use karyi_core::limits::{MAX_ARGUMENT_DEPTH, MAX_CALLS, MAX_TAG_BYTES};
 
-/// A block that is open.
+/// Open block.
 #[derive(Debug)]
 pub(super) struct Block {
     /// Its opening tag.
     tools: Mark,
-    /// Whether `xml:space="preserve"` is in force.
+    /// True when `xml:space="preserve"` is in force.
     pub(super) is_preserved: bool,
     /// The elements that are open, the call first.
     pub(super) stack: Vec<OpenElement>,
-    /// What the next bytes belong to.
+    /// Token that the next bytes belong to.
     pub(super) token: Token,
-    /// The scan of an opening tag; away while its result is used.
+    /// Scan of an opening tag; `None` while its result is used.
     tag: Option<Box<TagScan>>,
     /// Repairs since the last call.
     pub(super) repairs: Repairs,
@@ -45,7 +45,7 @@ pub(super) struct Block {
     id: (String, bool),
 }
 
-/// What the next bytes belong to.
+/// Token that the next bytes belong to.
 #[derive(Debug)]
 pub(super) enum Token {
     /// White space between elements.
@@ -65,11 +65,11 @@ pub(super) enum Token {
 /// The scan of an end tag.
 #[derive(Debug)]
 pub(super) struct EndScan {
-    /// Where its `<` stands.
+    /// Offset of its `<`.
     pub(super) start: usize,
     /// Up to here there is no `>`.
     pub(super) at: usize,
-    /// Whether the bytes before it are the element's text.
+    /// True when the bytes before it are the element's text.
     pub(super) is_after_text: bool,
     /// That text, if it is known already.
     pub(super) reading: Option<DecodedLeaf>,
@@ -89,7 +89,7 @@ impl Block {
         }
     }
 
-    /// Goes on as far as the bytes at hand decide.
+    /// Runs as far as the available bytes decide.
     pub(super) fn run(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
         loop {
             match self.step(cx)? {
@@ -99,7 +99,7 @@ impl Block {
         }
     }
 
-    /// Goes on as far as the next token.
+    /// Runs up to the next token.
     fn step(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
         match self.token {
             Token::Between => self.between(cx),
@@ -111,8 +111,7 @@ impl Block {
         }
     }
 
-    /// Tells what bytes the block waits for when it has seen all `length` bytes that are not
-    /// consumed.
+    /// Returns the bytes at which the block must run again, when it has seen all `length` unconsumed bytes.
     pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match &self.token {
             Token::Between if length == 0 => StopBytes::NON_SPACE,
@@ -126,7 +125,7 @@ impl Block {
         }
     }
 
-    /// Makes the marks outlive the view.
+    /// Freezes the marks, so that they stay valid after the view.
     pub(super) fn freeze(&mut self, view: &View<'_>) {
         view.freeze(&mut self.tools);
         if let Token::Comment(mark) = &mut self.token {
@@ -171,7 +170,7 @@ impl Block {
         Ok(Progress::Done)
     }
 
-    /// Looks at the byte after a `<` between elements.
+    /// Handles the byte after a `<` between elements.
     fn markup(&mut self, cx: &mut Context<'_, '_>, next: u8) -> Outcome<Progress> {
         let rest = cx.view.rest();
         match next {

@@ -1,4 +1,4 @@
-//! Which bytes and characters XML allows, and where.
+//! Character classes of XML.
 
 use memchr::memmem;
 
@@ -61,7 +61,7 @@ pub(super) fn is_xml_char(number: u32) -> bool {
 /// The first byte that may not stand inside a block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadByte {
-    /// Where it is in the bytes.
+    /// Offset in the bytes.
     pub(super) at: usize,
     /// [`Code::Encoding`] or [`Code::IllegalChar`].
     pub(super) code: Code,

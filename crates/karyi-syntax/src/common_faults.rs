@@ -1,4 +1,4 @@
-//! Faults that several parts of a block give: bytes, tags and elements that may not be as they are.
+//! Faults that several parts of the block parser report.
 
 use super::chars;
 use super::element::OpenElement;

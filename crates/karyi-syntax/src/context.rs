@@ -1,4 +1,4 @@
-//! What the parts of the parser share while they work on one view.
+//! State that the parts of the parser share while they work on one view.
 
 use super::event::{Event, Mode};
 use super::fault::{Fault, Location};
@@ -18,18 +18,18 @@ pub(super) struct Context<'c, 'v> {
     pub(super) mode: Mode,
     /// The ids given so far.
     pub(super) ids: &'c mut Ids,
-    /// What was said so far.
+    /// Warnings so far.
     pub(super) report: &'c mut Report,
-    /// Where events go.
+    /// Output of the parser.
     pub(super) events: &'c mut Vec<Event>,
 }
 
-/// What is known about the warnings of a message.
+/// Warnings of a message.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// Whether places count inside the `tools` string of an envelope.
+    /// True when places count inside the `tools` string of an envelope.
     pub(super) is_in_json: bool,
-    /// Whether something looked like a block and did not run.
+    /// True when something looked like a block and did not run.
     pub(super) has_ignored: bool,
     warnings: usize,
 }
@@ -44,7 +44,7 @@ impl Report {
     }
 }
 
-/// How a step ends.
+/// Result of one parser step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// There is more to do with the bytes at hand.
@@ -56,13 +56,12 @@ pub(super) enum Progress {
 }
 
 impl Context<'_, '_> {
-    /// Tells what to do when the bytes at hand decide nothing and the message may go on.
+    /// Returns true when the message ends after the available bytes.
     pub(super) fn is_last(&self) -> bool {
         self.view.ending == Ending::Last
     }
 
-    /// Warns; the source line is shown up to `end` bytes ahead, so that it is the same for every
-    /// chunking.
+    /// Emits a warning. The source line is shown up to `end` bytes ahead, so that it does not depend on the chunking.
     pub(super) fn warn(&mut self, fault: Fault, end: usize) {
         self.report.has_ignored |= fault.code == Code::IgnoredBlock;
         if self.report.warnings >= MAX_WARNINGS {
@@ -77,8 +76,8 @@ impl Context<'_, '_> {
         self.events.push(Event::Warning(located.cut(most).finish()));
     }
 
-    /// Tells whether a warning about the place `ahead` can be given now: its line is at hand, or
-    /// nobody will see it.
+    /// Returns true when a warning at `ahead` can be emitted now: its line is complete, or the limit of warnings is
+    /// reached.
     pub(super) fn can_warn(&self, ahead: usize) -> bool {
         self.report.warnings >= MAX_WARNINGS || self.view.has_line(ahead)
     }

@@ -1,4 +1,4 @@
-//! Elements that are open: which may stand where, what they must have, and what becomes of them.
+//! Open elements: allowed children, required parts, and the finished element.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -257,9 +257,9 @@ pub(super) struct Attributes<'r> {
     /// Bytes of the tag.
     length: usize,
     mode: Mode,
-    /// Names that were seen, where no list of attributes bounds them.
+    /// Names so far, when no list of attributes bounds them.
     seen: Option<HashSet<&'r str>>,
-    /// Those that passed.
+    /// Accepted attributes.
     pub(super) passed: Vec<RawAttribute>,
     /// The call's own id, for a tool.
     pub(super) id: Option<String>,
@@ -287,7 +287,7 @@ impl<'r> Attributes<'r> {
         self
     }
 
-    /// Takes the next attribute; returns whether its name had to be mended.
+    /// Adds the next attribute; returns true when its name was repaired.
     pub(super) fn add(&mut self, written: ParsedAttribute<'r>) -> Outcome<bool> {
         let Some(declared) = self.declared(written.name)? else {
             return self.add_id(written);

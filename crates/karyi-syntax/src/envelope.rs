@@ -1,8 +1,8 @@
 //! The JSON envelope `{"reply": ..., "tools": "<tools>..."}` (rule F3): a JSON reader that needs no
 //! more than the bytes at hand.
 //!
-//! The first top-level string of key `tools` is unescaped while it streams and given to a parser of
-//! its own. Everything else is only checked, and watched for blocks that do not run.
+//! The first top-level string with the key `tools` is unescaped as it streams and passed to its own parser. Everything
+//! else is only checked, and scanned for blocks that do not run.
 
 use memchr::memchr3;
 
@@ -24,11 +24,11 @@ pub(super) trait ToolsParser {
     fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>);
     /// Takes the end of the string.
     fn finish(&mut self, events: &mut Vec<Event>);
-    /// Says what is wrong so far, when nothing will follow that counts.
+    /// Emits the errors so far, when nothing that counts will follow.
     fn cut(&mut self, events: &mut Vec<Event>);
-    /// Whether it has refused the message.
+    /// Returns true when it has refused the message.
     fn has_refused(&self) -> bool;
-    /// Whether it has left a block alone.
+    /// Returns true when it has left a block alone.
     fn has_ignored_block(&self) -> bool;
 }
 
@@ -64,7 +64,7 @@ enum Expect {
     End,
 }
 
-/// Which string.
+/// Role of a JSON string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Text {
     Key,
@@ -121,8 +121,8 @@ impl<T: ToolsParser> Envelope<T> {
         Ok(Progress::Again)
     }
 
-    /// After a step: lets the parser of the `tools` string have its say before an error of the JSON
-    /// itself; returns whether it refused the message, and whether it ignored a block.
+    /// Finishes a step: reports errors of the `tools` string before an error of the JSON itself. Returns whether that
+    /// parser refused the message, and whether it ignored a block.
     pub(super) fn settle(
         &mut self,
         step: &Outcome<Progress>,

@@ -3,9 +3,9 @@
 /// An escape that promises a code and does not give one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadEscape {
-    /// Where its backslash stands in the text, in bytes.
+    /// Byte offset of its backslash in the text.
     pub offset: usize,
-    /// What was expected.
+    /// Expected form.
     pub message: &'static str,
 }
 

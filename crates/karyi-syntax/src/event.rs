@@ -1,27 +1,27 @@
-//! What the parser is told and what it gives: its mode and its events.
+//! Mode and events of the parser.
 
 use karyi_core::call::{BlockOptions, RawCall};
 use karyi_core::error::Diagnostic;
 use karyi_core::span::Position;
 
-/// How much the parser mends.
+/// Strictness of the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Mends what the published rules allow and reports each repair.
+    /// Repairs what the published rules allow and reports each repair.
     #[default]
     Repair,
     /// XML 1.0 and the grammar, to the letter.
     Strict,
 }
 
-/// What the parser found.
+/// Event of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A block opens.
     BlockOpened {
-        /// What its opening tag says.
+        /// Options of its opening tag.
         options: BlockOptions,
-        /// Where its `<` stands.
+        /// Position of its `<`.
         position: Position,
     },
     /// A call is complete.

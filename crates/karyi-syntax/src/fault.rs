@@ -1,23 +1,22 @@
-//! Faults of a message: what to say and what to suggest.
+//! Faults of a message, with their standard hints.
 //!
-//! The other modules say which code, where, and what was found; the words that are the same for
-//! every fault of a code are here.
+//! Other modules give the code, the place and the message; the hints that every fault of a code shares are here.
 
 use super::source::{Mark, SourceLine, View};
 use karyi_core::error::{Code, Diagnostic};
 use karyi_core::similar_names::similar_names;
 use karyi_core::span::Position;
 
-/// Why parsing stops, or what is doubtful.
+/// Error that ends parsing, or a warning.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// What kind of trouble it is.
+    /// Code of the problem.
     pub(super) code: Code,
-    /// Where it is.
+    /// Location of the problem.
     pub(super) place: Location,
-    /// What was expected and found.
+    /// Expected and actual input.
     pub(super) message: String,
-    /// What to do, when the standard hint of the code is not enough.
+    /// Hint that replaces the standard one of the code.
     pub(super) hint: Option<String>,
 }
 

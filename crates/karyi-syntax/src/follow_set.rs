@@ -1,4 +1,4 @@
-//! What may stand after the end tag of a raw leaf (rule R2).
+//! Tokens that may follow the end tag of a raw leaf (rule R2).
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::chars::{is_name_byte, is_name_start_byte, is_same_name, is_space};
 use super::event::Mode;
 use super::table::{Body, Rule, Table};
 
-/// What the next token means for an end tag.
+/// Result of checking the token after an end tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FollowCheck {
     /// It may follow.

@@ -1,7 +1,7 @@
-//! What elements exist, what they hold and which of their texts are raw.
+//! Definition of the elements of a block and of their content.
 //!
-//! The registry fills this table from the tools' schemas; the parser reads it and knows no tool.
-//! Everything the parser refuses by name, number or place of elements follows from here.
+//! The tool registry builds the grammar from the tools' schemas; the parser knows no tool. Everything the parser
+//! refuses by name, number or position of elements follows from it.
 
 /// The elements a block may hold.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +27,7 @@ pub struct ElementRule {
     pub name: String,
     /// Attributes it may have. A tool's `id` is not listed: every tool has it.
     pub attributes: Vec<AttributeRule>,
-    /// What stands between its tags.
+    /// Content between its tags.
     pub content: ContentRule,
 }
 
@@ -36,12 +36,12 @@ pub struct ElementRule {
 pub struct AttributeRule {
     /// Name as declared.
     pub name: String,
-    /// Whether it must be there. For [`ContentRule::Parameters`] the child element of the same
+    /// True when it must be there. For [`ContentRule::Parameters`] the child element of the same
     /// name does as well.
     pub is_required: bool,
 }
 
-/// What an element may hold.
+/// Allowed content of an element.
 #[derive(Debug, Clone)]
 pub enum ContentRule {
     /// Nothing but white space and comments.
@@ -54,7 +54,7 @@ pub enum ContentRule {
     Children {
         /// The groups to choose from.
         groups: Vec<Vec<ElementRule>>,
-        /// How many groups there must be at least.
+        /// Minimum number of groups.
         min: usize,
     },
     /// The parameters of a generic tool: each an attribute or a child element of its name, never
@@ -67,15 +67,15 @@ pub enum ContentRule {
 pub struct ParameterRule {
     /// Name of the attribute or child element.
     pub name: String,
-    /// Whether its child element is a raw leaf.
+    /// True when its child element is a raw leaf.
     pub is_raw: bool,
-    /// Whether the child may come more than once (an array).
+    /// True when the child may come more than once (an array).
     pub is_repeated: bool,
-    /// Whether it must be given.
+    /// True when it must be given.
     pub is_required: bool,
 }
 
-/// What the text of a leaf must be.
+/// Constraint on the text of a leaf.
 #[derive(Debug, Clone, Copy)]
 pub enum LeafKind {
     /// Any text; text that mixes raw and escaped markup is taken raw with a warning.

@@ -18,16 +18,16 @@ impl Ids {
         self.calls
     }
 
-    /// Takes an id the model wrote; returns whether it is new.
+    /// Claims an id that the model wrote; returns true when it is new.
     pub(super) fn claim(&mut self, id: &str) -> bool {
         let number = id.parse::<u64>().ok().filter(|n| n.to_string() == id);
         let is_number = number.is_some_and(|n| self.numbers.binary_search(&n).is_ok());
         !is_number && self.own.insert(id.to_owned())
     }
 
-    /// Gives the id of a call without its own: its number, or the next that is free.
+    /// Assigns an id to a call without one: its number, or the next free number.
     ///
-    /// A number the model has taken as an id is passed over, never to be looked at again.
+    /// Skips each number that the model used as an id, once.
     pub(super) fn assign(&mut self) -> String {
         let last = self.numbers.last().copied().unwrap_or(0);
         let mut number = self.calls.max(last + 1);

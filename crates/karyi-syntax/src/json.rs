@@ -5,10 +5,9 @@
 pub(super) enum Escape {
     /// It is complete.
     Is {
-        /// What it stands for in UTF-8; half of a surrogate pair as its three bytes, which no
-        /// UTF-8 reader takes.
+        /// Its UTF-8 bytes; half a surrogate pair gives three bytes that no UTF-8 decoder accepts.
         bytes: [u8; 4],
-        /// How many of `bytes` count.
+        /// Number of used `bytes`.
         length: usize,
         /// Bytes of the escape.
         used: usize,

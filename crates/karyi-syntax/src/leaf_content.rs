@@ -109,7 +109,7 @@ impl Block {
         }
     }
 
-    /// Looks at a `<` in text.
+    /// Handles a `<` in text.
     fn text_markup(&mut self, cx: &mut Context<'_, '_>, at: usize) -> Outcome<Progress> {
         let Some(leaf) = self.stack.last() else {
             return Ok(Progress::Again);
@@ -272,7 +272,7 @@ impl OpenElement {
         }
     }
 
-    /// Checks what the kind of the leaf asks of its text.
+    /// Checks the text against the kind of the leaf.
     pub(super) fn check_text(&self, leaf: &[u8], text: &str) -> Outcome<()> {
         let leaf = || str::from_utf8(leaf).unwrap_or_default();
         match self.rule.leaf() {
@@ -306,7 +306,7 @@ fn ambiguous(leaf: &OpenElement, tag: EndTag) -> Box<Fault> {
     )
 }
 
-/// Refuses what follows the end tag of a tool and may not.
+/// Returns the error of a token that may not follow the end tag of a tool.
 fn refuse_follower(cx: &Context<'_, '_>, leaf: &OpenElement, tag: EndTag) -> Outcome<Progress> {
     let rest = cx.view.rest();
     let Some(length) = first_char(rest, tag.next, cx.is_last())? else {

@@ -33,20 +33,20 @@ pub(super) fn find_cdata_end(bytes: &[u8]) -> Option<usize> {
 pub(super) struct DecodedLeaf {
     /// The text.
     pub(super) text: String,
-    /// Whether CDATA was unwrapped.
+    /// True when CDATA was unwrapped.
     pub(super) has_cdata: bool,
     /// The leaf as written, line breaks as LF, when the text differs from it.
     pub(super) source: Option<String>,
-    /// What was mended.
+    /// Repairs that were needed.
     pub(super) repairs: &'static [Repair],
-    /// Where an escape or CDATA stands that was left as it is, in raw text.
+    /// Range of the first escape or CDATA section in raw text, which stays undecoded.
     pub(super) mixed: Option<Range<usize>>,
 }
 
 /// A character reference to a character that XML does not allow.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct IllegalReference {
-    /// Where it stands in the leaf.
+    /// Range in the leaf.
     pub(super) range: Range<usize>,
 }
 
@@ -118,17 +118,17 @@ pub(super) fn read_simple(leaf: &str) -> Option<DecodedLeaf> {
     Some(reading)
 }
 
-/// What a leaf consists of.
+/// Properties of the text of a leaf.
 #[derive(Debug, Default)]
 struct LeafShape {
-    /// Whether something in it is not XML.
+    /// True when something in it is not XML.
     is_raw: bool,
     /// The first reference or CDATA section.
     escape: Option<Range<usize>>,
     /// The first reference to a character that XML does not allow.
     illegal: Option<Range<usize>>,
     has_cdata: bool,
-    /// Where the `<NAME>` of placeholders stand.
+    /// Ranges of the `<NAME>` of placeholders.
     placeholders: Vec<Range<usize>>,
 }
 
@@ -162,7 +162,7 @@ fn shape(leaf: &str) -> LeafShape {
 }
 
 impl LeafShape {
-    /// Looks at the `&` at `at`; returns how many bytes are dealt with.
+    /// Records the `&` at `at`; returns the number of bytes it covers.
     fn add_reference(&mut self, bytes: &[u8], at: usize) -> usize {
         let Some(reference) = reference(rest(bytes, at)) else {
             self.is_raw = true;
@@ -219,7 +219,7 @@ fn decode(leaf: &str, shape: &LeafShape) -> DecodedLeaf {
     }
 }
 
-/// Decodes what stands between placeholders.
+/// Decodes the text between placeholders.
 fn decode_around(source: &str, placeholders: &[Range<usize>], are_places_right: bool) -> String {
     if !are_places_right && !placeholders.is_empty() {
         // Line breaks became shorter, so the placeholders have moved.

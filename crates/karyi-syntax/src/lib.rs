@@ -1,4 +1,8 @@
-//! Bytes of a model's message to raw calls.
+//! A repairing, streaming parser for tool calls in the output of language models.
+//!
+//! [`Parser`] takes the bytes of a message in pieces of any size and emits an [`Event`] for each block, call, warning
+//! and error. A [`grammar::Grammar`] defines the elements. [`Mode::Repair`] fixes what the published rules allow and
+//! reports each repair; [`Mode::Strict`] accepts XML 1.0 and the grammar only.
 //!
 //! ```text
 //!         ┌ prose ──── locate: line starts, fences ──────────────┐
@@ -7,14 +11,12 @@
 //!                        └─ quick-xml: values, CDATA ─ element ─ RawCall
 //! ```
 //!
-//! The parser is push-style: it performs no I/O, never blocks, and gives the same events for every
-//! chunking. It knows no tool; a [`grammar::Grammar`] tells it which elements exist. Its own scanners
-//! find where a tag or a text ends, which repair mode decides by rules no XML parser has. What they
-//! cut out is decoded by quick-xml, or taken raw; only a text of characters and references, which
-//! most texts are, is decoded in the pass that checks it.
+//! The parser performs no I/O and never blocks. Its events do not depend on how the input is divided. Its own scanners
+//! find the ends of tags and texts, because repair mode follows rules that no XML parser has. quick-xml decodes the
+//! slices they cut out. Plain text with character references, the common case, is decoded in the pass that checks it.
 //!
-//! Calls come out as soon as their end is decided. An error comes out when its source line is
-//! complete, for the excerpt, or the message ends; the calls before it have come out by then.
+//! A call is emitted as soon as its end is certain. An error is emitted when its source line is complete, so that the
+//! excerpt is whole, or when the message ends.
 
 mod attribute;
 mod block;

@@ -1,8 +1,8 @@
 //! Finds blocks in prose: line starts, code fences, and `<tools>` that is only talked about (rules
 //! F1, F2 and F5).
 //!
-//! Prose is consumed as it comes; nothing of it is kept. What looks like a block and does not run
-//! gets a warning, so that no call is lost without a word.
+//! Prose is consumed and not stored. Text that looks like a block and does not run causes a warning, so that no call
+//! is lost silently.
 
 use memchr::memchr3;
 
@@ -21,14 +21,14 @@ use karyi_core::error::Code;
 /// Bytes of a fence's info string that are kept: all that matter are shorter.
 const MAX_INFO: usize = 16;
 
-/// Where in the prose the next byte stands.
+/// State of the search for blocks in prose.
 #[derive(Debug)]
 pub(super) struct Locator {
     line: LineState,
     fence: Option<Fence>,
-    /// Whether only white space came so far.
+    /// True when only white space came so far.
     is_blank: bool,
-    /// Whether the message may be a JSON envelope.
+    /// True when the message may be a JSON envelope.
     may_be_envelope: bool,
 }
 
@@ -85,14 +85,14 @@ struct FenceLine {
 struct Pending {
     mark: Mark,
     tag: Outcome<ToolsTag>,
-    /// Whether a line break followed.
+    /// True when a line break followed.
     is_broken: bool,
 }
 
-/// What the locator came to.
+/// Result of one step of the locator.
 #[derive(Debug)]
 pub(super) enum LocatorStep {
-    /// There is more to look at.
+    /// More bytes are available.
     Again,
     /// More bytes are needed.
     More,
@@ -100,7 +100,7 @@ pub(super) enum LocatorStep {
     Block(Box<Block>),
     /// A JSON envelope starts; the next byte is the first after its `{`.
     Envelope {
-        /// Whether it stands in a fence.
+        /// True when it stands in a fence.
         is_fenced: bool,
     },
 }
@@ -138,7 +138,7 @@ impl Locator {
         }
     }
 
-    /// Tells what bytes the locator waits for when `length` bytes are not consumed.
+    /// Returns the bytes at which the locator must run again, with `length` bytes unconsumed.
     pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match self.line {
             LineState::Start if length == 0 => StopBytes::NON_SPACE,
@@ -160,7 +160,7 @@ impl Locator {
         }
     }
 
-    /// Goes on to the next place that matters.
+    /// Advances to the next relevant position.
     pub(super) fn step(&mut self, cx: &mut Context<'_, '_>) -> Outcome<LocatorStep> {
         match &mut self.line {
             LineState::Start => Ok(self.line_start(cx)),
@@ -322,7 +322,7 @@ impl Locator {
         LocatorStep::Again
     }
 
-    /// Says why a `<tools` in the middle of things does not run.
+    /// Returns the reason why a `<tools` in prose does not run.
     fn reason(&self, is_spelled: bool) -> &'static str {
         match &self.fence {
             Some(fence) if fence.length == usize::MAX => {
@@ -336,7 +336,7 @@ impl Locator {
         }
     }
 
-    /// Looks at a part of a line that may open a fence.
+    /// Collects the info string of a line that may open a fence.
     fn add_info(&mut self, bytes: &[u8]) {
         let LineState::Middle(opening) = &mut self.line else {
             return;

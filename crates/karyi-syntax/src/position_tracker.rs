@@ -1,7 +1,7 @@
-//! Counts bytes, lines and columns as a message goes by.
+//! Counts bytes, lines and columns of a message.
 //!
-//! It sees the message in slices that may be cut anywhere except inside a valid UTF-8 character;
-//! [`incomplete_suffix`] tells how much of a slice to hold back for that.
+//! The message arrives in slices that may be cut anywhere except inside a valid UTF-8 character; [`incomplete_suffix`]
+//! returns the number of bytes to hold back for that.
 
 use memchr::{memchr, memchr_iter, memrchr, memrchr2};
 
@@ -11,7 +11,7 @@ use karyi_core::span::Position;
 #[derive(Debug, Clone, Default)]
 pub(super) struct PositionTracker {
     position: Position,
-    /// Whether the last byte was a CR: an LF after it belongs to the same line break.
+    /// True when the last byte was a CR: an LF after it belongs to the same line break.
     after_cr: bool,
 }
 

@@ -1,8 +1,7 @@
 //! Finds the end of a raw leaf (rules R1 to R3).
 //!
-//! The scan goes forward only and keeps its state between chunks. At every end tag of the leaf's
-//! name it stops and lets the caller look at what follows; the caller either closes the leaf there
-//! or lets the scan go on.
+//! The scan never goes back and keeps its state between chunks. It stops at every end tag with the leaf's name; the
+//! caller checks what follows and either closes the leaf or continues the scan.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -41,17 +40,17 @@ enum State {
 /// An end tag of the leaf's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EndTag {
-    /// Where its `<` stands.
+    /// Offset of its `<`.
     pub(super) start: usize,
-    /// Where it ends.
+    /// Offset after its `>`.
     pub(super) end: usize,
-    /// Where the next token starts, or the bytes end.
+    /// Offset of the next token, or the end of the available bytes.
     pub(super) next: usize,
-    /// Whether openers in the text are still without an end tag.
+    /// True when openers in the text are still without an end tag.
     pub(super) is_nested: bool,
 }
 
-/// What the scan came to.
+/// Result of one scan step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RawStop {
     /// More bytes are needed.
@@ -241,7 +240,7 @@ impl RawScan {
         self.checked
     }
 
-    /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
+    /// Returns the bytes at which the scan must run again, when it has seen all `length` available bytes.
     pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match self.state {
             _ if self.at < length.saturating_sub(CDATA_END.len() - 1) => StopBytes::ANY,

@@ -1,10 +1,10 @@
-//! `&name;`, `&#1;` and `$KARYI<NAME>`: what in a text is a reference and what only looks like one.
+//! Recognises `&name;`, `&#1;` and `$KARYI<NAME>` in text.
 
 use super::chars::is_xml_char;
 
 /// Longest name of a placeholder.
 const MAX_PLACEHOLDER_NAME: usize = 64;
-/// What stands before the `<` of a placeholder.
+/// Text before the `<` of a placeholder.
 const PLACEHOLDER: &[u8] = b"$KARYI";
 
 /// A well-formed reference.
@@ -17,7 +17,7 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    /// Whether it stands for a character that XML allows.
+    /// Returns true when it stands for a character that XML allows.
     pub(super) fn is_legal(self) -> bool {
         self.character.is_some()
     }
@@ -63,7 +63,7 @@ fn numeric(bytes: &[u8]) -> Option<Reference> {
     })
 }
 
-/// What the `<` after `$KARYI` is.
+/// Result of checking a `<` for a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placeholder {
     /// A placeholder that ends before this index.
@@ -74,7 +74,7 @@ pub(super) enum Placeholder {
     Cut,
 }
 
-/// Looks at the `<` at index `at`: is it that of a placeholder?
+/// Checks the `<` at index `at` for a placeholder.
 pub(super) fn placeholder(bytes: &[u8], at: usize) -> Placeholder {
     let before = bytes.get(..at).unwrap_or_default();
     if !before.ends_with(PLACEHOLDER) {

@@ -1,4 +1,4 @@
-//! Which of the published repairs were needed to read a call.
+//! Repairs that were needed to read a call, named after the published rules.
 //!
 //! Without any, and without a warning, strict mode reads the same call. End tags taken as text
 //! (rules R2 and R3) make the text raw, so R4 stands for them; a missing `</tools>` (R8) belongs to
@@ -16,7 +16,7 @@ pub(super) enum Repair {
     R5,
     /// A CDATA wrapper holds `]]>`.
     R6,
-    /// A tag or attribute was mended.
+    /// A tag or attribute was repaired.
     R7,
 }
 

@@ -1,4 +1,4 @@
-//! The bytes at hand and what is remembered of those that went by.
+//! The available bytes, and the little that later diagnostics need of earlier ones.
 //!
 //! The parser works on one [`View`] at a time: all bytes that are not yet consumed. What a later
 //! diagnostic may need of consumed bytes is kept small: the end of the current line, and a
@@ -11,7 +11,7 @@ use karyi_core::error::Excerpt;
 use karyi_core::limits::EXCERPT_REACH_BYTES;
 use karyi_core::span::Position;
 
-/// What is remembered between two views.
+/// State that survives between two views.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     tracker: PositionTracker,
@@ -23,14 +23,14 @@ pub(super) struct Source {
 #[derive(Debug, Clone)]
 pub(super) struct SourceLine {
     bytes: Vec<u8>,
-    /// Where the place is. What stands before it is longer than the reach when there is still more.
+    /// Index of the position. The bytes before it exceed the excerpt's reach when more were cut off.
     place: usize,
 }
 
 /// A place that a later diagnostic may point at, with the length of the tag there.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
-    /// Where it is.
+    /// Position in the message.
     pub(super) position: Position,
     /// Bytes of the tag or delimiter that stands there.
     pub(super) length: usize,
@@ -38,12 +38,12 @@ pub(super) struct Mark {
     frozen: Option<Box<SourceLine>>,
 }
 
-/// What follows the bytes at hand.
+/// Continuation of the message after the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// More bytes may.
     Open,
-    /// Nothing will that counts: what is wrong so far must be said, but nothing is missing.
+    /// Nothing that counts: report errors so far, but nothing as missing.
     Cut,
     /// Nothing: the message ends.
     Last,
@@ -60,7 +60,7 @@ pub(super) struct View<'v> {
     counted: usize,
     /// Up to here no CR stands after what is counted.
     without_cr: usize,
-    /// What follows these bytes.
+    /// Continuation of the message.
     pub(super) ending: Ending,
     source: &'v mut Source,
 }
@@ -180,7 +180,7 @@ impl<'v> View<'v> {
         is_new
     }
 
-    /// Keeps what later excerpts need of the consumed bytes.
+    /// Stores the consumed bytes that later excerpts need.
     pub(super) fn close(mut self) {
         self.count();
         let consumed = self.bytes.get(..self.at).unwrap_or_default();

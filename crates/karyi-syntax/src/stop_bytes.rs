@@ -1,14 +1,14 @@
-//! Bytes that decide nothing: the parser only keeps them until one comes that it waits for.
+//! Sets of bytes at which a waiting parser must run again.
 //!
-//! A model's answer comes in tokens of a few bytes. In the middle of a text or a tag nothing can
-//! happen before a certain byte, so there is no need to go through the whole parser for each.
+//! A model's output arrives in tokens of a few bytes. Inside a text or a tag nothing can happen before a certain byte,
+//! so other bytes are only buffered.
 
 use karyi_core::limits::MAX_BUFFERED_BYTES;
 
-/// Longest piece that is looked at byte by byte; longer ones are worth a run of the parser.
+/// Longest piece that is checked byte by byte; for longer ones a parser run is cheaper.
 const MAX_PIECE_BYTES: usize = 64;
 
-/// The bytes that the parser waits for: true for each that may matter.
+/// Set of stop bytes: true for each byte that may matter.
 #[derive(Debug)]
 pub(super) struct StopBytes([bool; 256]);
 
@@ -45,14 +45,14 @@ impl StopBytes {
         Self(table)
     }
 
-    /// Tells whether none of `bytes` matters yet.
+    /// Returns true when none of `bytes` is a stop byte.
     fn holds(&self, bytes: &[u8]) -> bool {
         let matters = |byte: &u8| self.0[usize::from(*byte)];
         bytes.len() <= MAX_PIECE_BYTES && !bytes.iter().any(matters)
     }
 }
 
-/// What the parser waits for, and for how long.
+/// Stop bytes, and the number of bytes that may still be buffered.
 #[derive(Debug)]
 pub(super) struct BufferWindow {
     stop: &'static StopBytes,
@@ -68,7 +68,7 @@ impl BufferWindow {
         }
     }
 
-    /// Tells whether `bytes` need not be looked at now.
+    /// Returns true when `bytes` can be buffered without a parser run.
     pub(super) fn accepts(&mut self, bytes: &[u8]) -> bool {
         if self.room < bytes.len() || !self.stop.holds(bytes) {
             return false;

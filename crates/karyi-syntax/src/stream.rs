@@ -1,7 +1,6 @@
-//! One text that may hold blocks: a whole message, or the `tools` string of an envelope.
+//! Parser of one text that may hold blocks: a whole message, or the `tools` string of an envelope.
 //!
-//! It keeps the bytes that are not yet decided and runs the parts of the parser over them: the
-//! locator in prose, a block, or an envelope.
+//! It buffers undecided bytes and runs the current part over them: the locator in prose, a block, or an envelope.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use super::stop_bytes::{BufferWindow, StopBytes};
 use super::table::Table;
 use karyi_core::error::Code;
 
-/// An empty buffer larger than this is given back.
+/// Largest capacity of an empty buffer that is retained.
 const RETAINED_CAPACITY: usize = 1 << 20;
 
 const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -33,7 +32,7 @@ pub(super) struct Stream {
     state: StreamState,
 }
 
-/// How far the parser is.
+/// State of the parser.
 #[derive(Debug)]
 struct StreamState {
     mode: Mode,
@@ -139,13 +138,13 @@ impl Stream {
         }
     }
 
-    /// Says what is wrong so far, when nothing will follow that counts.
+    /// Emits the errors so far, when nothing that counts will follow.
     pub(super) fn cut(&mut self, events: &mut Vec<Event>) {
         self.process(&[], Ending::Cut, events);
         self.flush(events);
     }
 
-    /// Gives out an error that waits for the end of its source line.
+    /// Emits an error that waits for the end of its source line.
     pub(super) fn flush(&mut self, events: &mut Vec<Event>) {
         self.state.flush(events);
     }
@@ -196,7 +195,7 @@ impl Stream {
         self.window = BufferWindow::new(self.state.stop_bytes(self.pending.len()));
     }
 
-    /// Goes through the bytes as far as they decide anything; returns how many are consumed.
+    /// Parses the bytes as far as they decide anything; returns the number of consumed bytes.
     fn run(&mut self, bytes: &[u8], ending: Ending, events: &mut Vec<Event>) -> usize {
         let mut view = View::new(bytes, ending, &mut self.source);
         let state = &mut self.state;
@@ -307,7 +306,7 @@ impl StreamState {
         }
     }
 
-    /// Tells what bytes the parser waits for when `length` bytes are not consumed.
+    /// Returns the bytes at which the parser must run again, with `length` bytes unconsumed.
     fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match &self.phase {
             Phase::Prose => self.locator.stop_bytes(length),

@@ -1,4 +1,4 @@
-//! What strict mode checks and quick-xml does not.
+//! Checks of strict mode that quick-xml does not make.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The grammar in the form the parser walks: shared rules, and tools found by name.
+//! The grammar as the parser uses it: shared rules, and tools indexed by name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) struct Rule {
     pub(super) name: Name,
     /// Attributes it may have; any when there is no list.
     pub(super) attributes: Option<Vec<Attribute>>,
-    /// What it holds.
+    /// Allowed content.
     pub(super) body: Body,
 }
 
@@ -45,11 +45,11 @@ pub(super) struct Rule {
 pub(super) struct Attribute {
     /// Name as declared.
     pub(super) name: Name,
-    /// Whether it must be there.
+    /// True when it must be there.
     pub(super) is_required: bool,
 }
 
-/// What an element holds.
+/// Allowed content of an element.
 #[derive(Debug)]
 pub(super) enum Body {
     /// Nothing.
@@ -69,7 +69,7 @@ pub(super) enum Body {
 pub(super) struct Groups {
     /// The groups to choose from.
     pub(super) groups: Vec<Vec<Arc<Rule>>>,
-    /// How many there must be at least.
+    /// Minimum number of groups.
     pub(super) min: usize,
 }
 
@@ -118,9 +118,9 @@ impl Groups {
 pub(super) struct Parameter {
     /// Its element.
     pub(super) rule: Arc<Rule>,
-    /// Whether it may come again.
+    /// True when it may come again.
     pub(super) is_repeated: bool,
-    /// Whether it must be given.
+    /// True when it must be given.
     pub(super) is_required: bool,
 }
 
@@ -163,8 +163,8 @@ impl Table {
         }
     }
 
-    /// Says what an unknown tool may have been meant to be: one that is also called so, else one whose
-    /// name is near, else what there is.
+    /// Returns a hint for an unknown tool: a tool with that alias, else a tool with a similar name, else a list of the
+    /// tools.
     pub(super) fn suggestion(&self, name: &str) -> String {
         let meant = self.also_called.get(&name.to_ascii_lowercase());
         if let Some(tools) = meant {

@@ -1,7 +1,7 @@
 //! Opening tags: finds the end of one in a stream and reads its attributes.
 //!
-//! The scanner accepts everything repair mode may mend (rule R7) and says whether there was
-//! anything to mend, which strict mode refuses.
+//! The scanner accepts everything that repair mode may repair (rule R7) and records whether a repair was needed, which
+//! strict mode refuses.
 
 use memchr::{memchr, memchr_iter};
 
@@ -20,11 +20,11 @@ pub(super) struct TagScan {
     name_end: usize,
     pieces: Vec<AttributeSpan>,
     current: AttributeSpan,
-    /// Whether white space stands before the next attribute.
+    /// True when white space stands before the next attribute.
     is_spaced: bool,
-    /// Whether there is nothing to mend.
+    /// True when no repair is needed.
     is_plain: bool,
-    /// What cannot be mended.
+    /// Error that cannot be repaired.
     broken: Option<Code>,
     has_equals: bool,
 }
@@ -54,7 +54,7 @@ enum Quote {
     Double,
 }
 
-/// What the scanner came to.
+/// Result of one scan step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TagStop {
     /// More bytes are needed.
@@ -63,7 +63,7 @@ pub(super) enum TagStop {
     End {
         /// Its bytes, `<` and `>` too.
         length: usize,
-        /// Whether it ends with `/>`.
+        /// True when it ends with `/>`.
         is_empty: bool,
     },
     /// A `<` where the tag should have ended.

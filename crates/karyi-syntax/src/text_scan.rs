@@ -21,7 +21,7 @@ use karyi_core::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
 #[derive(Debug, Default)]
 pub(super) struct TextScan {
     at: usize,
-    /// Where the run of text starts that the scan is in.
+    /// Start of the current run of text.
     run: usize,
     /// The CDATA section that the scan is in.
     cdata: Option<usize>,
@@ -33,7 +33,7 @@ pub(super) struct TextScan {
     reading: Option<DecodedLeaf>,
 }
 
-/// What the scan came to.
+/// Result of one scan step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TextStop {
     /// More bytes are needed.
@@ -86,7 +86,7 @@ impl TextScan {
         }
     }
 
-    /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
+    /// Returns the bytes at which the scan must run again, when it has seen all `length` available bytes.
     pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
         match self.cdata {
             Some(_) => StopBytes::GREATER,

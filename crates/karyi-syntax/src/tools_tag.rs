@@ -13,10 +13,10 @@ use super::tag_scan::TagScan;
 use karyi_core::call::{BlockOptions, OnError, Order};
 use karyi_core::error::Code;
 
-/// How the tag starts.
+/// Start of the tag.
 pub(super) const TOOLS: &[u8] = b"<tools";
 
-/// What a `<tools>` tag says.
+/// Parsed `<tools>` tag.
 #[derive(Debug)]
 pub(super) struct ToolsTag {
     options: BlockOptions,
@@ -24,7 +24,7 @@ pub(super) struct ToolsTag {
     repairs: Repairs,
 }
 
-/// What stands where `<tools` may stand.
+/// Result of comparing the input with `<tools`.
 pub(super) enum TagMatch {
     /// It does.
     Yes,

@@ -1,8 +1,8 @@
-//! Writes in one line what an element looks like, for hints.
+//! One-line usage of an element, for hints.
 
 use super::table::{Body, Rule};
 
-/// Returns the form of an element with what must be in it, when there is something: `<edit><file src="...">...`.
+/// Returns the usage of an element with its required parts, if it has any: `<edit><file src="...">...`.
 pub(super) fn usage(rule: &Rule) -> Option<String> {
     let is_plain = required(rule).next().is_none();
     match &rule.body {
@@ -16,7 +16,7 @@ pub(super) fn usage(rule: &Rule) -> Option<String> {
     }
 }
 
-/// Adds the form of an element to a hint.
+/// Appends the usage of an element to a hint.
 pub(super) fn with_usage(hint: String, rule: &Rule) -> String {
     match usage(rule) {
         Some(form) => format!("{hint}; write {form}"),

@@ -1,40 +1,40 @@
-//! Whether a file is another one than when it was read.
+//! Detects that a file was replaced.
 //!
-//! The files of the vault are written beside their place and renamed into it, so a new version is a
-//! new file. To ask costs one call of the system and waits for nobody who reads. Windows tells no
-//! numbers of files: there a version is known by its size and its time, which has parts of 100 ns.
+//! Files of the vault are replaced by a rename, so a new version is a new file. The check is one system call and does
+//! not block. Windows has no inode numbers: there a version is identified by size and time, with a resolution of 100
+//! ns.
 
 use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use std::time::SystemTime;
 
-/// Tells whether a file was replaced.
+/// Detects that a file was replaced.
 pub(super) struct FileWatch {
     path: PathBuf,
-    /// The version that was read last.
+    /// Version that was read last.
     read: RwLock<Option<FileVersion>>,
 }
 
-/// One version of a file, or that there was none.
+/// Version of a file, possibly missing.
 pub(super) struct FileVersion {
     file_state: Option<FileState>,
-    /// Open for as long as it counts: no other file can get its number meanwhile. Not where files have none: there one
-    /// that is open would be in the way of whoever replaces it.
+    /// Open file, so that its inode number is not reused. Not where files have no numbers: an open file would block
+    /// its replacement.
     _file: Option<File>,
 }
 
-/// What tells one version from another.
+/// Identity of a version.
 #[derive(Debug, PartialEq, Eq)]
 struct FileState {
-    /// The device, the number of the file on it, and when that changed last, in seconds and their parts.
+    /// Device, inode number, and time of its last change in seconds and nanoseconds.
     number: (u64, u64, i64, i64),
     size: u64,
     modified: Option<SystemTime>,
 }
 
 impl FileWatch {
-    /// Makes the watch of a file that was not read yet.
+    /// Makes a watch of a file that was not read yet.
     #[must_use]
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl FileWatch {
         }
     }
 
-    /// Returns the version there is. It is to be taken before the file is read, and noted afterwards.
+    /// Returns the current version. Take it before reading the file, and record it afterwards.
     #[must_use]
     pub(super) fn version(&self) -> FileVersion {
         let file = open(&self.path);
@@ -57,14 +57,14 @@ impl FileWatch {
         }
     }
 
-    /// Notes that a version was read.
+    /// Records that a version was read.
     pub(super) fn record(&self, version: FileVersion) {
         // A poisoned lock only means that another thread panicked between two versions.
         let mut read = self.read.write().unwrap_or_else(PoisonError::into_inner);
         *read = Some(version);
     }
 
-    /// Whether the file is another one than that which was read last.
+    /// Returns true when the file differs from the version that was read last.
     #[must_use]
     pub(super) fn is_stale(&self) -> bool {
         let now = file_state_of(&self.path);
@@ -79,7 +79,7 @@ fn file_state_of(path: &Path) -> Option<FileState> {
     found.ok().map(|found| FileState::of(&found))
 }
 
-/// Opens a regular file. Anything else is never read either.
+/// Opens a regular file. Other files are never read.
 #[cfg(unix)]
 fn open(path: &Path) -> Option<File> {
     if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
@@ -87,7 +87,7 @@ fn open(path: &Path) -> Option<File> {
     }
     let mut options = File::options();
     options.read(true);
-    // It may be replaced by now: a pipe must not block, a link not lead elsewhere.
+    // It may be replaced by now: a pipe must not block, and a link must not be followed.
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,
         nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW,
@@ -95,7 +95,7 @@ fn open(path: &Path) -> Option<File> {
     options.open(path).ok()
 }
 
-/// Opens nothing: there is no number to keep.
+/// Opens nothing: there is no inode number to hold.
 #[cfg(not(unix))]
 fn open(_: &Path) -> Option<File> {
     None

@@ -1,8 +1,8 @@
-//! The index of the vault: which secrets there are, without anything of their values.
+//! Index of the vault: names and metadata of the secrets, without their values.
 //!
-//! It answers `karyi var list` without opening a store and remembers which store was chosen. All else in it is a copy of
-//! what the store holds, and is made anew from that when the file is gone, cut off or foreign, when a change of the store
-//! broke off, or when both disagree. The file is written whole, beside a lock.
+//! It serves `karyi var list` without opening a store and records the chosen store. Everything else in it is a copy of
+//! the store's content. It is rebuilt from the store when the file is missing, truncated or of another version, when a
+//! change was interrupted, or when the two disagree. The file is replaced as a whole, under a lock.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,33 +20,33 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
 
-/// Name of the file, in the directory of karyi's data.
+/// Name of the index file in the data directory.
 pub const FILE_NAME: &str = "vars.json";
 
-/// The layout of the file that this program writes.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// What is known of the secrets without opening a store.
+/// Names and metadata of all secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Index {
     version: u32,
-    /// Grows with every change of the store: odd while one is under way, and after one that broke off.
+    /// Counter of changes of the store. It is odd during a change and after an interrupted one.
     pub generation: u64,
-    /// The store that was chosen.
+    /// Chosen store.
     pub store: Option<StoreChoice>,
     /// The secrets, by name.
     pub names: BTreeMap<String, IndexEntry>,
-    /// Whether the file is there and cannot be read: what it listed is to be made anew.
+    /// True when the file exists and cannot be read, so that its content must be rebuilt.
     #[serde(skip)]
     pub is_damaged: bool,
 }
 
-/// A store that was chosen.
+/// Chosen store, with what opens it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreChoice {
-    /// What kind of store it is.
+    /// Kind of the store.
     pub kind: Kind,
-    /// The identity file of an encrypted file that is for one.
+    /// Identity file of a vault file that is encrypted for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<PathBuf>,
 }
@@ -62,27 +62,27 @@ impl StoreChoice {
     }
 }
 
-/// What is known of one secret.
+/// Metadata of one secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexEntry {
-    /// What its user wrote about it.
+    /// Note of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// When it was kept first.
+    /// Time of creation.
     pub created: Timestamp,
-    /// When its value or policy changed last.
+    /// Time of the last change of value or policy.
     pub updated: Timestamp,
-    /// When a run used it last, to the hour.
+    /// Time of the last use by a run, to the hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Timestamp>,
-    /// The store that keeps it.
+    /// Kind of the store that holds the value.
     pub store: Kind,
-    /// A copy of its policy, to be shown.
+    /// Copy of its policy, for display.
     pub policy: Policy,
 }
 
 impl IndexEntry {
-    /// Returns its note and dates as the store keeps them.
+    /// Returns the note and dates in the form of a store record.
     #[must_use]
     pub fn facts(&self) -> Facts {
         Facts {
@@ -106,10 +106,10 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Reads the index in a directory; an empty one when there is none, or none that can be read.
+    /// Reads the index in a directory. Returns an empty index when the file is missing or unreadable.
     ///
     /// # Errors
-    /// `bad_vault` when something else stands in its place, or what the system says.
+    /// `bad_vault` when the path is no regular file, or an error of the file system.
     pub fn read(directory: &Path) -> Result<Self, ToolError> {
         let path = directory.join(FILE_NAME);
         match private_file::read(&path, limits::MAX_VAULT_FILE_BYTES)? {
@@ -118,10 +118,10 @@ impl Index {
         }
     }
 
-    /// Returns the index, for whoever has no store to make it anew from.
+    /// Returns the index if it is readable, for callers that cannot rebuild it from a store.
     ///
     /// # Errors
-    /// `bad_vault` when nobody knows what was listed.
+    /// `bad_vault` when the index is damaged.
     pub fn require_readable(self, directory: &Path) -> Result<Self, ToolError> {
         if !self.is_damaged {
             return Ok(self);
@@ -136,7 +136,7 @@ impl Index {
         let own = serde_json::from_slice(bytes).ok();
         let own = own.filter(|own: &Self| own.version == VERSION);
         let mut index = own.unwrap_or_else(|| {
-            // Of another version the choice may be known.
+            // The choice of the store is readable in every version.
             let other: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
             let store = other.and_then(|other| StoreChoice::deserialize(other.get("store")?).ok());
             Self {
@@ -156,7 +156,7 @@ impl Index {
     /// Locks the index in a directory and reads it.
     ///
     /// # Errors
-    /// As [`Index::read`]; `vault_busy` when another process keeps it locked.
+    /// As [`Index::read`]; `vault_busy` when another process holds the lock.
     pub fn lock(directory: &Path) -> Result<LockedIndex, ToolError> {
         let path = directory.join(FILE_NAME);
         let guard = private_file::lock(&path)?;
@@ -180,13 +180,13 @@ impl Index {
         Ok(result)
     }
 
-    /// Whether it says what the store holds, as far as karyi changed that: no change broke off.
+    /// Returns true when the index matches the store, as far as karyi changed it: no change was interrupted.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         !self.is_damaged && self.generation.is_multiple_of(2)
     }
 
-    /// Locks the index unless somebody changes it right now; nobody is waited for.
+    /// Locks the index unless another process holds the lock. Does not wait.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -202,10 +202,10 @@ impl Index {
         }))
     }
 
-    /// Writes down that secrets were used; not while somebody else changes the index, since nobody waits for that.
+    /// Records the use of secrets. Does nothing while another process holds the lock.
     ///
     /// # Errors
-    /// As [`Index::read`], or what the system says.
+    /// As [`Index::read`], or an error of the file system.
     pub fn record_use(
         directory: &Path,
         names: &[SecretName],
@@ -233,13 +233,13 @@ impl Index {
         locked.write(index)
     }
 
-    /// Returns the names that are listed.
+    /// Returns the listed names.
     pub fn secret_names(&self) -> impl Iterator<Item = SecretName> {
         let names = self.names.keys();
         names.filter_map(|name| SecretName::parse(name))
     }
 
-    /// Returns what is known of one secret.
+    /// Returns the metadata of one secret.
     #[must_use]
     pub fn get(&self, name: &SecretName) -> Option<&IndexEntry> {
         self.names.get(name.as_str())
@@ -248,7 +248,7 @@ impl Index {
     /// Checks that a name may be added.
     ///
     /// # Errors
-    /// `bad_arguments` when one that differs only in case is there, or there are too many.
+    /// `bad_arguments` when another name differs only in case, or when there are too many secrets.
     pub fn check_new(&self, name: &SecretName) -> Result<(), ToolError> {
         let same = |other: &SecretName| other.differs_only_in_case(name);
         if let Some(other) = self.secret_names().find(same) {
@@ -264,7 +264,7 @@ impl Index {
     }
 }
 
-/// The index while nobody else may change it or a store.
+/// Locked index: no other process can change it or a store.
 pub struct LockedIndex {
     index: Index,
     path: PathBuf,
@@ -272,20 +272,19 @@ pub struct LockedIndex {
 }
 
 impl LockedIndex {
-    /// Returns the index as it is on the disk.
+    /// Returns the index as stored on disk.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Changes the store by `work`, and makes the index `after` when that succeeds; else it is again what it was. Before
-    /// it the generation is made odd, and behind it even: whatever breaks off in between, the next one looks into the
-    /// store. It stays odd after a store that did not answer, since that may have done what it was asked for, or do it
-    /// yet.
+    /// Changes the store with `work` and then writes `after` as the index. The generation is odd in between, so that
+    /// an interrupted change makes the next reader check the store. When `work` fails, the former index is restored.
+    /// The generation stays odd after a timeout of the store, which may have made the change or may make it later.
     ///
     /// # Errors
-    /// What `work` or the system says; `bad_arguments`, before anything changes, when `after` could not be read again.
-    /// When only the last writing fails, the error says that the store was changed.
+    /// Errors of `work` or the file system; `bad_arguments` before any change when `after` is too large. When only the
+    /// last write fails, the error says that the store was changed.
     pub fn change_store<T>(
         &mut self,
         after: Index,
@@ -321,7 +320,7 @@ impl LockedIndex {
 
     fn write(&mut self, index: Index) -> Result<(), ToolError> {
         if self.index.is_damaged {
-            // Whoever put something else there finds it again.
+            // The user can recover the damaged file.
             let _ = fs::copy(&self.path, self.path.with_extension("json.damaged"));
         }
         private_file::write(&self.path, &encode(&index)?)?;
@@ -333,7 +332,7 @@ impl LockedIndex {
     }
 }
 
-/// Whether a store that failed so may have done what it was asked for, or do it yet.
+/// Returns true when the store may have made the change despite this failure.
 fn may_be_done(failure: ErrorCode) -> bool {
     matches!(
         failure,
@@ -341,7 +340,7 @@ fn may_be_done(failure: ErrorCode) -> bool {
     )
 }
 
-/// Returns the file of an index, which can be read again.
+/// Returns the content of the index file, within the size limit.
 fn encode(index: &Index) -> Result<Vec<u8>, ToolError> {
     let bytes = serde_json::to_vec_pretty(index)
         .map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))?;
@@ -354,7 +353,7 @@ fn encode(index: &Index) -> Result<Vec<u8>, ToolError> {
         .with_hint("remove secrets with `karyi var rm NAME`, or give some a shorter note"))
 }
 
-/// Returns the error for a store that was changed and an index that could not be written after it.
+/// Returns the error for an index that could not be written after a change of the store.
 fn not_listed(error: ToolError) -> ToolError {
     let message = format!(
         "the store was changed, and the index does not say so: {}",

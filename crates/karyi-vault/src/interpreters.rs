@@ -1,19 +1,20 @@
-//! Programs that read code: where their code stands in a command, and the way out where a value cannot.
+//! Finds interpreters in a command line and the words that are their code, also behind wrappers such as `sudo` and
+//! `env`.
 //!
-//! A value in the code of another reader is no literal piece any more, so that only harmless characters pass
-//! there. The check goes by place alone. To list another reader, add a row to [`INTERPRETERS`]; a test runs its
-//! way out.
+//! A value inside the code of a second interpreter is not a literal, so only harmless characters are allowed there.
+//! The check uses positions alone. To support another interpreter, add a row to [`INTERPRETERS`]; a test runs its safe
+//! command.
 
 use std::collections::BTreeMap;
 
 use super::shell_lexer::{SimpleCommand, is_declaration, is_modifier};
 use CodePosition::{All, First, Own, Query, Script, Second};
 
-/// Place of the code among the words of a command. Options are `-c CODE`; a letter also counts among others
+/// Position of the code among the words of a command. Options are `-c CODE`; a letter also counts among others
 /// (`-lc`), or before its value (`-eCODE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CodePosition {
-    /// After these options, else in the file that the first operand names, else in the input.
+    /// After these options, else in the file of the first operand, else in the input.
     Script(&'static str),
     /// After these options, else in the input.
     Query(&'static str),
@@ -23,7 +24,7 @@ enum CodePosition {
     Second,
     /// In every word, or in the input.
     All,
-    /// In every word, to this very shell.
+    /// In every word, read by the current shell.
     Own,
 }
 
@@ -32,16 +33,16 @@ enum CodePosition {
 pub(crate) struct Interpreter {
     /// Names; a version may follow.
     pub(crate) names: &'static str,
-    /// Whether the code is that of a shell.
+    /// True when the code is shell code.
     is_shell: bool,
     code: CodePosition,
-    /// Letters of options that take the next word, where that is no operand.
+    /// Letters of options whose value is the next word, which is then no operand.
     valued: &'static str,
-    /// Command that hands over any value, with `NAME` for the secret.
+    /// Command that passes any value safely, with `NAME` for the secret.
     safe_command: &'static str,
 }
 
-/// The programs, each with its way out.
+/// Known interpreters, each with a safe command.
 #[rustfmt::skip]
 pub(in crate) const INTERPRETERS: &[Interpreter] = &[
     Interpreter { names: "sh bash zsh dash ksh mksh ash", is_shell: true, code: Script("-c"), valued: "oO",
@@ -88,14 +89,14 @@ pub(in crate) const INTERPRETERS: &[Interpreter] = &[
         safe_command: r#"printf '%s' "$KARYI{NAME}""# },
 ];
 
-/// Programs that run the command behind their options.
+/// Programs that run the command after their options.
 const WRAPPERS: &str = "builtin chroot command doas docker env exec find ionice kubectl nerdctl nice nohup noglob \
                         podman setsid ssh sshpass stdbuf sudo time timeout watch xargs";
 
 const SSH: &str = "ssh HOST";
 const SSH_INPUT: &str = r#"printf %s "$KARYI{NAME}" | ssh HOST 'X=$(cat); printf %s "$X"'"#;
 
-/// Wrappers whose command does not get the environment of theirs, and what hands one over.
+/// Wrappers that do not pass their environment to their command, with a command that does.
 const ENVIRONMENT_BARRIERS: &[(&str, &str)] = &[
     ("docker podman nerdctl", "docker exec -i CONTAINER"),
     ("kubectl", "kubectl exec -i POD --"),
@@ -104,21 +105,21 @@ const ENVIRONMENT_BARRIERS: &[(&str, &str)] = &[
     ("doas", "doas"),
 ];
 
-/// Options that say where the program of `awk`, `sed` or `jq` is, which is then no operand.
+/// Options that name the program of `awk`, `sed` or `jq`, which is then no operand.
 const PROGRAMS: &str = "-e --expression --source -f --file --from-file";
 
-/// CodeReader of code in a command.
+/// Interpreter found in a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodeReader<'a> {
     /// Its name in the script.
     pub(crate) name: &'a str,
     interpreter: &'static Interpreter,
-    /// What runs a command where it runs, when its environment does not pass.
+    /// Command prefix that reaches its environment, when that of the shell does not pass.
     barrier: Option<&'static str>,
 }
 
 impl CodeReader<'_> {
-    /// Whether a value may stand in its code.
+    /// Returns true when the value is harmless in its code.
     pub(crate) fn accepts(&self, value: &str) -> bool {
         let is_shell = self.interpreter.is_shell;
         let signs: &[u8] = if is_shell { b"_./:@%+,=-" } else { b"_.:+,=-" };
@@ -126,7 +127,7 @@ impl CodeReader<'_> {
         value.bytes().all(is_harmless)
     }
 
-    /// Returns a command that hands a value of any characters to its code.
+    /// Returns a command that passes any value to its code safely.
     pub(crate) fn safe_command(&self, name: &str) -> String {
         let own = self.interpreter.safe_command;
         let code = own.strip_prefix("X=\"$KARYI{NAME}\" ");
@@ -141,18 +142,18 @@ impl CodeReader<'_> {
     }
 }
 
-/// A command, with what reads its words and its input.
+/// Words of a command, with the interpreters of its words and its input.
 #[derive(Debug, Default)]
 pub(crate) struct CodeWords<'a> {
     words: Vec<&'a str>,
     /// Index of the program's name.
     start: usize,
     code: BTreeMap<usize, CodeReader<'a>>,
-    /// Whether the words behind `ssh` are those of its command.
+    /// True when the words after `ssh` were split into those of its command.
     is_remote: bool,
-    /// CodeReader of a here-document.
+    /// Interpreter that reads a here-document.
     pub(crate) input: Option<CodeReader<'a>>,
-    /// Whether an option declares numbers, or names of variables.
+    /// True when an option declares numbers or names of variables.
     declares_numbers: bool,
 }
 
@@ -185,7 +186,7 @@ impl<'a> CodeWords<'a> {
         reading
     }
 
-    /// Returns the reader whose name is the word at `at`: a command's first word, one behind a wrapper, or a shell
+    /// Returns the interpreter named by the word at `at`: a command's first word, one after a wrapper, or a shell
     /// anywhere.
     fn reader(&self, at: usize, barrier: Option<&'static str>) -> Option<CodeReader<'a>> {
         let name = *self.words.get(at)?;
@@ -206,8 +207,8 @@ impl<'a> CodeWords<'a> {
         })
     }
 
-    /// Notes which words behind the name of a reader are its code, and whether its input is; returns the index at
-    /// which to go on.
+    /// Marks the words after the name of an interpreter that are its code, and its input if it reads code there.
+    /// Returns the index of the next word to check.
     fn read(&mut self, reader: CodeReader<'a>, start: usize) -> usize {
         let Interpreter { code, is_shell, .. } = *reader.interpreter;
         let (Script(options) | Query(options) | First(options)) = code else {
@@ -223,7 +224,7 @@ impl<'a> CodeWords<'a> {
         while let Some(word) = self.words.get(at).copied() {
             at += 1;
             if !word.starts_with(['-', '+']) || word == "-" {
-                // An empty one is the suffix of `sed -i ''` of macOS.
+                // An empty word is the suffix of `sed -i ''` on macOS.
                 operands += usize::from(!word.is_empty());
                 if matches!(code, Script(_)) {
                     self.input = self
@@ -256,7 +257,7 @@ impl<'a> CodeWords<'a> {
         at
     }
 
-    /// Does the same for a shell: with `c` among its options the word behind them is code.
+    /// Handles a shell: with `c` among its options the word after them is code.
     fn read_shell(&mut self, reader: CodeReader<'a>, start: usize) -> usize {
         let (mut at, mut options) = (start, String::new());
         while let Some(word) = self.words.get(at).copied() {
@@ -285,7 +286,7 @@ impl<'a> CodeWords<'a> {
         at + 1
     }
 
-    /// Does the same for a program with code in its operands.
+    /// Handles a program whose operands are code.
     fn read_operands(&mut self, reader: CodeReader<'a>, start: usize) -> usize {
         let mut at = start;
         while let Some(word) = self
@@ -307,7 +308,7 @@ impl<'a> CodeWords<'a> {
         if reader.interpreter.names != "ssh" || std::mem::replace(&mut self.is_remote, true) {
             return end;
         }
-        // Its operands are a command, which may read the input.
+        // The operands are a command, which may read the input.
         let command = self.words.split_off(code).into_iter();
         let words = command.flat_map(str::split_ascii_whitespace);
         self.words.extend(words);
@@ -318,13 +319,13 @@ impl<'a> CodeWords<'a> {
         self.code.entry(word).or_insert(reader);
     }
 
-    /// Returns the reader in whose code the word at `at` stands.
+    /// Returns the interpreter whose code contains the word at `at`.
     pub(crate) fn reader_of(&self, at: usize) -> Option<CodeReader<'a>> {
         self.code.get(&at).copied()
     }
 
-    /// Whether the command calculates with the word at `at`, or takes it for a variable's name, whose index it would
-    /// calculate.
+    /// Returns true when the command evaluates the word at `at` as arithmetic, or as the name of a variable, whose
+    /// index it would evaluate.
     pub(crate) fn calculates(&self, at: usize) -> bool {
         let text = |at: usize| self.words.get(at).copied().unwrap_or_default();
         let before = at.checked_sub(1).map_or("", text);
@@ -350,12 +351,12 @@ impl<'a> CodeWords<'a> {
 /// Operators of `test` that compare numbers.
 const NUMBER_TESTS: &str = "-eq -ne -lt -le -gt -ge -t";
 
-/// Whether a word is in a list with blanks between.
+/// Returns true when a list divided by spaces contains a word.
 fn has(list: &str, word: &str) -> bool {
     !word.is_empty() && list.split(' ').any(|one| one == word)
 }
 
-/// Returns the name of a program without its directory; to zsh a brace needs no blank behind it.
+/// Returns the name of a program without its directory. In zsh no space is needed after a brace.
 fn base(program: &str) -> &str {
     match program.rsplit(['/', '{']).next() {
         None | Some("") => program,
@@ -370,7 +371,7 @@ fn is_input(word: &str) -> bool {
         || is_descriptor("/proc/self/fd/")
 }
 
-/// Whether a word is one of these options, maybe with other letters before it.
+/// Returns true when a word is one of these options, possibly with other letters before it.
 fn is_option(options: &str, word: &str) -> bool {
     let letters = word.get(1..).unwrap_or_default();
     let are_letters = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -380,7 +381,7 @@ fn is_option(options: &str, word: &str) -> bool {
     has(options, word) || are_letters && !letters.is_empty() && options.split(' ').any(is_last)
 }
 
-/// Whether one of these options has its value in the same word.
+/// Returns true when one of these options has its value in the same word.
 fn is_attached(options: &str, word: &str) -> bool {
     options
         .split(' ')
@@ -391,7 +392,7 @@ fn is_attached(options: &str, word: &str) -> bool {
         })
 }
 
-/// Returns the number of words that an option takes.
+/// Returns the number of values of an option.
 fn values(interpreter: &Interpreter, option: &str) -> usize {
     let letter = option.get(1..).filter(|letter| letter.len() == 1);
     match option {

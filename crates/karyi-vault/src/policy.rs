@@ -1,8 +1,8 @@
-//! What a secret may be used for: its policy, as the user said it and as it is enforced.
+//! Policies: the permitted uses of a secret.
 //!
-//! A [`Policy`] is kept beside its value. [`PolicyTerms`] are what somebody says about one: the flags of
-//! a command or a table of a policy file, with the same names. PolicyTerms make a new policy, or narrow an
-//! existing one; nothing widens. Deciding is here, enforcing is a stage of the executor.
+//! A [`Policy`] is stored with its value. [`PolicyTerms`] are requested changes: the flags of a command or a table of
+//! a policy file, with the same names. Terms make a new policy or narrow an existing one. This module decides; a stage
+//! of the executor enforces.
 
 mod file;
 mod host;
@@ -22,26 +22,26 @@ use karyi_core::secret::SecretName;
 pub use file::PolicyFile;
 pub use host::Host;
 
-/// The tools a policy can name: those whose texts may hold a placeholder.
+/// Tools that a policy can name: those whose texts may contain a placeholder.
 pub const TOOLS: &[&str] = &["command", "input", "read", "edit", "url_fetch"];
 
-/// The tools that may use a secret whose policy names none.
+/// Tools that may use a secret whose policy names none.
 const DEFAULT_TOOLS: &[&str] = &["command", "input", "url_fetch"];
 
-/// Whether the user must agree before a secret is used.
+/// Approval that the user must give before a secret is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approval {
-    /// The user is asked, or names the secret when the run starts.
+    /// The user is asked, or names the secret at the start of the run.
     Ask,
     /// Running a script is the approval.
     #[default]
     Session,
-    /// No approval, also where no user is at hand.
+    /// No approval, even when no user is present.
     Always,
 }
 
-/// What is shown of the result of a call that used a secret.
+/// Part of the result that is shown of a call that used a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputPolicy {
@@ -52,29 +52,29 @@ pub enum OutputPolicy {
     Sealed,
 }
 
-/// What a secret may be used for. The keys are the names of the flags.
+/// Permitted uses of a secret. The keys are the names of the flags.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Names of the tools that may use it; every one when `None`.
+    /// Tools that may use it; all when `None`.
     pub tools: Option<BTreeSet<String>>,
-    /// Hosts it may be sent to. `None` is a value that came without a policy: a policy file may
-    /// name hosts for it, and before that it is sent nowhere.
+    /// Hosts it may be sent to. `None` means that the value came without a policy: a policy file may name hosts, and
+    /// until then it is sent nowhere.
     pub hosts: Option<Vec<Host>>,
-    /// Programs it is meant for; any when `None`. In a shell that is a warning.
+    /// Programs it is meant for; any when `None`. A shell script only causes a warning.
     pub commands: Option<BTreeSet<String>>,
-    /// Directories it is bound to; any when `None`.
+    /// Directories in which it may be used; any when `None`.
     pub dirs: Option<Vec<PathBuf>>,
-    /// Whether the user must agree.
+    /// Approval that the user must give.
     #[serde(rename = "use")]
     pub approval: Approval,
-    /// What is shown of results.
+    /// Part of results that is shown.
     pub output: OutputPolicy,
-    /// Whether it may be written to files.
+    /// True when it may be written to files.
     pub write: bool,
-    /// When it ends.
+    /// Expiry.
     pub expires: Option<Timestamp>,
-    /// Whether it may be so short that only whole words of it are masked.
+    /// True when it may be so short that it is masked as a whole word only.
     pub allow_short: bool,
 }
 
@@ -94,7 +94,7 @@ impl Default for Policy {
     }
 }
 
-/// What somebody says about a policy; what is `None` is not said.
+/// Requested changes of a policy; `None` leaves a part unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PolicyTerms {
@@ -111,23 +111,23 @@ pub struct PolicyTerms {
     pub approval: Option<Approval>,
     /// `redact` or `sealed`.
     pub output: Option<OutputPolicy>,
-    /// Whether the secret may be written to files.
+    /// Permission to write the secret to files.
     pub write: Option<bool>,
     /// A date, a moment, a time from now such as `30d`, or `never`.
     pub expires: Option<String>,
-    /// Whether a short value is accepted.
+    /// Permission for a short value.
     #[serde(alias = "allow_short")]
     pub allow_short: Option<bool>,
-    /// Whether the programs are forgotten. A file, which can only narrow, cannot say it.
+    /// True when the restriction to programs is removed. A file, which can only narrow, cannot request it.
     #[serde(skip)]
     pub any_command: bool,
-    /// Whether the directories are forgotten.
+    /// True when the restriction to directories is removed.
     #[serde(skip)]
     pub any_dir: bool,
 }
 
 impl PolicyTerms {
-    /// Whether nothing is said.
+    /// Returns true when no change is requested.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -136,15 +136,15 @@ impl PolicyTerms {
     /// Makes the policy of a new secret.
     ///
     /// # Errors
-    /// `bad_policy` when a term means nothing or two contradict each other.
+    /// `bad_policy` when a term is invalid or two contradict each other.
     pub fn policy(&self, now: Timestamp) -> Result<Policy, ToolError> {
         self.applied(&Policy::default(), now)
     }
 
-    /// Returns a policy with the terms that are said in place of its own.
+    /// Returns a policy with the requested changes.
     ///
     /// # Errors
-    /// `bad_policy` when a term means nothing or two contradict each other.
+    /// `bad_policy` when a term is invalid or two contradict each other.
     pub fn applied(&self, policy: &Policy, now: Timestamp) -> Result<Policy, ToolError> {
         let mut new = policy.clone();
         let write = self.write.unwrap_or(policy.write);
@@ -178,8 +178,8 @@ impl PolicyTerms {
 }
 
 impl Policy {
-    /// Returns the policy of a value that came from `--vars-fd` or the environment: its user gave it
-    /// for this very run, to every tool.
+    /// Returns the policy of a value from `--vars-fd` or the environment: its user supplied it for this run, for every
+    /// tool.
     #[must_use]
     pub fn unrestricted() -> Self {
         Self {
@@ -191,7 +191,7 @@ impl Policy {
         }
     }
 
-    /// Checks that the parts do not contradict each other.
+    /// Checks that no parts contradict each other.
     ///
     /// # Errors
     /// `bad_policy`, with the contradiction.
@@ -216,11 +216,10 @@ impl Policy {
         Ok(())
     }
 
-    /// Returns the policy narrowed by terms. Whatever they say, the result permits nothing that the
-    /// policy does not.
+    /// Returns the policy narrowed by terms. The result never permits more than the policy.
     ///
     /// # Errors
-    /// `bad_policy` when a term means nothing.
+    /// `bad_policy` when a term is invalid.
     pub fn narrowed(&self, terms: &PolicyTerms) -> Result<Self, ToolError> {
         let end = terms.expires.as_ref().filter(|text| *text != NEVER);
         Ok(self.within(&Self {
@@ -297,7 +296,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Returns the flag that lets a tool use the secret, too; edits only write it.
+    /// Returns the flag that adds a tool to the policy; for edits that is the permission to write.
     fn with_tool(&self, tool: &str) -> String {
         match tool == EDIT && !self.write {
             true => WRITE.to_owned(),
@@ -305,8 +304,8 @@ impl Policy {
         }
     }
 
-    /// Returns the flag that lets the secret be used in a directory, too. One whose name a list would part, or a terminal
-    /// not show, is for the user to name.
+    /// Returns the flag that adds a directory to the policy. A name that a list or a terminal cannot show is left for
+    /// the user to fill in.
     fn with_directory(&self, more: &Path) -> String {
         let own = self.dirs.iter().flatten().map(PathBuf::as_path);
         let is_told = |dir: &Path| {
@@ -337,7 +336,7 @@ impl Policy {
         }
     }
 
-    /// Whether the secret is meant for a program, by the last part of its path.
+    /// Returns true when the secret is meant for a program, by its file name.
     #[must_use]
     pub fn is_meant_for(&self, program: &str) -> bool {
         let known = self.commands.as_ref();
@@ -355,7 +354,7 @@ impl Policy {
         Err(denied(name, "does not allow writing it to files", WRITE))
     }
 
-    /// Checks that the secret may be sent to a host: over https, and over http only to this machine.
+    /// Checks that the secret may be sent to a host: over https, or over http on this machine only.
     ///
     /// # Errors
     /// `policy_denied`.
@@ -379,8 +378,8 @@ impl Policy {
         Err(denied(name, &what, &flag))
     }
 
-    /// Checks that a value is not shorter than redaction likes, unless the policy accepts that. White
-    /// space does not count.
+    /// Checks that a value is long enough to be masked anywhere, unless the policy accepts a short one. White space
+    /// does not count.
     ///
     /// # Errors
     /// `bad_value`.
@@ -396,7 +395,7 @@ impl Policy {
     }
 }
 
-/// Returns the error for a use that a policy does not allow, with the flag that would.
+/// Returns the error for a use that the policy denies, with the flag that permits it.
 fn denied(name: &SecretName, what: &str, flag: &str) -> ToolError {
     let message = format!("the policy of {name} {what}");
     let change = change(name, flag);
@@ -410,7 +409,7 @@ fn change(name: &SecretName, flags: &str) -> String {
     format!("`karyi var set {name} --keep-value {flags}`")
 }
 
-/// Returns the flag that says a list with one more in it, since a list is said anew: as a shell reads it.
+/// Returns a flag with a whole list and one more item, quoted for a shell: a list flag replaces the former list.
 fn with(flag: &str, own: impl IntoIterator<Item: Display>, more: impl Display) -> String {
     let own = own.into_iter().map(|one| one.to_string());
     let all: Vec<String> = own.chain([more.to_string()]).collect();
@@ -478,7 +477,7 @@ fn dirs(terms: &PolicyTerms) -> Result<Option<Vec<PathBuf>>, ToolError> {
     Ok(Some(dirs.clone()))
 }
 
-/// Joins two limits; one that is not there limits nothing.
+/// Combines two restrictions; a missing one restricts nothing.
 fn both<T: Clone>(own: &Option<T>, other: &Option<T>, join: impl Fn(&T, &T) -> T) -> Option<T> {
     match (own, other) {
         (Some(own), Some(other)) => Some(join(own, other)),
@@ -486,7 +485,7 @@ fn both<T: Clone>(own: &Option<T>, other: &Option<T>, join: impl Fn(&T, &T) -> T
     }
 }
 
-/// Returns what two lists both cover: of each pair the narrower one.
+/// Returns the intersection of two lists: of each pair the narrower item.
 fn narrower<T: Clone + PartialEq>(own: &[T], wanted: &[T], covers: fn(&T, &T) -> bool) -> Vec<T> {
     let mut both = Vec::new();
     for a in own {
@@ -502,17 +501,17 @@ fn narrower<T: Clone + PartialEq>(own: &[T], wanted: &[T], covers: fn(&T, &T) ->
     both
 }
 
-/// The tool that writes files.
+/// Tool that writes files.
 const EDIT: &str = "edit";
 
-/// The flag that lets it write a secret.
+/// Flag that permits writing a secret.
 const WRITE: &str = "--write";
 
-/// Says that a secret has no end.
+/// Word for a secret without expiry.
 const NEVER: &str = "never";
 
-/// Reads when a secret ends: a moment, the last second of a day (in UTC), so that lists show that day,
-/// or a time after `now`. A time of day says nothing without its zone, and is not taken for the whole day.
+/// Parses an expiry: a moment, the last second of a day in UTC, or a time after `now`. A time of day without a zone is
+/// refused, and not taken for the whole day.
 fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
@@ -529,7 +528,7 @@ fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
             "expected a date such as 2030-12-31, found something else".to_owned(),
         ));
     };
-    // Fractions would only make lists wide.
+    // Whole seconds keep lists narrow.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let span: Span = text.parse().map_err(|_| bad_expiry())?;
     let start = Zoned::new(now, TimeZone::UTC);
@@ -554,7 +553,7 @@ fn bad_expiry() -> ToolError {
     bad(message.to_owned())
 }
 
-/// Returns the last day on which a secret can be used, when it ends at midnight, else the moment.
+/// Formats an expiry for a message.
 fn day(end: Timestamp) -> String {
     end.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

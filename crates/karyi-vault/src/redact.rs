@@ -1,24 +1,22 @@
-//! Takes the values of secrets out of everything that is shown, logged or sent.
+//! Masks the values of secrets in everything that is shown, logged or sent.
 //!
-//! A value shows as the placeholder that stands for it, so that what was read can be written back;
-//! an encoded one or a part of one shows as `[KARYI:NAME:form]`. What looks like a placeholder but
-//! is the program's own text gets a second `$`.
+//! A value is replaced by its placeholder, so that text that was read can be written back. An encoded value or a part
+//! of one becomes `[KARYI:NAME:form]`. A literal placeholder in the text gets a second `$`.
 //!
 //! ```text
-//! value ─ parts ─ encodings ─ tables ┐
-//! text ─ view (colours) ─ lanes (visible bytes, also unescaped) ─ runs of known stretches ─ stream ─ Redacted
+//! value ─ secret_spans ─ encoded_forms ─ search_tables ┐
+//! text ─ visible_text, unescaped_text ─ runs of known n-grams ─ stream ─ Redacted
 //! ```
 //!
-//! Texts are compared without white space, control characters and escape sequences, so a value
-//! that is coloured letter by letter or wrapped at a column is still one. SecretSpan are any twelve characters
-//! in a row of a value, or of a part that programs use alone (the password of a URL, a secret string of JSON,
-//! what escapes in the value stand for), and all of a shorter one:
+//! Comparison ignores white space, control characters and escape sequences, so that a value is found when it is
+//! coloured or wrapped. A match is any twelve characters in a row of a value, or of a part that programs use alone
+//! (the password of a URL, a secret JSON string, the decoded form of escapes in the value), or all of a shorter one:
 //!
-//! - as they are, as a JSON string, in base64 at any offset, in hexadecimal, in single quotes of a shell;
-//! - any of these with any of their characters written by a backslash, by `%NN` or by a reference of HTML.
+//! - as written, as a JSON string, in base64 at any offset, in hexadecimal, in single quotes of a shell;
+//! - any of these with some characters written as a backslash escape, as `%NN` or as an HTML reference.
 //!
-//! A short line of a value of several that looks like a code counts as such a part; a value that is easy to guess is
-//! masked as a whole word only. Behind a stray sign of an escape a value shorter than sixteen characters may be missed.
+//! A short code-like line of a value with several lines counts as such a part. An easily guessed value is masked as a
+//! whole word only. After an unrelated escape sign a value shorter than sixteen characters may be missed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -51,13 +49,13 @@ mod unescaped_text;
 mod visible_text;
 mod weights;
 
-/// Masks the session's secrets; clones share their tables.
+/// Masks the secrets of a session; clones share their tables.
 #[derive(Clone)]
 pub struct Redactor {
     source: LiveTables,
 }
 
-/// Returns how many bytes of the shortest password of a URL in a value count, when there is one.
+/// Returns the length of the shortest URL password in a value, in compared bytes.
 #[must_use]
 pub fn shortest_password(value: &str) -> Option<usize> {
     let passwords = secret_spans::passwords(value);
@@ -67,21 +65,21 @@ pub fn shortest_password(value: &str) -> Option<usize> {
         .min()
 }
 
-/// Whether a URL in a value has a password that is easy to guess.
+/// Returns true when a value contains a URL with an easily guessed password.
 #[must_use]
 pub fn has_guessable_password(value: &str) -> bool {
     let passwords = secret_spans::passwords(value);
     passwords.iter().any(|password| is_guessable(password))
 }
 
-/// What holds texts that may hold values, and knows all of them.
+/// Value with texts that may contain secrets.
 pub trait Redactable {
-    /// Masks values in every text of it.
+    /// Masks every text.
     fn mask(&mut self, redactor: &Redactor);
 }
 
 impl Redactor {
-    /// Makes the redactor of a session. It follows later changes of the secrets by itself.
+    /// Makes a redactor, which follows later changes of the secrets.
     #[must_use]
     pub fn new(secrets: &Secrets) -> Self {
         Self {
@@ -95,19 +93,19 @@ impl Redactor {
         &self.source.secrets
     }
 
-    /// Whether there is nothing to mask so far.
+    /// Returns true when no secret was ever stored.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.source.secrets.generation() == 0
     }
 
-    /// Starts on a text that comes in pieces.
+    /// Starts a stream for a text that arrives in pieces.
     #[must_use]
     pub fn stream(&self) -> RedactStream {
         RedactStream::new(&self.source, false)
     }
 
-    /// Starts on a text that went through a redactor before: its placeholders stay as they are.
+    /// Starts a stream for a text that was redacted before: its placeholders are preserved.
     #[must_use]
     pub fn second_stream(&self) -> RedactStream {
         RedactStream::new(&self.source, true)
@@ -119,8 +117,7 @@ impl Redactor {
         self.leaf(text, self.stream())
     }
 
-    /// Returns a text that was cut off at its end, with every secret masked and what may be the start
-    /// of one.
+    /// Returns the masked form of a text that was cut off; a possible start of a value at the end is masked, too.
     #[must_use]
     pub fn redact_cut(&self, text: &str) -> String {
         let (mut stream, mut out) = (self.stream(), Redacted::default());
@@ -129,14 +126,13 @@ impl Redactor {
         self.redact_again(out.as_str()).into_owned()
     }
 
-    /// Returns a text that went through a redactor before with every secret masked.
+    /// Masks a text that was redacted before.
     #[must_use]
     pub fn redact_again<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.leaf(text, self.second_stream())
     }
 
-    /// Returns what is masked of a text over the end of a line, and what to show in its place: something may come to
-    /// stand between the lines.
+    /// Returns the masked ranges that span line ends, with the replacement: text may be inserted between the lines.
     #[must_use]
     pub fn masked_across_lines(&self, text: &str) -> Vec<(Range<usize>, String)> {
         let (mut stream, mut out) = (self.second_stream(), Redacted::default());
@@ -146,13 +142,13 @@ impl Redactor {
         stream.into_across_lines()
     }
 
-    /// Whether bytes hold a value, to the letter or in a form that is masked.
+    /// Returns true when the bytes contain a value, literally or in a form that is masked.
     #[must_use]
     pub fn is_in(&self, bytes: &[u8]) -> bool {
         if self.is_idle() {
             return false;
         }
-        // To replace what is broken goes byte by byte, and most texts are whole.
+        // Lossy decoding is slow, and most texts are valid.
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(bytes),
@@ -166,13 +162,13 @@ impl Redactor {
         Redacted::new(self.redact_str(text).into_owned())
     }
 
-    /// Masks a whole text that was put together from redacted ones.
+    /// Masks a whole text that was composed of redacted ones.
     #[must_use]
     pub fn redact_whole_again(&self, text: &str) -> Redacted {
         Redacted::new(self.redact_again(text).into_owned())
     }
 
-    /// Masks everything that holds texts, so that it may leave.
+    /// Masks a value with texts, so that it may be sent out.
     #[must_use]
     pub fn seal<T: Redactable>(&self, mut leaves: T) -> Redacted<T> {
         leaves.mask(self);
@@ -184,31 +180,29 @@ impl Redactor {
         each_text(value, &|text| self.redact_in(text));
     }
 
-    /// Masks them where they went through a redactor before.
+    /// As above, for strings that were redacted before.
     pub fn redact_json_again(&self, value: &mut Value) {
         each_text(value, &|text| self.redact_in_again(text));
     }
 
-    /// Masks every string of a JSON value whose keys are names that karyi gave: they are no data, and a report
-    /// without them means nothing.
+    /// Masks every string of a JSON value but not its keys, which are fixed names of a report.
     pub fn redact_values(&self, value: &mut Value) {
         each_value(value, &|text| self.redact_in(text));
     }
 
-    /// Masks them where they went through a redactor before.
+    /// As above, for strings that were redacted before.
     pub fn redact_values_again(&self, value: &mut Value) {
         each_value(value, &|text| self.redact_in_again(text));
     }
 
-    /// Masks a text where it stands.
+    /// Masks a text in place.
     pub fn redact_in(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.redact_str(text) {
             *text = masked;
         }
     }
 
-    /// Masks a text where it stands that went through a redactor before, or that the model wrote:
-    /// its placeholders stay as they are.
+    /// Masks a text in place that was redacted before or that the model wrote: its placeholders are preserved.
     pub fn redact_in_again(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.redact_again(text) {
             *text = masked;
@@ -218,7 +212,7 @@ impl Redactor {
     fn leaf<'a>(&self, text: &'a str, stream: RedactStream) -> Cow<'a, str> {
         let tables = self.source.tables();
         if tables.is_empty() {
-            // There is no value to look for, so nothing need be held back, and nothing copied twice.
+            // Without values nothing is held back, and no copy is needed.
             return match stream.preserves_placeholders() {
                 true => Cow::Borrowed(text),
                 false => secret::escape(text),
@@ -228,7 +222,7 @@ impl Redactor {
     }
 }
 
-/// Lets `change` have every string and every object key.
+/// Applies `change` to every string and object key.
 fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
     match value {
         Value::String(text) => change(text),
@@ -244,7 +238,7 @@ fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
     }
 }
 
-/// Lets `change` have every string.
+/// Applies `change` to every string.
 fn each_value(value: &mut Value, change: &impl Fn(&mut String)) {
     match value {
         Value::String(text) => change(text),
@@ -254,7 +248,7 @@ fn each_value(value: &mut Value, change: &impl Fn(&mut String)) {
     }
 }
 
-/// Returns a text as a stream leaves it, when that changes it.
+/// Returns the masked text, or `None` when the stream does not change it.
 fn masked(text: &str, mut stream: RedactStream) -> Option<String> {
     let mut out = Redacted::default();
     stream.push(text, &mut out);

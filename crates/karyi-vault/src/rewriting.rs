@@ -1,7 +1,7 @@
-//! Rewrites a script: a reference to a shell variable for each placeholder, quoted for its place.
+//! Rewrites a script: each placeholder becomes a reference to a shell variable, quoted for its context.
 //!
-//! A program then receives the value as one literal piece, whatever characters it has. Values are looked at only
-//! where other characters than the harmless ones would be code or no number; none joins the script.
+//! A program then receives the value as one literal word, whatever characters it has. A value is inspected only where
+//! unusual characters would be code or no number; no value becomes part of the script.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +11,20 @@ use super::substitute;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{Holds, Piece, SecretName, SecretValue};
 
-/// Script with references in the place of placeholders.
+/// Rewritten script.
 #[derive(Debug)]
 pub struct RewrittenScript {
-    /// The script.
+    /// Text of the script.
     pub text: String,
-    /// Secrets that it refers to, as values or as paths of files.
+    /// Secrets that it refers to, as values or as file paths.
     pub secrets: BTreeSet<(SecretName, Holds)>,
 }
 
 /// Rewrites a script; `value_of` returns the value of a name.
 ///
 /// # Errors
-/// `bad_placeholder`, `undefined_variable`; `unsafe_context` for a placeholder where no value, or only a number,
-/// can stand; `unsafe_nested_parse` for a value that another reader would take for code.
+/// `bad_placeholder`, `undefined_variable`; `unsafe_context` for a placeholder in a context that permits no value, or
+/// only a number; `unsafe_nested_parse` for a value that a second interpreter would read as code.
 pub fn rewrite(
     text: &str,
     value_of: &dyn Fn(&SecretName) -> Option<SecretValue>,
@@ -62,7 +62,7 @@ pub fn rewrite(
                 };
                 check((name, *holds), value.expose(), place, reading).map_err(at_line)?;
                 secrets.insert((name.clone(), *holds));
-                // In zsh it is a part of the word only behind a backslash.
+                // zsh treats the sign as part of the word only after a backslash.
                 let sign = text
                     .get(start - usize::from(place.follows_sign)..start)
                     .unwrap_or_default();
@@ -82,13 +82,13 @@ pub fn rewrite(
     })
 }
 
-/// Placeholder of a script; an escaped one has no name.
+/// Placeholder of a script; `None` names an escaped one.
 pub(super) struct Placeholder {
     pub(super) span: Span,
     pub(super) name: Option<(SecretName, Holds)>,
 }
 
-/// Returns the placeholders of a script. An escaped one reaches to its closer, so that a `>` is no redirection.
+/// Returns the placeholders of a script. An escaped one includes its closing bracket, so that a `>` is no redirection.
 pub(super) fn find_placeholders(text: &str) -> Result<Vec<Placeholder>, ToolError> {
     let (mut placeholders, mut at) = (Vec::new(), 0);
     for piece in substitute::pieces(text)? {
@@ -99,7 +99,7 @@ pub(super) fn find_placeholders(text: &str) -> Result<Vec<Placeholder>, ToolErro
             }
             Piece::Escaped(sign) => {
                 let start = at;
-                // The rest of it comes again as literal text.
+                // Its rest follows as literal text.
                 at += 1 + sign.len();
                 let rest = text.get(at..).unwrap_or_default();
                 let closer = if sign.ends_with('<') { '>' } else { '}' };
@@ -132,7 +132,7 @@ pub(super) fn find_placeholders(text: &str) -> Result<Vec<Placeholder>, ToolErro
     Ok(placeholders)
 }
 
-/// Returns what stands for a variable in text that is quoted like this.
+/// Returns the reference to a variable for a kind of quoting.
 fn reference(variable: &str, quoting: Quoting) -> String {
     match quoting {
         Quoting::Bare => format!("\"${{{variable}}}\""),
@@ -144,8 +144,8 @@ fn reference(variable: &str, quoting: Quoting) -> String {
     }
 }
 
-/// Makes unquoted here-documents of quoted ones that hold placeholders: with a delimiter that no line of them is,
-/// and backslashes before what would be expanded.
+/// Converts quoted here-documents with placeholders into unquoted ones, with a delimiter that is none of their lines,
+/// and a backslash before everything that would be expanded.
 fn document_edits(text: &str, read: &Script, placeholders: &[Span]) -> Vec<(Span, String)> {
     let mut edits = Vec::new();
     for document in &read.documents {
@@ -159,7 +159,7 @@ fn document_edits(text: &str, read: &Script, placeholders: &[Span]) -> Vec<(Span
             delimiter.push('_');
         }
         edits.push((document.delimiter.clone(), delimiter.clone()));
-        // An empty delimiter ends it at an empty line.
+        // An empty delimiter ends the document at an empty line.
         let is_ended = text.as_bytes().get(document.end.start) == Some(&b'\n');
         if is_ended || !document.end.is_empty() {
             edits.push((document.end.clone(), delimiter));
@@ -180,7 +180,7 @@ fn document_edits(text: &str, read: &Script, placeholders: &[Span]) -> Vec<(Span
     edits
 }
 
-/// Returns a text with replaced parts, which do not overlap.
+/// Applies edits that do not overlap.
 fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
     edits.sort_by_key(|(span, _)| span.start);
     let grown: usize = edits.iter().map(|(_, new)| new.len()).sum();
@@ -195,7 +195,7 @@ fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
     result
 }
 
-/// Returns the characters of an escaped placeholder, quoted for their place.
+/// Returns the literal text of an escaped placeholder, quoted for its context.
 fn literal(text: Option<&str>, place: &Placement) -> Result<String, ToolError> {
     let text = text.unwrap_or_default();
     let rest = text.strip_prefix('$').unwrap_or(text);
@@ -220,7 +220,7 @@ fn literal(text: Option<&str>, place: &Placement) -> Result<String, ToolError> {
     }
 }
 
-/// Checks that a value can stand at its place.
+/// Checks that a value is safe in its context.
 fn check(
     (name, holds): (&SecretName, Holds),
     value: &str,
@@ -231,7 +231,7 @@ fn check(
     if let Some(what) = place.refusal {
         return Err(refuse(ErrorCode::UnsafeContext, what));
     }
-    // A number that begins with zero is an octal one.
+    // A number with a leading zero is octal.
     let is_decimal = (1..=18).contains(&value.len()) && (value == "0" || !value.starts_with('0'));
     let is_digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let is_number = holds == Holds::Value && is_decimal && is_digits;

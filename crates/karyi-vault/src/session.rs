@@ -1,8 +1,8 @@
-//! The secrets of one session, in memory.
+//! Secrets of one session, in memory.
 //!
-//! Every part of the program that needs values holds a clone of the same [`Secrets`]. Each change
-//! raises the generation, so that whoever derived something from the values knows when to do it
-//! again. Values that were replaced or removed stay known to redaction: they may still be printed.
+//! Every part of the program that needs values holds a clone of the same [`Secrets`]. Each change raises the
+//! generation, so that derived data can be rebuilt. Replaced and removed values stay masked, because they may still be
+//! printed.
 
 mod checks;
 mod load_issue;
@@ -23,54 +23,54 @@ pub use checks::{case_conflict, name_taken};
 pub(crate) use checks::{check_total, check_value};
 pub use load_issue::{LoadIssue, LoadIssueKind, listed};
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The user gave it when asked, for this session.
+    /// Entered by the user at a prompt, for this session.
     Asked,
-    /// The one who started the run gave it: `--vars-fd` or the environment.
+    /// Supplied at the start of the run: `--vars-fd` or the environment.
     Given,
-    /// A store kept it.
+    /// Loaded from a store.
     Stored,
 }
 
-/// Why a source is looked at.
+/// Reason for a refresh of stored values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Something may be listed that redaction must know.
+    /// Redaction may miss a listed value.
     Listed,
     /// A name without a value is used.
     Used,
 }
 
-/// Where values come from that outlive the session.
+/// Source of stored values.
 pub trait Source: Send + Sync {
-    /// Brings the secrets up to date. It may block.
+    /// Updates the secrets. It may block.
     fn refresh(&self, secrets: &Secrets, need: Need);
 
-    /// Whether something may have changed since the last look, or what failed then may be there by now; blocks no
-    /// longer than to ask for the state of a file takes.
+    /// Returns true when stored values may have changed since the last refresh, or a failed read may succeed now.
+    /// Blocks no longer than a `stat` call.
     fn is_behind(&self) -> bool {
         false
     }
 
-    /// Returns what the session has not of the stored values since the last look: one of each kind.
+    /// Returns the issues of the last refresh, one of each kind.
     fn load_issues(&self) -> Vec<LoadIssue>;
 
-    /// Returns why a name has no value, when what is stored may be its value.
+    /// Returns the reason why a name has no value, when a stored value may exist.
     fn load_issue_of(&self, name: &str) -> Option<LoadIssue>;
 }
 
-/// When a value is put under its name.
+/// Behaviour when a name has a value already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InsertMode {
-    /// Also in place of another one.
+    /// Replaces the value.
     Replace,
-    /// When the name stands for nothing.
+    /// Refuses the new value.
     OnlyNew,
 }
 
-/// A handle on the session's secrets; clones share them.
+/// Handle to the secrets of a session; clones share them.
 #[derive(Clone, Default)]
 pub struct Secrets {
     shared: Arc<Shared>,
@@ -86,7 +86,7 @@ struct Shared {
 }
 
 impl Secrets {
-    /// Stores a value the user gave when asked, in place of an earlier one.
+    /// Stores a value that the user entered, in place of an earlier one.
     ///
     /// # Errors
     /// As [`Secrets::insert_with`].
@@ -94,11 +94,11 @@ impl Secrets {
         self.insert_with(name, value, Policy::default(), Origin::Asked)
     }
 
-    /// Stores a value with its policy under a name, in place of an earlier one.
+    /// Stores a value with its policy, in place of an earlier one.
     ///
     /// # Errors
-    /// `bad_value` for a value that holds NUL or is too short or too long; `bad_arguments` for a
-    /// name that differs from a known one only in case.
+    /// `bad_value` for a value that contains NUL or is too short or too long; `bad_arguments` for a name that differs
+    /// from another one only in case.
     pub fn insert_with(
         &self,
         name: SecretName,
@@ -110,11 +110,11 @@ impl Secrets {
         self.insert_secret(name, secret, InsertMode::Replace)
     }
 
-    /// Stores a value that came from outside while the session runs, under a name it does not know: what a script
-    /// means stays what it was.
+    /// Stores a value that arrived from outside during the session, under a new name: names of a running script never
+    /// change their meaning.
     ///
     /// # Errors
-    /// As [`Secrets::insert_with`]; `bad_arguments` for a name that is known, and `bad_policy`.
+    /// As [`Secrets::insert_with`]; `bad_arguments` for a name that is in use, and `bad_policy`.
     pub fn insert_new(
         &self,
         name: SecretName,
@@ -132,8 +132,7 @@ impl Secrets {
         self.insert_secret(name, secret, InsertMode::OnlyNew)
     }
 
-    /// Stores a value the user gave when asked, for the next block only. What the name stood for
-    /// comes back afterwards.
+    /// Stores a value that the user entered for the next block only. The former value returns afterwards.
     ///
     /// # Errors
     /// As [`Secrets::insert_with`].
@@ -143,18 +142,18 @@ impl Secrets {
         self.insert_secret(name, secret, InsertMode::Replace)
     }
 
-    /// Accepts values from now on that are so short that only whole words of them are masked.
+    /// Accepts short values from now on, which are masked as whole words only.
     pub fn accept_short(&self) {
         self.shared.accepts_short.store(true, Ordering::Release);
     }
 
-    /// Whether such values are accepted.
+    /// Returns true when short values are accepted.
     #[must_use]
     pub fn accepts_short(&self) -> bool {
         self.shared.accepts_short.load(Ordering::Acquire)
     }
 
-    /// Returns how many bytes a value that is given must have, white space not counted.
+    /// Returns the minimum length of a supplied value, without white space.
     #[must_use]
     pub fn least_bytes(&self) -> usize {
         match self.accepts_short() {
@@ -163,7 +162,7 @@ impl Secrets {
         }
     }
 
-    /// Checks that a value is long enough to be given for this session.
+    /// Checks that a value is long enough for this session.
     ///
     /// # Errors
     /// `bad_value`.
@@ -176,7 +175,7 @@ impl Secrets {
         policy.check_length(name, value.expose())
     }
 
-    /// Begins a block: what was for the block before it is forgotten.
+    /// Begins a block and drops values that were for the block before it.
     pub fn begin_block(&self) {
         let lives = |secret: &Secret| secret.life == Life::Session;
         if self.read().current.values().all(lives) {
@@ -190,11 +189,11 @@ impl Secrets {
         self.shared.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes the values among `names` that are there once for one call; they are forgotten when the
-    /// claim is dropped. What nobody names stays for a later call.
+    /// Claims the one-time values among `names` for one call; they are dropped with the claim. Other one-time values
+    /// stay for a later call.
     ///
     /// # Errors
-    /// The names whose values another call has taken.
+    /// Names whose values another call has claimed.
     pub fn claim_once(&self, names: &[SecretName]) -> Result<Claim, Vec<SecretName>> {
         let mut claim = Claim {
             secrets: self.clone(),
@@ -260,8 +259,8 @@ impl Secrets {
         Ok(())
     }
 
-    /// Lets redaction know a value that nothing can use: the store's, under a name that stands for
-    /// another value in this session, or that differs from a usable one only in case.
+    /// Masks a value that cannot be used: a stored value whose name has another value in this session, or differs from
+    /// a usable name only in case.
     ///
     /// # Errors
     /// `bad_value` for a value that cannot be masked.
@@ -277,15 +276,15 @@ impl Secrets {
         if let Some(protect) = self.shared.protect.get() {
             protect(value.expose().as_bytes());
         }
-        // What stands under the name already stays: a store may hold both.
+        // Values under the same name stay: a store may hold several.
         values.masked.entry(name.clone()).or_default().push(value);
         self.shared.generation.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
-    /// Stores a value that a store keeps. One that was given for this run, or when the user was asked, goes
-    /// before it, and it is only masked; after one that is there once it can be used. One that was there before may be
-    /// used for no more than then.
+    /// Adds a stored value. A value supplied for this run or entered at a prompt takes precedence, and the stored one
+    /// is only masked; after a one-time value it becomes usable. A value that was loaded before never gains
+    /// permissions.
     ///
     /// # Errors
     /// As [`Secrets::insert_with`].
@@ -299,7 +298,7 @@ impl Secrets {
             .get(name)
             .filter(|_| self.origin(name) == Some(Origin::Stored));
         match self.origin(name) {
-            // As long as the value stays, so does the policy.
+            // The policy stays as long as the value.
             Some(Origin::Stored) if known.is_some_and(|k| k.expose() == value.expose()) => Ok(()),
             None | Some(Origin::Stored) => {
                 let policy = self.write().policy_history.on(name, &value, policy);
@@ -315,19 +314,18 @@ impl Secrets {
         }
     }
 
-    /// Forgets the stored value of a name, also for the time after a value that is there once; redaction goes on
-    /// knowing it.
+    /// Removes the stored value of a name, also the one that a one-time value hides; it stays masked.
     pub fn remove_stored(&self, name: &SecretName) {
         if self.origin(name) == Some(Origin::Stored) {
             self.remove(name);
         } else if let Some(secret) = self.write().current.get_mut(name) {
-            // Redaction knows it since it was put aside.
+            // It is masked since it was set aside.
             let shadowed = secret.shadowed.take();
             secret.shadowed = shadowed.filter(|old| old.origin != Origin::Stored);
         }
     }
 
-    /// Forgets a value; redaction goes on knowing it. Returns whether there was one.
+    /// Removes a value; it stays masked. Returns true when there was one.
     pub fn remove(&self, name: &SecretName) -> bool {
         let mut values = self.write();
         let Some(old) = values.current.remove(name) else {
@@ -338,19 +336,19 @@ impl Secrets {
         true
     }
 
-    /// Names the source of stored values; the first one counts.
+    /// Attaches the source of stored values; only the first call has an effect.
     pub fn attach(&self, source: Arc<dyn Source>) {
         let _ = self.shared.source.set(source);
     }
 
-    /// Brings stored values up to date. It may block.
+    /// Refreshes stored values. It may block.
     pub fn refresh(&self, need: Need) {
         if let Some(source) = self.shared.source.get() {
             source.refresh(self, need);
         }
     }
 
-    /// Whether stored values may have changed since they were brought up to date, or can be read by now. It does not
+    /// Returns true when stored values may have changed since the last refresh, or may be readable now. It does not
     /// block.
     #[must_use]
     pub fn is_behind(&self) -> bool {
@@ -358,13 +356,13 @@ impl Secrets {
         source.is_some_and(|source| source.is_behind())
     }
 
-    /// Whether there is a source of stored values.
+    /// Returns true when there is a source of stored values.
     #[must_use]
     pub fn has_source(&self) -> bool {
         self.shared.source.get().is_some()
     }
 
-    /// Returns what the session has not of the stored values.
+    /// Returns the issues of stored values.
     #[must_use]
     pub fn load_issues(&self) -> Vec<LoadIssue> {
         let forgotten = self.read().former.has_forgotten().then(forgotten_values);
@@ -381,7 +379,7 @@ impl Secrets {
             .unwrap_or_default()
     }
 
-    /// Returns why the values of the store could not all be read or used.
+    /// Returns the error when stored values could not all be read or used.
     #[must_use]
     pub fn source_failure(&self) -> Option<ToolError> {
         let mut lacks = self.issues_of_source().into_iter();
@@ -389,20 +387,20 @@ impl Secrets {
         failure.map(|lack| lack.error)
     }
 
-    /// Returns why one of these names has no value, when what is stored may be its value.
+    /// Returns the reason why one of these names has no value, when a stored value may exist.
     #[must_use]
     pub fn load_issue_of(&self, names: &[String]) -> Option<LoadIssue> {
         let source = self.shared.source.get()?;
         names.iter().find_map(|name| source.load_issue_of(name))
     }
 
-    /// Lets `keep` protect the memory of every value there is and will be.
+    /// Calls `protect` on the memory of every present and future value.
     pub fn protect_memory_with(&self, protect: fn(&[u8])) {
         let _ = self.shared.protect.set(protect);
         self.for_each(|_, value| protect(value.expose().as_bytes()));
     }
 
-    /// Checks that a value may come under the name.
+    /// Checks that a name may be added.
     ///
     /// # Errors
     /// `bad_arguments` for a name that differs from a known one only in case.
@@ -413,13 +411,13 @@ impl Secrets {
         }
     }
 
-    /// Whether there is a value under the name.
+    /// Returns true when there is a value under the name.
     #[must_use]
     pub fn contains(&self, name: &SecretName) -> bool {
         self.read().current.contains_key(name)
     }
 
-    /// Returns a copy of the value, wiped on its own.
+    /// Returns a copy of the value, which is wiped on drop.
     #[must_use]
     pub fn get(&self, name: &SecretName) -> Option<SecretValue> {
         let values = self.read();
@@ -427,7 +425,7 @@ impl Secrets {
         Some(secret.value.duplicate())
     }
 
-    /// Returns what the secret may be used for.
+    /// Returns the policy of a secret.
     #[must_use]
     pub fn policy(&self, name: &SecretName) -> Option<Arc<Policy>> {
         let values = self.read();
@@ -437,20 +435,20 @@ impl Secrets {
             .map(|secret| Arc::clone(&secret.policy))
     }
 
-    /// Returns where the value came from.
+    /// Returns the origin of a value.
     #[must_use]
     pub fn origin(&self, name: &SecretName) -> Option<Origin> {
         self.read().current.get(name).map(|secret| secret.origin)
     }
 
-    /// Notes that the value of a name goes into a call.
+    /// Records the use of a value in a call.
     pub fn record_use(&self, name: &SecretName) {
         if self.origin(name) == Some(Origin::Stored) {
             self.write().used.insert(name.clone());
         }
     }
 
-    /// Returns the names of stored values that went into calls.
+    /// Returns the names of stored values that calls used.
     #[must_use]
     pub fn used(&self) -> Vec<SecretName> {
         self.read().used.iter().cloned().collect()
@@ -462,20 +460,19 @@ impl Secrets {
         self.read().current.keys().cloned().collect()
     }
 
-    /// Whether no name has a value.
+    /// Returns true when no name has a value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.read().current.is_empty()
     }
 
-    /// Whether a placeholder may stand for something: there are values, or a store that lists some and
-    /// could not be read so far.
+    /// Returns true when placeholders may have values: there are some, or a store could not be read so far.
     #[must_use]
     pub fn may_be_used(&self) -> bool {
         !self.is_empty() || self.source_failure().is_some()
     }
 
-    /// Whether bytes hold a value to the letter, also one that was replaced or removed.
+    /// Returns true when bytes contain a value literally, also a replaced or removed one.
     #[must_use]
     pub fn occur_in(&self, bytes: &[u8]) -> bool {
         let mut is_found = false;
@@ -486,13 +483,13 @@ impl Secrets {
         is_found
     }
 
-    /// Returns a number that grows with every change.
+    /// Returns a counter of changes.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.shared.generation.load(Ordering::Acquire)
     }
 
-    /// Shows every value that must not be printed, current ones first, each group by age or name.
+    /// Calls `show` with every value to mask, current ones first. Returns the generation.
     pub(super) fn for_each(&self, mut show: impl FnMut(&SecretName, &SecretValue)) -> u64 {
         let values = self.read();
         let generation = self.generation();
@@ -532,7 +529,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Values that are there once and belong to one call.
+/// One-time values that belong to one call.
 pub struct Claim {
     secrets: Secrets,
     names: Vec<SecretName>,
@@ -545,7 +542,7 @@ impl Drop for Claim {
         }
         let mut values = self.secrets.write();
         for name in self.names.drain(..) {
-            // A new value that was given meanwhile is for a later call.
+            // A newer value is for a later call.
             let secret = values.current.get(&name);
             if secret.is_some_and(|secret| secret.life == Life::ThisBlock) {
                 values.begin_block(name);

@@ -1,6 +1,6 @@
-//! Lets a shell script refer to secrets without holding them.
+//! Lets a shell script refer to secrets without containing them.
 //!
-//! Each placeholder becomes a quoted reference to a variable, and the values travel to the shell beside the script.
+//! Each placeholder becomes a quoted reference to a variable; the values reach the shell separately.
 
 use zeroize::Zeroizing;
 
@@ -13,8 +13,8 @@ use karyi_core::secret::{Binding, ByteSet, Resolved};
 /// Replaces the placeholders of a script by references to variables.
 ///
 /// # Errors
-/// `bad_placeholder`; `undefined_variable` with all names that have no value; `unsafe_context` and
-/// `unsafe_nested_parse` for a placeholder that cannot stand where it does.
+/// `bad_placeholder`; `undefined_variable` with all names without a value; `unsafe_context` and `unsafe_nested_parse`
+/// for an unsafe placeholder.
 pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
     let script = rewritten(text, secrets)?;
     let bindings = script.secrets.into_iter().map(|(name, holds)| {
@@ -29,7 +29,7 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
     })
 }
 
-/// Checks that every placeholder of a script can stand where it does.
+/// Checks that every placeholder of a script is safe in its context.
 ///
 /// # Errors
 /// As [`substitute_script`].

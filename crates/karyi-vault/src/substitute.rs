@@ -1,7 +1,7 @@
-//! Puts values into plain text: paths, file contents, terminal input.
+//! Substitutes values in plain text: paths, file contents, terminal input.
 //!
-//! The text is taken literally: nothing is quoted, and a value that looks like a placeholder is
-//! not looked at again. Scripts are the concern of [`super::shell`].
+//! Nothing is quoted, and a value that looks like a placeholder is not substituted again. [`super::shell`] handles
+//! scripts.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +11,16 @@ use super::session::Secrets;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{self, BadPlaceholder, ByteSet, Piece, Resolved, SecretName};
 
-/// How the hint begins that leads to a value.
+/// Start of the hint that leads to a value.
 pub const ASK_FIRST: &str = "ask for it first";
 
-/// Names listed in one message.
+/// Largest number of names in a message.
 const MOST_LISTED: usize = 50;
 
-/// Returns the names a text uses, each once, in order of first use.
+/// Returns the names that a text uses, each once, in order of first use.
 ///
 /// # Errors
-/// `bad_placeholder` for `$KARYI{` that is no placeholder.
+/// `bad_placeholder` for a malformed placeholder.
 pub fn names_in(text: &str) -> Result<Vec<SecretName>, ToolError> {
     let mut seen = BTreeSet::new();
     let mut names = Vec::new();
@@ -34,17 +34,17 @@ pub fn names_in(text: &str) -> Result<Vec<SecretName>, ToolError> {
     Ok(names)
 }
 
-/// Returns the names a text uses that have no value.
+/// Returns the names that a text uses and that have no value.
 ///
 /// # Errors
-/// `bad_placeholder` for `$KARYI{` that is no placeholder.
+/// `bad_placeholder` for a malformed placeholder.
 pub fn undefined_names(text: &str, secrets: &Secrets) -> Result<Vec<SecretName>, ToolError> {
     let mut names = names_in(text)?;
     names.retain(|name| !secrets.contains(name));
     Ok(names)
 }
 
-/// Makes the error that lists names without a value.
+/// Returns the error that lists names without a value.
 #[must_use]
 pub fn undefined(names: &[SecretName]) -> ToolError {
     let shown: Vec<&str> = names
@@ -63,10 +63,10 @@ pub fn undefined(names: &[SecretName]) -> ToolError {
     .with_names(shown.iter().map(|name| (*name).to_owned()).collect())
 }
 
-/// Replaces every placeholder by its value and every escaped one by the characters it stands for.
+/// Replaces every placeholder by its value, and every escaped one by its literal text.
 ///
 /// # Errors
-/// `bad_placeholder`, or `undefined_variable` with all names that have no value.
+/// `bad_placeholder`, or `undefined_variable` with all names without a value.
 pub fn substitute(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
     substitute_with(text, secrets, |value, out| {
         append(out, value.text);
@@ -74,11 +74,11 @@ pub fn substitute(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> 
     })
 }
 
-/// A value that joins a text.
+/// Value to insert into a text.
 struct Joining<'a> {
     name: &'a SecretName,
     text: &'a str,
-    /// The literal text right before it.
+    /// Literal text right before it.
     before: &'a str,
 }
 
@@ -119,17 +119,16 @@ fn substitute_with(
     })
 }
 
-/// Puts the values into text whose backslash escapes are read afterwards: those of a value are
-/// doubled, so that it comes out as it is.
+/// Substitutes values in text whose backslash escapes are decoded afterwards: backslashes of a value are doubled.
 ///
 /// # Errors
-/// As [`substitute`]; `bad_arguments` for an escape that a value would complete; `unsafe_context` for a value
-/// with a control character, on which a terminal acts, and which is a key to most programs.
+/// As [`substitute`]; `bad_arguments` for an incomplete escape before a value; `unsafe_context` for a value with a
+/// control character, which a terminal interprets.
 pub fn substitute_typed(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
     substitute_with(text, secrets, |value, out| {
         match tail(value.before) {
             Tail::Whole => {}
-            // It stays the character it is.
+            // Escaped, so that it stays a backslash.
             Tail::Backslash => append(out, "\\"),
             Tail::Open => return Err(open_escape(value.name)),
         }
@@ -146,18 +145,18 @@ pub fn substitute_typed(text: &str, secrets: &Secrets) -> Result<Resolved, ToolE
     })
 }
 
-/// Whether a terminal may act on a byte. A tab is none of those where whole lines are read.
+/// Returns true when a terminal interprets the byte. A tab is harmless in line input.
 fn is_control(byte: u8) -> bool {
     byte < b' ' && byte != b'\t' || byte == 0x7f
 }
 
-/// How the escapes of a literal text end.
+/// End of a literal text with escapes.
 enum Tail {
-    /// They are all whole.
+    /// All escapes are complete.
     Whole,
-    /// With a backslash.
+    /// The text ends with a backslash.
     Backslash,
-    /// In the middle of one.
+    /// The text ends inside an escape.
     Open,
 }
 
@@ -196,7 +195,7 @@ fn control_in(name: &SecretName) -> ToolError {
     ))
 }
 
-/// Appends to text that holds secrets: a buffer that grows in place would leave a copy behind.
+/// Appends to text that contains secrets, and wipes the former buffer when it grows.
 fn append(text: &mut Zeroizing<String>, more: &str) {
     if text.capacity() - text.len() < more.len() {
         let mut larger = Zeroizing::new(String::with_capacity((text.len() + more.len()) * 2));
@@ -206,7 +205,7 @@ fn append(text: &mut Zeroizing<String>, more: &str) {
     text.push_str(more);
 }
 
-/// Checks a text that is no script: nothing in it can be the path of a file with a value.
+/// Checks that a text that is no script has no placeholder for a file.
 ///
 /// # Errors
 /// `bad_placeholder`.
@@ -229,8 +228,8 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ToolError> {
     secret::split(text).map_err(|bad| bad_placeholder(text, bad))
 }
 
-/// Checks that no placeholder of a script has a line continuation in its sign: a shell would join the two, and read
-/// a variable and a name in braces.
+/// Checks that no placeholder of a script contains a line continuation, which a shell would remove before it sees a
+/// variable and a name in braces.
 ///
 /// # Errors
 /// `bad_placeholder`.
@@ -287,7 +286,7 @@ fn bad_placeholder(text: &str, bad: BadPlaceholder) -> ToolError {
     }
 }
 
-/// Returns the name in a broken placeholder that says something else behind it: `KARYI{NAME|path}`, `KARYI{NAME:file}`.
+/// Returns the name in a malformed placeholder with a suffix, such as `KARYI{NAME|path}` or `KARYI{NAME:file}`.
 fn names_more(seen: &str) -> Option<SecretName> {
     let (_, inner) = seen.split_once(['{', '<'])?;
     let (name, _) = inner.split_once(['|', ':'])?;

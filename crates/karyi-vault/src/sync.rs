@@ -1,9 +1,9 @@
-//! Gives a running session what the store holds, and keeps it up to date.
+//! Loads the stored secrets into a running session and updates them.
 //!
-//! Every value is loaded, used or not, since redaction must know them all. The store is opened at
-//! the first look that finds a name or an open change in the index, or needs a name; later looks compare
-//! the index. A policy is read with its value: as long as the value stays the same, the session goes by
-//! the policy it read first. A store that could not be read is asked again when a call uses a name.
+//! Every value is loaded, used or not, because redaction must know them all. The store is opened when the index lists
+//! a name or an open change, or when a name is used; later refreshes compare the index. A policy is read with its
+//! value and stays in force as long as the value does not change. A store that failed is tried again when a call uses
+//! a name.
 
 mod entries;
 mod other_stores;
@@ -32,58 +32,58 @@ pub type OpenStore = Box<dyn Fn() -> Result<Arc<dyn Store>, ToolError> + Send + 
 pub type OpenChosenStore =
     Box<dyn Fn(&OpenContext<'_>) -> Result<Arc<dyn Store>, ToolError> + Send + Sync>;
 
-/// Says which store is in use as long as the index is as it is, and what there is of a file that it does not list.
+/// Chooses the store for an index, and reports an encrypted file that the index does not list.
 pub type ChooseStore = Box<dyn Fn(&Index) -> (Option<StoreChoice>, UnlistedFile) + Send + Sync>;
 
-/// What a store is opened with.
+/// Input for opening a store.
 pub struct OpenContext<'a> {
-    /// The index as it is now.
+    /// Current index.
     pub index: &'a Index,
-    /// Who is to know what opens the store, which must not be shown.
+    /// Secrets of the session, which mask the key that opens the store.
     pub secrets: &'a Secrets,
 }
 
-/// The store a session takes its values from.
+/// Synchronises the secrets of a session with a store.
 pub struct StoreSync {
     directory: PathBuf,
     open: OpenChosenStore,
     choose: ChooseStore,
-    /// The index, as it was read last.
+    /// Version of the index that was read last.
     index: FileWatch,
     state: Mutex<SyncState>,
 }
 
 #[derive(Default)]
 struct SyncState {
-    /// The store in use; nothing when nobody has chosen one yet.
+    /// Store in use; `None` when none was chosen.
     chosen: Option<StoreChoice>,
     unlisted: UnlistedFile,
     store: Option<Arc<dyn Store>>,
-    /// The index when the store was read last, but for dates of use: as long as it stays so, what was read is true.
+    /// Index at the last read of the store, without dates of use.
     seen: Option<Index>,
-    /// Names that came from the store.
+    /// Names loaded from the store.
     loaded: BTreeSet<SecretName>,
-    /// Why the index cannot be read now.
+    /// Error of the last read of the index.
     unreadable: Option<ToolError>,
-    /// Why the store could not be read.
+    /// Error of the last read of the store.
     failure: Option<ToolError>,
     found: StoreContents,
 }
 
-/// What one look at the store found.
+/// Result of reading the store.
 #[derive(Default)]
 struct StoreContents {
-    /// All names of the store and the index, once the store could be read but for single values.
+    /// All names of store and index, once the store was read, except single damaged values.
     listed: Option<BTreeSet<String>>,
-    /// What is wrong with single values.
+    /// Damaged values.
     damaged: BTreeMap<SecretName, DamagedValue>,
-    /// What is wrong with what the store has beside secrets.
+    /// Error of entries that other programs wrote.
     strangers: Option<ToolError>,
-    /// Names that the index lists for another store, and that store.
+    /// Names in other stores, with the kind of store.
     elsewhere: Vec<(SecretName, Kind)>,
 }
 
-/// Returns an index without the dates that every run changes.
+/// Returns an index without dates of use, which every run changes.
 fn without_use(mut index: Index) -> Index {
     for listed in index.names.values_mut() {
         listed.used = None;
@@ -92,22 +92,22 @@ fn without_use(mut index: Index) -> Index {
 }
 
 impl SyncState {
-    /// Whether a look reads the store.
+    /// Returns true when a refresh must read the store.
     fn needs_read(&self, index: &Index, need: Need) -> bool {
         let is_new = self.seen.as_ref() != Some(index);
         let may_hold_any = self.store.is_some()
             || !index.names.is_empty()
-            // What a change left that broke off may be there.
+            // An interrupted change may have left values there.
             || !index.is_whole()
             || self.unlisted == UnlistedFile::InUse;
         match need {
-            // Nobody is asked or waits again for what is not used, unless somebody has changed it.
+            // A failed store is not tried again until it changes or a name is used.
             Need::Listed => is_new && may_hold_any,
             Need::Used => is_new || self.failure.is_some() || !self.found.damaged.is_empty(),
         }
     }
 
-    /// Returns the store in use, as the index names it.
+    /// Returns the choice of the store in use.
     fn in_use(&self, store: &dyn Store) -> StoreChoice {
         let kind = store.kind();
         let chosen = self.chosen.clone().filter(|chosen| chosen.kind == kind);
@@ -121,7 +121,7 @@ impl SyncState {
         issue_elsewhere(names, self.store.as_ref()?.kind(), ChosenBy::Index)
     }
 
-    /// Returns what is wrong with the values that redaction knows, or with those it does not know.
+    /// Returns the issue of damaged values that are masked, or of those that are not.
     fn damage(&self, is_masked: bool) -> Option<LoadIssue> {
         let wanted = || {
             let damaged = self.found.damaged.iter();
@@ -140,13 +140,13 @@ impl SyncState {
 }
 
 impl StoreSync {
-    /// Makes the way to a store; it is not opened yet. `directory` is that of the index.
+    /// Makes a synchroniser; the store is not opened yet. `directory` is that of the index.
     #[must_use]
     pub fn new(directory: PathBuf, open: OpenStore) -> Self {
         Self::for_chosen(directory, Box::new(move |_| open()))
     }
 
-    /// Makes the way to the store that the index names when it is opened.
+    /// Makes a synchroniser for the store that the index names at the time of opening.
     #[must_use]
     pub fn for_chosen(directory: PathBuf, open: OpenChosenStore) -> Self {
         Self {
@@ -158,15 +158,13 @@ impl StoreSync {
         }
     }
 
-    /// Says which store is in use. Another one than before is opened in its place. A file that no index lists and that is
-    /// in use is opened though no name is listed.
+    /// Sets the function that chooses the store. When the choice changes, the new store replaces the open one.
     #[must_use]
     pub fn with_choice(self, choose: ChooseStore) -> Self {
         Self { choose, ..self }
     }
 
-    /// Opens the store whether it is needed or not, for what is kept in it beside values. The secrets are to know what
-    /// opens it.
+    /// Opens the store unconditionally, for content other than values.
     ///
     /// # Errors
     /// The reason why it cannot be opened.
@@ -181,11 +179,11 @@ impl StoreSync {
         self.opened(&mut state, &opening)
     }
 
-    /// Returns the key of the undo journal, made at the first time; nothing while the store is closed,
-    /// or when it keeps nothing.
+    /// Returns the key of the undo journal, created at the first use; `None` while the store is closed or when it is
+    /// not persistent.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn journal_key(&self) -> Result<Option<JournalKey>, ToolError> {
         let state = self.state();
         let Some(store) = state.store.clone() else {
@@ -202,7 +200,7 @@ impl StoreSync {
     /// Returns the key of the undo journal when the store is open and has one.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn stored_journal_key(&self) -> Result<Option<JournalKey>, ToolError> {
         let store = self.state().store.clone();
         store.map_or(Ok(None), |store| journal_key::stored_key(store.as_ref()))
@@ -220,7 +218,7 @@ impl StoreSync {
         Ok(Arc::clone(state.store.insert(store)))
     }
 
-    /// Goes by the store that an index names: one that was opened before gives way to it.
+    /// Applies the choice of the store: a change closes the open store.
     fn choose(&self, state: &mut SyncState, index: &Index) {
         let (chosen, unlisted) = (self.choose)(index);
         state.unlisted = unlisted;
@@ -230,12 +228,13 @@ impl StoreSync {
         }
     }
 
-    /// Reads what is to be read. Returns whether another look is needed only when the index changes or a name is used.
+    /// Reads index and store as needed. Returns true when no other refresh is needed until the index changes or a name
+    /// is used.
     fn update(&self, state: &mut SyncState, secrets: &Secrets, need: Need) -> bool {
         let index = match Index::read(&self.directory) {
             Ok(index) => without_use(index),
             Err(error) => {
-                // Once it can be read again, the store is read again, too.
+                // The store is read again once the index is readable.
                 (state.unreadable, state.seen) = (Some(error), None);
                 return true;
             }
@@ -254,12 +253,12 @@ impl StoreSync {
             state.seen = Some(index);
             return true;
         }
-        // What was read while somebody changes the store may be old.
+        // Values read during a change may be outdated.
         state.seen = Some(self.reconciled(state, index)).filter(Index::is_whole);
         state.seen.is_some()
     }
 
-    /// Reads the store and gives the session what it holds.
+    /// Reads the store and loads its values into the session.
     fn read(&self, state: &mut SyncState, opening: &OpenContext<'_>) -> Result<(), ToolError> {
         state.found = StoreContents::default();
         let (index, secrets) = (opening.index, opening.secrets);
@@ -274,7 +273,7 @@ impl StoreSync {
             };
             match load_value(&name, texts, secrets) {
                 Ok(()) => drop(state.loaded.insert(name.clone())),
-                // One that is damaged hides none of the others.
+                // A damaged value does not hide the others.
                 Err(damage) if concerns_one_value(&damage.error) => {
                     state.found.damaged.insert(name.clone(), damage);
                 }
@@ -293,11 +292,11 @@ impl StoreSync {
         let names: Vec<SecretName> = names.into_iter().collect();
         let all = names.iter().cloned().chain(index.secret_names());
         state.found.listed = Some(all.map(|name| name.to_string()).collect());
-        // What it does hold is masked all the same.
+        // Its values are masked all the same.
         check_same_store(index, store.kind(), &names)
     }
 
-    /// Returns the index, made anew when it does not list what was read.
+    /// Returns the index, rebuilt when it does not list the names that were read.
     fn reconciled(&self, state: &SyncState, index: Index) -> Index {
         let Some(store) = state.store.clone() else {
             return index;

@@ -1,7 +1,7 @@
-//! What a person should know about the secrets of a script, though it is allowed.
+//! Warnings about the use of secrets in a script that is allowed to run.
 //!
-//! In a shell neither programs nor hosts can be enforced: a script reaches anything by detours. So
-//! these are warnings, made from what the script plainly says.
+//! A shell script can reach any program or host indirectly, so neither can be enforced. The warnings cover what the
+//! script states plainly.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use super::rewriting::find_placeholders;
 use super::shell_lexer::{self, Script, Site, Span, is_modifier};
 use karyi_core::secret::{Holds, SecretName};
 
-/// Looks a policy up.
+/// Looks up the policy of a secret.
 pub type FindPolicy<'a> = dyn Fn(&SecretName) -> Option<Policy> + 'a;
 
-/// Returns the warnings about a script, each once; `is_new` says whether the user was not told yet that other users
-/// can read a secret in an argument.
+/// Returns the warnings about a script, each once. `is_new` returns true when the user was not yet warned that a
+/// secret is visible in an argument.
 #[must_use]
 pub fn usage_warnings(
     text: &str,
@@ -38,7 +38,7 @@ pub fn usage_warnings(
     warnings
 }
 
-/// Says that a program shows an argument to everybody, and how it gets the value otherwise.
+/// Returns the warning that other users can read an argument, with a safe alternative.
 fn visible_argument_warning(name: &SecretName, program: &str) -> String {
     let way_out = match program {
         "curl" => format!(
@@ -51,8 +51,8 @@ fn visible_argument_warning(name: &SecretName, program: &str) -> String {
     )
 }
 
-/// Returns warnings of what looks like the placeholder of a known secret, and is something else to a shell: `$KARYI_NAME`,
-/// `${KARYI_NAME}`, `$karyi{NAME}`.
+/// Returns warnings about misspelled placeholders of known secrets, such as `$KARYI_NAME`, `${KARYI_NAME}` and
+/// `$karyi{NAME}`.
 #[must_use]
 pub fn misspelled_placeholders(text: &str, is_known: &dyn Fn(&SecretName) -> bool) -> Vec<String> {
     const SIGN: &str = "KARYI";
@@ -96,12 +96,12 @@ fn other_host_warnings(
     hosts.iter().filter(is_unfit).map(warn).collect()
 }
 
-/// Returns true for a host of a rule, at any port: the port is not known here.
+/// Returns true when a rule names the host, at any port: the port is not known here.
 fn is_named(rule: &Host, host: &str) -> bool {
     rule.permits("https", host, rule.port().or(Some(443)))
 }
 
-/// Returns each use of a secret as a value, with the program whose argument it is.
+/// Returns each use of a secret, with the program whose argument it is.
 fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
     let Ok(placeholders) = find_placeholders(text) else {
         return Vec::new();
@@ -123,7 +123,7 @@ fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
     uses.collect()
 }
 
-/// Returns the program of a command that shows one of its words to everybody.
+/// Returns the program of a command whose argument other users can see.
 fn program(script: &Script, command: usize, word: usize) -> Option<String> {
     let command = script.commands.get(command).filter(|c| c.is_simple())?;
     let mut words = command.words.iter().enumerate();
@@ -144,7 +144,7 @@ const BUILTINS: &str = ". : [ [[ alias autoload bg bind bindkey break builtin ca
     select set setopt shift shopt source suspend test time times trap true type typeset ulimit umask unalias unset \
     unsetopt until vared wait whence where which while zstyle";
 
-/// Returns the hosts of the addresses a text spells out.
+/// Returns the hosts of the URLs in a text.
 #[must_use]
 pub fn hosts(text: &str) -> BTreeSet<String> {
     let is_host = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);

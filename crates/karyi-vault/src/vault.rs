@@ -1,7 +1,7 @@
-//! The vault: one store and the index beside it.
+//! The vault: one store and its index.
 //!
-//! Every change happens under the lock of the index and goes by what index and store hold then, so what one process does
-//! nobody else takes back. The store has the last word: an index that does not say what that holds is made anew from it.
+//! Every change holds the lock of the index and starts from the current index and store, so that processes do not undo
+//! each other's changes. The store is authoritative: an index that disagrees with it is rebuilt.
 
 mod journal_key;
 mod leak_check;
@@ -30,30 +30,30 @@ use crate::store::{Key, Kind, Store};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, SecretValue};
 
-/// One store and the index.
+/// One store and its index.
 pub struct Vault {
     directory: PathBuf,
     chosen: StoreChoice,
     store: Arc<dyn Store>,
-    /// Whether the store is the one in use, and nobody named it.
+    /// True when the store must still be the chosen one at the time of a change.
     requires_current: bool,
-    /// The generation of the index at which it said what the store holds.
+    /// Generation at which index and store agreed.
     consistent_at: Mutex<Option<u64>>,
-    /// Notes and parts of policies that held none of the values that the store had then.
+    /// Notes and policy texts that contain no stored value.
     clean: Mutex<BTreeSet<String>>,
 }
 
-/// What is said of a secret when it is kept.
+/// Note and policy of a secret to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecretDetails {
-    /// What its user wrote about it; the earlier note stays when `None`.
+    /// Note of the user; `None` retains the earlier note.
     pub note: Option<String>,
     /// Its policy.
     pub policy: Policy,
 }
 
 impl Vault {
-    /// Joins a store and the index in a directory.
+    /// Combines a store with the index in a directory.
     #[must_use]
     pub fn new(directory: PathBuf, chosen: StoreChoice, store: Arc<dyn Store>) -> Self {
         Self {
@@ -66,8 +66,7 @@ impl Vault {
         }
     }
 
-    /// Says that the store was chosen since it is the one in use: when another one is by the time something is to be
-    /// changed, nothing is.
+    /// Makes every change fail when the index names another store by then.
     #[must_use]
     pub fn requiring_current_store(self) -> Self {
         Self {
@@ -82,17 +81,17 @@ impl Vault {
         &self.store
     }
 
-    /// Finds out whether values can be kept now.
+    /// Checks that values can be stored now.
     ///
     /// # Errors
-    /// The reason why not; `vault_unavailable` when the store has nothing of what the index lists.
+    /// The reason; `vault_unavailable` when the store holds none of the names that the index lists.
     pub fn probe(&self) -> Result<(), ToolError> {
         if self.store.kind() == Kind::Env {
             let message = "the store env holds what karyi was started with";
             return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
         }
         let index = Index::read(&self.directory)?;
-        // Before a key is made up for a file that is gone.
+        // Checked first, so that no new key is made for a missing file.
         if self.chosen.kind == Kind::Age {
             self.check_listed(&index)?;
         }
@@ -103,8 +102,8 @@ impl Vault {
         }
     }
 
-    /// Checks that the store has one of the names that an index lists for it, which was read before: another process may
-    /// have moved or removed them since, and then the next one says so.
+    /// Checks that the store holds at least one name that the index lists for it. Repeats the check when another
+    /// process changed the index meanwhile.
     fn check_listed(&self, index: &Index) -> Result<(), ToolError> {
         if index.secret_names().next().is_none() {
             return Ok(());
@@ -120,8 +119,7 @@ impl Vault {
         }
     }
 
-    /// Checks that the index does not list a name for another store: its value there would stay, and nothing
-    /// would tell of it.
+    /// Checks that the index does not list the name for another store, whose value would be forgotten there.
     ///
     /// # Errors
     /// `bad_arguments`.
@@ -137,7 +135,7 @@ impl Vault {
         }
     }
 
-    /// Checks that a value may be kept under a name; nothing is written.
+    /// Checks that a value may be stored under a name; writes nothing.
     ///
     /// # Errors
     /// `bad_value` or `bad_arguments`.
@@ -154,8 +152,7 @@ impl Vault {
         index.check_new(name)
     }
 
-    /// Does something while nobody else may change index or store. By then the index says what the store holds; whoever
-    /// keeps many values compares both once.
+    /// Runs `work` under the lock, with an index that matches the store. Repeated changes compare the two only once.
     fn with_lock<T>(
         &self,
         work: impl FnOnce(&mut LockedIndex) -> Result<T, ToolError>,
@@ -179,8 +176,8 @@ impl Vault {
         Ok(result)
     }
 
-    /// Has the store opened before the index is locked: a dialogue may stand for a minute, and others wait for the index
-    /// for seconds.
+    /// Opens the store before the index is locked: a dialogue may take a minute, and other processes wait only seconds
+    /// for the index.
     fn open_store(&self) -> Result<(), ToolError> {
         match self.store.kind() {
             Kind::Os => self.store.probe(),
@@ -189,8 +186,8 @@ impl Vault {
         }
     }
 
-    /// Writes a secret that the store has, or gets now, into the index. `known` are the facts of its earlier record;
-    /// what that lacks is taken from the index. Returns those of the new record.
+    /// Adds a secret to the index. `known` is the metadata of its earlier record; the index supplies what it lacks.
+    /// Returns the metadata of the new record.
     fn index_secret(
         &self,
         index: &mut Index,
@@ -201,7 +198,7 @@ impl Vault {
         let now = now();
         let is_same_kind = |store: &StoreChoice| store.kind == self.chosen.kind;
         if self.chosen.kind.is_persistent() && index.store.as_ref().is_none_or(is_same_kind) {
-            // Its identity may be another file than before.
+            // The identity file may have changed.
             index.store = Some(self.chosen.clone());
         }
         let earlier = index.get(name).cloned();
@@ -219,10 +216,10 @@ impl Vault {
         facts
     }
 
-    /// Returns a value and its policy.
+    /// Returns the record of a secret: value, policy and metadata.
     ///
     /// # Errors
-    /// `undefined_variable` when there is none, or what the store says.
+    /// `undefined_variable` when there is none, or an error of the store.
     pub fn get(&self, name: &SecretName) -> Result<Record, ToolError> {
         match self.store.get(&Key::of(name))? {
             Some(text) => record::split(name, &text),
@@ -249,7 +246,7 @@ impl Vault {
         ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(hint)
     }
 
-    /// Returns the secret that a name differs from only in case: under it nothing can be kept.
+    /// Returns the secret whose name differs only in case, if there is one.
     fn case_variant(&self, name: &SecretName) -> Option<SecretName> {
         let kept = self.store.list().unwrap_or_default();
         let listed = Index::read(&self.directory).unwrap_or_default();
@@ -257,7 +254,7 @@ impl Vault {
         known.find(|known| known.differs_only_in_case(name))
     }
 
-    /// Whether the index lists a name.
+    /// Returns true when the index lists a name.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -266,13 +263,13 @@ impl Vault {
         Ok(index.names.contains_key(name.as_str()))
     }
 
-    /// Removes a value. Returns whether there was one, in the store or in the index.
+    /// Removes a value. Returns true when the store or the index had it.
     ///
     /// # Errors
-    /// `bad_arguments` for a name in another store, or what the store or the system says.
+    /// `bad_arguments` for a name in another store, or an error of the store or the file system.
     pub fn remove(&self, name: &SecretName) -> Result<bool, ToolError> {
         self.check_other_stores(name)?;
-        // Of a store that cannot be opened nothing goes, and the name stays listed.
+        // If the store cannot be opened, nothing is removed and the name stays listed.
         self.store.list()?;
         self.with_lock(|locked| {
             let mut after = locked.index().clone();
@@ -286,13 +283,13 @@ impl Vault {
         })
     }
 
-    /// Removes the value that this store has under a name which the index lists for another one; there it stays.
-    /// Returns the other store; nothing when the index does not say so or there is no value.
+    /// Removes a copy in this store of a value that the index lists for another store. Returns the other store, or
+    /// `None` when there was no such copy.
     ///
     /// # Errors
-    /// What the store or the system says.
+    /// Errors of the store or the file system.
     pub fn remove_copy(&self, name: &SecretName) -> Result<Option<Kind>, ToolError> {
-        // Opened before the lock.
+        // Opened before the lock is taken.
         self.store.list()?;
         self.with_lock(|locked| {
             let index = locked.index().clone();
@@ -305,7 +302,7 @@ impl Vault {
         })
     }
 
-    /// Gives a secret another name; value, policy and note stay.
+    /// Renames a secret; value, policy and note stay.
     ///
     /// # Errors
     /// `bad_arguments` when the new name is taken or differs from a third one only in case, or what
@@ -342,20 +339,20 @@ fn mutex<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the time in whole seconds: more would only make lists wide.
+/// Returns the time in whole seconds, which keeps lists narrow.
 fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
-/// Returns the error for a new name that another secret has.
+/// Returns the error for a name that another secret has.
 fn name_in_use(name: &SecretName) -> ToolError {
     let message = format!("there is a secret called {name} already");
     let hint = format!("choose another name, or remove it with `karyi var rm {name}`");
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
-/// Returns the error for a store that is not in use any more.
+/// Returns the error for a store that is no longer in use.
 fn store_changed(own: Kind, used: Kind) -> ToolError {
     let message = format!(
         "the secrets were moved from the store {own} to the store {used} meanwhile; nothing was changed"

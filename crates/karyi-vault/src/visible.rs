@@ -1,17 +1,16 @@
-//! What is visible of a text: neither white space nor control characters nor escape sequences.
+//! Separates the visible bytes of a text from white space, control characters and escape sequences.
 //!
-//! What stands inside of escape sequences goes to a lane of its own: a title may hold a value, too.
+//! The content of escape sequences is collected separately: a title may contain a value, too.
 
 use zeroize::Zeroizing;
 
 const ESCAPE: u8 = 0x1b;
-/// How many words of eight bytes are looked at before another search is called.
+/// Number of eight-byte words to check before `memchr` is called.
 const NEAR_WORDS: usize = 2;
-/// Fewest bytes that can be a part of a secret.
+/// Bytes of a sample of a secret.
 pub(super) const SAMPLE: usize = 6;
 
-/// Finds a byte. What is sought is often near, as between colours: then it takes less time to look
-/// than to call another search.
+/// Finds a byte. It is often near, as between colours; then a short loop is faster than a call.
 #[inline]
 pub(super) fn find(byte: u8, bytes: &[u8]) -> Option<usize> {
     if let Some(found) = find_near(byte, bytes) {
@@ -22,7 +21,7 @@ pub(super) fn find(byte: u8, bytes: &[u8]) -> Option<usize> {
     found.map(|found| near + found)
 }
 
-/// Finds a byte among the first ones, as far as these are whole words.
+/// Finds a byte in the first whole words.
 #[inline]
 pub(super) fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
     const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
@@ -41,24 +40,24 @@ pub(super) fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a byte is compared.
+/// Returns true for a byte that is compared.
 #[inline]
 pub(super) fn is_visible(byte: u8) -> bool {
     byte > b' ' && byte != 0x7f
 }
 
-/// Takes bytes and where they stand.
+/// Receiver of bytes with their offsets.
 pub(super) trait Sink {
-    /// Takes some, the first of which stands at `at`.
+    /// Receives bytes, the first of which is at `at`.
     fn receive(&mut self, bytes: &[u8], at: u64);
-    /// Takes note that what comes next does not belong to what came.
+    /// Separates later bytes from earlier ones.
     fn separate(&mut self, at: u64);
 }
 
-/// Where in an escape sequence a text is.
+/// State of parsing escape sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum EscapeState {
-    /// In none.
+    /// Outside of escape sequences.
     #[default]
     Ground,
     /// After ESC, and after intermediate bytes.
@@ -74,7 +73,7 @@ pub(super) enum EscapeState {
 }
 
 impl EscapeState {
-    /// Reads a byte of a sequence that has begun; returns whether the byte is no part of it.
+    /// Parses a byte of a sequence; returns true when the byte is not part of it.
     fn step(&mut self, byte: u8) -> bool {
         let (next, is_outside) = match (*self, byte) {
             (Self::StringEscape, b'\\') => (Self::Ground, false),
@@ -99,7 +98,7 @@ impl EscapeState {
         is_outside
     }
 
-    /// Sends the next bytes, the first of which stands at `at`, to their lanes.
+    /// Sends bytes, the first of which is at `at`, to the receivers.
     pub(super) fn split(
         &mut self,
         bytes: &[u8],
@@ -131,7 +130,7 @@ impl EscapeState {
         }
     }
 
-    /// Reads the rest of a sequence; returns how long it is.
+    /// Parses the rest of a sequence; returns its length.
     fn sequence(&mut self, bytes: &[u8], at: u64, inside: &mut impl Sink) -> usize {
         let mut length = 0;
         for byte in bytes {
@@ -145,15 +144,15 @@ impl EscapeState {
         }
         inside.receive(bytes.get(..length).unwrap_or_default(), at);
         if *self == Self::Ground {
-            // What stands in the next one does not belong to it, and nothing waits for that.
+            // The content of the next sequence does not continue this one.
             inside.separate(at + length as u64);
         }
         length
     }
 }
 
-/// Returns the length of a control sequence, without its ESC, that is whole and too short to hold
-/// a part of a secret: most of them are, and they need not be looked into.
+/// Returns the length, without ESC, of a complete control sequence that is too short to contain a part of a secret, as
+/// most are.
 fn short_control(bytes: &[u8]) -> Option<usize> {
     let (first, rest) = bytes.split_first()?;
     let most = rest.get(..SAMPLE - 2).unwrap_or(rest);
@@ -165,7 +164,7 @@ fn short_control(bytes: &[u8]) -> Option<usize> {
     is_whole.then_some(last + 2)
 }
 
-/// Tells for each byte whether it stands outside of escape sequences; nothing when all do.
+/// Returns true for each byte outside of escape sequences; an empty list when all are.
 pub(super) fn visible_mask(bytes: &[u8]) -> Vec<bool> {
     if memchr::memchr(ESCAPE, bytes).is_none() {
         return Vec::new();
@@ -182,7 +181,7 @@ pub(super) fn visible_mask(bytes: &[u8]) -> Vec<bool> {
     bytes.iter().map(tell).collect()
 }
 
-/// Returns how many bytes of a value are compared; the others can stand anywhere in a text.
+/// Returns the number of bytes of a value that are compared; the others are ignored in any text.
 pub fn visible_bytes(value: &str) -> usize {
     let shown = visible_mask(value.as_bytes());
     let is_shown = |at: usize| shown.get(at) != Some(&false);
@@ -204,7 +203,7 @@ pub(super) fn without_escapes(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     text
 }
 
-/// Returns how much of a text is `start`, which holds no carriage return, when it begins with it.
+/// Returns the length of `start` in a text, which may contain extra carriage returns, if the text begins with it.
 pub(super) fn begins_with(text: &[u8], start: &[u8]) -> Option<usize> {
     let mut wanted = start.iter().peekable();
     let mut used = 0;

@@ -32,7 +32,7 @@ pub const CLOSEST_TEXT_LINES: usize = 500_000;
 pub const MAX_RIVAL_PLACES: usize = 1000;
 /// Bytes behind the beginning of such a place in which its end is looked for.
 pub const RIVAL_REACH_BYTES: usize = 64 << 10;
-/// How long an edit waits for others of the same files: each of them takes a moment.
+/// Time an edit waits for others of the same files: each of them takes a moment.
 pub const EDIT_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// First pause between two looks whether they are done.
 pub const EDIT_LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
@@ -59,7 +59,7 @@ pub const JOURNAL_SYNCED_BYTES: u64 = 8 << 20;
 pub const EARLY_JOURNAL_BYTES: u64 = 8 << 20;
 /// Bytes of contents after which the journal looks for what is past its caps.
 pub const JOURNAL_PRUNE_BYTES: u64 = 64 << 20;
-/// How long the journal is not looked through when little was added: that takes some microseconds for each change
+/// Time the journal is not looked through when little was added: that takes some microseconds for each change
 /// in it.
 pub const JOURNAL_LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Age below which a content that no change names may belong to one under way: from then on until its record is
@@ -105,5 +105,5 @@ pub const MAX_SEARCH_LINE_BYTES: usize = 2000;
 pub const MAX_SEARCH_THREADS: usize = 12;
 /// Memory a pattern may need when it is built; one that needs more would take seconds.
 pub const MAX_PATTERN_BYTES: usize = 10 << 20;
-/// How long a change that was left half done and cannot be ended is tried again: 30 days.
+/// Time a change that was left half done and cannot be ended is tried again: 30 days.
 pub const UNENDED_CHANGE_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);

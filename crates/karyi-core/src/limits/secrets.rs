@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long a person has to answer a prompt for a value.
+/// Time a person has to answer a prompt for a value.
 pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest reason shown when a value is asked for, in characters.
 pub const MAX_REASON_CHARS: usize = 300;
@@ -23,17 +23,17 @@ pub const MIN_SECRET_BYTES: usize = 4;
 /// Shortest secret value that is masked wherever it stands; a shorter one only as a whole word, and
 /// a store takes it only on request.
 pub const GOOD_SECRET_BYTES: usize = 8;
-/// How long the keyring may take to answer when nobody is there to unlock it.
+/// Time the keyring may take to answer when nobody is there to unlock it.
 pub const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long it may take when the user may have to unlock it first.
+/// Time it may take when the user may have to unlock it first.
 pub const KEYRING_UNLOCK_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long it may take until a user is told that it is waited for.
+/// Time it may take until a user is told that it is waited for.
 pub const KEYRING_NOTICE_AFTER: Duration = Duration::from_millis(1500);
-/// How long a keyring that was seen unlocked counts as that.
+/// Time a keyring that was seen unlocked counts as that.
 pub const KEYRING_CHECK_AGE: Duration = Duration::from_secs(1);
 /// Entries of the keyring that are looked at in one call, which has one deadline.
 pub const KEYRING_PART: usize = 50;
-/// How long another process may keep the files of the vault locked: it waits for nobody meanwhile,
+/// Time another process may keep the files of the vault locked: it waits for nobody meanwhile,
 /// but a passphrase takes a second to check.
 pub const VAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between two tries to lock them.
@@ -50,11 +50,11 @@ pub const PASSPHRASE_WORK: u8 = 18;
 pub const MAX_PASSPHRASE_WORK: u8 = 21;
 /// Age from which a temporary file of karyi's own belongs to nobody: a write takes seconds.
 pub const LEFTOVER_AGE: Duration = Duration::from_secs(60 * 60);
-/// How often a passphrase is asked for until the file counts as one that cannot be opened.
+/// Number of attempts at a passphrase before opening the file fails.
 pub const PASSPHRASE_TRIES: u32 = 3;
 /// Longest passphrase, in bytes.
 pub const MAX_PASSPHRASE_BYTES: usize = 4 << 10;
-/// How long the writer of values or of a passphrase on a descriptor may take.
+/// Time the writer of values or of a passphrase on a descriptor may take.
 pub const VARS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest note beside a secret, in characters.
 pub const MAX_NOTE_CHARS: usize = 300;
@@ -66,7 +66,7 @@ pub const MAX_FORMER_BYTES: usize = 4 << 20;
 pub const REDACTED_RUN_BYTES: usize = 12;
 /// Longest escape that redaction reads, such as `&#x1F600;`, in bytes.
 pub const MAX_ESCAPE_BYTES: usize = 12;
-/// How long nothing is printed before a watcher sees what redaction holds back.
+/// Silence of a command after which a watcher sees output that redaction holds back.
 pub const SHOW_HELD_AFTER: Duration = Duration::from_millis(50);
 /// Bytes of a text that redaction looks at in one go: few enough for the processor's nearest cache.
 pub const REDACT_BLOCK_BYTES: usize = 2 << 10;
@@ -86,10 +86,10 @@ pub const MIN_CUT_SECRET_BYTES: usize = 4;
 pub const MAX_ENCODED_SECRET_BYTES: usize = 8 << 10;
 /// Deepest nesting of quotes and substitutions in a script that refers to secrets.
 pub const MAX_SCRIPT_DEPTH: usize = 64;
-/// How long a greeting or a value may take on its way between `karyi var set --session` and a session: both are
+/// Time a greeting or a value may take on its way between `karyi var set --session` and a session: both are
 /// programs of this machine.
 pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a session may take to say whether it takes a value: it may have to open its store first.
+/// Time a session may take to say whether it takes a value: it may have to open its store first.
 pub const CONTROL_ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 /// Largest message between them, in bytes: the longest value, or a policy.
 pub const MAX_CONTROL_FRAME_BYTES: usize = MAX_SECRET_BYTES + (64 << 10);

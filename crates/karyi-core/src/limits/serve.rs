@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long a write waits for another program that holds a database.
+/// Time a write waits for another program that holds a database.
 pub const DATABASE_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Random bytes that a thread asks of the system at once.
 pub const RANDOM_POOL_BYTES: usize = 1 << 10;
@@ -30,15 +30,15 @@ pub const LEDGER_CACHE_KIB: i64 = 16 << 10;
 /// Records of the ledger that wait in memory while it cannot be written, in bytes: those of further calls that
 /// only read are lost. Of calls that changed something all wait.
 pub const MAX_LATE_RECORD_BYTES: usize = 32 << 20;
-/// How long the end of the server tries to write them.
+/// Time the end of the server tries to write them.
 pub const LATE_RECORDS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause between two such tries.
 pub const LATE_RECORDS_PAUSE: Duration = Duration::from_millis(100);
-/// How long the record of a call is waited for at least, also when its caller has no time left.
+/// Time the record of a call is waited for at least, also when its caller has no time left.
 pub const RECORD_GRACE: Duration = Duration::from_millis(200);
 /// Writes that wait for the writing thread before the next caller has to wait.
 pub const MAX_WAITING_WRITES: usize = 8192;
-/// How long the writing thread waits for more when several callers write, at first: a commit costs as
+/// Time the writing thread waits for more when several callers write, at first: a commit costs as
 /// much for one write as for a hundred. Each further pause is twice as long.
 pub const GATHER_PAUSE: Duration = Duration::from_micros(500);
 /// Writes that are worth a commit: nobody waits for more.
@@ -64,22 +64,22 @@ pub const MAX_SITE_ID_CHARS: usize = 50;
 pub const MAX_NAME_CHARS: usize = 100;
 /// Longest title of a content that is imported, in characters.
 pub const MAX_CONTENT_TITLE_CHARS: usize = 500;
-/// How long an import may take.
+/// Time an import may take.
 pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Characters of a content's text that a search result shows.
 pub const SEARCH_BODY_CHARS: usize = 500;
 /// Memory for the contents of all sites, read and parsed for searches, and for the index of their words,
 /// in bytes; with more contents than that every search asks the database.
 pub const LIBRARY_BYTES: usize = 64 << 20;
-/// What a content, a word or a place where it stands takes there beside its texts, in bytes: at most.
+/// Estimated memory of a content, a word or a posting beside its texts, in bytes, at most.
 pub const LIBRARY_CONTENT_BYTES: usize = 768;
 /// See [`LIBRARY_CONTENT_BYTES`].
 pub const LIBRARY_WORD_BYTES: usize = 64;
 /// See [`LIBRARY_CONTENT_BYTES`].
 pub const LIBRARY_PLACE_BYTES: usize = 16;
-/// How long reading all contents may take; it is given up then, and the database asked.
+/// Time reading all contents may take; it is given up then, and the database asked.
 pub const LIBRARY_READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many times as long as reading all contents searches in the database must have taken before they
+/// Number of times as long as reading all contents searches in the database must have taken before they
 /// are read again.
 pub const LIBRARY_PATIENCE: u32 = 4;
 /// Longest search in these contents that the thread of a connection does itself, in steps of a few
@@ -87,11 +87,11 @@ pub const LIBRARY_PATIENCE: u32 = 4;
 pub const LIBRARY_STEPS_AT_ONCE: usize = 100_000;
 /// Memory for results of searches that are given again while no content changes, in bytes.
 pub const RECENT_SEARCH_BYTES: usize = 16 << 20;
-/// How long nobody looks again whether another program has changed contents.
+/// Time nobody looks again whether another program has changed contents.
 pub const RECENT_SEARCH_TRUST: Duration = Duration::from_millis(4);
-/// What such a result takes beside its texts, in bytes.
+/// Estimated memory of such a result beside its texts, in bytes.
 pub const RECENT_SEARCH_OVERHEAD_BYTES: usize = 512;
-/// How long an answer can be repeated by its idempotency key, in seconds.
+/// Time an answer can be repeated by its idempotency key, in seconds.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
 /// Contents `search_content` returns when the call names no limit.
 pub const SEARCH_CONTENT_ITEMS: u32 = 10;
@@ -99,11 +99,11 @@ pub const SEARCH_CONTENT_ITEMS: u32 = 10;
 pub const MAX_EVENT_BYTES: usize = 16 << 10;
 /// Deepest nesting of an event's data.
 pub const MAX_EVENT_DEPTH: usize = 8;
-/// How long a call of the server that only reads may take.
+/// Time a call of the server that only reads may take.
 pub const READ_CALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a call of the server that writes may take.
+/// Time a call of the server that writes may take.
 pub const WRITE_CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long any call of the server may take.
+/// Time any call of the server may take.
 pub const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause between two looks for buckets of callers who have stopped calling.
 pub const SWEEP_BUCKETS_EVERY: Duration = Duration::from_secs(10);
@@ -113,7 +113,7 @@ pub const MAX_REFUSALS_RECORDED: u64 = 100;
 pub const FLOOD_WINDOW: Duration = Duration::from_secs(1);
 /// Longest token, in bytes.
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
-/// How far the clocks of issuer and server may be apart.
+/// Largest allowed difference between the clocks of issuer and server.
 pub const TOKEN_LEEWAY: Duration = Duration::from_secs(60);
 /// Longest life of a token: a stolen one is of little use.
 pub const MAX_TOKEN_LIFE: Duration = Duration::from_secs(900);
@@ -127,7 +127,7 @@ pub const REFUSED_BODY_BYTES: usize = 64 << 10;
 pub const REFUSED_BODY_WAIT: Duration = Duration::from_millis(100);
 /// Longest identifier a caller may send, in characters.
 pub const MAX_ID_CHARS: usize = 100;
-/// What stands around the contents in the result of a search, in bytes, about.
+/// Estimated bytes around the contents in a search result.
 pub const FIELDS_AROUND_BYTES: usize = 64;
 /// Room that is made for the fields of a result as text, in bytes; longer ones take more.
 pub const FIELDS_BYTES: usize = 2 << 10;
@@ -135,23 +135,23 @@ pub const FIELDS_BYTES: usize = 2 << 10;
 pub const ENVELOPE_BYTES: usize = 1 << 10;
 /// Longest error message the ledger keeps, in bytes.
 pub const MAX_RECORDED_ERROR_BYTES: usize = 1 << 10;
-/// How long after its deadline a reading call may still give its answer or its own error.
+/// Time after its deadline a reading call may still give its answer or its own error.
 pub const READ_GRACE: Duration = Duration::from_millis(250);
-/// How long after its deadline a write may take to be committed: it was in time.
+/// Time after its deadline a write may take to be committed: it was in time.
 pub const WRITE_GRACE: Duration = Duration::from_secs(2);
 /// Largest number a header may hold: six digits, so that a pattern can say it.
 pub const MAX_HEADER_NUMBER: u64 = 999_999;
 /// Largest body of a request, in bytes.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
-/// How long a body may take to arrive.
+/// Time a body may take to arrive.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the head of a request may take to arrive; an idle connection is closed then.
+/// Time the head of a request may take to arrive; an idle connection is closed then.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an answer may wait to be taken by a client who does not read.
+/// Time an answer may wait to be taken by a client who does not read.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same when the server ends.
 pub const LAST_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often connections are looked at.
+/// Interval between checks of the connections.
 pub const CONNECTION_TICK: Duration = Duration::from_secs(1);
 /// Largest head of a request, in bytes.
 pub const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -159,7 +159,7 @@ pub const MAX_HEAD_BYTES: usize = 64 << 10;
 pub const MAX_CONNECTIONS: usize = 4096;
 /// Most calls under way at a time.
 pub const MAX_CALLS_IN_FLIGHT: usize = 1024;
-/// How long the server waits for requests under way when it ends.
+/// Time the server waits for requests under way when it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 /// Longest wait for the last lines of the log when the server ends.
 pub const LOG_END_TIMEOUT: Duration = Duration::from_secs(2);
@@ -167,17 +167,17 @@ pub const LOG_END_TIMEOUT: Duration = Duration::from_secs(2);
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Log lines that wait to be written, in bytes; further ones are lost rather than waited for.
 pub const MAX_WAITING_LOG_BYTES: usize = 4 << 20;
-/// How long the lines of the log gather before they are written.
+/// Time the lines of the log gather before they are written.
 pub const LOG_PAUSE: Duration = Duration::from_millis(5);
 /// Spans that wait to be sent to a collector; further ones are lost rather than waited for.
 pub const MAX_WAITING_SPANS: usize = 8 << 10;
 /// Most spans of one request to a collector.
 pub const MAX_SPANS_OF_EXPORT: usize = 512;
-/// How long spans gather before they are sent.
+/// Time spans gather before they are sent.
 pub const SPANS_PAUSE: Duration = Duration::from_millis(500);
-/// How long a collector may take to answer.
+/// Time a collector may take to answer.
 pub const SPANS_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the end of the server waits for the last spans to be sent.
+/// Time the end of the server waits for the last spans to be sent.
 pub const SPANS_FLUSH_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long `/readyz` trusts databases that worked: asking writes to the ledger.
 pub const PROBE_EVERY: Duration = Duration::from_secs(1);
@@ -185,7 +185,7 @@ pub const PROBE_EVERY: Duration = Duration::from_secs(1);
 pub const KEYS_POLL: Duration = Duration::from_secs(1);
 /// Most attempts of one call by the client.
 pub const MAX_ATTEMPTS: u32 = 3;
-/// How much longer than its tool may take an answer is waited for.
+/// Extra time to wait for an answer after the deadline of its tool.
 pub const ANSWER_GRACE: Duration = Duration::from_secs(1);
 /// Half of the longest pause before the second attempt.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(50);

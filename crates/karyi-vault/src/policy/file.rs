@@ -15,14 +15,14 @@ use super::{Policy, PolicyTerms, bad};
 use karyi_core::error::ToolError;
 use karyi_core::secret::SecretName;
 
-/// What a policy file says. It can only narrow.
+/// Parsed policy file. It can only narrow policies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PolicyFile {
     terms: BTreeMap<SecretName, PolicyTerms>,
 }
 
-/// Returns where a file is wrong, and how, in words of karyi's own: what stands there may be a list of values by
-/// mistake, and the parser's message could quote it.
+/// Returns the position and kind of a problem in fixed words: the file may be a list of values by mistake, which the
+/// parser's message could quote.
 fn problem(text: &str, error: &toml::de::Error) -> String {
     let start = error.span().map_or(0, |span| span.start);
     let before = text.get(..start).unwrap_or_default();
@@ -34,7 +34,7 @@ fn problem(text: &str, error: &toml::de::Error) -> String {
     format!("no TOML of a policy at line {line}, column {column}: {said}")
 }
 
-/// How messages of the parser begin, and what is said instead.
+/// Prefixes of parser messages, and the messages that replace them.
 const PROBLEMS: &[(&str, &str)] = &[
     (
         "unknown field",
@@ -53,10 +53,10 @@ const PROBLEMS: &[(&str, &str)] = &[
     ("duplicate key", "a key that is there twice"),
 ];
 
-/// What is said of everything else.
+/// Message for all other problems.
 const UNREADABLE: &str = "it cannot be read";
 
-/// The file as it is written.
+/// File content as deserialised.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -65,8 +65,7 @@ struct Document {
 }
 
 impl PolicyFile {
-    /// Reads a policy file. Everything in it must mean something, or it would seem to protect what
-    /// it does not.
+    /// Parses a policy file. Unknown content is an error, since it would seem to protect something.
     ///
     /// # Errors
     /// `bad_policy`, with the place.
@@ -94,11 +93,10 @@ impl PolicyFile {
         Ok(Self { terms })
     }
 
-    /// Returns the names that none of the known secrets has: they may come, or be misspelt.
+    /// Returns the names of unknown secrets: they may be added later, or be misspelled.
     ///
     /// # Errors
-    /// `bad_policy` for a name that differs from a known one only in case: it is meant for that, and
-    /// would protect nothing.
+    /// `bad_policy` for a name that differs from a known one only in case, and would protect nothing.
     pub fn unknown(&self, known: &BTreeSet<SecretName>) -> Result<Vec<SecretName>, ToolError> {
         let unknown = self.terms.keys().filter(|name| !known.contains(*name));
         let unknown: Vec<SecretName> = unknown.cloned().collect();
@@ -111,8 +109,7 @@ impl PolicyFile {
         Ok(unknown)
     }
 
-    /// Returns a secret's policy as this file narrows it. A secret that comes later, under a name that
-    /// differs from one in the file only in case, is narrowed, too.
+    /// Returns a policy narrowed by this file. Names that differ only in case match, too.
     #[must_use]
     pub fn narrow(&self, name: &SecretName, policy: &Policy) -> Policy {
         let mut named = self.terms.iter();
@@ -120,7 +117,7 @@ impl PolicyFile {
         let Some((_, terms)) = named.find(|(known, _)| is_meant(known)) else {
             return policy.clone();
         };
-        // PolicyTerms were checked when the file was read; should one not hold, nothing is allowed.
+        // The terms were checked by `parse`; if they fail here, nothing is permitted.
         policy.narrowed(terms).unwrap_or_else(|_| Policy {
             expires: Some(Timestamp::MIN),
             ..policy.clone()

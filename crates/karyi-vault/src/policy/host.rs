@@ -1,8 +1,7 @@
-//! Hosts a secret may be sent to.
+//! Rules for hosts that a secret may be sent to.
 //!
-//! A rule is a name, a name with a port, or `*.` and a domain. Names are compared as they are
-//! written, in lower case: an address in another spelling is another host. Over http only this
-//! machine is reached.
+//! A rule is a name, a name with a port, or `*.` and a domain. Names are compared in lower case as written: another
+//! spelling of an address is another host. http is permitted to this machine only.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -19,7 +18,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Reads a rule.
+    /// Parses a rule.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (is_wildcard, rest) = match text.strip_prefix("*.") {
@@ -28,7 +27,7 @@ impl Host {
         };
         let (name, port) = split_port(rest)?;
         let name = normal(name)?;
-        // `*.com` would be half the world, and an address has nothing below it.
+        // `*.com` covers too much, and an address has no subdomains.
         let is_domain = name.contains('.') && !is_address(&name);
         (!is_wildcard || is_domain).then_some(Self {
             name,
@@ -42,8 +41,8 @@ impl Host {
         self.port
     }
 
-    /// Whether a request may go to a host under this rule. Without a port in the rule that is the
-    /// one of https, and on this machine any.
+    /// Returns true when a request to a host is permitted. A rule without a port permits the https port, and any port
+    /// of this machine.
     #[must_use]
     pub fn permits(&self, scheme: &str, host: &str, port: Option<u16>) -> bool {
         let Some(name) = normal(host) else {
@@ -63,7 +62,7 @@ impl Host {
         is_port && self.is_name(&name)
     }
 
-    /// Whether everything the other rule permits is permitted by this one.
+    /// Returns true when this rule permits everything that the other one permits.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let is_port = self.port == other.port || (self.port.is_none() && other.port == Some(443));
@@ -138,7 +137,7 @@ fn port_number(text: &str) -> Option<u16> {
     text.parse().ok().filter(|port| is_plain && *port > 0)
 }
 
-/// Returns a host name in the spelling in which names are compared.
+/// Returns a host name in normal form for comparison.
 fn normal(name: &str) -> Option<String> {
     let inner = name
         .strip_prefix('[')
@@ -160,7 +159,7 @@ fn is_address(name: &str) -> bool {
     name.contains(':') || last.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Whether a name is this machine.
+/// Returns true when a name is this machine.
 fn is_loopback(name: &str) -> bool {
     name == "localhost"
         || name

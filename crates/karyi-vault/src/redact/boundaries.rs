@@ -1,16 +1,16 @@
-//! Where a text may be divided and where not: placeholders and words.
+//! Boundaries in a text: placeholders, markers and words.
 
 use std::ops::Range;
 
 use super::form::Form;
 
-/// What stands before a name in a placeholder.
+/// Text before the name in a placeholder.
 pub(super) const PLACEHOLDER: &str = "$KARYI";
 
-/// Bytes of the longest marker, and a few more.
+/// Length of the longest marker, with a margin.
 pub(super) const MARKER_BYTES: usize = 96;
 
-/// Returns where markers of secrets with known names stand that start before `until`.
+/// Returns the ranges of markers with known names that start before `until`.
 pub(super) fn markers(
     text: &str,
     until: usize,
@@ -38,7 +38,7 @@ pub(super) fn markers(
     words.filter_map(move |(at, _)| marker(at))
 }
 
-/// Moves a place that is in the middle of what may look like a placeholder before it.
+/// Returns `place`, or the start of a possible placeholder around it.
 pub(super) fn before_placeholder(text: &str, place: usize) -> usize {
     let bytes = text.as_bytes();
     let is_inside = |start: &usize| {
@@ -51,7 +51,7 @@ pub(super) fn before_placeholder(text: &str, place: usize) -> usize {
     (first..place).find(is_inside).unwrap_or(place)
 }
 
-/// Whether a `$` was shown before a place in a text: what was shown last, or, where that was taken away, the text before it.
+/// Returns true when a `$` precedes a place: in the output, or in the text when the output was taken away.
 pub(super) fn is_behind_dollar(shown: &str, text: &str, place: usize) -> bool {
     match shown {
         "" => text
@@ -62,7 +62,7 @@ pub(super) fn is_behind_dollar(shown: &str, text: &str, place: usize) -> bool {
     }
 }
 
-/// Appends a text whose placeholders are its own; returns whether it has any.
+/// Appends a text and escapes its literal placeholders; returns true when it has any.
 pub(super) fn escape(text: &str, out: &mut String) -> bool {
     let (mut rest, mut is_changed) = (text, false);
     while let Some(at) = memchr::memmem::find(rest.as_bytes(), PLACEHOLDER.as_bytes()) {
@@ -82,7 +82,7 @@ pub(super) fn escape(text: &str, out: &mut String) -> bool {
     is_changed
 }
 
-/// Returns how many bytes at the end of a text are the start of `word`, but not all of it.
+/// Returns the number of bytes at the end of a text that are an incomplete start of `word`.
 pub(super) fn begun(text: &[u8], word: &[u8]) -> usize {
     let longest = word.len().saturating_sub(1).min(text.len());
     let is_begun = |length: &usize| {
@@ -92,7 +92,7 @@ pub(super) fn begun(text: &[u8], word: &[u8]) -> usize {
     (1..=longest).rev().find(is_begun).unwrap_or(0)
 }
 
-/// Whether what stands at a place is not the middle of a word, of whatever script.
+/// Returns true when a range is not inside a longer word, in any script.
 pub(super) fn is_word(text: &str, start: usize, end: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
     let joins = |at: usize| {
@@ -105,10 +105,10 @@ pub(super) fn is_word(text: &str, start: usize, end: usize) -> bool {
     (!joins(start) || ends_with_escape(before.as_bytes())) && !joins(end)
 }
 
-/// Bytes before a word that are looked at for an escape.
+/// Number of bytes before a word that are checked for an escape.
 pub(super) const ESCAPE_BYTES: usize = 32;
 
-/// Whether a text ends with `\n` and the like, `%NN`, or an escape sequence of a terminal, as `ESC [ 31 m`.
+/// Returns true when a text ends with an escape such as `\n`, `%NN`, or the terminal sequence `ESC [ 31 m`.
 fn ends_with_escape(text: &[u8]) -> bool {
     let text = text
         .get(text.len().saturating_sub(ESCAPE_BYTES)..)
@@ -126,7 +126,7 @@ fn ends_with_escape(text: &[u8]) -> bool {
     }
 }
 
-/// Whether a character tells that a word goes on: in scripts that put no blanks between words none does.
+/// Returns true for a character of a word. Scripts without spaces between words have none.
 fn is_of_word(character: char) -> bool {
     let is_unspaced = matches!(
         u32::from(character),

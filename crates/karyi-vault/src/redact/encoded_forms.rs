@@ -1,27 +1,27 @@
-//! The forms in which a value may turn up in output.
+//! Encoded forms of a value.
 //!
-//! Programs print values encoded: a header in base64, a dump in hex, a trace quoted for the shell. Each form
-//! remembers which byte of the value each of its bytes comes from, so that the secret parts of a value are known in
-//! all of them. Escapes of single characters are no forms of their own: they are read in the text.
+//! Programs print values in base64, in hex, or quoted for a shell. Each form maps its bytes to bytes of the value, so
+//! that the secret parts are known in all of them. Escapes of single characters are no forms: they are decoded in the
+//! text.
 
 use zeroize::Zeroizing;
 
 use super::form::Form;
 use crate::visible::{self, is_visible};
 
-/// What is visible of a form of a value.
+/// Visible bytes of one form of a value.
 pub(super) struct EncodedValue {
     /// Its bytes.
     pub(super) bytes: Zeroizing<Vec<u8>>,
-    /// For each byte where in the value it comes from.
+    /// Offset in the value of each byte.
     pub(super) sources: Vec<usize>,
 }
 
 impl EncodedValue {
-    /// Most bytes that a form makes of one of the value.
+    /// Largest number of bytes for one byte of the value.
     const WORST: usize = 6;
 
-    /// Makes an empty form that has room for any of the value, so that it never moves in memory.
+    /// Makes an empty form with room for any form of the value, so that it never moves in memory.
     fn for_value(value: &str) -> Self {
         let room = value.len() * Self::WORST + 16;
         Self {
@@ -47,7 +47,7 @@ impl EncodedValue {
         }
     }
 
-    /// Leaves out what is not visible.
+    /// Removes bytes that are not visible.
     fn keep_visible(&mut self) {
         let shown = visible::visible_mask(&self.bytes);
         let mut kept = 0;
@@ -66,7 +66,7 @@ impl EncodedValue {
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Shows every form of a value, the plainest first; some may be the same.
+/// Calls `show` with every form of a value, the plainest first; some may be equal.
 pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &EncodedValue)) {
     let mut encoded = EncodedValue::for_value(value);
     let mut make = |form: Form, encode: &dyn Fn(&mut EncodedValue)| {
@@ -100,7 +100,7 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &EncodedValu
         }
     }
     if value.contains(' ') {
-        // What is left of a form of a page once `%NN` is read.
+        // A form field of a page after decoding of `%NN`.
         make(Form::Percent, &|out| {
             each(value, out, |c| (c == ' ').then_some("+"));
         });
@@ -110,7 +110,7 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &EncodedValu
     }
 }
 
-/// Writes the characters of a value, or what `replaced` says for one.
+/// Writes the characters of a value, or the replacement of one.
 fn each(value: &str, out: &mut EncodedValue, replaced: impl Fn(char) -> Option<&'static str>) {
     for (at, character) in value.char_indices() {
         match replaced(character) {
@@ -126,7 +126,7 @@ fn plain(character: char, at: usize, out: &mut EncodedValue) {
     }
 }
 
-/// Writes a JSON string; what is not ASCII and what means something in HTML may be a number in it.
+/// Writes a JSON string; characters that are not ASCII or special in HTML may be numeric escapes.
 fn json(value: &str, is_ascii: bool, is_html: bool, out: &mut EncodedValue) {
     for (at, character) in value.char_indices() {
         let is_number = character.is_ascii_control()
@@ -149,7 +149,7 @@ fn json(value: &str, is_ascii: bool, is_html: bool, out: &mut EncodedValue) {
     }
 }
 
-/// What is left of escapes with the numbers of characters, as `\xe9`.
+/// Writes the bytes of numeric escapes of characters, such as `\xe9`.
 fn latin(value: &str, out: &mut EncodedValue) {
     for (at, character) in value.char_indices() {
         match u8::try_from(u32::from(character)) {
@@ -159,7 +159,7 @@ fn latin(value: &str, out: &mut EncodedValue) {
     }
 }
 
-/// Writes the digits that depend on the value alone when `shift` bytes stand before it in the same group of three.
+/// Writes the base64 digits that depend on the value alone, after `shift` bytes in the same group of three.
 fn base64(value: &str, shift: usize, last_two: &[u8; 2], out: &mut EncodedValue) {
     let digit = |index: u8| match index {
         0..=25 => b'A' + index,

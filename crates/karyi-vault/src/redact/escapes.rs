@@ -1,25 +1,25 @@
-//! The escapes of shells, languages, URLs and XML: what stands for which character.
+//! Parses the escapes of shells, languages, URLs and XML.
 
 use zeroize::Zeroizing;
 
 use karyi_core::limits::MAX_ESCAPE_BYTES;
 
-/// What some bytes are that start like an escape.
+/// Result of parsing a possible escape.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ParsedEscape {
-    /// More bytes tell.
+    /// More bytes are needed.
     Open,
     /// No escape.
     Plain,
-    /// The first byte counts as nothing, the second as itself.
+    /// A quoted character: the first byte is dropped.
     Quoted,
-    /// So many bytes stand for a character.
+    /// A character, written in so many bytes.
     Char(char, usize),
-    /// So many bytes stand for a byte.
+    /// A byte, written in so many bytes.
     Byte(u8, usize),
 }
 
-/// Returns a text without the escapes that begin with a sign; nothing when there are none, or it is no text then.
+/// Decodes the escapes that begin with `sign`; `None` when there are none or the result is not text.
 pub(super) fn unescape(text: &str, sign: u8) -> Option<Zeroizing<String>> {
     let bytes = text.as_bytes();
     memchr::memchr(sign, bytes)?;
@@ -50,11 +50,11 @@ pub(super) fn unescape(text: &str, sign: u8) -> Option<Zeroizing<String>> {
     (plain != text).then(|| Zeroizing::new(plain))
 }
 
-/// Reads an escape. At the end nothing follows.
+/// Parses an escape; at the end of the text nothing follows.
 #[inline]
 pub(super) fn parse_escape(bytes: &[u8], is_end: bool) -> ParsedEscape {
     match bytes {
-        // WholeValue texts consist of these.
+        // Fast path: some texts consist of these.
         [b'\\', next, ..] => short(*next).unwrap_or_else(|| long(bytes, is_end)),
         [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
             ParsedEscape::Byte((value(*high) << 4 | value(*low)) as u8, 3)
@@ -63,12 +63,12 @@ pub(super) fn parse_escape(bytes: &[u8], is_end: bool) -> ParsedEscape {
     }
 }
 
-/// Reads an escape of a backslash and one more byte.
+/// Parses a backslash and one more byte.
 #[inline]
 fn short(next: u8) -> Option<ParsedEscape> {
     match next {
         b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => Some(ParsedEscape::Byte(b'\n', 2)),
-        // A backslash stands for itself where another one stands before it.
+        // An escaped backslash.
         b'\\' => Some(ParsedEscape::Byte(b'\\', 2)),
         b'u' | b'U' | b'x' | b'0'..=b'7' => None,
         _ => Some(ParsedEscape::Quoted),
@@ -80,7 +80,7 @@ fn long(bytes: &[u8], is_end: bool) -> ParsedEscape {
     let reading = match bytes {
         [b'\\', ..] => backslash(bytes, is_end),
         [b'%', ..] => percent(bytes),
-        // Pages are full of it, and it begins as no name does that is known.
+        // `&nbsp` is frequent in pages, and no known name begins like it.
         [_, b'n', b'b', b's', b'p', ..] => ParsedEscape::Plain,
         _ => reference(bytes),
     };
@@ -123,7 +123,7 @@ fn percent(bytes: &[u8]) -> ParsedEscape {
     })
 }
 
-/// Reads digits of a known count; else tells whether more bytes are needed.
+/// Parses a fixed number of digits; the error is true when more bytes are needed.
 fn number(bytes: &[u8], at: usize, count: usize) -> Result<u32, bool> {
     let digits = bytes
         .get(at..bytes.len().min(at + count))
@@ -147,7 +147,7 @@ fn character(code: u32, length: usize) -> ParsedEscape {
     char::from_u32(code).map_or(ParsedEscape::Plain, |code| ParsedEscape::Char(code, length))
 }
 
-/// Four digits behind a sign and `u`, and the same once more where UTF-16 takes two for a character.
+/// Parses four digits after a sign and `u`, and a second unit of a UTF-16 surrogate pair.
 fn unit(bytes: &[u8]) -> Result<ParsedEscape, bool> {
     let high = number(bytes, 2, 4)?;
     if !(0xD800..0xDC00).contains(&high) {
@@ -173,7 +173,7 @@ fn unit(bytes: &[u8]) -> Result<ParsedEscape, bool> {
     }
 }
 
-/// `\u{...}`, and `\x{...}` as Perl writes it.
+/// Parses `\u{...}`, and `\x{...}` of Perl.
 fn braced(bytes: &[u8]) -> Result<ParsedEscape, bool> {
     let digits = bytes.get(3..).unwrap_or_default();
     let count = digits.iter().take_while(|digit| digit.is_ascii_hexdigit());
@@ -188,7 +188,7 @@ fn braced(bytes: &[u8]) -> Result<ParsedEscape, bool> {
     }
 }
 
-/// One to three octal digits, or four after a zero when that is a byte.
+/// Parses one to three octal digits, or four after a zero when they are a byte.
 fn octal(bytes: &[u8], is_end: bool) -> ParsedEscape {
     let digits = bytes.get(1..).unwrap_or_default();
     let most = if digits.first() == Some(&b'0') { 4 } else { 3 };
@@ -208,7 +208,7 @@ fn octal(bytes: &[u8], is_end: bool) -> ParsedEscape {
     ParsedEscape::Byte(number(count) as u8, count + 1)
 }
 
-/// `&amp;` and the like, and the number of a character.
+/// Parses a reference such as `&amp;` or `&#38;`.
 fn reference(bytes: &[u8]) -> ParsedEscape {
     let rest = bytes.get(1..).unwrap_or_default();
     if !matches!(rest.first(), None | Some(b'#' | b'a'..=b'z' | b'A'..=b'Z')) {
@@ -237,9 +237,9 @@ fn digits_of(digits: &[u8], base: u32) -> Option<char> {
     char::from_u32(u32::from_str_radix(text, base).ok()?)
 }
 
-/// Returns the character that a name stands for. Only names of ASCII are known: encoders write no others.
+/// Returns the character of a named reference. Only names of ASCII characters are known: encoders write no others.
 fn named(name: &[u8]) -> Option<char> {
-    /// Each name with its character behind it, the ones that every encoder writes first.
+    /// Names, each followed by its character; those that every encoder writes come first.
     const NAMES: &str = "amp& lt< gt> quot\" apos' sol/ equals= plus+ hyphen- dash- colon: comma, period. semi; excl! \
         num# dollar$ percnt% lpar( rpar) ast* midast* quest? commat@ lsqb[ lbrack[ bsol\\ rsqb] rbrack] Hat^ lowbar_ \
         UnderBar_ grave` lcub{ lbrace{ verbar| vert| rcub} rbrace} minus- AMP& LT< GT> QUOT\"";

@@ -1,6 +1,6 @@
-//! The names of the forms in which a value may turn up.
+//! Names of the encoded forms.
 
-/// How a form relates to the value, the plainest first.
+/// Encoding of a value, the plainest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     /// The value itself.
@@ -54,12 +54,12 @@ impl Form {
         }
     }
 
-    /// Whether a text is the word of a marker.
+    /// Returns true when a text is the word of a marker.
     pub(super) fn is_word(text: &str) -> bool {
         Self::ALL.iter().any(|form| form.as_str() == text)
     }
 
-    /// Whether it is made of large values, too.
+    /// Returns true when large values are searched in this form, too.
     pub(super) fn is_plain(self) -> bool {
         matches!(self, Self::Raw | Self::Json | Self::Base64)
     }

@@ -2,13 +2,13 @@
 
 /// Longest lower-case word; longer ones are random, as the sixteen letters of an application password.
 const MAX_WORD_LETTERS: usize = 15;
-/// Most characters that people put behind a word, as in `hunter2`.
+/// Most characters after a word, as in `hunter2`.
 const MAX_SUFFIX: usize = 3;
-/// Fewest bits of a value that nobody guesses.
+/// Fewest bits of a value that is hard to guess.
 const MIN_BITS: f64 = 40.0;
 
-/// Returns true for a value that is easy to guess: one lower-case word, alone or with up to three digits or signs behind
-/// it, or anything of less than about 40 bits. Such a value is masked only where it stands as a whole word.
+/// Returns true for an easily guessed value: one lower-case word, alone or followed by up to three digits or signs, or
+/// anything of less than about 40 bits. Such a value is masked as a whole word only.
 #[must_use]
 pub fn is_guessable(value: &str) -> bool {
     let value = value.trim();

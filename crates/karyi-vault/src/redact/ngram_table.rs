@@ -1,33 +1,33 @@
-//! The tables of numbers: what is known of eight bytes, and sets of fewer.
+//! Table of the eight-byte n-grams of secrets, and Bloom-like sets of shorter ones.
 
 use zeroize::Zeroizing;
 
 use super::form::Form;
 
-/// Bytes of a stretch in the table.
+/// Bytes of an n-gram in the table.
 pub(super) const WINDOW: usize = 8;
 
-/// What is known of eight bytes.
+/// Metadata of one n-gram, packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ngram(u32);
 
-/// How many characters eight bytes count for, which each of the fields holds.
+/// Number of characters that an n-gram counts for.
 #[derive(Clone, Copy)]
 pub(super) struct Weights {
-    /// In a match that they are in; nothing where they are not secret.
+    /// Characters needed for a match that contains it; `None` where it is not secret.
     pub(super) need: Option<usize>,
-    /// Their first one, and all of them.
+    /// Characters of its first byte, and of all its bytes.
     pub(super) first: usize,
     pub(super) all: usize,
 }
 
 impl Ngram {
-    /// The lowest bits are the weights, so that of equal numbers the one of the plainest form comes first.
+    /// The weights are the lowest bits, so that of equal n-grams the one of the plainest form comes first.
     const FORM_AT: u32 = 28;
     const SECRET_AT: u32 = 12;
     const NEED_AT: u32 = 8;
     const ALL_AT: u32 = 4;
-    /// Stands for no number of characters.
+    /// Marks a missing number of characters.
     const NEVER: u32 = 15;
 
     pub(super) fn new(form: Form, secret: usize, weights: Weights) -> Self {
@@ -55,7 +55,7 @@ impl Ngram {
         self.part(Self::SECRET_AT, 16)
     }
 
-    /// Returns how many characters they count for.
+    /// Returns its weights.
     pub(super) fn weights(self) -> Weights {
         let need = self.part(Self::NEED_AT, 4);
         Weights {
@@ -65,7 +65,7 @@ impl Ngram {
         }
     }
 
-    /// Returns it as what is a match sooner, when it is of another form, too.
+    /// Merges two n-grams with equal bytes: the weights that match sooner win.
     fn or_sooner(self, other: Self) -> Self {
         let (own, other) = (self.weights(), other.weights());
         let weights = Weights {
@@ -77,7 +77,7 @@ impl Ngram {
     }
 }
 
-/// Numbers with what is known of each, sorted.
+/// Sorted n-grams with their metadata.
 pub(super) struct NgramTable(Zeroizing<Vec<u128>>);
 
 impl NgramTable {
@@ -85,10 +85,10 @@ impl NgramTable {
         Self(Zeroizing::new(Vec::with_capacity(1 << 10)))
     }
 
-    /// Adds a number; it is found once they are sorted.
+    /// Adds an n-gram; call `sort` before searching.
     pub(super) fn add(&mut self, key: u64, ngram: Ngram) {
         if self.0.len() == self.0.capacity() {
-            // What moves is wiped where it was.
+            // The former buffer is wiped.
             let mut larger = Zeroizing::new(Vec::with_capacity(2 * self.0.len()));
             larger.extend_from_slice(&self.0);
             self.0 = larger;
@@ -96,7 +96,7 @@ impl NgramTable {
         self.0.push(u128::from(key) << 32 | u128::from(ngram.0));
     }
 
-    /// Sorts them; equal ones become one.
+    /// Sorts the table and merges equal n-grams.
     pub(super) fn sort(&mut self) {
         self.0.sort_unstable();
         self.0.dedup_by(|next, kept| {
@@ -109,7 +109,7 @@ impl NgramTable {
         });
     }
 
-    /// Returns the first number that is not less than one, and what is known of it.
+    /// Returns the first n-gram that is not less than `key`.
     pub(super) fn from(&self, key: u64) -> Option<(u64, Ngram)> {
         let least = u128::from(key) << 32;
         let at = self.0.partition_point(|entry| *entry < least);
@@ -117,15 +117,14 @@ impl NgramTable {
         Some(((entry >> 32) as u64, Ngram(entry as u32)))
     }
 
-    /// Returns what is known of a number.
+    /// Returns the metadata of an n-gram.
     pub(super) fn get(&self, key: u64) -> Option<Ngram> {
         let (found, ngram) = self.from(key)?;
         (found == key).then_some(ngram)
     }
 }
 
-/// A set of numbers that may say yes too often, the less often the more of its bits stand for each:
-/// one, or two in the same word.
+/// Set with false positives, of one or two bits in the same word per number; two bits make them rarer.
 pub(super) struct Bitmap<const BITS: u32> {
     words: Vec<u64>,
     shift: u32,
@@ -166,7 +165,7 @@ impl<const BITS: u32> Bitmap<BITS> {
     }
 }
 
-/// Reads eight bytes, or what there is of them, as a number.
+/// Reads up to eight bytes as a number.
 #[inline]
 pub(super) fn number(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
@@ -180,7 +179,7 @@ pub(super) fn number(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Keeps the first bytes of a number.
+/// Returns the first bytes of a number.
 #[inline]
 pub(super) fn first(number: u64, bytes: usize) -> u64 {
     number & (u64::MAX >> (64 - 8 * bytes))

@@ -1,25 +1,25 @@
-//! What may leave: the one type that only the redactor can make.
+//! Text that may leave the program: a type that only the redactor can make.
 
 use std::fmt;
 
-/// Something that has passed the redactor: text, or an event with all its texts. Only this type
-/// may leave for a model, a log, a transcript or a peer, and nothing else can make one.
+/// Redacted text, or an event with redacted texts. Only this type may reach a model, a log, a transcript or a peer,
+/// and only the redactor can make one.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Redacted<T = String>(T);
 
 impl<T> Redacted<T> {
-    /// Marks something as redacted.
+    /// Marks a value as redacted.
     pub(super) fn new(inner: T) -> Self {
         Self(inner)
     }
 
-    /// Takes out what was redacted.
+    /// Returns the redacted value.
     #[must_use]
     pub fn into_inner(self) -> T {
         self.0
     }
 
-    /// Returns what was redacted.
+    /// Returns a reference to the redacted value.
     #[must_use]
     pub fn get(&self) -> &T {
         &self.0
@@ -33,19 +33,19 @@ impl Redacted {
         &self.0
     }
 
-    /// Takes the text out.
+    /// Returns the text as a string.
     #[must_use]
     pub fn into_string(self) -> String {
         self.0
     }
 
-    /// Whether there is no text.
+    /// Returns true when there is no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Empties the text and keeps its memory.
+    /// Clears the text and retains its capacity.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,8 +1,7 @@
-//! What is looked for: every stretch of eight bytes of every form of every secret.
+//! Search tables: every eight-byte n-gram of every form of every secret.
 //!
-//! Values and texts are compared without white space, control characters and escape sequences.
-//! Eight bytes are a number, so that one look into a table tells whether they belong to a
-//! secret; before that a bitmap of six bytes tells that almost nothing does.
+//! Values and texts are compared without white space, control characters and escape sequences. An n-gram is a number,
+//! so that one lookup finds its secret; a bitmap of six-byte samples rejects almost all input before that.
 
 use zeroize::Zeroizing;
 
@@ -17,42 +16,42 @@ use crate::visible::{self, SAMPLE};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
 
-/// A value to compare a masked stretch with.
+/// Whole value, compared with a masked span.
 struct WholeValue {
-    /// Without carriage returns, escape sequences and the white space at its end.
+    /// Value without carriage returns, escape sequences and trailing white space.
     text: Zeroizing<Vec<u8>>,
-    /// That white space.
+    /// Trailing white space.
     end: Vec<u8>,
     secret: usize,
 }
 
-/// A value that is short or easy to guess: it is looked for as it is, as a whole word.
+/// Value that is short or easily guessed, and searched as a whole word.
 pub(super) struct ShortValue {
     pub(super) text: Zeroizing<Vec<u8>>,
     pub(super) secret: usize,
 }
 
-/// All that is looked for in one generation of the secrets.
+/// Search tables of one generation of the secrets.
 pub(super) struct SearchTables {
     pub(super) generation: u64,
     pub(super) names: Vec<SecretName>,
     pub(super) shorts: Vec<ShortValue>,
     ngrams: NgramTable,
-    /// The first bytes of every form, the first one highest.
+    /// First n-gram of every form, big-endian.
     starts: NgramTable,
-    /// How far samples may be apart so that every match holds one.
+    /// Largest distance of samples at which every match contains one.
     pub(super) step: usize,
     samples: Bitmap<2>,
     fours: Bitmap<1>,
     twos: Bitmap<1>,
     ones: Bitmap<1>,
     wholes: Vec<WholeValue>,
-    /// Which values have several lines.
+    /// True for values with several lines.
     have_lines: Vec<bool>,
 }
 
 impl SearchTables {
-    /// Makes the tables of what there is now.
+    /// Builds the tables of the current secrets.
     pub(super) fn build(secrets: &Secrets) -> Self {
         let mut total = 0;
         secrets.for_each(|_, value| total += value.expose().len());
@@ -68,7 +67,7 @@ impl SearchTables {
     }
 
     fn empty(total: usize) -> Self {
-        // Some fifteen stretches per byte of a value, and sixteen bits for each.
+        // About fifteen n-grams per byte of a value, and sixteen bits for each.
         let bits = (total * 256).next_power_of_two().ilog2().clamp(12, 24);
         Self {
             generation: 0,
@@ -86,7 +85,7 @@ impl SearchTables {
         }
     }
 
-    /// Whether nothing is looked for.
+    /// Returns true when there is no value to search for.
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -110,7 +109,7 @@ impl SearchTables {
         }
     }
 
-    /// Adds a value, or a part that programs use alone, that is looked for as a whole word.
+    /// Adds a value or part that is searched as a whole word.
     fn add_short(&mut self, part: &str, secret: usize) {
         if visible::visible_bytes(part) >= limits::MIN_SECRET_BYTES {
             let text = Zeroizing::new(part.trim().as_bytes().to_vec());
@@ -118,7 +117,7 @@ impl SearchTables {
         }
     }
 
-    /// Adds all forms of a value, or the plain ones.
+    /// Adds all forms of a value, or only the plain ones of a large value.
     fn add_forms(&mut self, value: &str, secret: usize, is_large: bool) {
         let mask = secret_spans::secret_mask(value);
         for part in secret_spans::guessable_stretches(value, &mask) {
@@ -170,7 +169,7 @@ impl SearchTables {
         }
     }
 
-    /// Adds what tells whether a stretch, or the end of a text, may be of a form.
+    /// Adds the prefixes that decide whether an n-gram, or the end of a text, may belong to a form.
     fn add_prefixes(&mut self, bytes: &[u8], at: usize) {
         let here = number(bytes, at);
         let left = bytes.len() - at;
@@ -186,13 +185,13 @@ impl SearchTables {
         }
     }
 
-    /// Whether six bytes may be a part of a form.
+    /// Returns true when six bytes may belong to a form.
     #[inline]
     fn may_have(&self, key: u64) -> bool {
         self.samples.has(first(key, SAMPLE))
     }
 
-    /// Returns what is known of eight bytes.
+    /// Returns the metadata of an n-gram.
     #[inline]
     pub(super) fn ngram(&self, key: u64) -> Option<Ngram> {
         if self.may_have(key) {
@@ -202,8 +201,8 @@ impl SearchTables {
         }
     }
 
-    /// Returns the first of the samples from one on that may be a part of a form and has a whole stretch behind it; else
-    /// the one that has none.
+    /// Returns the first sample position from `from` on that may belong to a form and is followed by a whole n-gram;
+    /// the error is the next sample position.
     #[inline]
     pub(super) fn find_sample(&self, bytes: &[u8], from: usize) -> Result<usize, usize> {
         let mut sample = from;
@@ -216,16 +215,16 @@ impl SearchTables {
         Err(sample)
     }
 
-    /// Whether one of the stretches around a sample is known: a match that the sample is in holds one of them.
+    /// Returns true when an n-gram around a sample is known: every match with the sample contains one.
     pub(super) fn is_around(&self, bytes: &[u8], sample: usize) -> bool {
         let first = sample.saturating_sub(WINDOW - SAMPLE);
-        // Each of them holds a second sample beside this one, and so do few others.
+        // A match contains a second sample next to this one, and chance hits rarely do.
         let mut beside = [sample.saturating_sub(1), sample + 1].into_iter();
         beside.any(|at| self.may_have(number(bytes, at)))
             && (first..=sample).any(|at| self.ngram(number(bytes, at)).is_some())
     }
 
-    /// Returns how many bytes at the end of `bytes`, fewer than a window, may be the start of a match.
+    /// Returns the number of bytes at the end, fewer than an n-gram, that may start a match.
     pub(super) fn open_end(&self, bytes: &[u8]) -> usize {
         let end = |length: usize| {
             let at = bytes.len().checked_sub(length)?;
@@ -243,7 +242,7 @@ impl SearchTables {
         .min(bytes.len())
     }
 
-    /// Returns the form that starts with `bytes`, of which there are at most eight.
+    /// Returns the form that starts with `bytes`, at most eight.
     pub(super) fn form_starting_with(&self, bytes: &[u8]) -> Option<Ngram> {
         let mut padded = [0; 8];
         padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -251,12 +250,12 @@ impl SearchTables {
         found.to_be_bytes().starts_with(bytes).then_some(ngram)
     }
 
-    /// Whether the value of a secret has several lines.
+    /// Returns true when the value of a secret has several lines.
     pub(super) fn has_lines(&self, secret: usize) -> bool {
         self.have_lines.get(secret) == Some(&true)
     }
 
-    /// Returns the secret that a stretch of text is, and how much of the text after it belongs to it.
+    /// Returns the secret that equals a span, and the number of following bytes that belong to it.
     pub(super) fn whole(&self, stretch: &[u8], after: &[u8]) -> Option<(usize, usize)> {
         let text = visible::without_escapes(stretch);
         let from = self.wholes.partition_point(|whole| *whole.text < *text);
@@ -266,7 +265,7 @@ impl SearchTables {
             let used = visible::begins_with(after, &whole.end)?;
             Some((whole.secret, used))
         });
-        // The one that takes most of the white space; of equal ones the first.
+        // The value with the most white space; of equal ones the first.
         ends.reduce(|best, next| if next.1 > best.1 { next } else { best })
     }
 }

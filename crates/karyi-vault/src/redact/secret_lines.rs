@@ -1,12 +1,12 @@
-//! ShortValue lines of a value that are secret each on its own, such as recovery codes, and the names of settings that are.
+//! Finds short lines of a value that are secrets of their own, such as recovery codes, and names of secret settings.
 //!
-//! A run goes on over the end of a line, as a value may be wrapped. But many programs put something before each line
-//! or between two (`grep -n`, `diff`, `paste -sd,`), and then a line that is shorter than a run would be seen.
+//! A run may span line ends, since values are wrapped. But many programs insert text between lines (`grep -n`, `diff`,
+//! `paste -sd,`), and then a line shorter than a run would be shown.
 
 use karyi_core::limits;
 
-/// Returns the lines of a value of several, or what stands behind the mark or the name in one, that are shorter than a
-/// run and look like secrets.
+/// Returns the lines of a value with several lines, or the text after a bullet or a name, that are shorter than a run
+/// and look like secrets.
 pub(super) fn codes(value: &str) -> impl Iterator<Item = &str> {
     let lines = value.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_list = lines.clone().nth(1).is_some();
@@ -17,13 +17,13 @@ pub(super) fn codes(value: &str) -> impl Iterator<Item = &str> {
     codes.filter(move |code| is_list && is_short(code))
 }
 
-/// Whether a text is too long for a word and too short for a run.
+/// Returns true when a text is too long to be masked as a word and too short for a run.
 fn is_short(text: &str) -> bool {
     let characters = text.chars().filter(|c| !c.is_whitespace()).count();
     (limits::GOOD_SECRET_BYTES..limits::REDACTED_RUN_BYTES).contains(&characters)
 }
 
-/// Leaves out the number of an item of a list, the sign or the box before it, and quotes and a comma around it.
+/// Removes list markers, quotes and trailing punctuation from a line.
 fn unmarked(line: &str) -> &str {
     let mut item = line;
     for mark in ["- ", "* ", "+ ", "• ", "[ ] ", "[x] ", "[X] "] {
@@ -39,7 +39,7 @@ fn unmarked(line: &str) -> &str {
     item.trim_end_matches([',', ';']).trim_matches(['"', '\''])
 }
 
-/// Returns the name and the value of a setting, as in YAML and in INI.
+/// Returns the name and value of a setting in YAML or INI style.
 fn setting(line: &str) -> Option<(&str, &str)> {
     let line = line.strip_prefix("export ").unwrap_or(line);
     let (key, text) = line.split_once('=').or_else(|| line.split_once(": "))?;
@@ -49,13 +49,13 @@ fn setting(line: &str) -> Option<(&str, &str)> {
         && key
             .bytes()
             .all(|byte| is_part(byte) || byte.is_ascii_digit());
-    // The last of a row of base64 digits are signs, too.
+    // A line of base64 may end with `=`.
     let is_name = key.bytes().all(is_part) || key.contains('_');
     let text = text.trim().trim_matches(['"', '\'']);
     (is_key && is_name && !text.is_empty()).then_some((key, text))
 }
 
-/// Whether the name of a setting says that it is secret.
+/// Returns true when the name of a setting says that its value is secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     const WORDS: [&str; 8] = [
         "key",
@@ -71,7 +71,7 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     !is_public_name(&name) && (name == "sig" || WORDS.iter().any(|word| name.contains(word)))
 }
 
-/// Whether the name of a setting says that another name stands there, or an address.
+/// Returns true when the name of a setting says that its value is a name or an address.
 pub(super) fn is_public_name(name: &str) -> bool {
     const ENDS: [&str; 11] = [
         "name",
@@ -90,13 +90,13 @@ pub(super) fn is_public_name(name: &str) -> bool {
     ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether the value of a setting may be a secret: no word, no path, and nothing that stands for another text.
+/// Returns true when the value of a setting may be a secret: not a word, a path or a reference.
 fn is_chosen(text: &str) -> bool {
     let is_word = text.chars().all(|c| c.is_alphabetic() && !c.is_uppercase());
     !is_word && !text.starts_with(['$', '{', '<', '%', '/', '.', '~'])
 }
 
-/// Whether a text looks as if it was made by chance: each word of it has a digit, or a word has signs that no word has.
+/// Returns true when a text looks random: each word has a digit, or a word has unusual signs.
 fn is_code(text: &str) -> bool {
     let is_digit = |byte: &u8| byte.is_ascii_digit();
     let inner = text.trim_matches(|c: char| !c.is_ascii_alphanumeric());

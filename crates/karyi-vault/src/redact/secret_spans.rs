@@ -1,8 +1,7 @@
-//! Which bytes of a value are secret: all of them, unless it is a URL, JSON or PEM.
+//! Finds the secret spans of a value: all of it, unless it is a URL, JSON or PEM.
 //!
-//! The host of a connection string stands in many harmless lines, and so does the frame of a key.
-//! Only text that holds some of the secret part is masked; when it does, what belongs to the value
-//! around it is masked with it.
+//! The host of a connection string is in many harmless lines, and so is the header of a key. Text is masked only when
+//! it contains some of the secret part; then the rest of the value around it is masked, too.
 
 use std::ops::Range;
 
@@ -15,12 +14,12 @@ use super::secret_lines::{self, is_public_name, is_secret_name};
 use super::stop_ngrams;
 use crate::visible::is_visible;
 
-/// Shortest secret part of a structured value that has a name, such as a password, in bytes.
+/// Shortest named secret in a structured value, such as a password, in bytes.
 const MIN_NAMED: usize = 4;
-/// Shortest text that may be taken for a token by its looks, in bytes.
+/// Shortest text that may look like a token, in bytes.
 const MIN_TOKEN: usize = 8;
 
-/// Returns for each byte of the value whether it is secret.
+/// Returns true for each secret byte of the value.
 pub(super) fn secret_mask(value: &str) -> Vec<bool> {
     let mut parts = url_parts(value);
     parts.extend(json_parts(value));
@@ -42,14 +41,14 @@ fn mark(mask: &mut [bool], range: Range<usize>, is_secret: bool) {
     mask.get_mut(range).unwrap_or_default().fill(is_secret);
 }
 
-/// Returns the secret stretches of a value that are easy to guess; nothing when all of it is secret.
+/// Returns the easily guessed secret spans of a value; none when all of it is secret.
 pub(super) fn guessable_stretches(value: &str, mask: &[bool]) -> Vec<Range<usize>> {
     let (mut found, mut end) = (Vec::new(), 0);
     if !mask.contains(&false) {
         return found;
     }
     let bytes: Vec<(u8, bool)> = value.bytes().zip(mask.iter().copied()).collect();
-    // White space ends no stretch: the lines of a key are one.
+    // White space does not end a span: the lines of a key are one.
     let is_in = |(byte, is_secret): &(u8, bool)| *is_secret || !is_visible(*byte);
     for stretch in bytes.chunk_by(|a, b| is_in(a) == is_in(b)) {
         let range = end..end + stretch.len();
@@ -63,7 +62,7 @@ pub(super) fn guessable_stretches(value: &str, mask: &[bool]) -> Vec<Range<usize
     found
 }
 
-/// Whether a text looks as if it was made by chance.
+/// Returns true when a text looks like a token.
 fn is_token(text: &str) -> bool {
     let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
     let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
@@ -73,8 +72,8 @@ fn is_token(text: &str) -> bool {
     text.len() >= MIN_TOKEN && (is_mixed || is_long) && !is_prose
 }
 
-/// Returns the parts of a value that programs use alone: the password of a URL, as it is and without its
-/// percent-encoding, the secret strings of JSON, short lines, and what escapes in the value stand for.
+/// Returns the parts of a value that programs use alone: URL passwords, as written and percent-decoded, secret JSON
+/// strings, short lines, and the decoded form of escapes.
 pub(super) fn standalone_parts(value: &str) -> Vec<Zeroizing<String>> {
     let mut found = passwords(value);
     found.extend(
@@ -102,7 +101,7 @@ pub(super) fn standalone_parts(value: &str) -> Vec<Zeroizing<String>> {
     found
 }
 
-/// Returns the passwords of the URLs that the value is or, as JSON, holds.
+/// Returns the passwords of a URL, or of the URLs in a JSON value.
 pub(super) fn passwords(value: &str) -> Vec<Zeroizing<String>> {
     let mut found = Vec::new();
     let parsed = structure(value);
@@ -117,7 +116,7 @@ pub(super) fn passwords(value: &str) -> Vec<Zeroizing<String>> {
         .collect()
 }
 
-/// Returns the JSON that a value is, an object or a list.
+/// Parses a value that is a JSON object or array.
 fn structure(value: &str) -> Option<Value> {
     let is_structure = value.trim_start().starts_with(['{', '[']);
     is_structure.then(|| serde_json::from_str(value).ok())?
@@ -144,7 +143,7 @@ fn url_password(value: &str) -> Option<&str> {
     Some(password).filter(|password| !password.is_empty())
 }
 
-/// Whether a text is the scheme of a URL, or several as in `jdbc:mysql`.
+/// Returns true when a text is a URL scheme, or several as in `jdbc:mysql`.
 fn is_scheme(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
     let is_one = |text: &str| {
@@ -153,7 +152,7 @@ fn is_scheme(text: &str) -> bool {
     text.split(':').all(is_one)
 }
 
-/// The password, the values of the query and the parts of the path that look like tokens.
+/// Returns the password, the query values and the path segments that look like tokens.
 fn url_parts(value: &str) -> Vec<Range<usize>> {
     let line = value.trim();
     let start = value.len() - value.trim_start().len();
@@ -190,7 +189,7 @@ fn url_parts(value: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The password before a host, or the user's name when it is a token and there is no password.
+/// Returns the password before a host, or the user name when it is a token without password.
 fn user_part(authority: &str) -> Option<Range<usize>> {
     let (user, _) = authority.rsplit_once('@')?;
     match user.split_once(':') {
@@ -200,7 +199,7 @@ fn user_part(authority: &str) -> Option<Range<usize>> {
     }
 }
 
-/// The strings of a JSON object that look like tokens or whose key says that they are secret.
+/// Returns the JSON strings that look like tokens or have a secret key.
 fn json_parts(value: &str) -> Vec<Range<usize>> {
     let Some(parsed) = structure(value) else {
         return Vec::new();
@@ -235,7 +234,7 @@ fn collect<'a>(value: &'a Value, key: &str, leaves: &mut Vec<&'a str>) {
     }
 }
 
-/// The lines between the frames.
+/// Returns the lines between the PEM headers.
 fn pem_parts(value: &str) -> Vec<Range<usize>> {
     if !value.trim_start().starts_with("-----BEGIN ") {
         return Vec::new();

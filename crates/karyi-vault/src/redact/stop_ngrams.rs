@@ -1,15 +1,15 @@
-//! What many values share, so that it says nothing about one: the heads of keys and tokens, and what stands in many
-//! files of settings.
+//! Texts that many values share and that identify none: headers of keys and tokens, and common lines of configuration
+//! files.
 
 use std::ops::Range;
 
-/// Phrases.
+/// Shared texts.
 const SHARED_TEXTS: &[&str] = &[
     "-----BEGIN ",
     "-----END ",
     " PRIVATE KEY-----",
     "https://",
-    // A phrase that left few letters beside it would make a secret of these.
+    // A longer entry would leave too few characters beside it.
     "apiVersion: v1\n",
     "kind: Config\n",
     "clusters:\n- cluster:\n",
@@ -42,19 +42,19 @@ const SHARED_TEXTS: &[&str] = &[
     "MA0GCSqGSIb3DQEBCwUA",
 ];
 
-/// Heads of keys of RSA, without the lengths in them.
+/// Headers of RSA keys, without the lengths in them.
 const HEADS: [&str; 4] = [
     "IBADANBgkqhkiG9w0BAQEFAASC",
     "IBAAKCAQEA",
     "IBAAKCAgEA",
     "IBAAKCAYEA",
 ];
-/// How many characters of the lengths stand before.
+/// Number of characters of the lengths before them.
 const LENGTHS: usize = 6;
-/// What the inner head of a key of the first kind ends with, and how far behind the outer one.
+/// End of the inner header of a key of the first kind, and its distance from the outer one.
 const INNER_HEAD: (&str, usize) = ("AgEAAoI", 8);
 
-/// Returns the parts of a value that many others have as well.
+/// Returns the ranges of a value that many values share.
 pub(super) fn shared_ranges(value: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for shared in SHARED_TEXTS {
@@ -74,7 +74,7 @@ pub(super) fn shared_ranges(value: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns what a signed token begins with, which says how it is signed, and the start of the part behind it.
+/// Returns the header of a signed token, and the start of its body.
 fn token_head(value: &str) -> Option<Range<usize>> {
     const STARTS: [&str; 3] = ["eyJhbGciOi", "eyJ0eXAiOi", "eyJraWQiOi"];
     const BODY: &str = ".eyJ";

@@ -1,7 +1,6 @@
-//! Masks a text that comes in pieces.
+//! Masks a text that arrives in pieces.
 //!
-//! As much of the text is held back as could still become a match, not a byte more. Offsets count
-//! the bytes of the whole text.
+//! Only text that may still become a match is held back. Offsets count the bytes of the whole text.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -21,7 +20,7 @@ use crate::visible::{EscapeState, visible_bytes};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
 
-/// The secrets and the tables of their newest generation.
+/// Secrets, and the tables of their newest generation.
 #[derive(Clone)]
 pub(super) struct LiveTables {
     pub(super) secrets: Secrets,
@@ -37,7 +36,7 @@ impl LiveTables {
         }
     }
 
-    /// Returns the tables, built again when a secret has changed.
+    /// Returns the tables, rebuilt when a secret has changed.
     pub(super) fn tables(&self) -> Arc<SearchTables> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if tables.generation != self.secrets.generation() {
@@ -47,35 +46,35 @@ impl LiveTables {
     }
 }
 
-/// A stretch of a text over the end of a line, and what to show in its place in each of the lines.
+/// Range of a text that spans line ends, and its replacement in each of the lines.
 pub(super) type MaskAcrossLines = (Range<usize>, String);
 
-/// Masks a text that comes in pieces.
+/// Masks a text that arrives in pieces.
 #[derive(Clone)]
 pub struct RedactStream {
     source: LiveTables,
     tables: Arc<SearchTables>,
     view: EscapeState,
-    /// What is visible.
+    /// Visible bytes.
     main: VisibleText,
-    /// What is visible around the escapes of each kind, without these.
+    /// Decoded bytes around the escapes of each kind.
     unescaped: [UnescapedText; 3],
-    /// What stands inside of escape sequences.
+    /// Bytes inside escape sequences of the terminal.
     inside: VisibleText,
-    /// The end of the text so far; it starts at `base`, not after `given`.
+    /// Retained end of the text, from offset `base`, which is not after `given`.
     held: Zeroizing<String>,
     base: u64,
-    /// Everything before this is settled.
+    /// Offset before which all text is settled.
     given: u64,
-    /// Everything before this was looked at for values that are too short for windows.
+    /// Offset before which the search for short values is complete.
     shorts_done: u64,
-    /// Masked stretches, in order, apart from each other.
+    /// Spans to mask, in order and disjoint.
     regions: VecDeque<SecretSpan>,
-    /// Whether what looks like a placeholder is left alone.
+    /// True when literal placeholders are left unchanged.
     preserves_placeholders: bool,
-    /// Whether anything was changed.
+    /// True when anything was changed.
     is_changed: bool,
-    /// What was masked over the end of a line, and how it is shown in each, when somebody wants to know.
+    /// Masked ranges that span line ends, when they are recorded.
     across_lines: Option<Vec<MaskAcrossLines>>,
 }
 
@@ -99,7 +98,7 @@ impl RedactStream {
         }
     }
 
-    /// Takes the next piece and appends to `out` what is settled by now.
+    /// Adds the next piece and appends the settled text to `out`.
     pub fn push(&mut self, text: &str, out: &mut Redacted) {
         if self.tables.generation != self.source.secrets.generation() {
             self.change_tables();
@@ -121,30 +120,30 @@ impl RedactStream {
         }
         self.settle(self.settled_end(), out);
         if self.held_back().len() > limits::MAX_HELD_REDACTION_BYTES {
-            // It would become too much. A value that was begun is masked.
+            // The buffer is full. A started value is masked.
             self.cut(out);
         }
     }
 
-    /// Appends the rest after the text came to its normal end.
+    /// Appends the rest at the normal end of the text.
     pub fn finish(mut self, out: &mut Redacted) {
         self.flush(out);
     }
 
-    /// Appends the rest after the text was cut off: what may be the start of a value is masked.
+    /// Appends the rest of a text that was cut off; a possible start of a value is masked.
     pub fn finish_cut(mut self, out: &mut Redacted) {
         self.cut(out);
     }
 
-    /// Appends everything so far, as if the text ended here, and goes on: a value that was begun is
-    /// known when it is completed.
+    /// Appends all text so far, as if it ended here, and continues: a value that was started is recognised when it is
+    /// completed.
     pub fn flush(&mut self, out: &mut Redacted) {
         self.flush_texts();
         self.find_short_values(true);
         self.settle(self.end(), out);
     }
 
-    /// Does so, and masks what may be the start of a value.
+    /// As `flush`, and masks a possible start of a value.
     pub fn cut(&mut self, out: &mut Redacted) {
         let half = self.unescaped.each_ref();
         let half = half.map(|text| text.half_escape(&self.main));
@@ -157,7 +156,7 @@ impl RedactStream {
             self.add_region(found);
         }
         let end = self.end();
-        // An escape that was cut in two is of what stands before it.
+        // Half an escape belongs to the span before it.
         if let Some(last) = self
             .regions
             .back_mut()
@@ -168,7 +167,7 @@ impl RedactStream {
         self.settle(self.end(), out);
     }
 
-    /// Returns what is held back now.
+    /// Returns the text that is held back.
     pub(super) fn held_back(&self) -> &str {
         self.held.get(self.index(self.given)..).unwrap_or_default()
     }
@@ -177,12 +176,12 @@ impl RedactStream {
         self.preserves_placeholders
     }
 
-    /// Keeps what is masked over the end of a line from now on.
+    /// Records masked ranges that span line ends from now on.
     pub(super) fn record_across_lines(&mut self) {
         self.across_lines = Some(Vec::new());
     }
 
-    /// Returns what was masked over the end of a line.
+    /// Returns the recorded ranges.
     pub(super) fn into_across_lines(self) -> Vec<MaskAcrossLines> {
         self.across_lines.unwrap_or_default()
     }
@@ -213,7 +212,7 @@ impl RedactStream {
         self.base + self.held.len() as u64
     }
 
-    /// Appends to what is held; what is there is wiped where it was.
+    /// Appends to the retained text; a former buffer is wiped.
     fn hold(&mut self, text: &str) {
         let needed = self.held.len() + text.len();
         if needed > self.held.capacity() {
@@ -224,7 +223,7 @@ impl RedactStream {
         self.held.push_str(text);
     }
 
-    /// Takes what is held through new tables: a secret became known in the middle of the text.
+    /// Searches the retained text again with new tables: a secret was added in the middle of the text.
     fn change_tables(&mut self) {
         let old = std::mem::replace(&mut self.tables, self.source.tables());
         self.main = VisibleText::default();
@@ -242,7 +241,7 @@ impl RedactStream {
         self.scan(given);
     }
 
-    /// Looks for matches in what is held from a place on.
+    /// Finds matches in the retained text from an offset on.
     fn scan(&mut self, from: u64) {
         let held = std::mem::take(&mut *self.held);
         let bytes = held.as_bytes();
@@ -276,8 +275,8 @@ impl RedactStream {
         self.find_short_values(false);
     }
 
-    /// Adds a stretch that is masked; those that overlap become one, named as the longest of them, and of two alike as
-    /// the one in the plainer form.
+    /// Adds a span to mask. Overlapping spans are merged and named after the longest, or the plainer form of two equal
+    /// ones.
     fn add_region(&mut self, mut new: SecretSpan) {
         let first = self.regions.partition_point(|old| old.end <= new.start);
         while let Some(old) = self.regions.get(first).filter(|old| old.start < new.end) {
@@ -292,7 +291,7 @@ impl RedactStream {
         self.regions.insert(first, new);
     }
 
-    /// Looks for values that are too short for windows: as they are, where they stand as a word.
+    /// Finds values that are too short for n-grams, as whole words.
     fn find_short_values(&mut self, is_end: bool) {
         let tables = Arc::clone(&self.tables);
         let from = self.index(self.shorts_done.max(self.base));
@@ -321,7 +320,7 @@ impl RedactStream {
         found.into_iter().for_each(|found| self.add_region(found));
     }
 
-    /// Returns the place before which nothing can become a match any more.
+    /// Returns the offset before which nothing can become a match any more.
     fn settled_end(&self) -> u64 {
         let texts = [&self.main, &self.inside];
         let open = texts
@@ -345,9 +344,9 @@ impl RedactStream {
         self.base + self.held.floor_char_boundary(settled) as u64
     }
 
-    /// Gives out everything before `safe`, where the first match that is still open may start.
+    /// Emits everything before `safe`, where the first open match may start.
     fn settle(&mut self, safe: u64, out: &mut Redacted) {
-        // What a cut has given out already may belong to a match that is still open.
+        // Text that a cut emitted may belong to a match that is still open.
         let safe = safe.max(self.given);
         let mut at = self.given;
         while let Some(region) = self.regions.pop_front_if(|region| region.end <= safe) {
@@ -374,8 +373,7 @@ impl RedactStream {
         self.forget();
     }
 
-    /// Leaves out what a region has of the lines before and behind a value of several: a letter or two of them may be the
-    /// value's next ones by chance.
+    /// Trims a span of a value with several lines: a few bytes in the lines before and after it may match by chance.
     fn trimmed(&self, region: &SecretSpan, start: usize, end: usize) -> (usize, usize) {
         let (mut start, mut end) = (start, end);
         let stretch = self.held.get(start..end).unwrap_or_default();
@@ -393,7 +391,7 @@ impl RedactStream {
         (start, end)
     }
 
-    /// Whether a region is a part of a marker that an earlier pass wrote: a value may hold its own name.
+    /// Returns true when a span is inside a marker of an earlier pass: a value may contain its own name.
     fn is_marker(&self, start: usize, end: usize) -> bool {
         let from = self
             .held
@@ -404,12 +402,12 @@ impl RedactStream {
             .any(|marker| from + marker.start <= start && end <= from + marker.end)
     }
 
-    /// Writes the marker of a region; returns how many bytes after it belong to the value.
+    /// Writes the marker of a span; returns the number of bytes after it that belong to the value.
     fn mask(&mut self, region: &SecretSpan, start: usize, end: usize, out: &mut Redacted) -> usize {
         self.is_changed = true;
         let stretch = self.held.get(start..end).unwrap_or_default();
         let after = self.held.get(end..).unwrap_or_default();
-        // A `$` before it would make a literal of it.
+        // After a `$` it would be a literal placeholder.
         let is_literal = boundaries::is_behind_dollar(out.as_str(), &self.held, start);
         let is_exact = region.start >= self.given && !is_literal;
         let whole = self.tables.whole(stretch.as_bytes(), after.as_bytes());
@@ -455,12 +453,11 @@ impl RedactStream {
             .min(self.held.len())
     }
 
-    /// Drops settled text once it is the larger part of what is held: moving the rest to the front
-    /// each time would cost more than keeping it.
+    /// Drops settled text once it is the larger part of the buffer: moving the rest each time would cost more.
     fn forget(&mut self) {
         let settled = self.index(self.given);
         if settled > self.held.len() / 2 {
-            // What stands before it tells whether a word starts after it.
+            // Bytes before it decide whether a word starts after it.
             let settled = settled.saturating_sub(boundaries::ESCAPE_BYTES);
             let settled = self.held.floor_char_boundary(settled);
             self.held.drain(..settled);

@@ -1,4 +1,4 @@
-//! SearchTables of texts and what is left of them, each cut in two at every place and letter by letter.
+//! Tables of texts and their masked form, each cut in two at every place and letter by letter.
 
 mod dumps;
 mod encoded;

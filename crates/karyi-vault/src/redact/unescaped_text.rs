@@ -1,9 +1,8 @@
-//! A text as it is without its escapes, so that a value is known whichever of its characters are
-//! escaped.
+//! Decodes the escapes of a text, so that a value is found whichever of its characters are escaped.
 //!
-//! Each encoder has its own list of what it escapes. So the escapes themselves are read: backslashes of shells and
-//! languages, `%NN`, references of XML, each for itself, as text that is written in one way may hold the signs of the
-//! others as they are. Only what stands near an escape is taken: a stretch without any is looked at as it is already.
+//! Encoders differ in what they escape. So the escapes are decoded: backslashes of shells and languages, `%NN`, and
+//! XML references, each kind separately, because a text in one notation may contain the signs of the others. Only text
+//! near an escape is decoded; the rest is searched as it is.
 
 use super::escapes::{ParsedEscape, parse_escape};
 use super::form::Form;
@@ -12,26 +11,26 @@ use super::visible_text::{AROUND, SecretSpan, SourceRange, VisibleText};
 use crate::visible::{self, Sink, is_visible};
 use karyi_core::limits;
 
-/// The text that places are in, as far as it is known.
+/// Retained text that the source ranges refer to.
 pub(super) struct HeldText<'a> {
     pub(super) bytes: &'a [u8],
-    /// Where it starts.
+    /// Offset of its first byte.
     pub(super) base: u64,
 }
 
-/// What white space stands between the bytes of an escape.
+/// White space between the bytes of an escape.
 #[derive(PartialEq, Eq)]
 enum Gap {
     /// None.
     None,
-    /// A blank, and it is no escape.
+    /// A space: it is no escape.
     Blank,
-    /// The end of a line, as where a program wraps it; it may be none.
+    /// A line end, as where a program wraps lines; it may be no escape.
     Line,
 }
 
 impl HeldText<'_> {
-    /// Looks between visible bytes that follow each other.
+    /// Returns the white space between two consecutive visible bytes.
     fn gap(&self, first: SourceRange, last: SourceRange) -> Gap {
         let index =
             |place: SourceRange| usize::try_from(place.start().saturating_sub(self.base)).ok();
@@ -49,7 +48,7 @@ impl HeldText<'_> {
         match spaces.next() {
             None => Gap::None,
             Some(b'\r' | b'\n') => Gap::Line,
-            // A line editor writes a blank and goes back.
+            // A line editor writes a space and goes back.
             Some(_) => match spaces.find(|byte| b"\r\n".contains(byte)) {
                 Some(b'\r') if !spaces.any(|byte| byte == b'\n') => Gap::Line,
                 _ => Gap::Blank,
@@ -58,26 +57,26 @@ impl HeldText<'_> {
     }
 }
 
-/// The stretches of a text around its escapes of one kind, without these.
+/// Decoded text around the escapes of one kind.
 #[derive(Clone)]
 pub(super) struct UnescapedText {
-    /// What the escapes begin with.
+    /// First byte of the escapes.
     sign: u8,
     form: Form,
     text: VisibleText,
-    /// The same from an escape on that is spread over lines, as if that was none: a value may begin behind its sign.
+    /// Alternative text in which an escape that spans lines is taken literally: a value may begin after its sign.
     other: VisibleText,
     has_other: bool,
-    /// How many bytes it had there.
+    /// Number of its bytes at that point.
     forked: u64,
-    /// How many visible bytes were read: what is behind them may become an escape.
+    /// Number of visible bytes read; later ones may become an escape.
     next: u64,
-    /// How many bytes are still taken.
+    /// Number of bytes that are still copied.
     left: usize,
 }
 
 impl UnescapedText {
-    /// Begins to read the escapes of each kind.
+    /// Makes a decoder for each kind of escape.
     pub(super) fn all() -> [Self; 3] {
         let kinds = [
             (b'\\', Form::Escaped),
@@ -96,7 +95,7 @@ impl UnescapedText {
         })
     }
 
-    /// Reads what is new of `main`; at the end nothing follows it.
+    /// Decodes the new bytes of `main`; at the end nothing follows.
     pub(super) fn read(&mut self, main: &VisibleText, known: &HeldText<'_>, is_end: bool) {
         let mut at = main.index(self.next);
         loop {
@@ -111,12 +110,12 @@ impl UnescapedText {
             let mut character = [0; 4];
             let (bytes, length) = match read {
                 ParsedEscape::Open => {
-                    // What stands before it may be a part of what it becomes one of.
+                    // The bytes before an open escape may belong to a match with it.
                     self.begin(main, at);
                     break;
                 }
                 ParsedEscape::Plain => {
-                    // What is taken stays in one piece as long as signs follow each other.
+                    // Consecutive signs keep the copied text in one piece.
                     self.left = if self.left > 0 { AROUND + 1 } else { 0 };
                     self.plain(main, at, 1);
                     at += 1;
@@ -142,7 +141,7 @@ impl UnescapedText {
         self.next = main.count_of(at);
     }
 
-    /// Reads an escape. One with a blank in it is none, but for a blank that a backslash quotes.
+    /// Parses an escape. One with a space in it is none, except a backslash that quotes a space.
     #[inline]
     fn read_escape(
         &self,
@@ -167,7 +166,7 @@ impl UnescapedText {
         }
     }
 
-    /// Takes bytes that stand for themselves.
+    /// Copies unescaped bytes.
     fn plain(&mut self, main: &VisibleText, at: usize, count: usize) {
         let count = count.min(self.left);
         if count == 0 {
@@ -186,7 +185,7 @@ impl UnescapedText {
         }
     }
 
-    /// Starts to take what stands around an escape.
+    /// Starts to copy the text around an escape.
     fn begin(&mut self, main: &VisibleText, at: usize) {
         if self.left == 0 {
             let from = at.saturating_sub(AROUND);
@@ -196,8 +195,8 @@ impl UnescapedText {
         self.left = AROUND;
     }
 
-    /// Starts to take an escape of some length, and what follows it, as if it was none; a backslash quotes then. Returns
-    /// false where that was done shortly before.
+    /// Starts the alternative text with an escape taken literally; a backslash quotes then. Returns false when one was
+    /// started shortly before.
     fn fork(&mut self, main: &VisibleText, at: usize, length: usize) -> bool {
         let since = self.other.count() - self.forked;
         if self.has_other && since < limits::REDACTED_RUN_BYTES as u64 {
@@ -219,7 +218,7 @@ impl UnescapedText {
         true
     }
 
-    /// Finds matches in what came.
+    /// Finds matches in new bytes.
     pub(super) fn scan(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) {
         let from = found.len();
         for text in [&mut self.text, &mut self.other] {
@@ -229,7 +228,7 @@ impl UnescapedText {
         self.name(found, from);
     }
 
-    /// Looks up what the samples left open at the end.
+    /// Looks up the n-grams at the end that the samples left open.
     pub(super) fn scan_end(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) {
         let from = found.len();
         self.text.scan_end(tables, found);
@@ -237,7 +236,7 @@ impl UnescapedText {
         self.name(found, from);
     }
 
-    /// Finds what is a match if nothing comes any more.
+    /// Reports the current runs that are matches at the end of the text.
     pub(super) fn flush(&self, found: &mut Vec<SecretSpan>) {
         let from = found.len();
         self.text.flush(found);
@@ -245,13 +244,13 @@ impl UnescapedText {
         self.name(found, from);
     }
 
-    /// Finds what may be the start of a match at the end, after it was flushed.
+    /// Returns a possible start of a match at the end, after `flush`.
     pub(super) fn cut(&self, tables: &SearchTables) -> Option<SecretSpan> {
         let found = self.text.cut(tables).or_else(|| self.other.cut(tables));
         found.map(|found| self.named(found))
     }
 
-    /// Returns the place from which on the text may still become a match.
+    /// Returns the offset from which the text may still become a match.
     pub(super) fn open_from(&self, main: &VisibleText, tables: &SearchTables) -> Option<u64> {
         let texts = [self.text.open_from(tables), self.other.open_from(tables)];
         texts
@@ -261,7 +260,7 @@ impl UnescapedText {
             .min()
     }
 
-    /// Returns where an escape starts that the end of the text would cut in two.
+    /// Returns the offset of an incomplete escape at the end of the text.
     pub(super) fn half_escape(&self, main: &VisibleText) -> Option<u64> {
         let is_open = self.next < main.count();
         is_open.then(|| main.place(main.index(self.next)).start())

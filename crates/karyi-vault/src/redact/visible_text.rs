@@ -1,8 +1,7 @@
-//! The visible bytes of a text, and the runs of stretches that belong to a secret.
+//! Collects the visible bytes of a text and finds runs of n-grams of secrets in them.
 //!
-//! A match of twelve bytes holds five stretches of eight in a row. So it is enough to look at every
-//! seventh byte whether six bytes there belong to any secret; only around those that do every
-//! stretch is looked up.
+//! A match of twelve bytes contains five consecutive n-grams of eight. So it is enough to check at every seventh byte
+//! whether six bytes belong to any secret; only around hits every n-gram is looked up.
 
 use std::ops::Range;
 
@@ -14,28 +13,28 @@ use super::search_tables::SearchTables;
 use crate::visible::{Sink, is_visible};
 use karyi_core::limits;
 
-/// How many bytes on either side of an escape are looked at with it: eleven characters, or fewer where a byte stands
-/// many times in a row.
+/// Number of bytes on either side of an escape that are searched with it: eleven characters, or fewer where one byte
+/// is repeated.
 pub(super) const AROUND: usize = 48;
 
-/// How many settled bytes are kept: an escape may come that they stand before, or be open at the end.
+/// Number of settled bytes to retain: an escape after them may need them.
 const RETAINED: usize = AROUND + limits::MAX_ESCAPE_BYTES + WINDOW;
 
-/// Bytes that are taken at once where all of them are visible, as in long addresses.
+/// Block size for input in which all bytes are visible.
 const CHUNK: usize = 16;
 
-/// A stretch of the text that belongs to a secret, in bytes of the whole text.
+/// Span of the text that belongs to a secret, in offsets of the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SecretSpan {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) secret: usize,
     pub(super) form: Form,
-    /// How many bytes are of that secret.
+    /// Number of visible bytes of that secret.
     pub(super) length: usize,
 }
 
-/// Where in the text a byte comes from: the place of the first byte that stands for it, and how many more do.
+/// Source range of a visible byte: offset of its first source byte, and the number of further ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SourceRange(u64);
 
@@ -43,13 +42,13 @@ impl SourceRange {
     const MORE_BITS: u32 = 16;
     const MOST_MORE: u64 = (1 << Self::MORE_BITS) - 1;
 
-    /// Makes the place of a byte that stands for itself.
+    /// Makes the range of an unescaped byte.
     #[inline]
     pub(super) fn new(at: u64) -> Self {
         Self(at << Self::MORE_BITS)
     }
 
-    /// Makes the place of what is written from one place to another one.
+    /// Makes the range from one byte to another.
     pub(super) fn over(first: Self, last: Self) -> Self {
         let more = last.start() - first.start();
         Self(first.start() << Self::MORE_BITS | more.min(Self::MOST_MORE))
@@ -66,30 +65,30 @@ impl SourceRange {
     }
 }
 
-/// Visible bytes that are not settled yet and where they stand in the text.
+/// Unsettled visible bytes and their source ranges.
 #[derive(Clone, Default)]
 pub(super) struct VisibleText {
     bytes: Zeroizing<Vec<u8>>,
     places: Vec<SourceRange>,
-    /// How many of both are in use.
+    /// Number of used entries of both.
     length: usize,
-    /// How many were forgotten.
+    /// Number of dropped entries.
     forgotten: u64,
-    /// Stretches that start before this are settled.
+    /// N-grams that start before this index are settled.
     done: usize,
-    /// Those before it that belong together, when the last one before `done` is one of them.
+    /// Current run, when the n-gram before `done` belongs to one.
     run: Option<MatchRun>,
 }
 
-/// Stretches in a row that all belong to secrets.
+/// Consecutive n-grams that all belong to secrets.
 #[derive(Clone)]
 struct MatchRun {
     start: u64,
     end: u64,
-    /// How many characters they have, but for those of the last one, and those.
+    /// Weight of all n-grams but the last one, and the weights of that.
     before: usize,
     last_weights: Weights,
-    /// How many characters are a match.
+    /// Weight needed for a match.
     need: usize,
     /// The longest part that belongs to one secret, and the last one.
     best: RunPart,
@@ -104,7 +103,7 @@ struct RunPart {
 }
 
 impl MatchRun {
-    /// Starts with a stretch from one place to another one.
+    /// Starts a run with an n-gram.
     fn new(ngram: Ngram, first: SourceRange, last: SourceRange) -> Self {
         let part = RunPart {
             secret: ngram.secret(),
@@ -124,7 +123,7 @@ impl MatchRun {
         run
     }
 
-    /// Goes on with the next stretch.
+    /// Extends the run by an n-gram.
     fn add(&mut self, ngram: Ngram, last: SourceRange) {
         self.before += self.last_weights.first;
         self.last_weights = ngram.weights();
@@ -148,12 +147,12 @@ impl MatchRun {
         }
     }
 
-    /// Whether it is long enough.
+    /// Returns true when the run is long enough for a match.
     fn is_match(&self) -> bool {
         self.before + self.last_weights.all >= self.need
     }
 
-    /// Returns the stretch of the text.
+    /// Returns the matched span.
     fn found(&self) -> SecretSpan {
         SecretSpan {
             start: self.start,
@@ -172,7 +171,7 @@ impl Sink for VisibleText {
         let (chunks, rest) = bytes.as_chunks::<CHUNK>();
         let mut place = at;
         for chunk in chunks {
-            // Without a branch for each byte, so that many are looked at at once.
+            // Branch-free, so that the compiler vectorises it.
             let is_all = chunk.iter().fold(true, |all, byte| all & is_visible(*byte));
             if is_all {
                 self.push_visible(chunk, place);
@@ -185,7 +184,7 @@ impl Sink for VisibleText {
     }
 
     fn separate(&mut self, place: u64) {
-        // One is enough, and a row of them would be a number that no stretch has.
+        // One separator is enough, and several would form a number that no n-gram has.
         if self.bytes().last() != Some(&0) {
             self.push(0, SourceRange::new(place));
         }
@@ -193,13 +192,13 @@ impl Sink for VisibleText {
 }
 
 impl VisibleText {
-    /// Takes bytes of which any may be visible.
+    /// Adds the visible ones of some bytes.
     #[inline]
     fn push_mixed(&mut self, bytes: &[u8], at: u64) {
         let mut length = self.length;
         let (kept, places) = (self.bytes.as_mut_slice(), self.places.as_mut_slice());
         for (byte, place) in bytes.iter().zip(at..) {
-            // Written in any case and counted when it is visible: there is nothing to predict.
+            // Written always and counted only when visible, to avoid a branch.
             if let (Some(to), Some(to_place)) = (kept.get_mut(length), places.get_mut(length)) {
                 *to = *byte;
                 *to_place = SourceRange::new(place);
@@ -209,7 +208,7 @@ impl VisibleText {
         self.length = length;
     }
 
-    /// Takes bytes that are all visible.
+    /// Adds bytes that are all visible.
     #[inline]
     fn push_visible(&mut self, bytes: &[u8; CHUNK], at: u64) {
         let to = self.length..self.length + CHUNK;
@@ -223,7 +222,7 @@ impl VisibleText {
         }
     }
 
-    /// Takes one byte.
+    /// Adds one byte.
     #[inline]
     pub(super) fn push(&mut self, byte: u8, place: SourceRange) {
         self.reserve(1);
@@ -237,7 +236,7 @@ impl VisibleText {
         }
     }
 
-    /// Takes visible bytes of another lane.
+    /// Copies visible bytes of another text.
     #[inline]
     pub(super) fn copy(&mut self, from: &Self, range: Range<usize>) {
         self.reserve(range.len());
@@ -248,7 +247,7 @@ impl VisibleText {
             from.bytes.get(range.clone()),
             from.places.get(range),
         ) {
-            // Few at a time: a call to copy them takes longer.
+            // A loop: the copies are too short for a call to pay off.
             let known = from_bytes.iter().zip(from_places);
             for ((byte, place), known) in bytes.iter_mut().zip(places).zip(known) {
                 (*byte, *place) = (*known.0, *known.1);
@@ -283,23 +282,23 @@ impl VisibleText {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// Returns how many visible bytes there were before one of them, the forgotten ones too.
+    /// Returns the number of visible bytes before an index, dropped ones included.
     #[inline]
     pub(super) fn count_of(&self, at: usize) -> u64 {
         self.forgotten + at as u64
     }
 
-    /// Returns how many visible bytes there were.
+    /// Returns the number of visible bytes, dropped ones included.
     pub(super) fn count(&self) -> u64 {
         self.count_of(self.length)
     }
 
-    /// Returns which of the bytes is the one before which so many came.
+    /// Returns the index of the byte with a given count before it.
     pub(super) fn index(&self, count: u64) -> usize {
         usize::try_from(count.saturating_sub(self.forgotten)).unwrap_or(usize::MAX)
     }
 
-    /// Returns where a visible byte stands in the text.
+    /// Returns the source range of a visible byte.
     #[inline]
     pub(super) fn place(&self, at: usize) -> SourceRange {
         self.places
@@ -308,12 +307,12 @@ impl VisibleText {
             .unwrap_or(SourceRange(u64::MAX))
     }
 
-    /// Finds matches in what came.
+    /// Finds matches in new bytes.
     pub(super) fn scan(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) {
         while self.extend_run(tables, found) {
             let ahead = tables.step - 1;
             let sample = tables.find_sample(self.bytes(), self.done + ahead);
-            // Those before it are settled.
+            // The n-grams before the sample are settled.
             self.done = sample.unwrap_or_else(|none| none) - ahead;
             match sample {
                 Err(_) => break,
@@ -325,7 +324,7 @@ impl VisibleText {
         }
     }
 
-    /// Looks every stretch up that starts up to `last`, until one begins a run.
+    /// Looks up every n-gram that starts up to `last`, until one starts a run.
     fn start_run_until(&mut self, last: usize, tables: &SearchTables) {
         while self.run.is_none() && self.done <= last && self.done + WINDOW <= self.length {
             let at = self.done;
@@ -336,7 +335,7 @@ impl VisibleText {
         }
     }
 
-    /// Goes on with a run; returns whether there is none any more.
+    /// Extends the current run; returns true when there is none any more.
     fn extend_run(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) -> bool {
         let Some(mut run) = self.run.take() else {
             return true;
@@ -354,7 +353,7 @@ impl VisibleText {
         false
     }
 
-    /// Forgets what is settled.
+    /// Drops settled bytes.
     pub(super) fn forget(&mut self) {
         let settled = self.done.min(self.length).saturating_sub(RETAINED);
         self.forgotten += settled as u64;
@@ -364,7 +363,7 @@ impl VisibleText {
         self.done -= settled;
     }
 
-    /// Looks up what the samples left open at the end.
+    /// Looks up the n-grams at the end that the samples left open.
     pub(super) fn scan_end(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) {
         while self.run.is_none() && self.done + WINDOW <= self.length {
             self.start_run_until(self.length, tables);
@@ -372,8 +371,8 @@ impl VisibleText {
         }
     }
 
-    /// Returns the last bytes, fewer than a stretch, that nothing divides: what stands before may have
-    /// come long ago, and the tables, which may say yes too often, would hold back all since then.
+    /// Returns the bytes after the last separator, fewer than an n-gram. Earlier bytes may be old, and false positives
+    /// of the tables would hold back everything since then.
     fn last_piece(&self) -> &[u8] {
         let bytes = self.bytes();
         let most = bytes.len().saturating_sub(WINDOW - 1);
@@ -381,7 +380,7 @@ impl VisibleText {
         last.rsplit(|byte| *byte == 0).next().unwrap_or_default()
     }
 
-    /// Returns the place from which on the text may still become a match.
+    /// Returns the offset from which the text may still become a match.
     pub(super) fn open_from(&self, tables: &SearchTables) -> Option<u64> {
         let end = tables.open_end(self.last_piece());
         let end = (end > 0).then(|| self.place(self.length - end).start());
@@ -389,13 +388,13 @@ impl VisibleText {
         run.into_iter().chain(end).min()
     }
 
-    /// Finds what is a match if nothing comes any more.
+    /// Reports the current run if it is a match at the end of the text.
     pub(super) fn flush(&self, found: &mut Vec<SecretSpan>) {
         let run = self.run.as_ref().filter(|run| run.is_match());
         found.extend(run.map(MatchRun::found));
     }
 
-    /// Finds what may be the start of a match at the end, after it was flushed.
+    /// Returns a possible start of a match at the end, after `flush`.
     pub(super) fn cut(&self, tables: &SearchTables) -> Option<SecretSpan> {
         let is_secret = |run: &&MatchRun| run.need < usize::MAX;
         if let Some(run) = self.run.as_ref().filter(is_secret) {

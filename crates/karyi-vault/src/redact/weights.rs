@@ -1,4 +1,4 @@
-//! How much of a form of a value proves that a text holds the value.
+//! Weights of the n-grams of a value: how much of it proves a match.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use super::secret_spans::guessable_stretches;
 use crate::visible::is_visible;
 use karyi_core::limits;
 
-/// What is known of the bytes of a value.
+/// Properties of the bytes of a value.
 pub(super) struct ValueWeights<'a> {
     value: &'a [u8],
-    /// Which are secret.
+    /// True for secret bytes.
     secret: Vec<bool>,
-    /// Which are of a secret part that is easy to guess.
+    /// True for bytes of an easily guessed secret part.
     guessable: Vec<bool>,
-    /// Which count for nothing: white space in a row, and one byte again and again.
+    /// True for bytes without weight: repeated white space, and one repeated byte.
     idle: Vec<bool>,
 }
 
-/// What is known of the bytes of a form: how many of those before each are secret, easy to guess, and count.
+/// Prefix counts of the bytes of a form: secret ones, guessable ones, and those with weight.
 struct PrefixCounts {
     secret: Vec<usize>,
     guessable: Vec<usize>,
@@ -28,7 +28,7 @@ struct PrefixCounts {
 }
 
 impl<'a> ValueWeights<'a> {
-    /// Looks at a value of which these bytes are secret.
+    /// Computes the properties of a value with these secret bytes.
     pub(super) fn of(value: &'a str, secret: Vec<bool>) -> Self {
         let mut guessable = vec![false; value.len()];
         for part in guessable_stretches(value, &secret) {
@@ -42,8 +42,8 @@ impl<'a> ValueWeights<'a> {
         }
     }
 
-    /// Returns what each stretch of a form counts for. A match has twelve characters, or as many as the form has, or as
-    /// the secret part that the stretch is in.
+    /// Returns the weights of each n-gram of a form. A match needs twelve characters, or all of the form or of the
+    /// secret part that the n-gram is in.
     pub(super) fn weights(&self, form: Form, encoded: &EncodedValue) -> Vec<Weights> {
         let before = self.before(form, encoded);
         let length = encoded.bytes.len();
@@ -102,7 +102,8 @@ impl<'a> ValueWeights<'a> {
         before
     }
 
-    /// Whether a byte of a form counts: a character that is not ASCII does once, and in hexadecimal each of its bytes.
+    /// Returns true when a byte of a form has weight: a character that is not ASCII counts once, and in hexadecimal
+    /// for each byte.
     fn counts(&self, form: Form, source: usize, is_first: bool) -> bool {
         let byte = self.value.get(source).copied().unwrap_or(0);
         let is_more = byte & 0xC0 == 0x80;
@@ -110,9 +111,9 @@ impl<'a> ValueWeights<'a> {
     }
 }
 
-/// Returns which bytes of a value count for nothing, unless it has little else.
+/// Returns the bytes without weight, unless the value has little else.
 fn idle(bytes: &[u8]) -> Vec<bool> {
-    /// Fewest bytes of white space and of others that count as a row.
+    /// Fewest bytes of white space, and of other bytes, that count as repeated.
     const BLANKS: usize = 2;
     const SAME: usize = 3;
     let is_blank = |byte: &u8| !is_visible(*byte);

@@ -1,11 +1,11 @@
-//! What a session refuses to take as a secret.
+//! Checks of values and names for a session.
 
 use crate::visible::visible_bytes;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
 
-/// Returns the error for a value from outside under a name that the session knows.
+/// Returns the error for a value from outside whose name is in use.
 #[must_use]
 pub fn name_taken(name: &SecretName) -> ToolError {
     let message = format!(
@@ -15,7 +15,7 @@ pub fn name_taken(name: &SecretName) -> ToolError {
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
-/// Returns the error for two names that some systems cannot tell apart.
+/// Returns the error for two names that differ only in case, which some systems cannot tell apart.
 #[must_use]
 pub fn case_conflict(known: &SecretName, name: &SecretName) -> ToolError {
     let message = format!("the names {known} and {name} differ only in case");
@@ -23,7 +23,7 @@ pub fn case_conflict(known: &SecretName, name: &SecretName) -> ToolError {
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
-/// Checks that all values together are not longer than the limit.
+/// Checks the total length of all values.
 pub(crate) fn check_total(name: &SecretName, bytes: usize) -> Result<(), ToolError> {
     let most = limits::MAX_SECRETS_BYTES;
     if bytes <= most {

@@ -1,4 +1,4 @@
-//! What a session has not of the values it should know.
+//! Issues of loading stored values.
 
 use std::fmt;
 
@@ -6,32 +6,32 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
 
-/// How stored values are not at hand.
+/// Kind of issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadIssueKind {
-    /// They could not be read, and redaction does not know them.
+    /// The values could not be read and are not masked.
     Unread,
-    /// They are in a store that the session does not use, and redaction does not know them.
+    /// The values are in a store that the session does not use and are not masked.
     Elsewhere,
-    /// They cannot be used, and redaction knows them.
+    /// The values cannot be used and are masked.
     Unusable,
 }
 
 /// Stored values that a session cannot use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadIssue {
-    /// What is true of them.
+    /// Kind of issue.
     pub kind: LoadIssueKind,
-    /// Why.
+    /// Cause.
     pub error: ToolError,
-    /// Which they are; none when they are all those of the store.
+    /// Names of the values; empty for all values of the store.
     pub names: Vec<SecretName>,
 }
 
 /// Most names in one message.
 const MOST_LISTED: usize = 10;
 
-/// Returns names as a message has them.
+/// Joins names for a message, up to a limit.
 #[must_use]
 pub fn listed(names: &[impl fmt::Display]) -> String {
     let shown: Vec<String> = names
@@ -46,7 +46,7 @@ pub fn listed(names: &[impl fmt::Display]) -> String {
     text
 }
 
-/// Returns what a session lacks that had to forget values that were replaced or removed.
+/// Returns the issue of a session that dropped former values.
 pub(super) fn forgotten_values() -> LoadIssue {
     let message = format!(
         "more values were replaced or removed than this session can remember ({} bytes of at most {}), and the \

@@ -1,4 +1,4 @@
-//! The values of a session by their names, and how long each is there.
+//! Values of a session by name, with their lifetimes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -11,35 +11,35 @@ use karyi_core::error::ToolError;
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
 
-/// The values of a session.
+/// Values of a session.
 #[derive(Default)]
 pub(super) struct Values {
     pub(super) current: BTreeMap<SecretName, Secret>,
-    /// Values that are kept and cannot be used here; a store may hold several under one name.
+    /// Stored values that are only masked; a store may hold several under one name.
     pub(super) masked: BTreeMap<SecretName, Vec<SecretValue>>,
     pub(super) former: FormerValues,
-    /// Stored secrets that went into a call.
+    /// Stored secrets that calls used.
     pub(super) used: BTreeSet<SecretName>,
     pub(super) policy_history: PolicyHistory,
 }
 
-/// The policies by which the session goes: a value that goes away and comes back gains nothing by that.
+/// Policies in force: a value that is removed and added again gains no permissions.
 #[derive(Default)]
 pub(super) struct PolicyHistory {
-    /// What stands for a value here means nothing to anybody else.
+    /// Random key of the hashes of values, which mean nothing outside this session.
     key: RandomState,
     policies: HashMap<(SecretName, u64), Policy>,
 }
 
 impl PolicyHistory {
-    /// Returns the policy of a stored value: what it comes with, and no more than what it came with before.
+    /// Returns the policy of a stored value, narrowed by the policy it had before.
     pub(super) fn on(&mut self, name: &SecretName, value: &SecretValue, policy: Policy) -> Policy {
         let at = (name.clone(), self.key.hash_one(value.expose()));
         let policy = match self.policies.get(&at) {
             Some(before) => before.within(&policy),
             None => policy,
         };
-        // The first ones stay: those are what the session was started with.
+        // Early entries stay: they are the policies at the start of the session.
         let has_place = self.policies.len() < limits::MAX_FORMER_SECRETS;
         if has_place || self.policies.contains_key(&at) {
             self.policies.insert(at, policy.clone());
@@ -48,12 +48,12 @@ impl PolicyHistory {
     }
 }
 
-/// Values that were replaced or removed, by age.
+/// Replaced and removed values, by age.
 #[derive(Default)]
 pub(super) struct FormerValues {
     values: VecDeque<(SecretName, SecretValue)>,
     bytes: usize,
-    /// Whether the oldest made place for others.
+    /// True when old values were dropped.
     has_forgotten: bool,
 }
 
@@ -81,24 +81,24 @@ impl FormerValues {
     }
 }
 
-/// A value with what is known about it.
+/// Value with its policy, origin and lifetime.
 pub(super) struct Secret {
     pub(super) value: SecretValue,
     pub(super) policy: Arc<Policy>,
     pub(super) origin: Origin,
     pub(super) life: Life,
-    /// What the name stood for before, for the time after a value that is there once.
+    /// Former value, which returns after a one-time value.
     pub(super) shadowed: Option<Box<Secret>>,
 }
 
-/// How long a value is there.
+/// Lifetime of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Life {
-    /// As long as the session.
+    /// Until the end of the session.
     Session,
-    /// In the block that comes next.
+    /// For the next block.
     NextBlock,
-    /// In the block that runs.
+    /// For the current block.
     ThisBlock,
 }
 
@@ -115,7 +115,7 @@ impl Secret {
 }
 
 impl Values {
-    /// Makes place for a new value: a lasting one comes back after one that is there once.
+    /// Replaces an old value; a lasting one returns after a one-time value.
     pub(super) fn retire_in_favour(
         &mut self,
         name: &SecretName,
@@ -164,7 +164,7 @@ impl Values {
             .find(|other| other.differs_only_in_case(name))
     }
 
-    /// Checks that a name stands for nothing, not even for a value that is only masked, and is like none that does.
+    /// Checks that a name has no value, not even a masked one, and differs from other names in more than case.
     ///
     /// # Errors
     /// `bad_arguments`.
@@ -179,14 +179,14 @@ impl Values {
         }
     }
 
-    /// Goes on knowing a value that is no longer used; one that is known anyway takes no place.
+    /// Retains a replaced value for masking, unless it is masked anyway.
     pub(super) fn retire(&mut self, name: SecretName, old: SecretValue) {
         if !self.knows(&old) {
             self.former.add(name, old);
         }
     }
 
-    /// Whether a value that is there, masked or former is this one.
+    /// Returns true when a current, masked or former value equals this one.
     fn knows(&self, value: &SecretValue) -> bool {
         let is = |known: &SecretValue| known.expose() == value.expose();
         self.current.values().any(|secret| is(&secret.value))
@@ -194,7 +194,7 @@ impl Values {
             || self.former.iter().any(|(_, known)| is(known))
     }
 
-    /// Whether redaction knows a value under a name as one that is there.
+    /// Returns true when a name has this value already, usable or masked.
     pub(super) fn is_shown_as(&self, name: &SecretName, value: &SecretValue) -> bool {
         let is = |known: &SecretValue| known.expose() == value.expose();
         let usable = self.current.get(name);
@@ -202,7 +202,7 @@ impl Values {
             || self.masked.get(name).is_some_and(|all| all.iter().any(is))
     }
 
-    /// Puts a stored value aside for the time after a value that is there once, in place of an earlier stored one.
+    /// Sets a stored value aside until a one-time value ends, in place of an earlier stored one.
     pub(super) fn set_aside(&mut self, name: &SecretName, value: SecretValue, policy: Policy) {
         let once = self.current.get_mut(name);
         let Some(once) = once.filter(|secret| secret.life != Life::Session) else {

@@ -1,4 +1,4 @@
-//! Simple commands as a script spells them, with the quotes taken away.
+//! Simple commands of a script, without their quotes.
 
 use super::Span;
 
@@ -13,33 +13,33 @@ pub struct SimpleCommand {
     pub redirections: Vec<Redirection>,
     /// Number of substitutions, subshells and texts of `eval`, `trap` and `alias` around it.
     pub depth: usize,
-    /// Whether it is the head of a compound command, such as `for x in a b`, and no simple command.
+    /// True for the head of a compound command, such as `for x in a b`.
     pub(super) is_head: bool,
 }
 
 /// Word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
-    /// Text without quotes; expansions and placeholders stand as they are written.
+    /// Text without quotes; expansions and placeholders are left as written.
     pub text: String,
-    /// Whether the text is all there is: nothing in it is expanded.
+    /// True when the text is final: nothing in it is expanded.
     pub is_certain: bool,
-    /// Place in the script, quotes included.
+    /// Range in the script, quotes included.
     pub span: Span,
-    /// Inner text when the word ends with one single-quoted part that only a plain prefix precedes.
+    /// Inner text of a final single-quoted part that only a plain prefix precedes.
     pub(super) quoted: Option<Span>,
-    /// Whether any part of it is quoted.
+    /// True when any part of it is quoted.
     pub(super) is_quoted: bool,
 }
 
 /// Assignment before a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// Name of the variable, with its index where there is one.
+    /// Name of the variable, with its index if there is one.
     pub name: String,
-    /// Value; that of an array is not certain.
+    /// Value; that of an array is not final.
     pub value: String,
-    /// Whether the value is all there is.
+    /// True when the value is final.
     pub is_certain: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Redirection {
 }
 
 impl SimpleCommand {
-    /// Whether it is a simple command, and there is anything in it.
+    /// Returns true for a simple command that is not empty.
     #[must_use]
     pub fn is_simple(&self) -> bool {
         !self.is_head && !self.is_empty()
@@ -65,7 +65,7 @@ impl SimpleCommand {
         self.words.is_empty() && self.assignments.is_empty() && self.redirections.is_empty()
     }
 
-    /// Whether everything in it is known before it runs: no word, value or target is expanded.
+    /// Returns true when no word, value or target is expanded at run time.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         self.words.iter().all(|word| word.is_certain)
@@ -73,7 +73,7 @@ impl SimpleCommand {
             && (self.redirections.iter()).all(|redirection| redirection.target.is_certain)
     }
 
-    /// Returns the texts, in quotes, that this same shell reads as code: the action of `trap`, the definitions of
+    /// Returns the quoted texts that the current shell reads as code: the action of `trap`, the definitions of
     /// `alias`, and the only word of `eval`.
     pub(super) fn own_code(&self) -> Vec<Span> {
         let words = self.words.iter().filter(|word| word.text != "--");
@@ -93,12 +93,12 @@ impl SimpleCommand {
     }
 }
 
-/// Whether a word only says how the shell finds the command behind it.
+/// Returns true for a word that only modifies how the shell finds the command after it.
 pub(crate) fn is_modifier(word: &str) -> bool {
     ["builtin", "command", "exec", "noglob", "nocorrect"].contains(&word)
 }
 
-/// Whether a command declares the variables that its arguments name.
+/// Returns true when a command declares the variables that its arguments name.
 pub(crate) fn is_declaration(command: &str) -> bool {
     let mut names = "declare typeset local export readonly integer float".split(' ');
     names.any(|name| name == command)

@@ -1,4 +1,4 @@
-//! Reads lists of commands: words, operators, keywords, redirections.
+//! Parses lists of commands: words, operators, keywords, redirections.
 
 use super::command::{Assignment, Redirection, SimpleCommand, Word, is_declaration};
 use super::list::{Case, Closer, List, Role};
@@ -29,7 +29,7 @@ impl Lexer<'_> {
         while self.at < self.limit {
             self.check_passed()?;
             if self.token()? {
-                // Behind a subshell they are read after the line.
+                // After a subshell they are read after the line.
                 if self.list.closer == Closer::Subshell || self.list.pending.is_empty() {
                     return Ok(());
                 }
@@ -106,7 +106,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Begins a word, and the command around it, unless they have begun. The name and the index of an assignment are read.
+    /// Starts a word, and its command, unless they are started. Parses the name and index of an assignment.
     fn begin_word(&mut self) -> Step {
         if self.list.word.is_some() {
             return Ok(());
@@ -158,7 +158,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Returns the index of the current command, which begins here if there is none.
+    /// Returns the index of the current command, and starts one if there is none.
     fn begin_command(&mut self) -> usize {
         let (at, depth) = (self.script.commands.len(), self.depth);
         *self.list.command.get_or_insert_with(|| {
@@ -170,7 +170,7 @@ impl Lexer<'_> {
         })
     }
 
-    /// Returns the current command, which begins here if there is none.
+    /// Returns the current command, and starts one if there is none.
     fn command(&mut self) -> &mut SimpleCommand {
         let at = self.begin_command();
         &mut self.script.commands[at]
@@ -241,7 +241,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Handles a word that may be a keyword; returns whether it is one that no command has among its words.
+    /// Handles a possible keyword; returns true for a keyword that is no word of a command.
     fn keyword(&mut self, text: &str) -> bool {
         match (self.list.cases.last_mut(), text) {
             (Some(case @ Case::Subject), "in") if self.list.words > 1 => {
@@ -294,7 +294,7 @@ impl Lexer<'_> {
         (self.list.words, self.list.in_test, self.list.role) = (0, false, Role::Argument);
     }
 
-    /// Whether a byte is a blank, or an operator that only divides words in `[[ ]]`, in an array or before `in`.
+    /// Returns true for a blank, and for an operator that only divides words in `[[ ]]`, in an array or before `in`.
     fn divides_words(&self, byte: u8) -> bool {
         let in_test = self.list.in_test;
         match byte {
@@ -308,7 +308,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Reads `;`, `&`, `|` and what they make together.
+    /// Parses `;`, `&`, `|` and their combinations.
     fn separator(&mut self, byte: u8) {
         if byte == b'&' && self.peek(1) == Some(b'>') {
             self.end_word();
@@ -354,7 +354,7 @@ impl Lexer<'_> {
         } else if is_first && self.list.cases.last() == Some(&Case::Pattern) {
             self.at += 1;
         } else if self.list.words < 2 && self.opens_function() {
-            // One of zsh may have no name.
+            // A function of zsh may have no name.
         } else if is_first {
             self.at += 1;
             return self.commands(Closer::Subshell);
@@ -365,7 +365,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Passes `()` behind the name of a function, and notes that; returns whether this stands here.
+    /// Skips `()` after the name of a function and records the name; returns true when they are there.
     fn opens_function(&mut self) -> bool {
         let rest = self.rest().get(1..).unwrap_or_default();
         let blanks = rest.iter().take_while(|byte| b" \t".contains(byte)).count();
@@ -426,7 +426,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Passes the operator of a redirection; its target is the next word.
+    /// Skips the operator of a redirection; its target is the next word.
     fn redirection(&mut self, descriptor: Option<String>) {
         let rest = self.rest();
         let is_operator = |operator: &&&str| rest.starts_with(operator.as_bytes());
@@ -435,7 +435,7 @@ impl Lexer<'_> {
         self.list.role = Role::Target(descriptor, operator);
     }
 
-    /// Whether `#` begins a comment here. In a pattern it may be a flag of zsh, `(#i)`.
+    /// Returns true when `#` starts a comment here. In a pattern it may be a flag of zsh, `(#i)`.
     fn begins_comment(&self) -> bool {
         let before = self
             .at
@@ -450,7 +450,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Operators of redirections, the longer ones first.
+/// Operators of redirections, longer ones first.
 const OPERATORS: &[&str] = &[
     "<<<", "<<-", "<<", "<&", "<>", "<", ">>|", ">>!", ">>", ">&", ">|", ">!", ">",
 ];

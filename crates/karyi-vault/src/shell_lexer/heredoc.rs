@@ -1,4 +1,4 @@
-//! Reads the bodies of here-documents.
+//! Parses the bodies of here-documents.
 
 use super::command::{Redirection, Word};
 use super::list::Role;
@@ -6,7 +6,7 @@ use super::text::BODY;
 use super::{Lexer, QuotedDocument, Quoting, Span, Step};
 
 impl Lexer<'_> {
-    /// Reads the bodies that begin here.
+    /// Parses the bodies that start here.
     pub(super) fn documents(&mut self) -> Step {
         for (command, index) in std::mem::take(&mut self.list.pending) {
             let Redirection {
@@ -42,7 +42,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Returns the body that begins here, and the delimiter that ends it.
+    /// Returns the body that starts here, and the delimiter that ends it.
     fn document_spans(&self, delimiter: &Word, strips_tabs: bool) -> (Span, Span) {
         let (mut at, mut is_continued) = (self.at, false);
         for line in self.rest().split_inclusive(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! State of a list of commands while it is read.
+//! State of parsing a list of commands.
 
 use super::command::Word;
 use super::{Site, Span};
@@ -11,7 +11,7 @@ pub(super) enum Closer {
     End,
     /// `)` after commands.
     Parenthesis,
-    /// The same of a subshell.
+    /// `)` after the commands of a subshell.
     Subshell,
     /// `)` after the elements of an array.
     Array,
@@ -25,7 +25,7 @@ pub(super) enum Case {
     Body,
 }
 
-/// Use of the word that is read.
+/// Role of the current word.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Role {
     #[default]
@@ -36,11 +36,11 @@ pub(super) enum Role {
     Body(usize),
 }
 
-/// State of the list of commands that is read.
+/// State of parsing a list of commands.
 #[derive(Debug, Default)]
 pub(super) struct List {
     pub(super) closer: Closer,
-    /// Index of the current command, once it has begun.
+    /// Index of the current command, if it is started.
     pub(super) command: Option<usize>,
     /// Number of its words.
     pub(super) words: usize,
@@ -50,12 +50,12 @@ pub(super) struct List {
     pub(super) role: Role,
     pub(super) in_test: bool,
     pub(super) cases: Vec<Case>,
-    /// Here-documents whose bodies come after the line: the index of the command, and of its redirection.
+    /// Here-documents whose bodies follow the line: indices of command and redirection.
     pub(super) pending: Vec<(usize, usize)>,
 }
 
 impl List {
-    /// Returns the part of the command that is read.
+    /// Returns the current part of the command.
     pub(super) fn site(&self) -> Site {
         match (&self.role, self.command) {
             (Role::Body(command), _) => Site::Input(*command),
@@ -67,22 +67,22 @@ impl List {
         }
     }
 
-    /// Whether the next or current word is the first of a command.
+    /// Returns true when the next or current word is the first of a command.
     pub(super) fn is_first(&self) -> bool {
         self.words == 0 && self.role == Role::Argument
     }
 
-    /// Whether the current word is an assignment before a command.
+    /// Returns true when the current word is an assignment before a command.
     pub(super) fn is_assignment(&self) -> bool {
         self.is_first() && self.value_at > 0
     }
 
-    /// Whether a pattern of text stands here, and none of files.
+    /// Returns true in a pattern for text, not for files.
     pub(super) fn in_pattern(&self) -> bool {
         self.in_test || self.cases.last() == Some(&Case::Pattern)
     }
 
-    /// Whether the current word ends with a sign that zsh expands when it begins a word.
+    /// Returns true when the current word ends with a sign that zsh expands when it begins a word.
     pub(super) fn follows_sign(&self) -> bool {
         let word = self.word.as_ref().filter(|word| !word.is_quoted);
         word.is_some_and(|word| {
@@ -100,7 +100,7 @@ impl List {
         }
     }
 
-    /// Notes that a part of the current word is quoted; `inner` is the text of a part in single quotes.
+    /// Marks a part of the current word as quoted; `inner` is the text of a single-quoted part.
     pub(super) fn add_quoted(&mut self, inner: Option<Span>) {
         if let Some(word) = &mut self.word {
             word.quoted = inner.filter(|_| !word.is_quoted && word.is_certain);
@@ -108,12 +108,12 @@ impl List {
         }
     }
 
-    /// Whether an unquoted expansion here stays one word.
+    /// Returns true when an unquoted expansion here stays one word.
     pub(super) fn is_unsplit(&self) -> bool {
         self.is_assignment() || self.in_test || matches!(self.role, Role::Target(_, "<<<"))
     }
 
-    /// Whether the number of a descriptor stands here.
+    /// Returns true in the position of a descriptor number.
     pub(super) fn is_descriptor(&self) -> bool {
         matches!(self.role, Role::Target(_, "<&" | ">&"))
     }

@@ -1,8 +1,8 @@
-//! Reads shell scripts: the quoting around each placeholder, and the simple commands.
+//! Lexer for shell scripts: finds the quoting around each placeholder, and the simple commands.
 //!
-//! One reader serves bash and zsh. It knows quotes, expansions, here-documents, comments and word
-//! boundaries, and follows nothing: no variable, no file, no pipe. Values never join a script, so
-//! a wrong guess about a quote costs a wrong word and runs nothing.
+//! One lexer serves bash and zsh. It handles quotes, expansions, here-documents, comments and word boundaries, and
+//! evaluates nothing: no variable, file or pipe. Values never become part of a script, so a wrong guess about a quote
+//! yields a wrong word and runs no code.
 
 mod command;
 mod commands;
@@ -24,7 +24,7 @@ pub type Span = Range<usize>;
 /// Quoting of the text around a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quoting {
-    /// None: the shell makes words of what stands here.
+    /// None: the shell splits the text into words.
     #[default]
     Bare,
     /// Double quotes.
@@ -53,22 +53,22 @@ pub enum Site {
     Other,
 }
 
-/// Place of one placeholder.
+/// Context of one placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Placement {
     /// Quoting around it.
     pub quoting: Quoting,
     /// Part of the command.
     pub site: Site,
-    /// Whether the shell calculates with it.
+    /// True when the shell evaluates it as a number.
     pub is_number: bool,
-    /// Whether it stands in backticks, which take one layer of backslashes away.
+    /// True when it is in backticks, which remove one layer of backslashes.
     pub in_backticks: bool,
-    /// Whether it stands in `${...}`.
+    /// True when it is in `${...}`.
     pub in_braces: bool,
-    /// Whether zsh would expand the unquoted `=` or `~` right before it.
+    /// True when zsh would expand the unquoted `=` or `~` right before it.
     pub follows_sign: bool,
-    /// The reason why no value can stand here.
+    /// Reason why no value is permitted here.
     pub refusal: Option<&'static str>,
 }
 
@@ -83,45 +83,45 @@ pub struct QuotedDocument {
     pub end: Span,
 }
 
-/// A script that was read.
+/// Parsed script.
 #[derive(Debug, Default)]
 pub struct Script {
-    /// Places of the placeholders, in the order in which they were given.
+    /// Contexts of the placeholders, in their order.
     pub placements: Vec<Placement>,
     /// Commands, in the order of their first words.
     pub commands: Vec<SimpleCommand>,
     /// Quoted here-documents that hold placeholders.
     pub documents: Vec<QuotedDocument>,
-    /// Names of the functions that it defines.
+    /// Names of functions that it defines.
     pub functions: Vec<String>,
 }
 
 impl Script {
-    /// Returns the simple commands; keywords such as `for` and `[[` are none.
+    /// Returns the simple commands, without keywords such as `for` and `[[`.
     pub fn simple_commands(&self) -> impl Iterator<Item = &SimpleCommand> {
         self.commands.iter().filter(|command| command.is_simple())
     }
 }
 
-/// Error of a script that cannot be read.
+/// Error of a script that cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Offset of the problem, in bytes.
+    /// Byte offset of the problem.
     pub offset: usize,
-    /// The problem.
+    /// Description of the problem.
     pub why: &'static str,
 }
 
 type Step<T = ()> = Result<T, Unreadable>;
 
-/// The problem of a backslash right before a placeholder.
+/// Problem of a backslash right before a placeholder.
 pub const AFTER_BACKSLASH: &str = "a backslash stands before a placeholder";
 
-/// Reads a script. The placeholders are in order and do not overlap.
+/// Parses a script. The placeholders are in order and do not overlap.
 ///
 /// # Errors
-/// Unbalanced quotes and parentheses, a placeholder behind a backslash or in the place of a name, constructs
-/// that bash and zsh read differently, and nesting deeper than [`limits::MAX_SCRIPT_DEPTH`].
+/// Unbalanced quotes and parentheses, a placeholder after a backslash or in place of a name, constructs that bash and
+/// zsh parse differently, and nesting deeper than [`limits::MAX_SCRIPT_DEPTH`].
 pub fn read(script: &str, placeholders: &[Span]) -> Step<Script> {
     let mut lexer = Lexer::new(script, placeholders);
     lexer.read_all()?;
@@ -138,25 +138,25 @@ pub fn read(script: &str, placeholders: &[Span]) -> Step<Script> {
 
 const NOT_UNDERSTOOD: &str = "a placeholder stands in a construct that is not understood";
 
-/// State of reading.
+/// State of the lexer.
 #[derive(Default)]
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// End of the text that is read.
+    /// End of the text to read.
     limit: usize,
     placeholders: &'a [Span],
     /// Index of the next placeholder.
     next: usize,
     script: Script,
     list: List,
-    /// Substitutions and subshells around this place.
+    /// Number of substitutions and subshells around the position.
     depth: usize,
-    /// Constructs around this place, each of which is a level of recursion.
+    /// Number of constructs around the position, each a level of recursion.
     levels: usize,
-    /// The constructs around it say this of a placeholder.
+    /// Context of a placeholder at the position.
     place: Placement,
-    /// Place before which no index holds a placeholder.
+    /// Offset before which no index contains a placeholder.
     no_index: usize,
 }
 
@@ -171,7 +171,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads all commands up to the limit.
+    /// Parses all commands up to the limit.
     fn read_all(&mut self) -> Step {
         self.commands(Closer::End)?;
         if self.next_placeholder() < self.limit {
@@ -181,8 +181,8 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Reads the single-quoted text of `trap`, `alias` or `eval`, which this same shell runs: placeholders in it have the
-    /// quoting of that text, and its commands are listed. Text that is no whole script stays a word in quotes.
+    /// Parses the single-quoted code of `trap`, `alias` or `eval`, which the current shell runs: its placeholders get
+    /// the quoting inside that code, and its commands are listed. Text that is no complete script stays a quoted word.
     fn read_own_code(mut self, code: Span, depth: usize) -> Self {
         let first = self
             .placeholders
@@ -214,7 +214,7 @@ impl<'a> Lexer<'a> {
         lexer
     }
 
-    /// Returns the text from here on.
+    /// Returns the text from the position on.
     fn rest(&self) -> &'a [u8] {
         let bytes = self.text.as_bytes();
         bytes.get(self.at..self.limit).unwrap_or_default()
@@ -242,7 +242,7 @@ impl<'a> Lexer<'a> {
         next.map_or(self.limit, |span| span.start.min(self.limit))
     }
 
-    /// Fails when a sign was read that a placeholder is a part of.
+    /// Fails when the lexer has consumed a part of a placeholder.
     fn check_passed(&self) -> Step {
         match self.placeholders.get(self.next) {
             Some(span) if span.start < self.at => self.fail(NOT_UNDERSTOOD),
@@ -260,7 +260,7 @@ impl<'a> Lexer<'a> {
         Err(Unreadable { offset, why })
     }
 
-    /// Notes the place of the placeholder that starts here, and passes it.
+    /// Records the context of the placeholder at the position, and skips it.
     fn placeholder(&mut self, quoting: Quoting) {
         let Some(span) = self.placeholders.get(self.next).cloned() else {
             return;
@@ -281,7 +281,7 @@ impl<'a> Lexer<'a> {
         self.list.add_text(self.text_of(span), false);
     }
 
-    /// Notes all placeholders up to a place.
+    /// Records all placeholders up to an offset.
     fn placeholders(&mut self, end: usize, quoting: Quoting) {
         while self.next_placeholder() < end {
             let text = self.text_of(self.at..self.next_placeholder());
@@ -293,7 +293,7 @@ impl<'a> Lexer<'a> {
         self.at = end;
     }
 
-    /// Reads something one level deeper.
+    /// Parses something one level deeper.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
         if self.levels >= limits::MAX_SCRIPT_DEPTH {
             return self.fail("quotes and substitutions are nested too deeply");

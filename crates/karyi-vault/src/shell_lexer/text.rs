@@ -1,4 +1,4 @@
-//! Reads quoted text and expansions: variables, substitutions, arithmetic.
+//! Parses quoted text and expansions: variables, substitutions, arithmetic.
 
 use super::list::Closer;
 use super::{AFTER_BACKSLASH, Lexer, Quoting, Step};
@@ -8,8 +8,8 @@ const SPLIT: &str =
 const FLAGS: &str = "in an expansion with flags of zsh";
 pub(super) const NAME: &str = "a placeholder stands in the place of a variable's name";
 
-/// Text in which expansions are made: what ends it (the limit, where nothing does), a bracket that needs a closing one
-/// of its own, whether quotes quote, and the problem when it is not closed.
+/// Kind of text with expansions: closing bytes (none for the limit), a bracket that nests, whether quotes quote, and
+/// the problem of a missing end.
 type Text = (&'static [u8], u8, bool, &'static str);
 
 const DOUBLE: Text = (b"\"", 0, false, "a double quote is not closed");
@@ -24,7 +24,7 @@ const OFFSET: Text = (b"}", b'{', true, UNCLOSED);
 const UNCLOSED: &str = "an arithmetic expression is not closed";
 
 impl Lexer<'_> {
-    /// Reads text up to what closes it, and returns that.
+    /// Parses text up to its closing byte, and returns that.
     pub(super) fn text(&mut self, text: Text, quoting: Quoting) -> Step<Option<u8>> {
         let ((closers, bracket, has_quotes, unclosed), mut open) = (text, 0_usize);
         loop {
@@ -91,7 +91,7 @@ impl Lexer<'_> {
             return self.fail("a single quote is not closed");
         };
         let end = self.at + length;
-        // Before the text, so that a plain prefix counts as one.
+        // Before the text, so that a plain prefix is recognised.
         self.list.add_quoted(Some(self.at..end));
         self.placeholders(end, Quoting::Single);
         self.at += 1;
@@ -105,7 +105,7 @@ impl Lexer<'_> {
         self.text(DOUBLE, Quoting::Double).map(drop)
     }
 
-    /// Reads a command in backticks. They end at the first one without a backslash, whatever the quotes inside say.
+    /// Parses a command in backticks. It ends at the first backtick without a backslash, regardless of quotes inside.
     pub(super) fn backtick(&mut self) -> Step {
         let start = self.at;
         let (mut length, rest) = (1, self.rest());
@@ -143,13 +143,13 @@ impl Lexer<'_> {
                 return self.double();
             }
             self.list.add_quoted(None);
-            // It may hold any character.
+            // It may contain any character.
             self.list.add_text("", false);
             self.at += 1;
             return self.text(DOLLAR, Quoting::Dollar).map(drop);
         }
         let start = self.at;
-        // Text inside of it is none of the word.
+        // The text inside is not part of the word.
         let word = self.list.word.take();
         self.expansion(quoting)?;
         self.list.word = word;
@@ -182,7 +182,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Reads the name of `$name`, or a special character. zsh calculates with the index of `$name[...]`.
+    /// Parses the name of `$name`, or a special parameter. zsh evaluates the index of `$name[...]`.
     fn variable(&mut self) -> Step {
         let rest = self.before_placeholder();
         let length = match name_length(rest) {
@@ -231,7 +231,7 @@ impl Lexer<'_> {
         match (self.peek(0), self.peek(1)) {
             _ if self.at_placeholder(0) => return self.fail(NAME),
             (Some(b'$'), Some(b'{' | b'(')) => {
-                // An expansion in the place of a name is one of zsh.
+                // An expansion in place of a name is specific to zsh.
                 self.place.refusal = Some(FLAGS);
                 self.dollar(Quoting::Double)?;
             }
@@ -276,7 +276,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Refuses values in an expansion without quotes whose result is split into words. The command `:` drops its own.
+    /// Refuses values in an unquoted expansion, whose result is split into words. The command `:` discards its own.
     fn refuse_split(&mut self, quoting: Quoting) {
         let is_dropped = matches!(self.first_words(), [Some(":"), _]);
         if quoting == Quoting::Bare && !self.list.is_unsplit() && !is_dropped {
@@ -292,7 +292,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Reads `[...]` with which the shell calculates.
+    /// Parses `[...]`, which the shell evaluates.
     pub(super) fn index(&mut self) -> Step {
         self.at += 1;
         self.calculated(INDEX)
@@ -305,7 +305,7 @@ impl Lexer<'_> {
         result.map(drop)
     }
 
-    /// Reads a parenthesis of a pattern, as a part of a word.
+    /// Parses a group of a pattern, as a part of a word.
     pub(super) fn group(&mut self) -> Step {
         let start = self.at;
         let next = self.next;
@@ -315,13 +315,13 @@ impl Lexer<'_> {
         self.list.add_text(")", false);
         if self.next > next && !self.list.in_pattern() {
             self.at = start;
-            // To zsh it may be a qualifier, which is code.
+            // In zsh it may be a glob qualifier, which is code.
             return self.fail("a placeholder stands in the parentheses of a pattern of files");
         }
         Ok(())
     }
 
-    /// Whether `((` stands here and is closed by `))`: else it is a subshell in a subshell or substitution.
+    /// Returns true for `((` that is closed by `))`; otherwise it is a subshell in a subshell or substitution.
     pub(super) fn closes_arithmetic(&self) -> bool {
         let (bytes, mut at, mut open) = (self.rest(), 0, 0_usize);
         while let Some(byte) = bytes.get(at).copied().filter(|_| bytes.starts_with(b"((")) {

@@ -1,7 +1,7 @@
-//! The store in a file encrypted with age: for a passphrase, or for an ssh or age identity.
+//! Store in a file encrypted with age, for a passphrase or an ssh or age identity.
 //!
-//! The file holds everything and is written whole, beside a lock. What was decrypted is kept in
-//! memory as long as the file stays the same, since a passphrase takes a second to check.
+//! The file is replaced as a whole, under a lock. Its decrypted content stays in memory as long as the file does not
+//! change, since checking a passphrase takes a second.
 
 mod age_key;
 
@@ -24,33 +24,33 @@ pub use age_key::{
     AgeKey, GetKey, KeyRequest, identity_bytes, new_identity, passphrase_of, secret_lines,
 };
 
-/// What the decrypted text starts with.
+/// Header of the decrypted text.
 const HEAD: &[u8] = b"karyi-vault 1\n";
 
 type Texts = BTreeMap<Key, SecretValue>;
 
-/// A version of the file, its bytes, and what they hold.
+/// Version of the file, its bytes, and its decrypted content.
 type Unsealed = (FileVersion, Zeroizing<Vec<u8>>, Result<Texts, ToolError>);
 
-/// Values in an encrypted file.
+/// Store in an encrypted file.
 pub struct AgeStore {
     path: PathBuf,
     get_key: GetKey,
     opened: Mutex<CachedFile>,
-    /// Who is told that a passphrase takes long.
+    /// Notice for the user that a passphrase takes time.
     slow_notice: SlowNotice,
 }
 
 #[derive(Default)]
 struct CachedFile {
     key: Option<AgeKey>,
-    /// Whether the key that came last did not open the file.
+    /// True when the last key did not open the file.
     was_wrong: bool,
-    /// What the file held when it was read last, and what it looked like then.
+    /// Version and content of the file at the last read.
     held: Option<(FileVersion, Texts)>,
 }
 
-/// What tells one version of a file from another.
+/// Identity of one version of a file.
 #[derive(PartialEq, Eq)]
 struct FileVersion {
     modified: Option<SystemTime>,
@@ -58,7 +58,7 @@ struct FileVersion {
     inode: u64,
 }
 
-/// Whether the file is locked while it is read.
+/// State of the lock of the file during a read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LockState {
     Locked,
@@ -66,7 +66,7 @@ enum LockState {
 }
 
 impl AgeStore {
-    /// Makes a store in `path`. The key is asked for when the file is first read or written.
+    /// Makes a store in `path`. The key is requested at the first read or write.
     #[must_use]
     pub fn new(path: PathBuf, get_key: GetKey) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl AgeStore {
         }
     }
 
-    /// Has somebody told when a passphrase lets a user wait.
+    /// Sets the notice for the user that a passphrase takes time.
     #[must_use]
     pub fn with_notice(self, notice: Notice) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl AgeStore {
         }
     }
 
-    /// Access something with what the file holds.
+    /// Runs `work` on the content of the file.
     fn with<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
         let mut opened = self.opened();
         self.refresh(&mut opened, LockState::Unlocked)?;
@@ -96,10 +96,10 @@ impl AgeStore {
         Ok(work(texts))
     }
 
-    /// Changes what the file holds.
+    /// Changes the content of the file.
     fn change<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
         let mut opened = self.opened();
-        // Typed before the file is locked.
+        // The key is typed before the file is locked.
         self.refresh(&mut opened, LockState::Unlocked)?;
         match self.key(&mut opened, LockState::Unlocked)?.takes_memory() {
             true => self
@@ -109,7 +109,7 @@ impl AgeStore {
         }
     }
 
-    /// Changes what the file holds, with the key at hand.
+    /// Changes the content of the file with the key that was found.
     fn change_opened<T>(
         &self,
         opened: &mut CachedFile,
@@ -117,7 +117,7 @@ impl AgeStore {
     ) -> Result<T, ToolError> {
         let _guard = private_file::lock(&self.path)?;
         self.refresh(opened, LockState::Locked)?;
-        // Taken out: if writing fails, memory must not say what the file does not.
+        // Taken out, so that memory never differs from the file when writing fails.
         let mut texts = opened
             .held
             .take()
@@ -132,7 +132,7 @@ impl AgeStore {
         Ok(result)
     }
 
-    /// Checks that the file can be read again when it is written.
+    /// Checks that the file stays within the size limit for reading.
     fn check_size(&self, sealed: &[u8]) -> Result<(), ToolError> {
         let most = limits::MAX_VAULT_FILE_BYTES;
         if sealed.len() as u64 <= most {
@@ -145,8 +145,8 @@ impl AgeStore {
         ))
     }
 
-    /// Reads the file again when it is not what it was. Who typed the key may try again, now and whenever the file is
-    /// needed next; nobody waits for that: it is typed before the lock is taken, or not at all.
+    /// Reads the file again when it changed. A user who types the key may try again, now and at later reads. The key
+    /// is typed before the lock is taken, so that no process waits for it.
     fn refresh(&self, opened: &mut CachedFile, lock: LockState) -> Result<(), ToolError> {
         let now = file_version(Some(&self.path));
         if opened.held.as_ref().is_some_and(|(then, _)| *then == now) {
@@ -158,8 +158,8 @@ impl AgeStore {
         }
         let mut tries = 1;
         loop {
-            // A passphrase takes much memory to check: one program at a time. Who only reads goes on without the
-            // lock: in a directory that cannot be written nobody has one, and one that somebody keeps must not keep
+            // Checking a passphrase takes much memory, so only one process does it at a time. A reader continues
+            // without the lock: the directory may be read-only, and a lock that another process holds must not keep
             // values from being masked.
             let key = self.key(opened, lock)?;
             let unsealed = match key.takes_memory() && lock == LockState::Unlocked {
@@ -195,7 +195,7 @@ impl AgeStore {
         }
     }
 
-    /// Returns what the file looks like now, what stands in it, and what comes of that; nothing when it is gone.
+    /// Returns version, bytes and content of the file; `None` when it is gone.
     fn unsealed(&self, key: &AgeKey) -> Result<Option<Unsealed>, ToolError> {
         let now = file_version(Some(&self.path));
         let bytes = self.read()?;
@@ -209,7 +209,7 @@ impl AgeStore {
         private_file::read(&self.path, limits::MAX_VAULT_FILE_BYTES)
     }
 
-    /// Returns the error for a file that needs another key than the one that was found before the lock.
+    /// Returns the error for a file that was replaced and needs another key.
     fn replaced(&self) -> ToolError {
         let message = format!(
             "{} was replaced by a file with another key while something was about to be changed",
@@ -251,7 +251,7 @@ impl Store for AgeStore {
 
     fn probe(&self) -> Result<(), ToolError> {
         let mut opened = self.opened();
-        // What cannot be written, and what is no file, is told before anything is typed.
+        // A path that cannot be written is reported before the user types anything.
         drop(private_file::lock(&self.path)?);
         self.refresh(&mut opened, LockState::Unlocked)?;
         self.key(&mut opened, LockState::Unlocked).map(|_| ())
@@ -326,7 +326,7 @@ impl Store for AgeStore {
     }
 }
 
-/// Whether an encrypted file is for an identity, so that no passphrase opens it; not when it cannot be read.
+/// Returns true when an encrypted file is for an identity, which no passphrase opens; false when it cannot be read.
 #[must_use]
 pub fn is_for_identity(path: &Path) -> bool {
     let read = private_file::read(path, limits::MAX_VAULT_FILE_BYTES);
@@ -335,7 +335,7 @@ pub fn is_for_identity(path: &Path) -> bool {
         .is_some_and(|bytes| age_key::is_for_identity(&bytes))
 }
 
-/// Returns what the file looks like, or what no file looks like.
+/// Returns the version of a file, or of a missing one.
 fn file_version(path: Option<&Path>) -> FileVersion {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     #[cfg(unix)]

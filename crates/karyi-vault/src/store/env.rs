@@ -1,23 +1,23 @@
-//! The store of unattended runs: variables named `KARYI_VAR_NAME` that the process was started with.
+//! Store of unattended runs: environment variables named `KARYI_VAR_NAME`.
 //!
-//! The front end takes them out of the environment when it starts and hands them over. The store
-//! can be read and not written.
+//! The command-line front end removes them from the environment at the start and passes them here. The store is
+//! read-only.
 
 use crate::store::{Key, Kind, Store};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, SecretValue};
 
-/// What the name of such a variable starts with; the name of the secret follows.
+/// Prefix of these variables; the name of the secret follows.
 pub const PREFIX: &str = "KARYI_VAR_";
 
-/// Values the process was started with.
+/// Values from the environment at the start.
 #[derive(Default)]
 pub struct EnvStore {
     values: Vec<(SecretName, SecretValue)>,
 }
 
 impl EnvStore {
-    /// Takes the values over. Of two with one name the first counts.
+    /// Makes the store. Of two values with one name the first counts.
     #[must_use]
     pub fn new(mut values: Vec<(SecretName, SecretValue)>) -> Self {
         values.sort_by(|(one, _), (other, _)| one.cmp(other));

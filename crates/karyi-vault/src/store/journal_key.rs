@@ -1,5 +1,5 @@
-//! The key of the undo journal, which is kept in the store: what the journal holds can then be read
-//! as long as the store can, and not from the disk alone.
+//! Key of the undo journal. It is in the store of secrets, so that the journal on disk cannot be read without the
+//! store.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use zeroize::Zeroizing;
@@ -14,21 +14,21 @@ pub const KEY_BYTES: usize = 32;
 /// A key, wiped when dropped.
 pub type JournalKey = Zeroizing<[u8; KEY_BYTES]>;
 
-/// Makes a key in a store that has none.
+/// Creates a key in a store that has none.
 ///
 /// # Errors
-/// What the store says; `bad_vault` when it gives back something else.
+/// Errors of the store; `bad_vault` when it does not return the key that was written.
 pub fn create(store: &dyn Store) -> Result<JournalKey, ToolError> {
     let made = random()?;
     store.set(&Key::journal(), &to_hex(&made))?;
-    // What the store gives back counts.
+    // The stored key counts, not the generated one.
     stored_key(store)?.ok_or_else(damaged)
 }
 
-/// Returns the key when there is one already.
+/// Returns the key if the store has one.
 ///
 /// # Errors
-/// What the store says; `bad_vault` when the key in it is none.
+/// Errors of the store; `bad_vault` when the key is malformed.
 pub fn stored_key(store: &dyn Store) -> Result<Option<JournalKey>, ToolError> {
     let text = store.get(&Key::journal())?;
     text.map(|text| parse(text.expose())).transpose()

@@ -1,4 +1,4 @@
-//! The store of a session that keeps nothing: memory.
+//! Store in memory, for sessions that store nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use crate::store::{Key, Kind, Store};
 use karyi_core::error::ToolError;
 use karyi_core::secret::{SecretName, SecretValue};
 
-/// Values in memory, wiped with the store.
+/// Values in memory, wiped on drop.
 #[derive(Default)]
 pub struct MemoryStore {
     texts: Mutex<BTreeMap<Key, SecretValue>>,

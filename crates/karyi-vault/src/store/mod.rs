@@ -1,9 +1,8 @@
-//! Stores: the places where values outlive a session, behind one trait.
+//! Stores of secrets, behind one trait.
 //!
-//! A store knows keys and texts and nothing of policies or notes; [`record`] puts the policy beside
-//! its value, and `vault::vault` adds the index. Every call blocks and every one comes back: the
-//! keyring is asked by a thread of its own with a deadline. What goes wrong is told
-//! by code: `keyring_unavailable`, `keyring_locked`, `keyring_timeout`, `wrong_key`, `bad_vault`.
+//! A store maps keys to texts; [`record`] adds the policy to a value, and [`crate::vault`] the index. Every call
+//! blocks for a limited time: a thread with a deadline calls the keyring. Failures have a code: `keyring_unavailable`,
+//! `keyring_locked`, `keyring_timeout`, `wrong_key`, `bad_vault`.
 
 #[cfg(not(all(feature = "os", feature = "age")))]
 mod absent;
@@ -33,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, SecretValue};
 
-/// What kind of store it is.
+/// Kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -41,9 +40,9 @@ pub enum Kind {
     Os,
     /// A file encrypted with age.
     Age,
-    /// Memory, gone with the process.
+    /// Memory of the process.
     Memory,
-    /// Variables the process was started with; they cannot be changed.
+    /// Environment variables at the start of the process; read-only.
     Env,
 }
 
@@ -59,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// Whether values outlive the process.
+    /// Returns true when values outlive the process.
     #[must_use]
     pub fn is_persistent(self) -> bool {
         matches!(self, Self::Os | Self::Age)
@@ -72,7 +71,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a text is kept under: the name of a secret, or a word of karyi's own that is no name.
+/// Key of an entry: the name of a secret, or a reserved word that is no valid name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(String);
 
@@ -83,25 +82,25 @@ impl Key {
         Self(name.as_str().to_owned())
     }
 
-    /// Returns the key of karyi's own key of the undo journal.
+    /// Returns the key under which the key of the undo journal is stored.
     #[must_use]
     pub fn journal() -> Self {
         Self(".journal".to_owned())
     }
 
-    /// Returns the key under which a store is tried.
+    /// Returns the key of the entry that tests a store.
     #[must_use]
     pub fn probe() -> Self {
         Self(".probe".to_owned())
     }
 
-    /// Returns a key that another program made up, for tests.
+    /// Returns a key of another program, for tests.
     #[cfg(test)]
     pub(crate) fn foreign(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// Whether another program made it up: it is neither a name nor a word of karyi's own.
+    /// Returns true for a key of another program: neither a name nor a reserved word.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         SecretName::parse(&self.0).is_none() && ![Self::journal(), Self::probe()].contains(self)
@@ -114,10 +113,10 @@ impl Key {
     }
 }
 
-/// The text under a key, if there is one, or the reason why the store cannot be read.
+/// Text under a key, if there is one, or the error of the store.
 pub type GetResult = Result<Option<SecretValue>, ToolError>;
 
-/// Whether an error is about one value and not about the store.
+/// Returns true when an error concerns one value and not the whole store.
 #[must_use]
 pub fn concerns_one_value(error: &ToolError) -> bool {
     matches!(
@@ -126,21 +125,21 @@ pub fn concerns_one_value(error: &ToolError) -> bool {
     )
 }
 
-/// One thing that a store holds.
+/// Entry of a store.
 pub struct StoredEntry {
-    /// What it is kept under. Another program may have put more than one thing under a key, and made keys up.
+    /// Key. Another program may have stored several entries under one key, or other keys.
     pub key: Key,
-    /// The text, or why it cannot be read.
+    /// Text, or the reason why it is unreadable.
     pub text: Result<SecretValue, ToolError>,
 }
 
-/// What a store holds, by its keys.
+/// Entries of a store, by key.
 pub type StoredEntries = BTreeMap<Key, Vec<Result<SecretValue, ToolError>>>;
 
-/// Returns everything that a store holds, by its keys.
+/// Returns all entries of a store, by key.
 ///
 /// # Errors
-/// The reason why the store cannot be read.
+/// The store cannot be read.
 pub fn read_entries(store: &dyn Store) -> Result<StoredEntries, ToolError> {
     let mut by_key = StoredEntries::new();
     for StoredEntry { key, text } in store.read_all()? {
@@ -149,33 +148,33 @@ pub fn read_entries(store: &dyn Store) -> Result<StoredEntries, ToolError> {
     Ok(by_key)
 }
 
-/// A place where values are kept.
+/// Store of secrets.
 pub trait Store: Send + Sync {
-    /// Returns what kind of store it is.
+    /// Returns the kind of store.
     fn kind(&self) -> Kind;
 
-    /// Finds out whether values can be read and written now, without reading one.
+    /// Checks that values can be read and written now, without reading one.
     ///
     /// # Errors
-    /// The reason why not.
+    /// The store cannot be used.
     fn probe(&self) -> Result<(), ToolError>;
 
-    /// Returns the names of the secrets it holds, sorted, without reading a value.
+    /// Returns the names of the secrets, sorted, without reading a value.
     ///
     /// # Errors
-    /// The reason why the store cannot be read.
+    /// The store cannot be read.
     fn list(&self) -> Result<Vec<SecretName>, ToolError>;
 
-    /// Returns the text under a key; nothing when there is none.
+    /// Returns the text under a key, if there is one.
     ///
     /// # Errors
-    /// The reason why the store cannot be read, `bad_vault` when what it holds is no text.
+    /// The store cannot be read; `bad_vault` when the entry is not text.
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError>;
 
-    /// Returns everything it holds.
+    /// Returns all entries.
     ///
     /// # Errors
-    /// The reason why the store cannot be read.
+    /// The store cannot be read.
     fn read_all(&self) -> Result<Vec<StoredEntry>, ToolError> {
         let names = self.list()?;
         let keys = names.iter().map(Key::of).chain([Key::journal()]);
@@ -186,31 +185,30 @@ pub trait Store: Send + Sync {
         Ok(held.collect())
     }
 
-    /// Keeps a text under a key, in place of an earlier one.
+    /// Stores a text under a key, in place of an earlier one.
     ///
     /// # Errors
-    /// The reason why the store cannot be written.
+    /// The store cannot be written.
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError>;
 
-    /// Removes what is under a key. Returns whether there was something.
+    /// Removes the entry of a key. Returns true when there was one.
     ///
     /// # Errors
-    /// The reason why the store cannot be written.
+    /// The store cannot be written.
     fn remove(&self, key: &Key) -> Result<bool, ToolError>;
 
-    /// Removes what is left of a store that nothing is kept in any more, such as an empty file.
+    /// Removes the remains of an empty store, such as its file.
     ///
     /// # Errors
-    /// The reason why the store cannot be written.
+    /// The store cannot be written.
     fn remove_empty(&self) -> Result<(), ToolError> {
         Ok(())
     }
 
-    /// Keeps the texts under some keys and removes what is under others, in their order. A store that is one file
-    /// writes it once.
+    /// Stores and removes texts, in order. A store that is one file writes it once.
     ///
     /// # Errors
-    /// The reason why the store cannot be written; what came before is done, unless it is one file.
+    /// The store cannot be written. Earlier changes are made, unless the store is one file.
     fn apply(&self, changes: &[(Key, Option<SecretValue>)]) -> Result<(), ToolError> {
         for (key, text) in changes {
             match text {

@@ -1,14 +1,13 @@
-//! Pairs of texts as `NAME`, NUL, `VALUE`, NUL: how `--vars-fd` takes values, and what is inside the
-//! encrypted file.
+//! Pairs of texts as `NAME`, NUL, `VALUE`, NUL: the format of `--vars-fd` and of the encrypted file.
 
 use zeroize::Zeroizing;
 
 use karyi_core::secret::SecretValue;
 
-/// Reads pairs.
+/// Parses pairs.
 ///
 /// # Errors
-/// What is wrong, without any of the text.
+/// The problem, without any of the text.
 pub fn read(bytes: &[u8]) -> Result<Vec<(String, SecretValue)>, &'static str> {
     let text = std::str::from_utf8(bytes).map_err(|_| "they are not UTF-8")?;
     if text.is_empty() {
@@ -32,7 +31,7 @@ pub fn write<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Zer
     let size = pairs
         .clone()
         .map(|(name, value)| name.len() + value.len() + 2);
-    // Made in its whole size at once: growing would leave copies behind.
+    // Allocated once: growing would leave copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(size.sum()));
     for (name, value) in pairs {
         bytes.extend_from_slice(name.as_bytes());

@@ -1,6 +1,6 @@
-//! Private files: written whole or not at all, readable by their owner only, one writer at a time.
+//! Private files: replaced atomically, readable by their owner only, one writer at a time.
 //!
-//! Windows has no modes: there they are as private as the directory they are made in, as the user's own are.
+//! Windows has no modes: there the files are as private as the user's directory.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -14,22 +14,22 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::temporary_files::remove_old_temporary_files;
 
-/// The right to write the files of a directory; given back when the last one of it is dropped.
+/// Lock of the files of a directory, released with the last clone.
 #[derive(Debug, Clone)]
 pub struct Guard {
     _file: Arc<File>,
 }
 
-/// Waits for the right to write beside `path`, whose directory is made if need be.
+/// Locks the files beside `path`, and makes their directory.
 ///
 /// # Errors
-/// `vault_busy` when another process keeps it, or what the system says.
+/// `vault_busy` when another process holds the lock, or an error of the file system.
 pub fn lock(path: &Path) -> Result<Guard, ToolError> {
     make_directory_of_lock(path)?;
     lock_to_read(path)
 }
 
-/// Waits for that right and makes or changes no directory: whoever only reads leaves that as it is.
+/// Locks the files without making the directory, for readers.
 ///
 /// # Errors
 /// As [`lock`].
@@ -48,10 +48,10 @@ pub fn lock_to_read(path: &Path) -> Result<Guard, ToolError> {
     }
 }
 
-/// Takes that right unless another process has it; waits for nobody.
+/// Locks the files unless another process holds the lock. Does not wait.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the file system.
 pub fn lock_if_free(path: &Path) -> Result<Option<Guard>, ToolError> {
     make_directory_of_lock(path)?;
     try_lock(path)
@@ -72,7 +72,7 @@ fn try_lock(path: &Path) -> Result<Option<Guard>, ToolError> {
         .map_err(|error| refusal(&path, &error))?;
     #[cfg(windows)]
     if !file.metadata().is_ok_and(|found| found.is_file()) {
-        // The link itself, where Unix opens nothing.
+        // Windows opens the link itself, where Unix opens nothing.
         return Err(no_file(&path));
     }
     match file.try_lock() {
@@ -84,10 +84,10 @@ fn try_lock(path: &Path) -> Result<Option<Guard>, ToolError> {
     }
 }
 
-/// Reads a file of at most `max_bytes`; nothing when there is none.
+/// Reads a file of at most `max_bytes`; `None` when it is missing.
 ///
 /// # Errors
-/// `bad_vault` when it is larger or no regular file, or what the system says.
+/// `bad_vault` when it is larger or no regular file, or an error of the file system.
 pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
     let file = match reading_options(Links::AreRefused).open(path) {
         Ok(file) => file,
@@ -97,7 +97,7 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, T
     whole(&file, path, max_bytes, no_file).map(Some)
 }
 
-/// Reads a file of at most `max_bytes` that its user named and that may be a link to one; nothing when there is none.
+/// Reads a file named by the user, which may be a link; `None` when it is missing.
 ///
 /// # Errors
 /// As [`read`].
@@ -139,15 +139,15 @@ fn whole(
     Ok(bytes)
 }
 
-/// What becomes of a link in the place of a file.
+/// Handling of symbolic links.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Links {
     AreFollowed,
     AreRefused,
 }
 
-/// Returns how a file is read that a command may have replaced: a pipe must not block, a link to what is karyi's own
-/// must not lead elsewhere.
+/// Returns options for reading a file that a command may have replaced: a pipe must not block, and a link must not
+/// lead to another file.
 fn reading_options(links: Links) -> fs::OpenOptions {
     let mut options = File::options();
     options.read(true);
@@ -162,17 +162,17 @@ fn reading_options(links: Links) -> fs::OpenOptions {
     }
     #[cfg(windows)]
     if links == Links::AreRefused {
-        // Then what is open is no regular file.
+        // The link itself is no regular file.
         std::os::windows::fs::OpenOptionsExt::custom_flags(&mut options, THE_LINK_ITSELF);
     }
     options
 }
 
-/// Opens a link and not what it leads to (`FILE_FLAG_OPEN_REPARSE_POINT`).
+/// Opens a link and not its target (`FILE_FLAG_OPEN_REPARSE_POINT`).
 #[cfg(windows)]
 const THE_LINK_ITSELF: u32 = 0x0020_0000;
 
-/// Returns why a file of karyi's own could not be opened: something else may stand in its place.
+/// Returns the error of opening a private file, which something else may have replaced.
 fn refusal(path: &Path, error: &io::Error) -> ToolError {
     match fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
         true => no_file(path),
@@ -198,16 +198,16 @@ fn no_file(path: &Path) -> ToolError {
         .with_hint("look at it with `ls -ld` and move it away; karyi did not put it there")
 }
 
-/// Writes a file whole, in place of an earlier one. The caller holds the lock.
+/// Replaces a file atomically. The caller holds the lock.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the file system.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     let write = || -> io::Result<()> {
         let directory = make_directory(path)?;
         remove_old_temporary_files(&directory);
-        // Beside its target, so that it can take its place; readable by the owner from the start. The name
-        // is always the same, so that what a writer left who was killed goes with the next one.
+        // The temporary file is beside its target and private from the start. Its name is fixed, so that the next
+        // writer replaces the file of one that was killed.
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".tmp");
         let _ = fs::remove_file(directory.join(&name));
@@ -217,7 +217,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
             .tempfile_in(&directory)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        // Not by `persist`, which on Windows replaces no file that somebody reads.
+        // Not `persist`: on Windows it cannot replace a file that is open.
         let (_file, beside) = file.keep()?;
         fs::rename(&beside, path).inspect_err(|_| drop(fs::remove_file(&beside)))?;
         sync_directory(&directory)
@@ -225,7 +225,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     write().map_err(|error| ToolError::from_io(path, &error))
 }
 
-/// Makes the directory of a file, which nobody but the owner may enter.
+/// Makes the directory of a file, private to the owner.
 fn make_directory(path: &Path) -> io::Result<PathBuf> {
     let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
     let mut builder = fs::DirBuilder::new();
@@ -254,7 +254,7 @@ fn private_options() -> fs::OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // A link must not have its target made.
+        // The target of a link must not be created.
         let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
         options.mode(0o600).custom_flags(flags);
     }
@@ -263,7 +263,7 @@ fn private_options() -> fs::OpenOptions {
     options
 }
 
-/// Makes the new name of a file last. Windows has no such call.
+/// Syncs a directory after a rename. Windows has no such call.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     #[cfg(unix)]
     File::open(directory)?.sync_all()?;

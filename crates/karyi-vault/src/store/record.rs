@@ -1,13 +1,13 @@
-//! The record of one secret: all that is known of it, as one text in the store. A policy holds exactly as long as its
-//! value is there, and the list of names can be made anew from the store.
+//! Record of one secret: value, policy, note and dates in one text of the store. A policy thus lives exactly as long
+//! as its value, and the index can be rebuilt from the store.
 //!
 //! ```text
 //! karyi-secret 2 {"policy":{"tools":["url_fetch"],...},"note":"...","created":"...","updated":"..."}
 //! THE VALUE
 //! ```
 //!
-//! Version 1 had the policy alone in its first line; it is read, and written as version 2 at the next change. A text
-//! without such a line was put into the store by another program: it is a value with the default policy.
+//! The first line of version 1 had only the policy; it is still read, and written as version 2 at the next change. A
+//! text without such a line is from another program: a value with the default policy.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ use karyi_core::secret::{SecretName, SecretValue};
 
 const HEAD: &str = "karyi-secret 2 ";
 
-/// The head of version 1, before the policy.
+/// Header of version 1, before the policy.
 const OLD_HEAD: &str = "karyi-secret 1 ";
 
-/// How the first line of every version begins, its number and a blank after it.
+/// Header of every version, followed by its number and a space.
 const ANY_HEAD: &str = "karyi-secret ";
 
-/// A value and what is known of it.
+/// Value with its policy and metadata.
 pub struct Record {
     /// The value.
     pub value: SecretValue,
@@ -35,14 +35,14 @@ pub struct Record {
     pub facts: Facts,
 }
 
-/// The note and the dates of a secret; version 1 and other programs keep none.
+/// Note and dates of a secret; version 1 and other programs have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The words of its user about it.
+    /// Note of the user.
     pub note: Option<String>,
-    /// When it was kept first.
+    /// Time of creation.
     pub created: Option<Timestamp>,
-    /// When its value, policy or note changed last.
+    /// Time of the last change of value, policy or note.
     pub updated: Option<Timestamp>,
 }
 
@@ -60,7 +60,7 @@ struct Head {
 }
 
 impl Facts {
-    /// Fills in from other facts what these lack.
+    /// Completes missing facts from others.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -71,10 +71,10 @@ impl Facts {
     }
 }
 
-/// Joins a value, its policy, and its note and dates.
+/// Encodes a record.
 ///
 /// # Errors
-/// `internal_error` for a policy that cannot be written.
+/// `internal_error` for a policy that cannot be encoded.
 pub fn join(value: &SecretValue, policy: &Policy, facts: &Facts) -> Result<SecretValue, ToolError> {
     let Facts {
         note,
@@ -96,10 +96,10 @@ pub fn join(value: &SecretValue, policy: &Policy, facts: &Facts) -> Result<Secre
     Ok(SecretValue::new(std::mem::take(&mut *text)))
 }
 
-/// Takes a text apart.
+/// Decodes a record.
 ///
 /// # Errors
-/// `bad_vault` when the first line cannot be read: a value whose limits are unknown is not used.
+/// `bad_vault` when the first line is malformed: a value with an unknown policy is not used.
 pub fn split(name: &SecretName, text: &SecretValue) -> Result<Record, ToolError> {
     let text = text.expose();
     let Some(length) = policy_line(text) else {
@@ -129,10 +129,10 @@ pub fn split(name: &SecretName, text: &SecretValue) -> Result<Record, ToolError>
     })
 }
 
-/// Takes apart what a store holds under a name: one text, unless another program put more there.
+/// Decodes the only record under a name. Another program may have stored several.
 ///
 /// # Errors
-/// As [`split`]; `bad_vault` for several texts; why the only one cannot be read.
+/// As [`split`]; `bad_vault` for several texts; the error of an unreadable one.
 pub fn only(
     name: &SecretName,
     texts: &[Result<SecretValue, ToolError>],
@@ -148,7 +148,7 @@ pub fn only(
     }
 }
 
-/// Reads the first line of version 2 or 1.
+/// Parses the first line of version 2 or 1.
 fn parse_line(line: &str) -> Option<Head> {
     if let Some(head) = line.strip_prefix(HEAD) {
         return serde_json::from_str(head).ok();
@@ -162,8 +162,8 @@ fn parse_line(line: &str) -> Option<Head> {
     })
 }
 
-/// Returns the value of a text whose policy cannot be read, to be masked and not used. Without a line of its own
-/// all of it may be the value.
+/// Returns the value of a record with a malformed policy, to mask it. Without a line of its own the whole text may be
+/// the value.
 #[must_use]
 pub fn value_alone(text: &SecretValue) -> SecretValue {
     let text = text.expose();
@@ -172,8 +172,7 @@ pub fn value_alone(text: &SecretValue) -> SecretValue {
     SecretValue::new(value.unwrap_or(text).to_owned())
 }
 
-/// Returns the length of the first line when it says what a secret may be used for, whatever version of karyi
-/// wrote it.
+/// Returns the length of the first line if it is a header of any version.
 fn policy_line(text: &str) -> Option<usize> {
     let (version, _) = text.strip_prefix(ANY_HEAD)?.split_once(' ')?;
     let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What is told of a store that lets others wait.
+//! Notice for the user that a store takes time.
 
 #![cfg_attr(
     not(all(feature = "os", feature = "age")),
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use karyi_core::limits;
 
-/// Is told that somebody waits for the store, and how long at most. Returns whether the user knows now.
+/// Called when a store takes time, with the longest wait. Returns true when the user was notified.
 pub type Notice = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
 
-/// How the calls of one store wait.
+/// Waits for the calls of one store and notifies the user.
 #[derive(Default)]
 pub(in crate::store) struct SlowNotice {
-    /// Who is told, where a user may wonder.
+    /// Callback, when a user is present.
     notice: Option<Notice>,
-    /// Whether that was done: a store that is slow each time is told of once.
+    /// True after the notice: a slow store causes one notice only.
     is_sent: AtomicBool,
 }
 
@@ -33,7 +33,7 @@ impl SlowNotice {
         }
     }
 
-    /// Does something on this thread, and tells of it when that takes long.
+    /// Runs `work` on this thread, with a notice when it takes long.
     pub(in crate::store) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.notice.is_none() {
             return work();
@@ -41,7 +41,7 @@ impl SlowNotice {
         thread::scope(|scope| {
             let (done, receiver) = mpsc::channel::<()>();
             let most = limits::KEYRING_UNLOCK_TIMEOUT;
-            // Without the thread nobody is told.
+            // Without the thread there is no notice.
             let telling = thread::Builder::new().name("patience".into());
             let _ = telling.spawn_scoped(scope, move || self.receive(&receiver, most));
             let result = work();
@@ -50,7 +50,7 @@ impl SlowNotice {
         })
     }
 
-    /// Waits for what comes of a call, and tells of it when that takes long.
+    /// Waits for the result of a call, with a notice when it takes long.
     pub(in crate::store) fn receive<T>(
         &self,
         receiver: &Receiver<T>,
@@ -66,7 +66,7 @@ impl SlowNotice {
             if !matches!(came, Err(RecvTimeoutError::Timeout)) || left().is_zero() {
                 return came;
             }
-            // What could not be said is tried again.
+            // A failed notice is tried again.
             self.is_sent.store(notice(deadline), Ordering::SeqCst);
         }
         receiver.recv_timeout(left())

@@ -1,4 +1,4 @@
-//! One text of a store after the other: what a session may use of it, and what it only must not show.
+//! Loads single entries of a store into a session, usable or only masked.
 
 use crate::session::Secrets;
 use crate::store::record::{self, Record};
@@ -8,14 +8,14 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
 
-/// What is wrong with one value.
+/// Error of one value.
 pub(super) struct DamagedValue {
     pub(super) error: ToolError,
-    /// Whether redaction knows everything that is kept under the name.
+    /// True when redaction masks everything stored under the name.
     pub(super) is_masked: bool,
 }
 
-/// Gives a session what a store holds under a name. What cannot be used is masked.
+/// Loads the entries under one name. Unusable values are masked.
 pub(super) fn load_value(
     name: &SecretName,
     texts: &[Result<SecretValue, ToolError>],
@@ -23,12 +23,12 @@ pub(super) fn load_value(
 ) -> Result<(), DamagedValue> {
     let record = record::only(name, texts);
     let used = record.and_then(|Record { value, policy, .. }| {
-        // For its name's case, or the lack of place, it may be refused.
+        // The session may refuse it for the case of its name or for lack of space.
         secrets.insert_stored(name, value, policy)
     });
     used.map_err(|error| {
         if error.code == ErrorCode::BadVault {
-            // Nobody may use it any more, and it must not be shown.
+            // The former value must not be used any more, and the new one must not be shown.
             secrets.remove_stored(name);
         }
         let mask = |text: &&Result<SecretValue, ToolError>| {
@@ -40,7 +40,7 @@ pub(super) fn load_value(
     })
 }
 
-/// Returns the value of a text, whatever its policy is like.
+/// Returns the value of a record, even when its policy is unreadable.
 fn value_of(name: &SecretName, text: &SecretValue) -> SecretValue {
     match record::split(name, text) {
         Ok(record) => record.value,
@@ -48,8 +48,8 @@ fn value_of(name: &SecretName, text: &SecretValue) -> SecretValue {
     }
 }
 
-/// Lets redaction know what a store has beside secrets: the key of the undo journal, and what other programs put there.
-/// Returns what is wrong with what cannot be masked, but for what is too short: karyi masks none of that.
+/// Masks entries other than secrets: the key of the undo journal, and entries of other programs. Returns the error of
+/// entries that cannot be masked, except those that are too short to be masked.
 pub(super) fn mask_other_entries(held: StoredEntries, secrets: &Secrets) -> Option<ToolError> {
     let (mut strangers, mut count) = (0, 0);
     for (key, texts) in held {

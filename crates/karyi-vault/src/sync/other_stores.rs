@@ -1,4 +1,4 @@
-//! Stores that a session does not open, and what it lacks of them.
+//! Issues of stores that a session does not open.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use crate::vault::names_in_other_stores;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
 
-/// What there is of an encrypted file that no index lists.
+/// State of an encrypted file that the index does not list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnlistedFile {
-    /// No such file.
+    /// There is no such file.
     #[default]
     Nothing,
     /// It is the store of the session.
@@ -22,7 +22,7 @@ pub enum UnlistedFile {
     NotInUse,
 }
 
-/// Returns what a session lacks of a store that cannot be read.
+/// Returns the issue of a store that cannot be read.
 pub(super) fn store_unreadable(error: ToolError) -> LoadIssue {
     LoadIssue {
         kind: LoadIssueKind::Unread,
@@ -38,7 +38,7 @@ pub(super) enum ChosenBy {
     Index,
 }
 
-/// Returns what a session with a store of some kind lacks of another store.
+/// Returns the issue of names that are in another store than the session's.
 pub(super) fn issue_elsewhere(
     names: &[(SecretName, Kind)],
     kind: Kind,
@@ -56,7 +56,7 @@ pub(super) fn issue_elsewhere(
     let way = match (kind.is_persistent(), chosen_by) {
         (true, _) => format!("have all in one: `karyi var migrate --to {store}`"),
         (false, ChosenBy::User) => "leave --vault away".to_owned(),
-        // The index lists them and names no store.
+        // The index lists names and no store.
         (false, ChosenBy::Index) => "keep something there, which chooses it".to_owned(),
     };
     let hint = format!("use that store with --vault {store}, or {way}");
@@ -67,7 +67,7 @@ pub(super) fn issue_elsewhere(
     })
 }
 
-/// Returns what a session lacks of an encrypted file that no index lists.
+/// Returns the issue of an encrypted file that the index does not list.
 pub(super) fn issue_unlisted(unlisted: UnlistedFile) -> Option<LoadIssue> {
     let message = "the encrypted file vault.age is there, no index lists what it holds, and it is not the store in use";
     let hint = "use it with --vault age, and have it listed again with `karyi var doctor --repair --vault age` and \
@@ -79,7 +79,8 @@ pub(super) fn issue_unlisted(unlisted: UnlistedFile) -> Option<LoadIssue> {
     })
 }
 
-/// A session whose user named a store that does not last: it knows nothing of what the index lists.
+/// Source of a session with a store that is not persistent: it loads nothing and reports the names that the index
+/// lists.
 pub struct OtherStores {
     directory: PathBuf,
     kind: Kind,
@@ -88,7 +89,7 @@ pub struct OtherStores {
 }
 
 impl OtherStores {
-    /// Names the directory of the index, and what the session has instead of a store.
+    /// Makes the source from the directory of the index and the kind of the session's store.
     #[must_use]
     pub fn new(directory: PathBuf, kind: Kind, unlisted: UnlistedFile) -> Self {
         Self {
@@ -116,7 +117,7 @@ impl Source for OtherStores {
     fn load_issues(&self) -> Vec<LoadIssue> {
         let elsewhere = match &*self.names() {
             Ok(names) => issue_elsewhere(names, self.kind, ChosenBy::User),
-            // What it lists in a store is not masked here.
+            // Names listed in a damaged index are not masked.
             Err(error) => Some(store_unreadable(error.clone())),
         };
         let all = [elsewhere, issue_unlisted(self.unlisted)];

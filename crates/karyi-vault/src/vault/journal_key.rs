@@ -1,5 +1,5 @@
-//! Makes the key of the undo journal. It is kept like a value: under the lock of the index, so that no migration leaves
-//! it behind, and with a new generation, so that every session learns that there is one to be masked.
+//! Creates the key of the undo journal. It is stored like a value: under the lock of the index, so that a migration
+//! includes it, and with a new generation, so that running sessions learn to mask it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::store::journal_key::{self, JournalKey};
 use crate::vault::Vault;
 use karyi_core::error::ToolError;
 
-/// Returns the key of the undo journal that a store keeps, made at the first time; nothing when the store does not
-/// last, or is not the one in use and holds nothing. `directory` is that of the index.
+/// Returns the key of the undo journal, created at the first use. Returns `None` when the store is not persistent, or
+/// is not the one in use and is empty. `directory` is that of the index.
 ///
 /// # Errors
-/// What the store or the system says; `vault_busy` when another process keeps the index locked.
+/// Errors of the store or the file system; `vault_busy` when another process holds the lock of the index.
 pub fn journal_key(
     directory: &Path,
     chosen: StoreChoice,
@@ -26,13 +26,13 @@ pub fn journal_key(
     }
     let vault = Vault::new(directory.to_owned(), chosen, Arc::clone(store));
     vault.with_lock(|locked| {
-        // Two processes that make one at the same time must not use two.
+        // Two processes must not create two keys.
         if let Some(key) = journal_key::stored_key(store.as_ref())? {
             return Ok(Some(key));
         }
         let index = locked.index().clone();
         let is_used = |used: &StoreChoice| used.kind == kind;
-        // Where everything was moved away nobody would look for it.
+        // After a migration away from this store its key would never be used.
         if !index.store.as_ref().is_none_or(is_used) && store.list()?.is_empty() {
             return Ok(None);
         }

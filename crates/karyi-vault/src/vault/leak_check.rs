@@ -1,4 +1,4 @@
-//! Notes and policies are listed and shown to everybody: they must hold no value.
+//! Checks that notes and policies, which anybody can list, contain no secret value.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::vault::NewSecret;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
 
-/// Checks that what is listed and shown of a secret holds neither its value nor another one that the store has, and what
-/// is listed of others not its value, in no form. Of texts that are `clean` the store is not asked again.
+/// Checks that the note and policy of a secret contain neither its value nor another stored value, and that no other
+/// note or policy contains its value, in any form. Texts in `clean` are not checked against the store again.
 ///
 /// # Errors
-/// `bad_arguments`, or what the store says.
+/// `bad_arguments`, or an error of the store.
 pub(super) fn check(
     store: &dyn Store,
     index: &Index,
@@ -46,7 +46,7 @@ pub(super) fn check(
     }
     for StoredEntry { key, text } in store.read_all()? {
         if let (Some(other), Ok(text)) = (SecretName::parse(key.as_str()), text) {
-            // What is too short to be masked, or too much, is in no text for certain.
+            // Values that cannot be masked cannot be found in a text either.
             let value = record::split(&other, &text).map(|record| record.value);
             let _ = value.map(|value| secrets.mask_only(&other, value));
         }
@@ -63,7 +63,7 @@ fn contains_value(redactor: &Redactor, texts: &[String]) -> bool {
     texts.any(|text| redactor.redact_again(text) != *text)
 }
 
-/// Returns what is listed and shown of a secret.
+/// Returns the texts of a secret that are displayed.
 fn shown_texts(policy: &Policy, note: Option<&str>) -> Vec<String> {
     let hosts = policy.hosts.iter().flatten().map(ToString::to_string);
     let dirs = policy.dirs.iter().flatten();
@@ -73,14 +73,14 @@ fn shown_texts(policy: &Policy, note: Option<&str>) -> Vec<String> {
     all.chain(note.map(str::to_owned)).collect()
 }
 
-/// Returns the error for a value in what is listed.
+/// Returns the error for a note or policy that contains a value.
 fn value_in_note(name: &SecretName) -> ToolError {
     let message = format!("the note or policy of {name} holds the value of a secret");
     ToolError::new(ErrorCode::BadArguments, message)
         .with_hint("both are shown; say in words what the value is for")
 }
 
-/// Returns the error for a new value that is listed and shown already.
+/// Returns the error for a new value that another note or policy contains.
 fn value_in_other_note(other: &str, name: &SecretName) -> ToolError {
     let message = format!("the note or policy of {other} holds the value of {name}");
     let hint = format!(

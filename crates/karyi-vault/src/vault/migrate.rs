@@ -1,5 +1,5 @@
-//! Moves everything into another store: copy, verify, switch, delete. One that breaks off before the switch has changed
-//! nothing that is in use, one that breaks off after it is ended by the next one.
+//! Moves all secrets into another store: copy, verify, switch, delete. An interruption before the switch changes
+//! nothing in use; the next migration completes one that was interrupted after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use crate::vault::Vault;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, SecretValue};
 
-/// What one store is to keep and to remove.
+/// Changes of one store: texts to store, and keys to remove.
 type Changes = Vec<(Key, Option<SecretValue>)>;
 
 impl Vault {
-    /// Copies everything into another store, makes that the chosen one, and removes it here: all of it under the lock,
-    /// so that nothing is kept beside it that would be lost. What both hold alike stays there and goes here. Returns the
-    /// names.
+    /// Copies all secrets into another store, makes it the chosen one, and removes them here. The lock is held
+    /// throughout, so that no concurrent change is lost. Identical copies are not written again. Returns the names.
     ///
     /// # Errors
-    /// What the stores or the system say. What was copied before stays in both, and can be moved again.
+    /// Errors of the stores or the file system. Secrets that were copied before the error are in both stores and can
+    /// be migrated again.
     pub fn migrate(&self, to: &Self) -> Result<Vec<SecretName>, ToolError> {
         // Opened before the lock.
         to.probe()?;
@@ -39,7 +39,7 @@ impl Vault {
         let mut changes = self.changes_to_copy(to, &records)?;
         let mut gone: Changes = names.iter().map(|name| (Key::of(name), None)).collect();
         if let Some(key) = self.store.get(&Key::journal())? {
-            // Moved or not: what is left of a store that is not in use is for nobody.
+            // Removed in any case: nothing uses the key in a store that is not in use.
             gone.push((Key::journal(), None));
             let moves = self.moves_journal(to, &index)?;
             changes.extend(moves.then_some((Key::journal(), Some(key))));
@@ -51,7 +51,7 @@ impl Vault {
             to.check_key(&changes)
         })?;
         let mut last = after;
-        // What opens the old one is known until nothing is left there.
+        // The identity of the old store stays known until it is empty.
         last.store = Some(to.chosen.clone());
         let removed = locked.change_store(last, || {
             self.store.apply(&gone)?;
@@ -61,7 +61,7 @@ impl Vault {
         Ok(names)
     }
 
-    /// Returns the records under some names. Notes and dates that only the index has become part of them.
+    /// Returns the records of some names, completed with notes and dates that only the index has.
     fn read_records(
         &self,
         index: &Index,
@@ -77,10 +77,10 @@ impl Vault {
         names.iter().map(read).collect()
     }
 
-    /// Returns what the other store is to keep: what it has alike already is left as it is.
+    /// Returns the changes for the other store, without records that it holds already.
     ///
     /// # Errors
-    /// `bad_arguments` when it has something else under one of the names, which would be lost.
+    /// `bad_arguments` when it holds another value under one of the names, which would be lost.
     fn changes_to_copy(
         &self,
         to: &Self,
@@ -109,14 +109,15 @@ impl Vault {
         Ok(changes)
     }
 
-    /// Whether the key of the undo journal moves, too: that of a store that was not in use replaces none.
+    /// Returns true when the key of the undo journal moves, too. The key of a store that was not in use replaces no
+    /// other.
     fn moves_journal(&self, to: &Self, index: &Index) -> Result<bool, ToolError> {
         let used = index.store.as_ref();
         let was_used = used.is_none_or(|used| used.kind == self.chosen.kind);
         Ok(was_used || to.store.get(&Key::journal())?.is_none())
     }
 
-    /// Returns the index of when everything is in the other store.
+    /// Returns the index for the state after the migration.
     fn index_after(&self, index: &Index, to: &Self, records: &[(SecretName, Record)]) -> Index {
         let mut after = index.clone();
         let identity = to.chosen.identity.clone();
@@ -133,7 +134,7 @@ impl Vault {
         after
     }
 
-    /// Checks that the store gives back what it was given.
+    /// Checks that the store returns the records as they were written.
     fn check_copied(&self, records: &[(SecretName, Record)]) -> Result<(), ToolError> {
         for (name, record) in records {
             let back = self.get(name)?;
@@ -145,8 +146,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Checks that the store gives the key of the undo journal back, when that is among what it was given: what the
-    /// journal keeps cannot be read without it.
+    /// Checks that the store returns the key of the undo journal unchanged, if it was written: the journal is
+    /// unreadable without it.
     fn check_key(&self, changes: &Changes) -> Result<(), ToolError> {
         let given = changes.iter().find(|(key, _)| *key == Key::journal());
         let Some(text) = given.and_then(|(_, text)| text.as_ref()) else {
@@ -181,7 +182,7 @@ impl Vault {
     }
 }
 
-/// Whether a store has the same value with the same policy, however it is written.
+/// Returns true when both records have the same value and policy, in any record format.
 fn is_same_record(record: &Record, theirs: Result<Record, ToolError>) -> bool {
     theirs.is_ok_and(|theirs| {
         theirs.value.expose() == record.value.expose() && theirs.policy == record.policy

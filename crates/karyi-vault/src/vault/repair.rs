@@ -1,4 +1,4 @@
-//! Makes the index say what the store holds.
+//! Rebuilds the index from the store.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
 
 impl Vault {
-    /// Lists what the store holds, and has the index say the same where it does not. A value is read only for that.
+    /// Lists the secrets of the store, and updates the index where it disagrees. Reads values only for that.
     ///
     /// # Errors
-    /// What the store or the system says.
+    /// Errors of the store or the file system.
     pub fn statuses(&self) -> Result<Vec<SecretStatus>, ToolError> {
         let held = self.store.list()?;
         let index = self.reconciled(Index::read(&self.directory)?, &held);
@@ -25,9 +25,8 @@ impl Vault {
         ))
     }
 
-    /// Returns the index that lists what the store holds, whose names were just read: the one that was read before that,
-    /// or one that is made anew. It stays as it is where it cannot be written, when somebody changed both since or does
-    /// so now, and when the store is another one.
+    /// Returns an index that matches the names just read from the store: the given one, or a rebuilt one. Leaves it
+    /// unchanged when it cannot be written, when another process changes it, or when it names another store.
     #[must_use]
     pub fn reconciled(&self, read: Index, held: &[SecretName]) -> Index {
         let kind = self.chosen.kind;
@@ -48,19 +47,19 @@ impl Vault {
         anew().unwrap_or(read)
     }
 
-    /// Makes the index say what the store holds, and changes nothing in the store. Returns the names that were added
-    /// and removed; what is damaged stays as it is.
+    /// Rebuilds the index without changing the store. Returns the names that were added and removed; damaged records
+    /// are left alone.
     ///
     /// # Errors
-    /// What the store or the system says.
+    /// Errors of the store or the file system.
     pub fn repair(&self) -> Result<(Vec<SecretName>, Vec<SecretName>), ToolError> {
-        // Opened before the lock, and listed under it: what is kept meanwhile is no lost name.
+        // Opened before the lock and listed under it, so that a concurrent change is not taken for a lost name.
         self.store.list()?;
         let mut locked = Index::lock(&self.directory)?;
         self.rebuild_index(&mut locked, &self.store.list()?)
     }
 
-    /// Makes the index say what the store holds, which has these names.
+    /// Rebuilds the index for a store with these names.
     pub(super) fn rebuild_index(
         &self,
         locked: &mut LockedIndex,
@@ -86,7 +85,7 @@ impl Vault {
                 }
             }
         }
-        // A file that could be read and holds no name is listed, too.
+        // A readable file without names is recorded as well.
         if self.chosen.kind == Kind::Age {
             index.store.get_or_insert_with(|| self.chosen.clone());
         }
@@ -96,7 +95,7 @@ impl Vault {
         Ok((added, removed))
     }
 
-    /// Lists what the store has, with the note and the dates of its record.
+    /// Adds a record of the store to the index, with its note and dates.
     pub(super) fn index_record(&self, index: &mut Index, name: &SecretName, record: &Record) {
         let terms = SecretDetails {
             note: None,
@@ -110,11 +109,11 @@ impl Vault {
     }
 }
 
-/// Whether an index lists for a store of some kind what that holds.
+/// Returns true when the index lists exactly these names for a kind of store.
 pub(super) fn lists_exactly(index: &Index, kind: Kind, held: &[SecretName]) -> bool {
     let is_own = |name: &SecretName| index.get(name).is_some_and(|listed| listed.store == kind);
     let listed: BTreeSet<SecretName> = index.secret_names().filter(is_own).collect();
-    // What is listed for another store stays so.
+    // Entries of another store are left alone.
     let is_elsewhere = |name: &SecretName| index.get(name).is_some_and(|l| l.store != kind);
     let held = held.iter().filter(|name| !is_elsewhere(name)).cloned();
     index.is_whole() && listed == held.collect()

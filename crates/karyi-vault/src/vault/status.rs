@@ -1,4 +1,4 @@
-//! What index and store say of the secrets, and whether they agree.
+//! Status of each secret: agreement of index and store.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use crate::store::Kind;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
 
-/// How index and store agree about a secret.
+/// Agreement of index and store about a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretState {
-    /// Both know it.
+    /// Both have it.
     Kept,
     /// The index lists it, and the store has no value.
     MissingValue,
     /// The store has a value, and the index does not list it.
     Untracked,
-    /// The index lists it for another store than the one that is used.
+    /// The index lists it for another store than the chosen one.
     Elsewhere,
-    /// The store was not asked.
+    /// The store was not read.
     Unknown,
 }
 
@@ -36,27 +36,26 @@ impl SecretState {
     }
 }
 
-/// One line of a list of secrets.
+/// Status of one secret.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecretStatus {
-    /// Its name.
+    /// Name.
     pub name: SecretName,
-    /// What the index knows of it.
+    /// Entry of the index.
     pub listed: Option<IndexEntry>,
-    /// How index and store agree.
+    /// Agreement of index and store.
     pub state: SecretState,
 }
 
-/// Checks that a store that answers is the one the index lists: it has a name of those listed for it,
-/// or none is.
+/// Checks that a store is the one of the index: it holds at least one name listed for it, or none is listed.
 ///
 /// # Errors
-/// `vault_unavailable`: the file is gone, or the keyring is another one.
+/// `vault_unavailable` when the file is missing or the keyring is another one.
 pub fn check_same_store(index: &Index, kind: Kind, held: &[SecretName]) -> Result<(), ToolError> {
     let is_of_it = |name: &SecretName| index.get(name).is_some_and(|listed| listed.store == kind);
     let listed: Vec<SecretName> = index.secret_names().filter(is_of_it).collect();
     let held: BTreeSet<&SecretName> = held.iter().collect();
-    // The removal of the last one may have broken off.
+    // The removal of the last name may have been interrupted.
     let may_be_gone = listed.len() <= usize::from(!index.is_whole());
     if may_be_gone || listed.iter().any(|name| held.contains(name)) {
         return Ok(());
@@ -75,7 +74,7 @@ pub fn check_same_store(index: &Index, kind: Kind, held: &[SecretName]) -> Resul
     Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
 }
 
-/// Returns the names that the index lists for another store than one of some kind, and that store.
+/// Returns the names that the index lists for other kinds of store, with that kind.
 #[must_use]
 pub fn names_in_other_stores(index: &Index, kind: Kind) -> Vec<(SecretName, Kind)> {
     let others = index.names.iter().filter(|(_, l)| l.store != kind);
@@ -83,8 +82,7 @@ pub fn names_in_other_stores(index: &Index, kind: Kind) -> Vec<(SecretName, Kind
     named.flatten().collect()
 }
 
-/// Joins what the index knows with the names that the store of some kind holds; without them the store was
-/// not asked.
+/// Combines the index with the names in the store; `None` means that the store was not read.
 #[must_use]
 pub fn secret_statuses(
     index: &Index,

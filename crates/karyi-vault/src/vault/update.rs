@@ -1,4 +1,4 @@
-//! Keeps a value in place of what is there, and goes by what that is under the lock.
+//! Stores a value, based on the current one under the lock.
 
 use crate::index::{Index, IndexEntry};
 use crate::policy::Policy;
@@ -9,21 +9,21 @@ use crate::vault::{SecretDetails, Vault, leak_check, mutex};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, SecretValue};
 
-/// What there is under a name before it is changed.
+/// Current state of a secret, before a change.
 pub struct CurrentSecret {
-    /// What the store holds, when it can be read.
+    /// Record in the store, when it is readable.
     pub record: Option<Record>,
-    /// Why that cannot be read.
+    /// Reason why the record is unreadable.
     pub damage: Option<ToolError>,
-    /// The policy that a new value begins with: that of the record; where it cannot be read, or is gone, the copy in the
-    /// index. Nothing when nobody knows what the secret may be used for.
+    /// Policy for a new value: that of the record, or the copy in the index when the record is missing or unreadable.
+    /// `None` when the policy is unknown.
     pub policy: Option<Policy>,
-    /// What the index lists.
+    /// Entry of the index.
     pub listed: Option<IndexEntry>,
 }
 
 impl CurrentSecret {
-    /// Whether nothing is there.
+    /// Returns true when neither store nor index has the secret.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.record.is_none() && self.damage.is_none() && self.listed.is_none()
@@ -42,22 +42,22 @@ impl CurrentSecret {
     }
 }
 
-/// What is to be kept under a name.
+/// Value to store, with its note and policy.
 pub struct NewSecret {
-    /// The value.
+    /// Value.
     pub value: SecretValue,
-    /// What is said of it.
+    /// Note and policy.
     pub terms: SecretDetails,
 }
 
-/// Says what is to be kept in place of what is there; nothing leaves that as it is. It is asked under the lock.
+/// Computes the new secret from the current one; `None` leaves it unchanged. It runs under the lock.
 pub type SecretUpdate<'a> = dyn Fn(&CurrentSecret) -> Result<Option<NewSecret>, ToolError> + 'a;
 
 impl Vault {
-    /// Keeps a value, in place of an earlier one.
+    /// Stores a value, in place of an earlier one.
     ///
     /// # Errors
-    /// As [`Vault::check`], or what the store or the system says.
+    /// As [`Vault::check`], or an error of the store or the file system.
     pub fn set(
         &self,
         name: &SecretName,
@@ -69,10 +69,10 @@ impl Vault {
         self.update(name, &wanted).map(drop)
     }
 
-    /// Keeps what `make` makes of what is there. Returns whether it wanted anything.
+    /// Stores the result of `make`. Returns true when there was one.
     ///
     /// # Errors
-    /// As [`Vault::set`], or what `make` says.
+    /// As [`Vault::set`], or an error of `make`.
     pub fn update(&self, name: &SecretName, make: &SecretUpdate<'_>) -> Result<bool, ToolError> {
         self.open_store()?;
         self.with_lock(|locked| {
@@ -98,10 +98,10 @@ impl Vault {
         })
     }
 
-    /// Returns what there is under a name.
+    /// Returns the current state of a secret.
     ///
     /// # Errors
-    /// What the store or the system says; damage of the one value is a part of the answer.
+    /// Errors of the store or the file system; damage of this one value is part of the result.
     pub fn current(&self, name: &SecretName) -> Result<CurrentSecret, ToolError> {
         self.current_in(&Index::read(&self.directory)?, name)
     }
@@ -118,7 +118,7 @@ impl Vault {
                 }
                 Err(damage) => (None, Some(damage), copy),
             },
-            // No text, or more than one: none of karyi's, which has a policy.
+            // Not text, or several values: another program wrote it, so the default policy applies.
             Err(damage) if damage.code == ErrorCode::BadVault => {
                 (None, Some(damage), Some(copy.unwrap_or_default()))
             }
@@ -132,10 +132,10 @@ impl Vault {
         })
     }
 
-    /// Returns what there is, for whoever changes what is there.
+    /// Returns the current record, for a change that needs one.
     ///
     /// # Errors
-    /// `undefined_variable` when there is nothing, `bad_vault` when it cannot be read.
+    /// `undefined_variable` when there is no value, `bad_vault` when it is unreadable.
     pub fn require_record<'a>(
         &self,
         name: &SecretName,
@@ -149,7 +149,6 @@ impl Vault {
     }
 }
 
-/// Returns a copy of what is to be kept.
 fn new_secret(value: &SecretValue, terms: &SecretDetails) -> NewSecret {
     NewSecret {
         value: value.duplicate(),

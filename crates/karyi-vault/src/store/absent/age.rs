@@ -1,4 +1,4 @@
-//! Stands in for the encrypted file in a build without the feature `age`.
+//! Substitute for the encrypted file in a build without the feature `age`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use zeroize::Zeroizing;
 use crate::store::Kind;
 use crate::store::absent::{Absent, AbsentStore, error};
 
-/// Finds the key of the file; never called.
+/// Provides the key of the file; never called.
 pub type GetKey = Arc<dyn Fn(KeyRequest) -> Result<AgeKey, ToolError> + Send + Sync>;
 
-/// Why the key is asked for.
+/// Reason for requesting the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyRequest {
     /// The file is about to be made.
     New,
     /// The file is to be opened.
     First,
-    /// The key that came last does not open it.
+    /// The last key did not open the file.
     Again,
 }
 
@@ -28,7 +28,7 @@ pub enum KeyRequest {
 pub struct AgeKey;
 
 impl AgeKey {
-    /// Takes a passphrase.
+    /// Accepts a passphrase.
     #[must_use]
     pub fn passphrase(_: &SecretValue) -> Self {
         Self
@@ -91,13 +91,13 @@ pub fn passphrase_of(_: &[u8]) -> Result<SecretValue, ToolError> {
     Err(error(Kind::Age))
 }
 
-/// Finds no key.
+/// Returns no key.
 #[must_use]
 pub fn secret_lines(_: &[u8]) -> Vec<SecretValue> {
     Vec::new()
 }
 
-/// Knows no encrypted file.
+/// Returns false.
 #[must_use]
 pub fn is_for_identity(_: &Path) -> bool {
     false

@@ -1,4 +1,4 @@
-//! Stands in for the keyring in a build without the feature `os`.
+//! Substitute for the keyring in a build without the feature `os`.
 
 use crate::store::Kind;
 use crate::store::absent::{Absent, AbsentStore};

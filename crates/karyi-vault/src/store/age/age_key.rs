@@ -1,4 +1,4 @@
-//! What opens the encrypted file: a passphrase, or an identity of ssh or age.
+//! Key of the encrypted file: a passphrase, or an ssh or age identity.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -16,37 +16,37 @@ use karyi_core::secret::SecretValue;
 /// Most bytes of an identity file.
 const MAX_IDENTITY_BYTES: u64 = 1 << 20;
 
-/// Finds the key when it is needed first: from a file, a descriptor or the user.
+/// Provides the key at its first use: from a file, a descriptor or the user.
 pub type GetKey = Arc<dyn Fn(KeyRequest) -> Result<AgeKey, ToolError> + Send + Sync>;
 
-/// Why the key is asked for.
+/// Reason for requesting the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyRequest {
     /// The file is about to be made.
     New,
     /// The file is to be opened.
     First,
-    /// The key that came last does not open it.
+    /// The last key did not open the file.
     Again,
 }
 
-/// Reads an identity file, which may be a link to one; nothing when there is none.
+/// Reads an identity file, which may be a link; `None` when there is none.
 ///
 /// # Errors
-/// `bad_vault` when it is larger than such files are or no regular file, or what the system says.
+/// `bad_vault` when it is too large or no regular file, or an error of the file system.
 pub fn identity_bytes(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
     private_file::read_named(path, MAX_IDENTITY_BYTES)
 }
 
-/// Whether a file is encrypted for an identity, so that no passphrase opens it.
+/// Returns true when a file is encrypted for an identity, which no passphrase opens.
 pub(super) fn is_for_identity(bytes: &[u8]) -> bool {
     Decryptor::new_buffered(bytes).is_ok_and(|file| !file.is_scrypt())
 }
 
-/// What encrypts and decrypts the file.
+/// Key that encrypts and decrypts the file.
 pub struct AgeKey {
     material: KeyMaterial,
-    /// Whether somebody typed it, who may have mistyped it.
+    /// True when a user typed it and may have mistyped it.
     is_typed: bool,
 }
 
@@ -68,7 +68,7 @@ impl AgeKey {
         Self::with_work(passphrase, limits::PASSPHRASE_WORK)
     }
 
-    /// Makes the key of a passphrase whose check takes 2 to the power of `work` steps.
+    /// Makes the key of a passphrase with a scrypt work factor of 2 to the power of `work`.
     #[must_use]
     pub fn with_work(passphrase: &SecretValue, work: u8) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl AgeKey {
         }
     }
 
-    /// Says that somebody typed it, and can be asked again.
+    /// Marks the key as typed by a user, who can try again.
     #[must_use]
     pub fn typed(self) -> Self {
         Self {
@@ -89,16 +89,15 @@ impl AgeKey {
         }
     }
 
-    /// Whether another try may open what this one does not.
+    /// Returns true when another attempt may open the file.
     pub(super) fn may_be_mistyped(&self, bytes: &[u8]) -> bool {
         self.is_typed && Decryptor::new_buffered(bytes).is_ok_and(|file| file.is_scrypt())
     }
 
-    /// Reads the key from an identity file: an ssh private key, or one of age. `passphrase` is for an
-    /// ssh key that has one.
+    /// Reads the key from an identity file of ssh or age. `passphrase` opens an encrypted ssh key.
     ///
     /// # Errors
-    /// What the system says, or `wrong_key` when the file holds no identity that can be used.
+    /// `wrong_key` when the file contains no usable identity, or an error of the file system.
     pub fn identity(path: &Path, passphrase: Option<&SecretValue>) -> Result<Self, ToolError> {
         let bytes = identity_bytes(path)?.ok_or_else(|| {
             let message = format!("there is no identity file {}", path.display());
@@ -122,12 +121,12 @@ impl AgeKey {
         })
     }
 
-    /// Whether much memory is needed to use it: 256 MB for a passphrase.
+    /// Returns true when its use takes much memory: 256 MB for a passphrase.
     pub(super) fn takes_memory(&self) -> bool {
         matches!(self.material, KeyMaterial::Passphrase { .. })
     }
 
-    /// Returns what writes the file.
+    /// Returns the encryptor for the file.
     pub(super) fn encryptor(&self) -> io::Result<Encryptor> {
         match &self.material {
             KeyMaterial::Passphrase { passphrase, work } => {
@@ -143,10 +142,10 @@ impl AgeKey {
         }
     }
 
-    /// Opens an encrypted text.
+    /// Decrypts the file.
     ///
     /// # Errors
-    /// `wrong_key`, or `bad_vault` when it is no such text.
+    /// `wrong_key`, or `bad_vault` when it is no age file.
     pub(super) fn open<'a>(&self, bytes: &'a [u8]) -> Result<impl Read + use<'a>, ToolError> {
         let decryptor = Decryptor::new_buffered(bytes).map_err(|_| {
             ToolError::new(ErrorCode::BadVault, "the file is not encrypted with age")
@@ -212,7 +211,7 @@ fn of_age(bytes: &[u8]) -> Result<KeyMaterial, &'static str> {
     })
 }
 
-/// Returns the lines of an identity file of age that are to be keys.
+/// Returns the key lines of an age identity file.
 fn key_lines(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -232,8 +231,7 @@ pub fn new_identity() -> Result<(String, SecretValue), ToolError> {
     Ok((identity.to_public().to_string(), SecretValue::new(secret)))
 }
 
-/// Returns what is secret in an identity file: all of a private key of ssh, or the keys of age, as they stand there
-/// and as they are usually written.
+/// Returns the secrets of an identity file: the whole ssh private key, or the age keys, as written and in normal form.
 #[must_use]
 pub fn secret_lines(file: &[u8]) -> Vec<SecretValue> {
     let text = std::str::from_utf8(file).unwrap_or_default();
@@ -251,7 +249,7 @@ pub fn secret_lines(file: &[u8]) -> Vec<SecretValue> {
     found
 }
 
-/// Answers with the passphrase that was given, and to nothing else.
+/// Callbacks that supply a fixed passphrase and nothing else.
 #[derive(Clone)]
 struct FixedPassphrase(Option<SecretString>);
 
@@ -271,10 +269,10 @@ impl age::Callbacks for FixedPassphrase {
     }
 }
 
-/// Returns a passphrase without the line break at its end.
+/// Returns a passphrase without its final line break.
 ///
 /// # Errors
-/// `bad_value` when it is empty, too long, or no text.
+/// `bad_value` when it is empty, too long, or not UTF-8.
 pub fn passphrase_of(bytes: &[u8]) -> Result<SecretValue, ToolError> {
     let bad = |message: &str| ToolError::new(ErrorCode::BadValue, message);
     let text = std::str::from_utf8(bytes).map_err(|_| bad("the passphrase is not UTF-8"))?;

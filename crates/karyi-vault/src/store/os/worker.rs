@@ -1,8 +1,8 @@
-//! A thread that speaks to the keyring, so that a keyring that hangs holds up nobody for long.
+//! Thread that calls the keyring, so that a hanging keyring blocks no caller for long.
 //!
-//! Nothing ends a call that hangs inside the bus or behind a dialogue nobody sees: at its deadline it is left to itself,
-//! and as long as it hangs every other call is told at once that the keyring does not answer. What it did not begin to
-//! change by then it never changes. The end of the process does not wait for it.
+//! A call that hangs inside the bus or behind an unseen dialogue cannot be ended. At its deadline it is abandoned, and
+//! as long as it hangs every other call fails at once. It never starts a change after its deadline. The end of the
+//! process does not wait for it.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,14 +13,14 @@ use karyi_core::error::{ErrorCode, ToolError};
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// Tells a task whether somebody waits for it still.
+/// Lets a task check that its caller still waits.
 pub(super) struct Waiter(Weak<()>);
 
 impl Waiter {
-    /// Checks that somebody waits: what somebody else has changed since must not be replaced.
+    /// Checks that the caller still waits: a later change of another process must not be overwritten.
     ///
     /// # Errors
-    /// `keyring_timeout`, which nobody hears.
+    /// `keyring_timeout`; its caller is gone.
     pub(super) fn check(&self) -> Result<(), ToolError> {
         match self.0.upgrade() {
             Some(_) => Ok(()),
@@ -29,7 +29,7 @@ impl Waiter {
     }
 }
 
-/// Runs tasks one after another, in a thread that keeps an `S` between them.
+/// Runs tasks one after another, in a thread with a state `S`.
 pub(super) struct Worker<S> {
     deadline: Duration,
     pub(super) slow_notice: SlowNotice,
@@ -37,14 +37,14 @@ pub(super) struct Worker<S> {
 }
 
 struct Thread<S> {
-    /// The way to the thread, once there is one.
+    /// Channel to the thread, if it is started.
     tasks: Option<Sender<Task<S>>>,
-    /// The task that took too long last, as long as it does.
+    /// The last task that missed its deadline, while it runs.
     late: Weak<()>,
 }
 
 impl<S: Default + 'static> Worker<S> {
-    /// Makes a worker whose tasks may take so long each. Its thread starts with the first one.
+    /// Makes a worker with a deadline for each task. Its thread starts with the first one.
     pub(super) fn new(deadline: Duration) -> Self {
         Self {
             deadline,
@@ -59,7 +59,7 @@ impl<S: Default + 'static> Worker<S> {
     /// Runs a task and waits for it.
     ///
     /// # Errors
-    /// What the task says, or `keyring_timeout`.
+    /// Errors of the task, or `keyring_timeout`.
     pub(super) fn run<T: Send + 'static>(
         &self,
         task: impl FnOnce(&mut S, &Waiter) -> Result<T, ToolError> + Send + 'static,
