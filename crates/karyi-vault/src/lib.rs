@@ -1,10 +1,15 @@
-//! Names to values: the session's secrets, their way into commands and their way out of output.
+//! Secrets for programs that run scripts written by language models.
 //!
-//! [`session::Secrets`] holds the values. [`substitute`] puts them into plain text, [`shell`] lets
-//! a script refer to them without holding them, and [`redact`] takes them out of everything that
-//! is shown again. [`policy`] says what a value may be used for. [`store`] keeps values beyond the
-//! session, [`index`] lists them without their values, [`keep`] joins the two, and [`load`] gives a
-//! session what they hold. Prompts are not here.
+//! A script refers to a secret by a placeholder, `$KARYI{NAME}`. The model never sees the value:
+//!
+//! - [`session::Secrets`] holds the values of one session in wiped memory.
+//! - [`shell`] rewrites a script so that it reads its secrets from variables; [`substitute`] inserts them into plain text.
+//! - [`redact`] masks every value, in any usual encoding, in everything that is shown, logged or sent.
+//! - [`policy`] restricts the tools, hosts, programs and directories of a secret; [`usage_warnings`] reports doubtful uses.
+//! - [`store`] saves values in the keyring of the system or in an age file, [`index`] lists them without their values,
+//!   [`vault`] changes both together, and [`sync`] loads them into a running session.
+//!
+//! The features `os` and `age`, on by default, select the stores. Prompts and the command line are not part of this crate.
 
 pub mod index;
 pub mod policy;
