@@ -16,7 +16,7 @@
 #[cfg(unix)]
 pub use karyi_core::shell_word;
 pub use karyi_core::{
-    call, capped, error, ids, limits, outcome, secret, similar_names, span, temporary_files,
+    call, error, head_tail, ids, limits, outcome, secret, similar_names, span, temporary_files,
 };
 #[cfg(all(unix, feature = "serve"))]
 pub use karyi_store as store;

@@ -26,8 +26,8 @@ use crate::mcp::stdio::{self, StdioOptions};
 #[cfg(feature = "serve")]
 use crate::service::{authenticator::Authenticator, log::Log};
 use crate::tool::context::Nobody;
-use karyi_core::capped::Cap;
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::head_tail::Cap;
 use karyi_core::limits;
 use karyi_pty::{guard, inherited};
 use karyi_vault::redact::Redactor;

@@ -75,7 +75,7 @@ impl Shared {
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         // A run that ends, or a report that broke, tells nobody.
-        let waited = self.changed.wait_timeout(state, limits::FLOOR_STEP);
+        let waited = self.changed.wait_timeout(state, limits::TERMINAL_LOCK_STEP);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::tool::sessions::{JOB_PREFIX, JobFiles};
-use karyi_core::capped;
+use karyi_core::head_tail;
 use karyi_core::limits;
 use karyi_vault::redact::Redacted;
 
@@ -303,7 +303,7 @@ impl Log {
         let room = self.logs.max_bytes.saturating_sub(self.length);
         let fits = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
         let end = match text.floor_char_boundary(fits) {
-            end if end < text.len() => capped::before_marker(text.as_bytes(), end),
+            end if end < text.len() => head_tail::before_marker(text.as_bytes(), end),
             end => end,
         };
         let (first, rest) = text.split_at(end);

@@ -24,7 +24,7 @@ use crate::exec::Event;
 use crate::exec::log::{Log, Printer};
 use crate::exec::lossy::Lossy;
 use crate::tool::context::OutputSink;
-use karyi_core::capped::{Cap, HeadTail, View};
+use karyi_core::head_tail::{Cap, HeadTail, ShortenedText};
 use karyi_pty::text::TerminalText;
 use karyi_vault::redact::{RedactStream, Redacted, Redactor};
 
@@ -215,7 +215,7 @@ impl Output {
     /// Ends a call's part and returns what is kept of it, and the event of what no watcher has seen
     /// yet. What comes afterwards is for the next call.
     #[must_use]
-    pub fn detach(&self, ending: Ending) -> (View, Option<Redacted<Event>>) {
+    pub fn detach(&self, ending: Ending) -> (ShortenedText, Option<Redacted<Event>>) {
         lock(&self.0).detach(ending)
     }
 
@@ -398,7 +398,7 @@ impl Stages {
         }
     }
 
-    fn detach(&mut self, ending: Ending) -> (View, Option<Redacted<Event>>) {
+    fn detach(&mut self, ending: Ending) -> (ShortenedText, Option<Redacted<Event>>) {
         self.end_text(ending);
         self.keep_rendered();
         let rest = self.take_event();

@@ -11,7 +11,7 @@ use crate::exec::log::Logs;
 use crate::exec::permit::Permits;
 use crate::exec::stage::Stage;
 use crate::tool::Context;
-use karyi_core::capped::Cap;
+use karyi_core::head_tail::Cap;
 use karyi_vault::redact::{Redacted, Redactor};
 
 /// What stays between the calls of a session.

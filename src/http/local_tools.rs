@@ -23,8 +23,8 @@ use crate::tool::context::Nobody;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
 use crate::tools::Call;
-use karyi_core::capped::Cap;
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::head_tail::Cap;
 use karyi_core::ids;
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
@@ -190,7 +190,7 @@ fn check_age(shells: &ShellMap, owner: &str, now: Instant) -> ShellAge {
     let Some(shell) = shells.get(owner) else {
         return ShellAge::Removed;
     };
-    let until = *lock(&shell.used) + limits::KEPT_SHELL_IDLE;
+    let until = *lock(&shell.used) + limits::NAMED_SHELL_IDLE;
     let is_held = Arc::strong_count(shell) > 1;
     if now < until || is_held {
         return ShellAge::CheckAt(until);

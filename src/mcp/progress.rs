@@ -119,7 +119,7 @@ impl Progress {
 fn shortened(line: &str) -> String {
     let end = line.char_indices().nth(limits::MAX_PROGRESS_CHARS);
     let end = end.map_or(line.len(), |(end, _)| {
-        capped::before_marker(line.as_bytes(), end)
+        head_tail::before_marker(line.as_bytes(), end)
     });
     line.get(..end).unwrap_or_default().to_owned()
 }

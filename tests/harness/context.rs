@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use karyi::capped::Cap;
 use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
 use karyi::exec::jobs::Jobs;
@@ -11,6 +10,7 @@ use karyi::exec::log::Logs;
 use karyi::exec::permit::Permits;
 use karyi::exec::stage::Stage;
 use karyi::files::root::Root;
+use karyi::head_tail::Cap;
 use karyi::pty::{Rc, SessionOptions, ShellSecrets};
 use karyi::tool::context::{Context, Prompter};
 use karyi::tool::sessions::{JobFiles, Sessions};

@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use karyi::secret::{Holds, SecretName, SecretValue};
+use karyi::secret::{SecretName, SecretValue, VariableContent};
 use karyi::vault::rewriting::rewrite;
 use regex::bytes::Regex;
 
@@ -283,8 +283,10 @@ impl Fixture {
         let value_of = |_: &SecretName| Some(SecretValue::new(value.to_owned()));
         let rewritten = rewrite(script, &value_of).map_err(|error| error.to_string())?;
         let variables = rewritten.secrets.iter().map(|(name, holds)| match holds {
-            Holds::Value => format!("{}=$VALUE\n", name.variable(*holds)),
-            Holds::Path => format!("{}='{}'\n", name.variable(*holds), self.secret_file()),
+            VariableContent::Value => format!("{}=$VALUE\n", name.variable(*holds)),
+            VariableContent::Path => {
+                format!("{}='{}'\n", name.variable(*holds), self.secret_file())
+            }
         });
         let head: String = variables.collect();
         let whole = format!("{head}unset VALUE\n{}", rewritten.text);

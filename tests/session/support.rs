@@ -112,7 +112,7 @@ impl Shell {
         secrets: &[(&str, &str)],
     ) -> Result<Seen, ToolError> {
         let binding = |(name, value): &(&str, &str)| Binding {
-            holds: karyi::secret::Holds::Value,
+            holds: karyi::secret::VariableContent::Value,
             name: SecretName::parse(name).unwrap(),
             value: SecretValue::new((*value).into()),
         };

@@ -51,7 +51,7 @@ fn tells_memory_of_both(home: &Home, script: &str) {
     let told = [
         "redaction_incomplete",
         "HERE (os), THERE (age)",
-        "or leave --vault away",
+        "or omit --vault",
     ];
     says(&ran, &told);
     assert!(!ran.stdout.contains("migrate"), "{}", ran.stdout);
@@ -189,7 +189,10 @@ fn a_migration_replaces_no_other_value() {
         identity.to_str().unwrap(),
     ];
     let refused = home.karyi(&to_file, "").exit(2).error("bad_arguments");
-    says(&refused, &["the stores os and age both hold a HERE"]);
+    says(
+        &refused,
+        &["the stores os and age hold different values of HERE"],
+    );
     assert_eq!(held().as_deref(), Some(THERE));
     let removed = with_file(&home, &["var", "rm", "HERE"], "").exit(0);
     says(
@@ -349,7 +352,10 @@ fn what_a_migration_left_in_the_keyring_is_told_and_removed_by_the_same_one() {
     // Another value is nobody's copy.
     put_under(&home, &service, "HERE", "v4lue-of-0ther-times");
     let refused = to_file(&home).exit(2).error("bad_arguments");
-    says(&refused, &["the stores os and age both hold a HERE"]);
+    says(
+        &refused,
+        &["the stores os and age hold different values of HERE"],
+    );
     home.karyi(&["var", "doctor"], "").exit(1);
     home.karyi(&["var", "rm", "HERE", "--vault", "os"], "")
         .exit(0);

@@ -295,7 +295,7 @@ fn a_vault_file_that_is_gone_is_told_and_not_made_anew() {
         .exit(3)
         .error("vault_unavailable");
     let told = home.karyi(&["var", "doctor"], "").exit(1);
-    for part in ["the store has none", "forget them (2)", "--repair"] {
+    for part in ["the store has none", "remove them (2)", "--repair"] {
         assert!(told.stdout.contains(part), "{part}: {}", told.stdout);
     }
     for args in [

@@ -259,7 +259,7 @@ tool_codes! {
     /// No shell can be started.
     NoShell = "no_shell", Refused, "install bash, or name a shell with --shell PATH";
     /// The session's shell could not be started or restarted.
-    SessionFailed = "session_failed", Failed, "mend what the message names and run the command again; `karyi doctor` checks what a session needs";
+    SessionFailed = "session_failed", Failed, "fix what the message names and run the command again; `karyi doctor` checks what a session needs";
     /// The shell cannot take secrets.
     UnsupportedShell = "unsupported_shell", Refused, "secrets in commands need bash or zsh: run with --shell /bin/bash";
     /// A name in a placeholder has no value.
@@ -286,7 +286,7 @@ tool_codes! {
     BadValue = "bad_value", Failed, "give a value of 8 bytes to 60 KiB without NUL; 4 to 7 bytes need --allow-short";
     /// There is no keyring to speak to.
     KeyringUnavailable = "keyring_unavailable", NeedsUser, "start the keyring of the desktop and repeat the command; secrets that are not kept yet can go into an encrypted file: `karyi var set NAME --vault age`";
-    /// The keyring is locked and nobody unlocks it.
+    /// The keyring is locked and was not unlocked.
     KeyringLocked = "keyring_locked", NeedsUser, "unlock the keyring, then try again; without a desktop it is unlocked by the first program that speaks to it: start `dbus-run-session -- bash`, and there `printf %s \"$(cat FILE)\" | gnome-keyring-daemon --unlock --components=secrets`";
     /// The keyring did not answer in time.
     KeyringTimeout = "keyring_timeout", NeedsUser, "see what the keyring waits for with `karyi doctor`, then try again";
@@ -319,7 +319,7 @@ tool_codes! {
     /// The time for the call was up.
     Timeout = "timeout", Failed, "try again; nothing was changed";
     /// An earlier call failed and the block says `on_error="stop"`.
-    EarlierFailure = "earlier_failure", Failed, "mend the call that failed, then send this one again";
+    EarlierFailure = "earlier_failure", Failed, "fix the call that failed, then send this one again";
     /// Another call of the block was refused, so nothing of it ran.
     BlockRefused = "block_refused", Failed, "correct the call that was refused, then send the block again";
     /// The run was cancelled.

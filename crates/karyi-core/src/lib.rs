@@ -6,8 +6,8 @@
 //! the program.
 
 pub mod call;
-pub mod capped;
 pub mod error;
+pub mod head_tail;
 pub mod ids;
 pub mod limits;
 pub mod outcome;

@@ -49,15 +49,15 @@ pub const OUTPUT_HEAD_BYTES: usize = 64 << 10;
 pub const OUTPUT_TAIL_BYTES: usize = 64 << 10;
 /// Bytes of one file with the whole output of a call.
 pub const OUTPUT_FILE_BYTES: u64 = 256 << 20;
-/// Bytes from its end of the output of a command that stand in the file of each further job it leaves.
+/// Bytes from the end of a command's output that are copied into the file of each further job it leaves.
 pub const COPIED_LOG_BYTES: u64 = 128 << 10;
 /// Files with whole outputs that a run has at a time; the oldest is removed for a new one.
 pub const MAX_OUTPUT_FILES: usize = 256;
 /// Number of attempts to recreate the directory for whole outputs after another run removed it as abandoned.
 pub const MAX_OUTPUT_DIRECTORY_TRIES: usize = 5;
-/// Most leftovers of earlier runs that are looked at when a run begins.
+/// Most leftovers of earlier runs that the start of a run checks.
 pub const MAX_OUTPUT_LEFTOVERS: usize = 100;
-/// Jobs in the background from which on those that have ended are looked for.
+/// Number of background jobs at which ended ones are removed.
 pub const MIN_JOBS_SWEPT: usize = 32;
 /// Bytes kept in memory of the end of a job's output: enough for its last line.
 pub const JOB_TAIL_BYTES: usize = 2 << 10;
@@ -76,20 +76,18 @@ pub const SPINNER_DELAY: Duration = Duration::from_millis(400);
 pub const REPORT_BUFFER_BYTES: usize = 64 << 10;
 /// Pause between two pictures of the spinner.
 pub const SPINNER_STEP: Duration = Duration::from_millis(100);
-/// Time a question waits to be told that the report shows what comes before it, until it looks
-/// itself.
-pub const FLOOR_STEP: Duration = Duration::from_millis(50);
+/// Time a question waits for a signal that the report has been displayed before it checks itself.
+pub const TERMINAL_LOCK_STEP: Duration = Duration::from_millis(50);
 /// Most diagnostics listed in one report; the rest are counted.
 pub const MAX_DIAGNOSTICS: usize = 100;
-/// Time a prompt waits for a key before it looks at the clock and at the wish to stop.
+/// Time a prompt waits for a key before it checks the clock and cancellation.
 pub const KEY_WAIT: Duration = Duration::from_millis(100);
-/// Time nothing must have been typed before a question takes keys, and before it gives the terminal
-/// back: longer than fast typing and pastes pause.
+/// Pause in typing before a question reads keys, and before it releases the terminal: longer than pauses in fast
+/// typing and pastes.
 pub const TYPING_PAUSE: Duration = Duration::from_millis(200);
 /// Longest that an answered question waits for such a pause.
 pub const TYPING_LIMIT: Duration = Duration::from_secs(2);
-/// Time a cancelled run waits for a question to clear the terminal, and for a reader of the
-/// report who does not read.
+/// Time a cancelled run waits for a question to clear the terminal, and for a slow reader of the report.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 /// No time at all.
 pub const NO_GRACE: Duration = Duration::ZERO;
@@ -97,7 +95,7 @@ pub const NO_GRACE: Duration = Duration::ZERO;
 pub const MAX_TITLE_CHARS: usize = 100;
 /// Paths of one call that are compared with those of others; a call with more waits for all of them.
 pub const MAX_CLAIMED_PATHS: usize = 64;
-/// Number of calls a block may run ahead of its first one without a result: their results are held.
+/// Number of calls that may run before the first unfinished call of a block: their results are buffered.
 pub const MAX_CALLS_AHEAD: usize = 64;
 /// Memory of a call beyond its text, in bytes.
 pub const CALL_OVERHEAD_BYTES: u64 = 512;

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::capped::View;
 use crate::error::{ErrorClass, ErrorCode, ToolError};
+use crate::head_tail::ShortenedText;
 
 /// State of a call when its result became final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub enum Status {
     Failed,
     /// The command is blocked reading the terminal.
     AwaitingInput,
-    /// The command looks at the terminal now and then, and goes on meanwhile.
+    /// The command polls the terminal and continues meanwhile.
     AcceptsInput,
     /// The command was stopped by a signal and can be continued.
     Stopped,
-    /// The time limit passed; the command goes on.
+    /// The time limit passed and the command continues.
     Running,
     /// It was ended by karyi.
     Killed,
@@ -88,7 +88,7 @@ impl Status {
         }
     }
 
-    /// Returns true when the command was still there when its result became final.
+    /// Returns true when the command still ran when its result became final.
     #[must_use]
     pub fn goes_on(self) -> bool {
         matches!(
@@ -135,7 +135,7 @@ pub struct Outcome {
     /// The tool's own fields, in the order of its output type.
     pub fields: Map<String, Value>,
     /// Output of the command, for tools that run one.
-    pub output: Option<View>,
+    pub output: Option<ShortenedText>,
     /// Wall-clock time in milliseconds.
     pub duration_ms: u64,
     /// Codes of the repairs that made the call readable.
@@ -145,7 +145,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Makes the outcome of a call that did not come to a result of its own.
+    /// Makes the outcome of a call without a result of its own.
     #[must_use]
     pub fn failed(id: String, tool: String, error: ToolError) -> Self {
         let mut fields = Map::new();
@@ -181,7 +181,7 @@ pub enum JobState {
     Running,
     /// It is blocked reading its terminal.
     AwaitingInput,
-    /// It looks at its terminal now and then.
+    /// It polls its terminal.
     AcceptsInput,
     /// A signal stopped it.
     Stopped,
@@ -205,7 +205,7 @@ impl JobState {
         }
     }
 
-    /// Returns the state of a job whose call would end with a status that goes on.
+    /// Returns the state of a job after a call with a status that continues.
     #[must_use]
     pub fn of_status(status: Status) -> Self {
         match status {
@@ -226,7 +226,7 @@ impl JobState {
 /// Report on one job: a command that continued after its call, or one in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobNews {
-    /// Its id: that of the call that started it, unless that was taken.
+    /// Id: that of the call that started it, unless it was in use.
     pub id: String,
     /// Command line of the job, on one line.
     pub command: String,
@@ -253,7 +253,7 @@ pub enum ReportStatus {
     Failed,
     /// The message or one of its blocks was refused.
     Refused,
-    /// A value or an answer is needed and nobody could be asked.
+    /// A value or an answer is needed and no user was available.
     NeedsInput,
     /// The user interrupted the run.
     Interrupted,
@@ -340,7 +340,7 @@ impl Tally {
         self.blocks += 1;
     }
 
-    /// Notes that the message, or a block of it, was refused.
+    /// Records that the message, or a block of it, was refused.
     pub fn add_refusal(&mut self) {
         self.refused = true;
     }
@@ -355,7 +355,7 @@ impl Tally {
         self.has_bug = true;
     }
 
-    /// Notes what became of a job. One in the background is no result and does not count.
+    /// Records the end of a job. A background job is no result and does not count.
     pub fn add_job(&mut self, job: &JobNews) {
         self.failed |= job.state == JobState::Killed && !job.is_background;
     }

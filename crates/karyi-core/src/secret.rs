@@ -37,14 +37,14 @@ impl SecretName {
 
     /// Returns the name of the shell variable that stands for the secret in scripts.
     #[must_use]
-    pub fn variable(&self, holds: Holds) -> String {
+    pub fn variable(&self, holds: VariableContent) -> String {
         match holds {
-            Holds::Value => format!("__karyi_{self}"),
-            Holds::Path => format!("__karyifile_{self}"),
+            VariableContent::Value => format!("__karyi_{self}"),
+            VariableContent::Path => format!("__karyifile_{self}"),
         }
     }
 
-    /// Returns true when another name is spelled with the same letters, some of them in the other case.
+    /// Returns true when another name differs from this one in case only.
     #[must_use]
     pub fn differs_only_in_case(&self, other: &Self) -> bool {
         self != other && self.0.eq_ignore_ascii_case(&other.0)
@@ -104,7 +104,7 @@ impl ByteSet {
         }
     }
 
-    /// Returns true when a byte is one of them.
+    /// Returns true when the set contains the byte.
     #[must_use]
     pub fn has(self, byte: u8) -> bool {
         let word = self.0.get(usize::from(byte >> 6));
@@ -120,7 +120,7 @@ impl ByteSet {
             .all(|byte| self.has(byte))
     }
 
-    /// Returns true when there is none.
+    /// Returns true when the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
@@ -142,18 +142,18 @@ pub enum Piece<'a> {
     Escaped(&'a str),
     /// A placeholder.
     Secret(SecretName),
-    /// `$KARYI{NAME|file}`: the path of a file that holds the value.
+    /// `$KARYI{NAME|file}`: the path of a file with the value.
     File(SecretName),
 }
 
-/// A placeholder that is none: where it starts in the text, in bytes.
+/// Malformed placeholder, by its offset in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadPlaceholder {
     /// Byte offset of its `$`.
     pub offset: usize,
 }
 
-/// Cuts text at its placeholders.
+/// Splits text at its placeholders.
 ///
 /// # Errors
 /// `$KARYI{` or `$KARYI<` that is followed by anything else than a name and its closer.
@@ -198,7 +198,7 @@ pub fn split(text: &str) -> Result<Vec<Piece<'_>>, BadPlaceholder> {
 /// Suffix of a placeholder that stands for the path of a file with the value.
 const FILE: &str = "|file";
 
-/// Reads what starts at `start` and the closer after it; returns the offset after that.
+/// Parses the placeholder whose name starts at `start`; returns it and the offset after its closing bracket.
 fn placeholder(text: &str, start: usize, closer: char) -> Option<(Piece<'_>, usize)> {
     let rest = &text[start..];
     let length = rest
@@ -213,8 +213,8 @@ fn placeholder(text: &str, start: usize, closer: char) -> Option<(Piece<'_>, usi
     Some((piece, start + length + 1))
 }
 
-/// Hides what looks like a placeholder in text that is shown to a model, so that a bare
-/// `$KARYI{NAME}` always means a value and both survive a round trip through an edit.
+/// Escapes literal placeholders in text for a model, so that a bare `$KARYI{NAME}` always means a value and both
+/// survive a round trip through an edit.
 #[must_use]
 pub fn escape(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();
@@ -242,8 +242,8 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 /// Text before the name in a placeholder.
 const PLACEHOLDER: &str = "$KARYI";
 
-/// Makes placeholders literal text, but those of the names that are offered: escapes what is not,
-/// and was not yet, so that what was shown escaped can be written back.
+/// Escapes all placeholders except those of offered names. Escaped ones are left as they are, so that escaped text can
+/// be written back.
 fn literal_but(text: &str, is_offered: &dyn Fn(&SecretName) -> bool) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -274,14 +274,14 @@ fn literal_but(text: &str, is_offered: &dyn Fn(&SecretName) -> bool) -> String {
     kept
 }
 
-/// A secret that travels to the shell beside the script that refers to it.
+/// Secret that is passed to the shell separately from the script.
 pub struct Binding {
     /// The secret's name.
     pub name: SecretName,
     /// The secret's value.
     pub value: SecretValue,
     /// Content of the variable.
-    pub holds: Holds,
+    pub holds: VariableContent,
 }
 
 impl Binding {
@@ -294,14 +294,14 @@ impl Binding {
 
 /// Content of a shell variable that stands for a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holds {
+pub enum VariableContent {
     /// Its value.
     Value,
     /// The path of a file with the value.
     Path,
 }
 
-/// Text that may hold placeholders.
+/// Text that may contain placeholders.
 #[derive(Default)]
 pub struct Template {
     source: String,
@@ -312,9 +312,9 @@ pub struct Template {
 pub struct Resolved {
     /// The text a tool works with.
     pub text: Zeroizing<String>,
-    /// Secrets the text refers to without holding them.
+    /// Secrets that the text refers to by variables.
     pub bindings: Vec<Binding>,
-    /// The bytes of the values that joined the text.
+    /// Bytes of the values that were inserted into the text.
     pub values: ByteSet,
 }
 
@@ -334,13 +334,13 @@ impl Template {
         &self.source
     }
 
-    /// Returns true when the text holds something that resolving would change or refuse.
+    /// Returns true when the text contains a placeholder, valid or not.
     #[must_use]
     pub fn has_placeholder(&self) -> bool {
         self.source.contains("$KARYI{") || self.source.contains("$KARYI<")
     }
 
-    /// Takes every placeholder literally whose name is not offered.
+    /// Makes every placeholder literal whose name is not offered.
     pub fn offer_only(&mut self, is_offered: &dyn Fn(&SecretName) -> bool) {
         if self.has_placeholder() {
             self.source = literal_but(&self.source, is_offered);
@@ -350,7 +350,7 @@ impl Template {
     /// Returns the names the text refers to, each once, in order of appearance.
     ///
     /// # Errors
-    /// A placeholder that is none.
+    /// A malformed placeholder.
     pub fn names(&self) -> Result<Vec<SecretName>, BadPlaceholder> {
         let mut names = Vec::new();
         for piece in split(&self.source)? {
@@ -369,13 +369,13 @@ impl Template {
         self.has_placeholder() && self.names().is_ok_and(|names| !names.is_empty())
     }
 
-    /// Returns the text to work with: resolved when that has happened, else as written.
+    /// Returns the resolved text, or the source when it is not resolved.
     #[must_use]
     pub fn text(&self) -> &str {
         self.resolved.as_ref().map_or(&self.source, |r| &r.text)
     }
 
-    /// Returns the bytes of the values that joined the text.
+    /// Returns the bytes of the values that were inserted into the text.
     #[must_use]
     pub fn values(&self) -> ByteSet {
         self.resolved
@@ -383,12 +383,12 @@ impl Template {
             .map_or(ByteSet::EMPTY, |resolved| resolved.values)
     }
 
-    /// Stores what the placeholders became.
+    /// Stores the result of resolving the template.
     pub fn resolve(&mut self, resolved: Resolved) {
         self.resolved = Some(resolved);
     }
 
-    /// Takes the secrets that travel beside the text.
+    /// Removes and returns the bindings of the text.
     #[must_use]
     pub fn take_bindings(&mut self) -> Vec<Binding> {
         self.resolved

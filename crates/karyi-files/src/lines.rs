@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use karyi_core::capped;
+use karyi_core::head_tail;
 
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -324,7 +324,7 @@ impl Lines {
             None => {
                 let partial = partial_character(&self.kept);
                 self.kept.truncate(self.kept.len() - partial);
-                let end = capped::before_marker(&self.kept, self.kept.len());
+                let end = head_tail::before_marker(&self.kept, self.kept.len());
                 self.kept.truncate(end);
                 if self.kept.is_empty() {
                     self.kept_line = self.first.saturating_sub(1);

@@ -138,7 +138,7 @@ fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolErro
     };
     let is_old = record
         .age()
-        .is_some_and(|age| age > limits::UNENDED_CHANGE_AGE);
+        .is_some_and(|age| age > limits::INCOMPLETE_CHANGE_AGE);
     let mut recovered = Vec::new();
     match record.read() {
         Said::Nothing => {}
@@ -288,7 +288,7 @@ pub(super) fn with_recovered(mut error: ToolError, recovered: &[Recovered]) -> T
     // What is not whole comes first.
     let (bad, good): (Vec<_>, Vec<_>) = recovered.iter().partition(|file| file.why.is_some());
     let shown = bad.into_iter().chain(good).map(told);
-    let shown: Vec<String> = shown.take(limits::MAX_TOLD_RECOVERED).collect();
+    let shown: Vec<String> = shown.take(limits::MAX_LISTED_RECOVERED).collect();
     error.message.push_str(&format!(
         "; before that, files which a killed karyi had left half changed were looked at: {}",
         shown.join(", ")

@@ -7,7 +7,7 @@
 //! stand in lines that the shell reads from its own FIFO, and in no argument.
 
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_core::secret::{Binding, Holds};
+use karyi_core::secret::{Binding, VariableContent};
 
 /// The variable that is empty when all values came, and `~` until then. No secret has such a one.
 pub(super) const CAME: &str = "__karyicame";
@@ -62,7 +62,7 @@ pub(super) fn telling(mark: &str) -> String {
 /// counts bytes instead of characters it finds more.
 fn check(binding: &Binding) -> String {
     let (value, name) = (binding.value.expose(), binding.variable());
-    if binding.holds == Holds::Path {
+    if binding.holds == VariableContent::Path {
         return format!("-n ${{{name}}}");
     }
     let (least, most) = (value.chars().count(), value.len());
@@ -107,8 +107,8 @@ mod tests {
             holds,
         };
         let bindings = [
-            binding("V", "é-secret", Holds::Value),
-            binding("W", "other", Holds::Path),
+            binding("V", "é-secret", VariableContent::Value),
+            binding("W", "other", VariableContent::Path),
         ];
         let delivery = Delivery::of(&bindings).unwrap();
         let lines = [

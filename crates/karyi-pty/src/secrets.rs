@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 
 use super::shell::Kind;
 use karyi_core::limits;
-use karyi_core::secret::{Binding, Holds, SecretValue};
+use karyi_core::secret::{Binding, SecretValue, VariableContent};
 
 /// What brings secrets to the shell, as long as their command runs.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) fn carriers(
 ) -> io::Result<Vec<Carrier>> {
     let (values, paths): (Vec<&Binding>, Vec<&Binding>) = bindings
         .iter()
-        .partition(|binding| binding.holds == Holds::Value);
+        .partition(|binding| binding.holds == VariableContent::Value);
     let mut carriers = Vec::new();
     if !values.is_empty() {
         let fifo = SecretFifo::new(place(0), values.iter().map(|binding| &binding.value))?;
@@ -250,7 +250,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::fs::PermissionsExt;
 
-    fn binding(holds: Holds, value: &str) -> Binding {
+    fn binding(holds: VariableContent, value: &str) -> Binding {
         Binding {
             name: SecretName::parse("v").unwrap(),
             value: SecretValue::new(value.into()),
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_fifo_is_gone_before_it_gives() {
         let dir = tempfile::tempdir().unwrap();
-        let values = ["value-1", "value 2\n"].map(|value| binding(Holds::Value, value));
+        let values = ["value-1", "value 2\n"].map(|value| binding(VariableContent::Value, value));
         let carriers = made(dir.path(), &values);
         let path = dir.path().join("place0");
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
@@ -283,7 +283,7 @@ mod tests {
     fn a_fifo_nobody_opened_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("place0");
-        let values = [binding(Holds::Value, "value-1")];
+        let values = [binding(VariableContent::Value, "value-1")];
         drop(made(dir.path(), &values));
         assert!(!path.exists());
         let carriers = made(dir.path(), &values);
@@ -296,7 +296,7 @@ mod tests {
     fn a_fifo_nobody_reads_on_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
         let large = "x".repeat(limits::MAX_SECRET_BYTES);
-        let values = [0; 9].map(|_| binding(Holds::Value, &large));
+        let values = [0; 9].map(|_| binding(VariableContent::Value, &large));
         let carriers = made(dir.path(), &values);
         let mut reader = File::open(dir.path().join("place0")).unwrap();
         reader.read_exact(&mut [0; 1]).unwrap();
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn a_file_of_a_killed_program_can_be_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let mut carriers = made(dir.path(), &[binding(Holds::Path, "value-1")]);
+        let mut carriers = made(dir.path(), &[binding(VariableContent::Path, "value-1")]);
         let Some(Carrier::File(file, _)) = carriers.pop() else {
             panic!("no file");
         };
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_file_is_private_and_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
-        let carriers = made(dir.path(), &[binding(Holds::Path, "value-1")]);
+        let carriers = made(dir.path(), &[binding(VariableContent::Path, "value-1")]);
         let [Carrier::File(file, _)] = carriers.as_slice() else {
             panic!("no file");
         };

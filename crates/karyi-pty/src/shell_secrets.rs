@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use zeroize::Zeroizing;
 
 use super::shell::Kind;
-use karyi_core::secret::{Binding, Holds, SecretName, SecretValue};
+use karyi_core::secret::{Binding, SecretName, SecretValue, VariableContent};
 
 /// Answers what the shells of a session must know about secrets; the default knows none. Clones belong to one session.
 #[derive(Clone, Default)]
@@ -75,7 +75,9 @@ impl ShellSecrets {
 
     /// Takes note of the secrets that a script names.
     pub(super) fn note(&self, bindings: &[Binding]) {
-        let values = bindings.iter().filter(|b| b.holds == Holds::Value);
+        let values = bindings
+            .iter()
+            .filter(|b| b.holds == VariableContent::Value);
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         for binding in values {
             if !named.contains(&binding.name) {
@@ -100,7 +102,7 @@ impl ShellSecrets {
             Some(Binding {
                 value: value_of(name)?,
                 name: name.clone(),
-                holds: Holds::Value,
+                holds: VariableContent::Value,
             })
         });
         bindings.collect()
@@ -165,7 +167,7 @@ impl ShellVariables {
     pub(super) fn update(&mut self, own: Vec<Binding>, named: Vec<Binding>) -> VariableChanges {
         let is_value_of = |name: &SecretName, all: &[Binding]| {
             all.iter()
-                .any(|b| b.holds == Holds::Value && b.name == *name)
+                .any(|b| b.holds == VariableContent::Value && b.name == *name)
         };
         let gone = self.digests.keys();
         let gone = gone.filter(|name| !is_value_of(name, &named) && !is_value_of(name, &own));
@@ -178,7 +180,7 @@ impl ShellVariables {
             }
         }
         for binding in &sent {
-            if binding.holds == Holds::Value {
+            if binding.holds == VariableContent::Value {
                 self.set(binding);
             }
         }
@@ -208,7 +210,7 @@ impl ShellVariables {
 mod tests {
     use super::*;
 
-    fn binding(name: &str, value: &str, holds: Holds) -> Binding {
+    fn binding(name: &str, value: &str, holds: VariableContent) -> Binding {
         Binding {
             name: SecretName::parse(name).unwrap(),
             value: SecretValue::new(value.into()),
@@ -217,7 +219,7 @@ mod tests {
     }
 
     fn value(name: &str, value: &str) -> Binding {
-        binding(name, value, Holds::Value)
+        binding(name, value, VariableContent::Value)
     }
 
     #[test]
@@ -246,7 +248,7 @@ mod tests {
             &[],
         );
         check(vec![], vec![value("A", "a2"), value("B", "b")], &[], &[]);
-        let path = binding("B", "b", Holds::Path);
+        let path = binding("B", "b", VariableContent::Path);
         check(
             vec![path],
             vec![value("A", "a2")],
@@ -276,7 +278,7 @@ mod tests {
         secrets.note(&[
             value("A", "v"),
             value("GONE", "v"),
-            binding("F", "v", Holds::Path),
+            binding("F", "v", VariableContent::Path),
         ]);
         let names: Vec<String> = beside.named().iter().map(Binding::variable).collect();
         assert_eq!(names, ["__karyi_A"]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use karyi_core::error::ToolError;
-use karyi_core::secret::Holds;
+use karyi_core::secret::VariableContent;
 
 use super::delivery::{self, Delivery};
 use super::job::Job;
@@ -219,18 +219,24 @@ fn may_define(script: &str) -> bool {
 fn secret_lines(kind: Kind, changes: &VariableChanges, carriers: &[Carrier]) -> (String, String) {
     let (mut taking, mut forgetting) = (String::new(), String::new());
     for name in &changes.removed {
-        taking.push_str(&kind.forget_line(&name.variable(Holds::Value)));
+        taking.push_str(&kind.forget_line(&name.variable(VariableContent::Value)));
     }
     if let Some(delivery) = Delivery::of(&changes.sent) {
         // What a script has made of the variables, an integer or capital letters, must not change the values.
-        let values = changes.sent.iter().filter(|b| b.holds == Holds::Value);
+        let values = changes
+            .sent
+            .iter()
+            .filter(|b| b.holds == VariableContent::Value);
         taking.extend(values.map(|value| kind.forget_line(&value.variable())));
         taking.push_str(&delivery.first_line());
         taking.extend(carriers.iter().map(|carrier| carrier.line(kind)));
         taking.push_str(&delivery.check_line());
         forgetting.push_str(&kind.forget_line(delivery::CAME));
     }
-    let paths = changes.sent.iter().filter(|b| b.holds == Holds::Path);
+    let paths = changes
+        .sent
+        .iter()
+        .filter(|b| b.holds == VariableContent::Path);
     forgetting.extend(paths.map(|path| kind.forget_line(&path.variable())));
     (taking, forgetting)
 }

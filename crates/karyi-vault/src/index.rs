@@ -128,7 +128,7 @@ impl Index {
         }
         let path = directory.join(FILE_NAME);
         let message = format!("the index {} cannot be read", path.display());
-        let hint = "`karyi var list` makes it anew from the keyring, and with --vault age --age-identity FILE from an encrypted file";
+        let hint = "`karyi var list` rebuilds it from the keyring, or with --vault age --age-identity FILE from an encrypted file";
         Err(ToolError::new(ErrorCode::BadVault, message).with_hint(hint))
     }
 
@@ -356,11 +356,11 @@ fn encode(index: &Index) -> Result<Vec<u8>, ToolError> {
 /// Returns the error for an index that could not be written after a change of the store.
 fn not_listed(error: ToolError) -> ToolError {
     let message = format!(
-        "the store was changed, and the index does not say so: {}",
+        "the store was changed, but the index could not be written: {}",
         error.message
     );
     ToolError::new(error.code, message)
-        .with_hint("once that is mended, `karyi var list` makes the index anew")
+        .with_hint("fix that, then `karyi var list` rebuilds the index")
 }
 
 #[cfg(test)]

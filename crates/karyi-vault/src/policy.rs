@@ -391,7 +391,7 @@ impl Policy {
         let message =
             format!("the value of {name} has fewer than {least} bytes that are not white space");
         Err(ToolError::new(ErrorCode::BadValue, message)
-            .with_hint("a short value is masked as a whole word only; --allow-short accepts that"))
+            .with_hint("--allow-short accepts a short value, which is masked as a whole word only"))
     }
 }
 
@@ -472,7 +472,7 @@ fn dirs(terms: &PolicyTerms) -> Result<Option<Vec<PathBuf>>, ToolError> {
         |dir: &Path| dir.is_absolute() && !dir.components().any(|part| part.as_os_str() == "..");
     if dirs.iter().any(|dir| !is_plain(dir)) {
         let message = "expected an absolute directory without .. in it, found something else";
-        return Err(bad(message).with_hint("name it as `pwd` in it does"));
+        return Err(bad(message).with_hint("write it as `pwd` prints it there"));
     }
     Ok(Some(dirs.clone()))
 }
@@ -544,7 +544,7 @@ fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
 
 fn no_zone() -> ToolError {
     bad("expected a date alone, or a time of day with its zone, found a time of day without one")
-        .with_hint("write the zone behind it: 2030-12-31T18:00Z or 2030-12-31T18:00+02:00")
+        .with_hint("add the zone: 2030-12-31T18:00Z or 2030-12-31T18:00+02:00")
 }
 
 fn bad_expiry() -> ToolError {

@@ -9,7 +9,7 @@ use super::interpreters::CodeWords;
 use super::shell_lexer::{self, Placement, Quoting, Script, Site, Span, Unreadable};
 use super::substitute;
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_core::secret::{Holds, Piece, SecretName, SecretValue};
+use karyi_core::secret::{Piece, SecretName, SecretValue, VariableContent};
 
 /// Rewritten script.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct RewrittenScript {
     /// Text of the script.
     pub text: String,
     /// Secrets that it refers to, as values or as file paths.
-    pub secrets: BTreeSet<(SecretName, Holds)>,
+    pub secrets: BTreeSet<(SecretName, VariableContent)>,
 }
 
 /// Rewrites a script; `value_of` returns the value of a name.
@@ -85,7 +85,7 @@ pub fn rewrite(
 /// Placeholder of a script; `None` names an escaped one.
 pub(super) struct Placeholder {
     pub(super) span: Span,
-    pub(super) name: Option<(SecretName, Holds)>,
+    pub(super) name: Option<(SecretName, VariableContent)>,
 }
 
 /// Returns the placeholders of a script. An escaped one includes its closing bracket, so that a `>` is no redirection.
@@ -117,10 +117,13 @@ pub(super) fn find_placeholders(text: &str) -> Result<Vec<Placeholder>, ToolErro
                 });
                 continue;
             }
-            Piece::Secret(name) => ("$KARYI{}".len() + name.as_str().len(), (name, Holds::Value)),
+            Piece::Secret(name) => (
+                "$KARYI{}".len() + name.as_str().len(),
+                (name, VariableContent::Value),
+            ),
             Piece::File(name) => (
                 "$KARYI{|file}".len() + name.as_str().len(),
-                (name, Holds::Path),
+                (name, VariableContent::Path),
             ),
         };
         placeholders.push(Placeholder {
@@ -222,7 +225,7 @@ fn literal(text: Option<&str>, place: &Placement) -> Result<String, ToolError> {
 
 /// Checks that a value is safe in its context.
 fn check(
-    (name, holds): (&SecretName, Holds),
+    (name, holds): (&SecretName, VariableContent),
     value: &str,
     place: &Placement,
     reading: &CodeWords<'_>,
@@ -234,7 +237,7 @@ fn check(
     // A number with a leading zero is octal.
     let is_decimal = (1..=18).contains(&value.len()) && (value == "0" || !value.starts_with('0'));
     let is_digits = value.bytes().all(|byte| byte.is_ascii_digit());
-    let is_number = holds == Holds::Value && is_decimal && is_digits;
+    let is_number = holds == VariableContent::Value && is_decimal && is_digits;
     let (reader, calculates) = match place.site {
         Site::Word(_, word) => (reading.reader_of(word), reading.calculates(word)),
         Site::Input(_) => (reading.input, false),
@@ -242,12 +245,11 @@ fn check(
     };
     if (place.is_number || calculates) && !is_number {
         let what = "where the shell calculates, and its value is no decimal number";
-        return Err(refuse(ErrorCode::UnsafeContext, what).with_hint(
-            "give it a decimal number; text is compared with = or !=, in double quotes",
-        ));
+        return Err(refuse(ErrorCode::UnsafeContext, what)
+            .with_hint("give it a decimal number; compare text with = or !=, in double quotes"));
     }
     // The characters of a path are harmless everywhere.
-    match reader.filter(|reader| holds == Holds::Value && !reader.accepts(value)) {
+    match reader.filter(|reader| holds == VariableContent::Value && !reader.accepts(value)) {
         None => Ok(()),
         Some(reader) => {
             let what = format!(

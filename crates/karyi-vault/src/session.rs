@@ -382,9 +382,9 @@ impl Secrets {
     /// Returns the error when stored values could not all be read or used.
     #[must_use]
     pub fn source_failure(&self) -> Option<ToolError> {
-        let mut lacks = self.issues_of_source().into_iter();
-        let failure = lacks.find(|lack| lack.kind != LoadIssueKind::Elsewhere);
-        failure.map(|lack| lack.error)
+        let mut issues = self.issues_of_source().into_iter();
+        let failure = issues.find(|issue| issue.kind != LoadIssueKind::Elsewhere);
+        failure.map(|issue| issue.error)
     }
 
     /// Returns the reason why one of these names has no value, when a stored value may exist.

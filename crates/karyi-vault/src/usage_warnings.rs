@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::policy::{Host, Policy};
 use super::rewriting::find_placeholders;
 use super::shell_lexer::{self, Script, Site, Span, is_modifier};
-use karyi_core::secret::{Holds, SecretName};
+use karyi_core::secret::{SecretName, VariableContent};
 
 /// Looks up the policy of a secret.
 pub type FindPolicy<'a> = dyn Fn(&SecretName) -> Option<Policy> + 'a;
@@ -115,7 +115,7 @@ fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
     let uses = uses.filter_map(|(placeholder, placement)| {
         let (name, holds) = placeholder.name?;
         let program = match (holds, placement.site) {
-            (Holds::Value, Site::Word(command, word)) => program(&script, command, word),
+            (VariableContent::Value, Site::Word(command, word)) => program(&script, command, word),
             _ => None,
         };
         Some((name, program))

@@ -87,7 +87,8 @@ impl Vault {
     /// The reason; `vault_unavailable` when the store holds none of the names that the index lists.
     pub fn probe(&self) -> Result<(), ToolError> {
         if self.store.kind() == Kind::Env {
-            let message = "the store env holds what karyi was started with";
+            let message =
+                "the store env is read-only: it holds the variables that karyi was started with";
             return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
         }
         let index = Index::read(&self.directory)?;
@@ -248,9 +249,9 @@ impl Vault {
 
     /// Returns the secret whose name differs only in case, if there is one.
     fn case_variant(&self, name: &SecretName) -> Option<SecretName> {
-        let kept = self.store.list().unwrap_or_default();
+        let stored = self.store.list().unwrap_or_default();
         let listed = Index::read(&self.directory).unwrap_or_default();
-        let mut known = kept.into_iter().chain(listed.secret_names());
+        let mut known = stored.into_iter().chain(listed.secret_names());
         known.find(|known| known.differs_only_in_case(name))
     }
 
@@ -358,16 +359,15 @@ fn store_changed(own: Kind, used: Kind) -> ToolError {
         "the secrets were moved from the store {own} to the store {used} meanwhile; nothing was changed"
     );
     ToolError::new(ErrorCode::VaultBusy, message)
-        .with_hint("run it again; a session that goes on needs to be started anew to keep values")
+        .with_hint("run it again; restart a running session before it stores values")
 }
 
 /// Returns the error for a name that the index lists for another store.
 fn listed_elsewhere(name: &SecretName, theirs: Kind, own: Kind) -> ToolError {
-    let message =
-        format!("{name} is kept in the store {theirs}, and this is about the store {own}");
+    let message = format!("{name} is in the store {theirs}, not in the store {own}");
     let way = match own.is_persistent() {
-        true => format!("have all in one: `karyi var migrate --to {theirs}`"),
-        false => "leave --vault away".to_owned(),
+        true => format!("move all secrets into one store: `karyi var migrate --to {theirs}`"),
+        false => "omit --vault".to_owned(),
     };
     let hint = format!("use that store with --vault {theirs}, or {way}");
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)

@@ -170,7 +170,7 @@ pub(super) fn visible_mask(bytes: &[u8]) -> Vec<bool> {
         return Vec::new();
     }
     let mut view = EscapeState::Ground;
-    let tell = |byte: &u8| match (view, *byte) {
+    let is_outside = |byte: &u8| match (view, *byte) {
         (EscapeState::Ground, ESCAPE) => {
             view = EscapeState::Escape;
             false
@@ -178,7 +178,7 @@ pub(super) fn visible_mask(bytes: &[u8]) -> Vec<bool> {
         (EscapeState::Ground, _) => true,
         (_, byte) => view.step(byte),
     };
-    bytes.iter().map(tell).collect()
+    bytes.iter().map(is_outside).collect()
 }
 
 /// Returns the number of bytes of a value that are compared; the others are ignored in any text.

@@ -48,7 +48,7 @@ fn listing(place: &Place) -> Result<Listing, ToolError> {
             let message = format!("{} needs its passphrase", place.age_file().display());
             let error = ToolError::new(ErrorCode::SecretPromptUnavailable, message);
             (None, Some(error.with_hint(
-                "give it with --age-passphrase-fd N; `karyi var doctor --repair` makes the index anew",
+                "give it with --age-passphrase-fd N; `karyi var doctor --repair` rebuilds the index",
             )))
         }
     };

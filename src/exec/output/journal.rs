@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Ending, FirstPass, Output, Stages, last_line};
 use crate::exec::log::{Log, Printer};
 use crate::tool::context::OutputSink;
-use karyi_core::capped::{Cap, HeadTail};
+use karyi_core::head_tail::{Cap, HeadTail};
 use karyi_vault::redact::{Redacted, Redactor};
 
 /// What one terminal prints while jobs are in its background, and between two commands.

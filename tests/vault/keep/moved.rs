@@ -205,7 +205,7 @@ fn a_key_that_comes_back_changed_is_not_removed() {
         (error.code, error.message.as_str()),
         (
             ErrorCode::BadVault,
-            "the store age gives the key of the undo journal back changed"
+            "the store age returns a changed key of the undo journal"
         )
     );
     assert_eq!(key_in(&from), key);

@@ -1,4 +1,4 @@
-//! Files: reading, editing, the journal, searching.
+//! Limits of reading, editing, the journal and searching.
 
 use std::time::Duration;
 
@@ -23,49 +23,47 @@ pub const SEARCH_READ_BYTES: usize = 64 << 10;
 pub const MAX_PATH_BYTES: usize = 4095;
 /// Most bytes of the names of a file's attributes, and of the value of one: what Linux allows.
 pub const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
-/// Bytes from the start of a file in which the passage closest to a text that is nowhere is looked for: each takes
-/// some tens of nanoseconds.
+/// Bytes from the start of a file that are searched for the passage closest to a missing text: each takes tens of
+/// nanoseconds.
 pub const CLOSEST_TEXT_BYTES: usize = 8 << 20;
-/// Lines of them: each takes some hundreds of nanoseconds and some tens of bytes, however short it is.
+/// Lines of them: each takes hundreds of nanoseconds and tens of bytes.
 pub const CLOSEST_TEXT_LINES: usize = 500_000;
-/// Places that are looked at whether they begin and end like a text to find that may have been replaced before.
+/// Positions checked for text that starts and ends like a missing one, which an earlier edit may have replaced.
 pub const MAX_RIVAL_PLACES: usize = 1000;
-/// Bytes behind the beginning of such a place in which its end is looked for.
+/// Bytes after such a position that are searched for its end.
 pub const RIVAL_REACH_BYTES: usize = 64 << 10;
-/// Time an edit waits for others of the same files: each of them takes a moment.
+/// Time an edit waits for other edits of the same files: each takes a moment.
 pub const EDIT_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
-/// First pause between two looks whether they are done.
+/// First pause between two attempts to lock the files.
 pub const EDIT_LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
-/// Longest pause between two such looks.
+/// Longest pause between two such attempts.
 pub const EDIT_LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 /// Most bytes of the record of a change under way: it names each file a few times.
 pub const MAX_INTENT_BYTES: u64 = 256 << 20;
-/// Files named in an error because they were left half changed before.
-pub const MAX_TOLD_RECOVERED: usize = 10;
-/// Bytes of contents the journal keeps on the disk, compressed.
+/// Recovered files listed in an error.
+pub const MAX_LISTED_RECOVERED: usize = 10;
+/// Bytes of compressed contents in the journal.
 pub const JOURNAL_BYTES: u64 = 1 << 30;
 /// Age of the oldest change that can be undone.
 pub const JOURNAL_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Most changes in the journal.
 pub const JOURNAL_ENTRIES: usize = 100_000;
-/// Largest new content the journal keeps, for a look at what was changed; to undo a change only the
-/// old one is needed.
+/// Largest new content in the journal, for displaying a change; an undo needs only the old one.
 pub const JOURNAL_NEW_BYTES: u64 = 4 << 20;
 /// Largest old content that the journal syncs to the disk with its change: a large file would take as long
 /// again, and the disk writes it within a minute anyway.
 pub const JOURNAL_SYNCED_BYTES: u64 = 8 << 20;
-/// Old content from which on it is made ready for the journal while the change is still worked out: starting a
-/// thread pays then, and an edit that fails does the work for nothing.
+/// Size of old content from which its journal entry is prepared in a thread while the change is computed; a failed
+/// edit wastes the work.
 pub const EARLY_JOURNAL_BYTES: u64 = 8 << 20;
-/// Bytes of contents after which the journal looks for what is past its caps.
+/// Bytes of new contents after which the journal is pruned.
 pub const JOURNAL_PRUNE_BYTES: u64 = 64 << 20;
-/// Time the journal is not looked through when little was added: that takes some microseconds for each change
-/// in it.
-pub const JOURNAL_LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Age below which a content that no change names may belong to one under way: from then on until its record is
-/// written it takes seconds, a large file on a slow disk a minute or two.
+/// Interval between prunings when little was added: a pruning takes microseconds per change.
+pub const JOURNAL_CHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Age below which an unreferenced content may belong to a change under way: writing its record takes seconds, or
+/// minutes for a large file on a slow disk.
 pub const JOURNAL_UNCLAIMED_AGE: Duration = Duration::from_secs(10 * 60);
-/// Bytes from the end of the journal in which its last change is looked for first.
+/// Bytes from the end of the journal that are searched first for its last change.
 pub const JOURNAL_TAIL_BYTES: u64 = 64 << 10;
 /// Most lines of a file's diff in a result.
 pub const MAX_DIFF_LINES: usize = 200;
@@ -75,8 +73,8 @@ pub const MAX_DIFF_BYTES: usize = 16 << 10;
 pub const MAX_WHOLE_DIFF_BYTES: usize = 16 << 20;
 /// Longest line of a diff, in bytes; longer ones are cut and marked.
 pub const MAX_DIFF_LINE_BYTES: usize = 500;
-/// Most lines of both texts of a diff that are compared each with each; beyond that lines are only
-/// compared in their order, or the time would grow with the square.
+/// Most lines of a diff that are compared pairwise; beyond that lines are compared in order, since the time grows with
+/// the square.
 pub const MAX_COMPARED_LINES: usize = 4000;
 /// Largest texts, old and new together, in which secrets are masked for a diff, in bytes: others are
 /// only counted.
@@ -87,7 +85,7 @@ pub const MAX_LISTING_ENTRIES: usize = 1000;
 pub const LISTING_DEPTH: usize = 2;
 /// Most levels of a directory listing, whatever the call asks for.
 pub const MAX_LISTING_DEPTH: usize = 32;
-/// Names that a missing one is compared with to say what could have been meant.
+/// Names that a missing name is compared with for a suggestion.
 pub const MAX_COMPARED_NAMES: usize = 10_000;
 /// Matches `search` returns when the call names no `max`.
 pub const SEARCH_MATCHES: usize = 200;
@@ -101,9 +99,9 @@ pub const MAX_SEARCH_TEXT_BYTES: usize = 4 << 20;
 pub const SEARCH_LINE_BUFFER_BYTES: usize = 64 << 20;
 /// Longest line shown by `search`, in bytes; of longer ones what stands around the match.
 pub const MAX_SEARCH_LINE_BYTES: usize = 2000;
-/// Most threads of one search: beyond this the disk is what is waited for.
+/// Most threads of one search: beyond this the disk is the bottleneck.
 pub const MAX_SEARCH_THREADS: usize = 12;
 /// Memory a pattern may need when it is built; one that needs more would take seconds.
 pub const MAX_PATTERN_BYTES: usize = 10 << 20;
-/// Time a change that was left half done and cannot be ended is tried again: 30 days.
-pub const UNENDED_CHANGE_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Age up to which recovery of an incomplete change is retried: 30 days.
+pub const INCOMPLETE_CHANGE_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);

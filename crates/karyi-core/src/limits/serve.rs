@@ -1,4 +1,4 @@
-//! The server over HTTP, its databases, and its client.
+//! Limits of the HTTP server, its databases, and its client.
 
 use std::time::Duration;
 
@@ -8,47 +8,45 @@ pub const DATABASE_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 pub const RANDOM_POOL_BYTES: usize = 1 << 10;
 /// Prepared statements a database connection keeps.
 pub const CACHED_STATEMENTS: usize = 64;
-/// Fewest threads of the server that read one database: a slow question holds one up to its deadline.
+/// Fewest reader threads of a database: a slow query occupies one until its deadline.
 pub const MIN_DATABASE_READERS: usize = 4;
-/// Most threads of the server that read one database, on a machine with as many processors.
+/// Most reader threads of a database, on a machine with as many processors.
 pub const MAX_DATABASE_READERS: usize = 8;
-/// Questions to a database that wait for a thread before the next caller has to wait.
+/// Queries that wait for a reader thread before callers block.
 pub const MAX_WAITING_READS: usize = 8192;
-/// Contexts that each thread keeps for the next calls of tools of sites.
+/// Call contexts that each thread caches.
 pub const SPARE_CONTEXTS: usize = 8;
-/// Room that is made for the one spelling of an input, in bytes; longer ones take more.
+/// Initial capacity for the canonical form of an input, in bytes.
 pub const CANONICAL_BYTES: usize = 256;
-/// Headers of an answer there is room for at once.
+/// Initial capacity for the headers of a response.
 pub const ANSWER_HEADERS: usize = 8;
-/// Room that is made for a record of the ledger, in bytes; longer ones take more.
+/// Initial capacity for a record of the ledger, in bytes.
 pub const RECORD_BYTES: usize = 1 << 10;
-/// Pages of the ledger's log that are taken over into its file together: seldom, since nobody reads
-/// it while it grows.
+/// Pages of the ledger's WAL per checkpoint: rare, since the WAL is not read while it grows.
 pub const LEDGER_CHECKPOINT_PAGES: u32 = 8192;
 /// Memory of the ledger's writer for pages of its index, in KiB: traces come in any order.
 pub const LEDGER_CACHE_KIB: i64 = 16 << 10;
-/// Records of the ledger that wait in memory while it cannot be written, in bytes: those of further calls that
-/// only read are lost. Of calls that changed something all wait.
+/// Bytes of records that wait in memory while the ledger cannot be written. Beyond that records of read-only calls are
+/// lost, and those of writing calls still wait.
 pub const MAX_LATE_RECORD_BYTES: usize = 32 << 20;
-/// Time the end of the server tries to write them.
+/// Time for writing the waiting records at shutdown.
 pub const LATE_RECORDS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause between two such tries.
+/// Pause between two such attempts.
 pub const LATE_RECORDS_PAUSE: Duration = Duration::from_millis(100);
-/// Time the record of a call is waited for at least, also when its caller has no time left.
+/// Shortest wait for the record of a call, also when its caller has no time left.
 pub const RECORD_GRACE: Duration = Duration::from_millis(200);
-/// Writes that wait for the writing thread before the next caller has to wait.
+/// Writes that wait for the writer thread before callers block.
 pub const MAX_WAITING_WRITES: usize = 8192;
-/// Time the writing thread waits for more when several callers write, at first: a commit costs as
-/// much for one write as for a hundred. Each further pause is twice as long.
+/// First pause of the writer thread to collect a batch: a commit costs as much for one write as for a hundred. Each
+/// further pause is twice as long.
 pub const GATHER_PAUSE: Duration = Duration::from_micros(500);
-/// Writes that are worth a commit: nobody waits for more.
+/// Batch size at which the writer commits without a further pause.
 pub const GATHERED_WRITES: usize = 128;
-/// A pause in which less came than this part of what waited before was the last one.
+/// Fraction of the waiting writes that must arrive in a pause to start another one.
 pub const GATHER_SHARE: usize = 16;
 /// Most such pauses before a commit.
 pub const MAX_GATHER_PAUSES: u32 = 3;
-/// Most writes of one commit: more would only make each caller wait longer, and while these are
-/// committed others are made ready.
+/// Most writes of one commit: more would delay each caller, and the next batch is prepared meanwhile.
 pub const MAX_WRITES_OF_COMMIT: usize = 2048;
 /// Most rows `karyi ledger tail` and `show` print.
 pub const MAX_LEDGER_ROWS_SHOWN: usize = 10_000;
@@ -79,15 +77,14 @@ pub const LIBRARY_WORD_BYTES: usize = 64;
 pub const LIBRARY_PLACE_BYTES: usize = 16;
 /// Time reading all contents may take; it is given up then, and the database asked.
 pub const LIBRARY_READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// Number of times as long as reading all contents searches in the database must have taken before they
-/// are read again.
+/// Ratio of the time spent on database searches to the time of reading all contents at which they are read again.
 pub const LIBRARY_PATIENCE: u32 = 4;
 /// Longest search in these contents that the thread of a connection does itself, in steps of a few
 /// nanoseconds: others are done by a thread that reads.
 pub const LIBRARY_STEPS_AT_ONCE: usize = 100_000;
 /// Memory for results of searches that are given again while no content changes, in bytes.
 pub const RECENT_SEARCH_BYTES: usize = 16 << 20;
-/// Time nobody looks again whether another program has changed contents.
+/// Time for which a check for changes by other programs is valid.
 pub const RECENT_SEARCH_TRUST: Duration = Duration::from_millis(4);
 /// Estimated memory of such a result beside its texts, in bytes.
 pub const RECENT_SEARCH_OVERHEAD_BYTES: usize = 512;
@@ -105,11 +102,11 @@ pub const READ_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 pub const WRITE_CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time any call of the server may take.
 pub const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause between two looks for buckets of callers who have stopped calling.
+/// Interval between removals of unused rate-limit buckets.
 pub const SWEEP_BUCKETS_EVERY: Duration = Duration::from_secs(10);
 /// Refused requests of one caller in a second that get a record each; the rest share one.
 pub const MAX_REFUSALS_RECORDED: u64 = 100;
-/// That second.
+/// Window of that count.
 pub const FLOOD_WINDOW: Duration = Duration::from_secs(1);
 /// Longest token, in bytes.
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
@@ -135,9 +132,9 @@ pub const FIELDS_BYTES: usize = 2 << 10;
 pub const ENVELOPE_BYTES: usize = 1 << 10;
 /// Longest error message the ledger keeps, in bytes.
 pub const MAX_RECORDED_ERROR_BYTES: usize = 1 << 10;
-/// Time after its deadline a reading call may still give its answer or its own error.
+/// Time after its deadline in which a reading call may still return its result or error.
 pub const READ_GRACE: Duration = Duration::from_millis(250);
-/// Time after its deadline a write may take to be committed: it was in time.
+/// Time after its deadline in which a started write may be committed.
 pub const WRITE_GRACE: Duration = Duration::from_secs(2);
 /// Largest number a header may hold: six digits, so that a pattern can say it.
 pub const MAX_HEADER_NUMBER: u64 = 999_999;
@@ -165,23 +162,23 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 pub const LOG_END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after a connection that could not be accepted.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Log lines that wait to be written, in bytes; further ones are lost rather than waited for.
+/// Bytes of log lines that wait to be written; further lines are dropped.
 pub const MAX_WAITING_LOG_BYTES: usize = 4 << 20;
-/// Time the lines of the log gather before they are written.
+/// Time for which log lines are batched.
 pub const LOG_PAUSE: Duration = Duration::from_millis(5);
-/// Spans that wait to be sent to a collector; further ones are lost rather than waited for.
+/// Spans that wait to be sent to a collector; further ones are dropped.
 pub const MAX_WAITING_SPANS: usize = 8 << 10;
 /// Most spans of one request to a collector.
 pub const MAX_SPANS_OF_EXPORT: usize = 512;
-/// Time spans gather before they are sent.
+/// Time for which spans are batched.
 pub const SPANS_PAUSE: Duration = Duration::from_millis(500);
 /// Time a collector may take to answer.
 pub const SPANS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time the end of the server waits for the last spans to be sent.
 pub const SPANS_FLUSH_TIMEOUT: Duration = Duration::from_secs(6);
-/// How long `/readyz` trusts databases that worked: asking writes to the ledger.
+/// Time for which `/readyz` trusts a successful database check: the check writes to the ledger.
 pub const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Pause between two looks whether the keys of tokens were changed.
+/// Interval between checks for changed token keys.
 pub const KEYS_POLL: Duration = Duration::from_secs(1);
 /// Most attempts of one call by the client.
 pub const MAX_ATTEMPTS: u32 = 3;

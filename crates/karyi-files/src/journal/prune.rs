@@ -96,7 +96,7 @@ impl Journal {
         let most = limits::JOURNAL_PRUNE_BYTES.min(self.caps.bytes / 16);
         let is_recent = |known: &Looked| {
             let age_ms = now_ms.checked_sub(known.time_ms);
-            let most_ms = limits::JOURNAL_LOOK_INTERVAL.as_millis() as u64;
+            let most_ms = limits::JOURNAL_CHECK_INTERVAL.as_millis() as u64;
             known.list == before
                 && known.taken.saturating_add(taken) <= most
                 && age_ms.is_some_and(|age_ms| age_ms < most_ms)

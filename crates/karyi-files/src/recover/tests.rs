@@ -342,7 +342,7 @@ fn what_waits_for_too_long_is_set_aside() {
     leave(&place, true, 1, entry());
     let path = place.journal.transactions().join("t.json");
     let record = std::fs::File::options().append(true).open(&path).unwrap();
-    let then = std::time::SystemTime::now() - limits::UNENDED_CHANGE_AGE * 2;
+    let then = std::time::SystemTime::now() - limits::INCOMPLETE_CHANGE_AGE * 2;
     record.set_modified(then).unwrap();
     drop(record);
     let (top, away) = (place.path(""), place.state.path().join("away"));

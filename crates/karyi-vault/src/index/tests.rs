@@ -191,7 +191,7 @@ fn what_is_done_and_not_listed_is_told() {
     assert!(
         error
             .message
-            .starts_with("the store was changed, and the index does not say so: "),
+            .starts_with("the store was changed, but the index could not be written: "),
         "{}",
         error.message
     );

@@ -50,16 +50,16 @@ impl EncodedValue {
     /// Removes bytes that are not visible.
     fn keep_visible(&mut self) {
         let shown = visible::visible_mask(&self.bytes);
-        let mut kept = 0;
+        let mut length = 0;
         for at in 0..self.bytes.len() {
             if shown.get(at) != Some(&false) && self.bytes.get(at).is_some_and(|b| is_visible(*b)) {
-                self.bytes.swap(kept, at);
-                self.sources.swap(kept, at);
-                kept += 1;
+                self.bytes.swap(length, at);
+                self.sources.swap(length, at);
+                length += 1;
             }
         }
-        self.bytes.truncate(kept);
-        self.sources.truncate(kept);
+        self.bytes.truncate(length);
+        self.sources.truncate(length);
     }
 }
 

@@ -99,11 +99,11 @@ impl NgramTable {
     /// Sorts the table and merges equal n-grams.
     pub(super) fn sort(&mut self) {
         self.0.sort_unstable();
-        self.0.dedup_by(|next, kept| {
-            let is_same = *next >> 32 == *kept >> 32;
+        self.0.dedup_by(|next, first| {
+            let is_same = *next >> 32 == *first >> 32;
             if is_same {
-                let ngram = Ngram(*kept as u32).or_sooner(Ngram(*next as u32));
-                *kept = *kept >> 32 << 32 | u128::from(ngram.0);
+                let ngram = Ngram(*first as u32).or_sooner(Ngram(*next as u32));
+                *first = *first >> 32 << 32 | u128::from(ngram.0);
             }
             is_same
         });

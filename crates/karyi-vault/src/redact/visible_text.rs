@@ -196,10 +196,10 @@ impl VisibleText {
     #[inline]
     fn push_mixed(&mut self, bytes: &[u8], at: u64) {
         let mut length = self.length;
-        let (kept, places) = (self.bytes.as_mut_slice(), self.places.as_mut_slice());
+        let (to_bytes, places) = (self.bytes.as_mut_slice(), self.places.as_mut_slice());
         for (byte, place) in bytes.iter().zip(at..) {
             // Written always and counted only when visible, to avoid a branch.
-            if let (Some(to), Some(to_place)) = (kept.get_mut(length), places.get_mut(length)) {
+            if let (Some(to), Some(to_place)) = (to_bytes.get_mut(length), places.get_mut(length)) {
                 *to = *byte;
                 *to_place = SourceRange::new(place);
             }
@@ -213,8 +213,8 @@ impl VisibleText {
     fn push_visible(&mut self, bytes: &[u8; CHUNK], at: u64) {
         let to = self.length..self.length + CHUNK;
         let to = (self.bytes.get_mut(to.clone()), self.places.get_mut(to));
-        if let (Some(kept), Some(places)) = to {
-            kept.copy_from_slice(bytes);
+        if let (Some(to_bytes), Some(places)) = to {
+            to_bytes.copy_from_slice(bytes);
             for (place, own) in places.iter_mut().zip(at..) {
                 *place = SourceRange::new(own);
             }

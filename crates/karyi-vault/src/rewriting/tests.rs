@@ -137,5 +137,8 @@ fn references_are_quoted_for_their_place() {
     );
     let file = rewrite("r -i $KARYI{K|file}", &value_of).unwrap();
     assert_eq!(file.text, "r -i \"${__karyifile_K}\"");
-    assert_eq!(file.secrets, BTreeSet::from([(name(), Holds::Path)]));
+    assert_eq!(
+        file.secrets,
+        BTreeSet::from([(name(), VariableContent::Path)])
+    );
 }

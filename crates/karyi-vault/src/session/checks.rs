@@ -9,7 +9,7 @@ use karyi_core::secret::SecretName;
 #[must_use]
 pub fn name_taken(name: &SecretName) -> ToolError {
     let message = format!(
-        "the session knows {name} already, and what it stands for is not changed from outside"
+        "the session knows {name} already, and a running session does not accept another one"
     );
     let hint = "choose another name, or let the script ask for a new value with <get_value refresh=\"true\">";
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
@@ -40,12 +40,12 @@ pub(crate) fn check_total(name: &SecretName, bytes: usize) -> Result<(), ToolErr
 pub(crate) fn check_value(name: &SecretName, value: &str) -> Result<(), ToolError> {
     let (least, most) = (limits::MIN_SECRET_BYTES, limits::MAX_SECRET_BYTES);
     let (problem, hint) = if value.contains('\0') {
-        let hint = "no shell keeps such a byte; encode the value, for example with base64";
+        let hint = "a shell cannot store this byte; encode the value, for example with base64";
         ("holds a NUL byte".to_owned(), hint)
     } else if visible_bytes(value) == 0 {
         ("is empty, or white space alone".to_owned(), "give a value")
     } else if visible_bytes(value) < least {
-        let hint = "what is so short cannot be masked; it needs no vault";
+        let hint = "a value this short cannot be masked and needs no vault";
         let problem = format!("has fewer than {least} bytes that are not white space");
         (problem, hint)
     } else if value.len() > most {

@@ -206,8 +206,8 @@ fn a_session_that_forgets_says_so() {
         (fit + 1, vec![])
     );
     insert(&secrets, "A", &large(fit + 1)).unwrap();
-    let lacks = secrets.load_issues();
-    let kinds: Vec<LoadIssueKind> = lacks.iter().map(|lack| lack.kind).collect();
+    let issues = secrets.load_issues();
+    let kinds: Vec<LoadIssueKind> = issues.iter().map(|issue| issue.kind).collect();
     assert_eq!(kinds, [LoadIssueKind::Unread]);
     assert!(!known(&secrets).contains(&large(0)) && known(&secrets).contains(&large(1)));
     // The store has nothing to do with it.

@@ -307,8 +307,8 @@ impl Store for AgeStore {
     }
 
     fn apply(&self, changes: &[(Key, Option<SecretValue>)]) -> Result<(), ToolError> {
-        let mut kept = changes.iter().filter_map(|(_, text)| text.as_ref());
-        if kept.any(|text| text.expose().contains('\0')) {
+        let mut texts = changes.iter().filter_map(|(_, text)| text.as_ref());
+        if texts.any(|text| text.expose().contains('\0')) {
             let message = "a value with a NUL byte cannot be kept";
             return Err(ToolError::new(ErrorCode::BadValue, message));
         }
@@ -384,5 +384,5 @@ fn unseal(key: &AgeKey, bytes: &[u8]) -> Result<Texts, ToolError> {
 
 fn bad(message: &str) -> ToolError {
     ToolError::new(ErrorCode::BadVault, message)
-        .with_hint("restore the file from a backup, or move it away and keep the values anew")
+        .with_hint("restore the file from a backup, or move it away and store the values again")
 }

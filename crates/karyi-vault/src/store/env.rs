@@ -55,6 +55,6 @@ impl Store for EnvStore {
 }
 
 fn read_only() -> ToolError {
-    let message = "the store env holds what karyi was started with, and nothing can be kept in it";
+    let message = "the store env is read-only: it holds the variables that karyi was started with";
     ToolError::new(ErrorCode::VaultReadOnly, message)
 }

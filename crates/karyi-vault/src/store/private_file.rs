@@ -186,7 +186,7 @@ fn no_named_file(path: &Path) -> ToolError {
         path.display()
     );
     ToolError::new(ErrorCode::BadVault, message)
-        .with_hint("look at it with `ls -lLd`, and bring the file back or name another one")
+        .with_hint("check it with `ls -lLd`, and restore the file or name another one")
 }
 
 fn no_file(path: &Path) -> ToolError {
@@ -195,7 +195,7 @@ fn no_file(path: &Path) -> ToolError {
         path.display()
     );
     ToolError::new(ErrorCode::BadVault, message)
-        .with_hint("look at it with `ls -ld` and move it away; karyi did not put it there")
+        .with_hint("check it with `ls -ld` and move it away; karyi did not create it")
 }
 
 /// Replaces a file atomically. The caller holds the lock.

@@ -115,7 +115,7 @@ pub fn split(name: &SecretName, text: &SecretValue) -> Result<Record, ToolError>
     });
     let Some((head, value)) = parsed else {
         let message = format!("the policy of {name} in the store cannot be read");
-        let hint = format!("set it anew with `karyi var set {name}`");
+        let hint = format!("set it again with `karyi var set {name}`");
         return Err(ToolError::new(ErrorCode::BadVault, message).with_hint(hint));
     };
     Ok(Record {

@@ -54,10 +54,12 @@ pub(super) fn issue_elsewhere(
         session::listed(&listed)
     );
     let way = match (kind.is_persistent(), chosen_by) {
-        (true, _) => format!("have all in one: `karyi var migrate --to {store}`"),
-        (false, ChosenBy::User) => "leave --vault away".to_owned(),
+        (true, _) => format!("move all secrets into one store: `karyi var migrate --to {store}`"),
+        (false, ChosenBy::User) => "omit --vault".to_owned(),
         // The index lists names and no store.
-        (false, ChosenBy::Index) => "keep something there, which chooses it".to_owned(),
+        (false, ChosenBy::Index) => {
+            "store a value there, which makes it the chosen store".to_owned()
+        }
     };
     let hint = format!("use that store with --vault {store}, or {way}");
     Some(LoadIssue {

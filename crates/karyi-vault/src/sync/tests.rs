@@ -28,10 +28,10 @@ fn loaded(store: &Arc<MemoryStore>, secrets: &Secrets) -> Option<ErrorCode> {
     let dir = tempfile::tempdir().unwrap();
     let opened = Arc::clone(store) as Arc<dyn Store>;
     let open: OpenStore = Box::new(move || Ok(Arc::clone(&opened)));
-    let loader = StoreSync::new(dir.path().to_owned(), open);
-    loader.refresh(secrets, Need::Used);
-    let lacks = loader.load_issues();
-    lacks.first().map(|lack| lack.error.code)
+    let sync = StoreSync::new(dir.path().to_owned(), open);
+    sync.refresh(secrets, Need::Used);
+    let issues = sync.load_issues();
+    issues.first().map(|issue| issue.error.code)
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn a_damaged_value_says_nothing_about_other_names() {
     let dir = tempfile::tempdir().unwrap();
     let opened = Arc::clone(&store) as Arc<dyn Store>;
     let open: OpenStore = Box::new(move || Ok(Arc::clone(&opened)));
-    let loader = Arc::new(StoreSync::new(dir.path().to_owned(), open));
-    secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
+    let sync = Arc::new(StoreSync::new(dir.path().to_owned(), open));
+    secrets.attach(Arc::clone(&sync) as Arc<dyn Source>);
     secrets.refresh(Need::Used);
     assert!(secrets.source_failure().is_some());
     let stored = |names: &[&str]| {
@@ -120,9 +120,9 @@ fn a_damaged_value_says_nothing_about_other_names() {
     assert_eq!(found, [true, false, true]);
     // A store that cannot be listed may hold any name.
     let open: OpenStore = Box::new(|| Err(ToolError::new(ErrorCode::KeyringLocked, "locked")));
-    let loader = StoreSync::new(dir.path().to_owned(), open);
-    loader.refresh(&Secrets::default(), Need::Used);
-    assert!(loader.load_issue_of("OTHER").is_some());
+    let sync = StoreSync::new(dir.path().to_owned(), open);
+    sync.refresh(&Secrets::default(), Need::Used);
+    assert!(sync.load_issue_of("OTHER").is_some());
 }
 
 /// A store that can be away, and that another program puts things into.
@@ -227,8 +227,8 @@ impl Session {
         let (store, secrets) = (Arc::new(Shared::default()), Secrets::default());
         let shared = Arc::clone(&store);
         let open: OpenStore = Box::new(move || Ok(Arc::clone(&shared) as Arc<dyn Store>));
-        let loader = StoreSync::new(dir.path().to_owned(), open);
-        secrets.attach(Arc::new(loader));
+        let sync = StoreSync::new(dir.path().to_owned(), open);
+        secrets.attach(Arc::new(sync));
         Self {
             dir,
             store,
@@ -373,7 +373,11 @@ fn entries_of_others_that_cannot_be_masked_are_told() {
         let session = Session::new();
         session.store.foreign.lock().unwrap().push(text.into());
         session.secrets.refresh(Need::Used);
-        let kind = session.secrets.load_issues().first().map(|lack| lack.kind);
+        let kind = session
+            .secrets
+            .load_issues()
+            .first()
+            .map(|issue| issue.kind);
         assert_eq!(kind, expected, "{} bytes", text.len());
     };
     check("a-stranger-is-here", None);
@@ -392,7 +396,11 @@ fn a_session_without_a_store_tells_of_an_index_it_cannot_read() {
     std::fs::write(dir.path().join(FILE_NAME), "{").unwrap();
     let source = OtherStores::new(dir.path().to_owned(), Kind::Memory, UnlistedFile::Nothing);
     source.refresh(&Secrets::default(), Need::Listed);
-    let kinds: Vec<LoadIssueKind> = source.load_issues().iter().map(|lack| lack.kind).collect();
+    let kinds: Vec<LoadIssueKind> = source
+        .load_issues()
+        .iter()
+        .map(|issue| issue.kind)
+        .collect();
     assert_eq!(
         (kinds, source.load_issue_of("K")),
         (vec![LoadIssueKind::Unread], None)
@@ -429,16 +437,16 @@ fn what_another_store_holds_is_masked_though_the_index_lists_none_of_it() {
     session.store.foreign.lock().unwrap().push("cut off".into());
     session.secrets.refresh(Need::Listed);
     assert_eq!(session.failure(), Some(ErrorCode::VaultUnavailable));
-    let lack = |name: &str| {
-        let lack = session.secrets.load_issue_of(&[name.to_owned()]);
-        lack.map(|lack| (lack.kind, lack.error.code))
+    let issue = |name: &str| {
+        let issue = session.secrets.load_issue_of(&[name.to_owned()]);
+        issue.map(|issue| (issue.kind, issue.error.code))
     };
     let expected = [
         Some((LoadIssueKind::Unusable, ErrorCode::BadVault)),
         Some((LoadIssueKind::Unread, ErrorCode::VaultUnavailable)),
         None,
     ];
-    assert_eq!([lack("OTHER"), lack("K"), lack("NOBODY")], expected);
+    assert_eq!([issue("OTHER"), issue("K"), issue("NOBODY")], expected);
     assert!(session.masks(VALUE));
     // What the index lists is not forgotten for that.
     let index = Index::read(session.dir.path()).unwrap();

@@ -77,14 +77,14 @@ fn shown_texts(policy: &Policy, note: Option<&str>) -> Vec<String> {
 fn value_in_note(name: &SecretName) -> ToolError {
     let message = format!("the note or policy of {name} holds the value of a secret");
     ToolError::new(ErrorCode::BadArguments, message)
-        .with_hint("both are shown; say in words what the value is for")
+        .with_hint("both are displayed; describe the purpose of the value in words")
 }
 
 /// Returns the error for a new value that another note or policy contains.
 fn value_in_other_note(other: &str, name: &SecretName) -> ToolError {
     let message = format!("the note or policy of {other} holds the value of {name}");
     let hint = format!(
-        "both are shown; say it in other words first: `karyi var set {other} --keep-value --note TEXT`, or its policy"
+        "both are displayed; change the text first: `karyi var set {other} --keep-value --note TEXT`, or its policy"
     );
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }

@@ -139,7 +139,10 @@ impl Vault {
         for (name, record) in records {
             let back = self.get(name)?;
             if !is_same_record(record, Ok(back)) {
-                let message = format!("the store {} gives {name} back changed", self.store.kind());
+                let message = format!(
+                    "the store {} returns a changed value of {name}",
+                    self.store.kind()
+                );
                 return Err(ToolError::new(ErrorCode::BadVault, message));
             }
         }
@@ -158,14 +161,14 @@ impl Vault {
             return Ok(());
         }
         let kind = self.store.kind();
-        let message = format!("the store {kind} gives the key of the undo journal back changed");
+        let message = format!("the store {kind} returns a changed key of the undo journal");
         Err(ToolError::new(ErrorCode::BadVault, message))
     }
 
     /// Returns the error for a name with two values.
     fn conflicting_copies(&self, theirs: Kind, name: &SecretName) -> ToolError {
         let own = self.store.kind();
-        let message = format!("the stores {own} and {theirs} both hold a {name}, and not the same");
+        let message = format!("the stores {own} and {theirs} hold different values of {name}");
         let hint = format!("remove one: `karyi var rm {name} --vault {own}` or --vault {theirs}");
         ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
     }
@@ -174,7 +177,7 @@ impl Vault {
     fn copies_remain(&self, to: &Self, error: ToolError) -> ToolError {
         let (own, theirs) = (self.store.kind(), to.store.kind());
         let message = format!(
-            "everything is in the store {theirs} now, and that one is in use; copies are left in the store {own}: {}",
+            "all secrets are in the store {theirs} now, which is in use; copies remain in the store {own}: {}",
             error.message
         );
         let hint = format!("remove them with `karyi var migrate --vault {own} --to {theirs}`");

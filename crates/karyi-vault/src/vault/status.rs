@@ -69,7 +69,7 @@ pub fn check_same_store(index: &Index, kind: Kind, held: &[SecretName]) -> Resul
         Kind::Os | Kind::Memory | Kind::Env => "the keyring",
     };
     let hint = format!(
-        "bring {place} back that held them, or forget them ({count}) with `karyi var doctor --repair`"
+        "restore {place} that held them, or remove them ({count}) from the index with `karyi var doctor --repair`"
     );
     Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
 }
@@ -87,9 +87,9 @@ pub fn names_in_other_stores(index: &Index, kind: Kind) -> Vec<(SecretName, Kind
 pub fn secret_statuses(
     index: &Index,
     chosen: Option<Kind>,
-    kept: Option<&[SecretName]>,
+    stored: Option<&[SecretName]>,
 ) -> Vec<SecretStatus> {
-    let names: Option<BTreeSet<&SecretName>> = kept.map(|names| names.iter().collect());
+    let names: Option<BTreeSet<&SecretName>> = stored.map(|names| names.iter().collect());
     let state = |name: &SecretName, store: Kind| match &names {
         _ if chosen.is_some_and(|kind| kind != store) => SecretState::Elsewhere,
         Some(names) if names.contains(name) => SecretState::Kept,
@@ -106,7 +106,7 @@ pub fn secret_statuses(
         })
     });
     let mut rows: Vec<SecretStatus> = listed.collect();
-    let names = kept.unwrap_or_default();
+    let names = stored.unwrap_or_default();
     let untracked = names.iter().filter(|name| index.get(name).is_none());
     rows.extend(untracked.map(|name| SecretStatus {
         name: name.clone(),

@@ -30,15 +30,16 @@ impl CurrentSecret {
     }
 
     fn note(&self) -> Option<&str> {
-        let kept = self.record.as_ref().map(|record| &record.facts.note);
+        let stored = self.record.as_ref().map(|record| &record.facts.note);
         let listed = self.listed.as_ref().map(|listed| &listed.note);
-        kept.and_then(Option::as_deref)
+        stored
+            .and_then(Option::as_deref)
             .or(listed.and_then(Option::as_deref))
     }
 
     fn facts(&self) -> Facts {
-        let kept = self.record.as_ref().map(|record| record.facts.clone());
-        kept.unwrap_or_default()
+        let stored = self.record.as_ref().map(|record| record.facts.clone());
+        stored.unwrap_or_default()
     }
 }
 
@@ -88,8 +89,8 @@ impl Vault {
             terms.policy.check_length(name, value.expose())?;
             let note = terms.note.as_deref().or(earlier.note());
             let mut clean = mutex(&self.clean);
-            let kept = (name, &wanted);
-            leak_check::check(self.store.as_ref(), &after, &mut clean, kept, note)?;
+            let stored = (name, &wanted);
+            leak_check::check(self.store.as_ref(), &after, &mut clean, stored, note)?;
             drop(clean);
             let facts = self.index_secret(&mut after, name, terms, earlier.facts());
             let text = record::join(value, &terms.policy, &facts)?;

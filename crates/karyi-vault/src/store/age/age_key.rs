@@ -102,7 +102,7 @@ impl AgeKey {
         let bytes = identity_bytes(path)?.ok_or_else(|| {
             let message = format!("there is no identity file {}", path.display());
             ToolError::new(ErrorCode::WrongKey, message)
-                .with_hint("bring it back, or name another one with --age-identity FILE")
+                .with_hint("restore it, or name another one with --age-identity FILE")
         })?;
         let material = match age::ssh::Identity::from_buffer(bytes.as_slice(), None) {
             Ok(identity) => of_ssh(identity, passphrase),
@@ -182,7 +182,7 @@ fn of_ssh(
     passphrase: Option<&SecretValue>,
 ) -> Result<KeyMaterial, &'static str> {
     if matches!(identity, age::ssh::Identity::Encrypted(_)) && passphrase.is_none() {
-        return Err("has a passphrase, which nobody gave");
+        return Err("has a passphrase, which was not given");
     }
     let recipient = age::ssh::Recipient::try_from(identity.clone())
         .map_err(|_| "is of a kind that cannot encrypt")?;

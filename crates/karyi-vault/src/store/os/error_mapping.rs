@@ -11,11 +11,11 @@ pub(super) fn unknown_outcome(error: ToolError) -> ToolError {
         return error;
     }
     let message = format!(
-        "{}; what it was asked to change may have been changed, or may be yet",
+        "{}; the requested change may have been made, or may still be made",
         error.message
     );
     ToolError::new(error.code, message)
-        .with_hint("once the keyring answers, look with `karyi var list`, and do it again")
+        .with_hint("once the keyring answers, check with `karyi var list` and repeat the command")
 }
 
 /// Maps an error of the keyring, and wipes the bytes that some errors hold.
@@ -28,7 +28,7 @@ pub(super) fn map_error(error: Error) -> ToolError {
         }
         Error::BadEncoding(bytes) | Error::BadDataFormat(bytes, _) => {
             drop(Zeroizing::new(bytes));
-            let message = "what the keyring holds cannot be read";
+            let message = "the content of the keyring cannot be read";
             ToolError::new(ErrorCode::BadVault, message)
         }
         Error::TooLong(_, most) => {

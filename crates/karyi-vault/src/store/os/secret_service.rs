@@ -123,7 +123,7 @@ impl KeyringState {
             Self::Open => Ok(()),
             Self::Missing => Err(no_keyring()),
             Self::Locked => {
-                locked("the default keyring is locked, and nobody is there to unlock it")
+                locked("the default keyring is locked, and no user is present to unlock it")
             }
             Self::LeftLocked => locked("the default keyring is locked and was not unlocked"),
             Self::LockedBeside => {

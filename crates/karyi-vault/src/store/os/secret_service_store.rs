@@ -172,7 +172,8 @@ impl CredentialApi for NamedEntry {
 
     fn get_secret(&self) -> Result<Vec<u8>> {
         let path = self.path()?;
-        self.store.on_item(&path, async |item| item.get_secret().await)
+        self.store
+            .on_item(&path, async |item| item.get_secret().await)
     }
 
     fn get_attributes(&self) -> Result<HashMap<String, String>> {
@@ -234,7 +235,8 @@ impl CredentialApi for ItemEntry {
     }
 
     fn delete_credential(&self) -> Result<()> {
-        self.store.on_item(&self.path, async |item| item.delete().await)
+        self.store
+            .on_item(&self.path, async |item| item.delete().await)
     }
 
     fn get_credential(&self) -> Result<Option<Arc<Credential>>> {

@@ -177,41 +177,41 @@ mod tests {
     #[test]
     fn whoever_waits_for_long_is_told_once() {
         let mut worker = Worker::<()>::new(Duration::from_secs(60));
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let tries = AtomicU8::new(0);
         // At the first try something else is being said.
         worker.slow_notice = SlowNotice::with_notice(Arc::new(move |most| {
-            tell.send(most).unwrap_or_default();
+            sender.send(most).unwrap_or_default();
             tries.fetch_add(1, Ordering::SeqCst) > 0
         }));
         worker.run(|(), _| Ok(())).unwrap();
-        assert_eq!(told.try_recv().ok(), None);
+        assert_eq!(receiver.try_recv().ok(), None);
         std::thread::scope(|scope| {
             let (answer, answered) = mpsc::channel::<()>();
             let slow = scope.spawn(|| worker.run(move |(), _| Ok(answered.recv().is_err())));
             for _ in 0..2 {
-                assert_eq!(told.recv().ok(), Some(Duration::from_secs(60)));
+                assert_eq!(receiver.recv().ok(), Some(Duration::from_secs(60)));
             }
             drop(answer);
             assert_eq!(slow.join().unwrap(), Ok(true));
         });
-        assert_eq!(told.try_recv().ok(), None);
+        assert_eq!(receiver.try_recv().ok(), None);
     }
 
     #[test]
     fn what_was_not_begun_in_time_is_never_done() {
         let worker = Worker::<()>::new(Duration::from_millis(200));
         let (release, hung) = mpsc::channel::<()>();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let result = worker.run(move |(), waiter| {
             waiter.check()?;
             let _ = hung.recv();
-            let _ = tell.send(waiter.check().is_ok());
+            let _ = sender.send(waiter.check().is_ok());
             Ok(())
         });
         assert_eq!(result.unwrap_err().code, ErrorCode::KeyringTimeout);
         drop(release);
-        assert_eq!(told.recv(), Ok(false));
+        assert_eq!(receiver.recv(), Ok(false));
     }
 
     #[test]

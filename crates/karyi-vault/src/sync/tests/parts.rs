@@ -47,12 +47,12 @@ fn one_value_that_does_not_come_hides_none_of_the_others() {
     let store = Arc::new(store) as Arc<dyn Store>;
     let dir = tempfile::tempdir().unwrap();
     let open: OpenStore = Box::new(move || Ok(Arc::clone(&store)));
-    let (loader, secrets) = (
+    let (sync, secrets) = (
         StoreSync::new(dir.path().to_owned(), open),
         Secrets::default(),
     );
-    loader.refresh(&secrets, Need::Used);
-    let error = loader.load_issues().first().map(|lack| lack.error.code);
+    sync.refresh(&secrets, Need::Used);
+    let error = sync.load_issues().first().map(|issue| issue.error.code);
     assert_eq!(error, Some(ErrorCode::KeyringTimeout));
     let shown = Redactor::new(&secrets)
         .redact_str("the-value-of-A the-value-of-C")
@@ -68,9 +68,9 @@ fn what_opens_a_store_is_masked_whoever_opened_it() {
         opening.secrets.mask_only(&name(), identity).unwrap();
         Ok(Arc::new(MemoryStore::default()))
     });
-    let loader = StoreSync::for_chosen(dir.path().to_owned(), open);
+    let sync = StoreSync::for_chosen(dir.path().to_owned(), open);
     let secrets = Secrets::default();
-    loader.store(&secrets).unwrap();
+    sync.store(&secrets).unwrap();
     let shown = Redactor::new(&secrets)
         .redact_str("AGE-SECRET-KEY-1QQQWERTYUIOP")
         .into_owned();

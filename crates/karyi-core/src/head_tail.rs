@@ -1,4 +1,4 @@
-//! Keeps the start and the end of a text of any length and counts what it drops between them.
+//! Buffer that retains the start and the end of a text of any length and counts what it omits between them.
 //!
 //! A result holds a few kilobytes of output that may be a gigabyte. The start shows what began, the end how it ended,
 //! and the counts of the gap are exact. The text must be redacted before it is added, since cutting first could leave
@@ -38,8 +38,8 @@ impl Default for Cap {
 
 /// Shortened text: both ends joined, and the size of the gap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct View {
-    /// The kept text; a line that names the gap stands between the ends when there is one.
+pub struct ShortenedText {
+    /// Retained text, with a line that describes the gap, if there is one.
     pub text: String,
     /// Bytes left out.
     pub omitted_bytes: u64,
@@ -47,7 +47,7 @@ pub struct View {
     pub omitted_lines: u64,
 }
 
-/// A buffer that keeps both ends of what is pushed into it.
+/// Buffer that retains both ends of a text.
 #[derive(Debug)]
 pub struct HeadTail {
     cap: Cap,
@@ -154,7 +154,7 @@ impl HeadTail {
 
     /// Returns the retained text and the size of the gap.
     #[must_use]
-    pub fn into_view(mut self) -> View {
+    pub fn into_view(mut self) -> ShortenedText {
         self.cut();
         let mut text = String::from_utf8_lossy(&self.head).into_owned();
         if self.omitted_bytes > 0 {
@@ -167,7 +167,7 @@ impl HeadTail {
             ));
         }
         text.push_str(&String::from_utf8_lossy(&self.tail));
-        View {
+        ShortenedText {
             text,
             omitted_bytes: self.omitted_bytes,
             omitted_lines: self.omitted_lines,
@@ -175,8 +175,8 @@ impl HeadTail {
     }
 }
 
-/// Returns where to cut a text so that no marker of a secret ends up in two: `at`, or before what may
-/// have begun there.
+/// Returns an offset at which a text can be cut without dividing a marker of a secret: `at`, or the start of a
+/// possible marker there.
 #[must_use]
 pub fn before_marker(text: &[u8], at: usize) -> usize {
     let head = text.get(..at).unwrap_or(text);
@@ -193,8 +193,8 @@ pub fn before_marker(text: &[u8], at: usize) -> usize {
     start - before.take_while(|byte| **byte == b'$').count()
 }
 
-/// Returns where to begin a text so that no marker of a secret ends up in two: `at`, or after the one
-/// that stands there.
+/// Returns an offset at which a text can start without dividing a marker of a secret: `at`, or the end of the marker
+/// there.
 fn after_marker(text: &[u8], at: usize) -> usize {
     let from = at.saturating_sub(limits::MAX_MARKER_BYTES);
     let end = |start: usize| {
@@ -234,7 +234,7 @@ const MARKERS: [Marker; 3] = [
 ];
 
 impl Marker {
-    /// Returns true when a text is the start of one and not all of it.
+    /// Returns true when a text is an incomplete start of this marker.
     fn is_begun_by(&self, text: &[u8]) -> bool {
         match text.strip_prefix(self.start) {
             Some(inside) => inside.iter().all(is_inside),
@@ -242,7 +242,7 @@ impl Marker {
         }
     }
 
-    /// Returns the length of the one that a text starts with.
+    /// Returns the length of the marker that a text starts with.
     fn length(&self, text: &[u8]) -> Option<usize> {
         let inside = text.strip_prefix(self.start)?;
         let inside = inside.get(..inside.len().min(limits::MAX_MARKER_BYTES))?;
@@ -279,7 +279,7 @@ mod tests {
         }
         let view = buffer.into_view();
         let (text, omitted_bytes, omitted_lines) = expected;
-        let expected = View {
+        let expected = ShortenedText {
             text: text.into(),
             omitted_bytes,
             omitted_lines,
@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    fn view_in_chunks(text: &str, size: usize) -> View {
+    fn view_in_chunks(text: &str, size: usize) -> ShortenedText {
         let chars: Vec<char> = text.chars().collect();
         let mut buffer = HeadTail::new(Cap::total(63));
         for chunk in chars.chunks(size.max(1)) {
