@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_offered_means_its_own_bytes() {
+    fn names_that_are_not_offered_are_literal() {
         let check = |source: &str, expected: &str| {
             let mut template = Template::new(source);
             template.offer_only(&|name| name.as_str() == "A");

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_and_broken_escapes_are_told_apart() {
+    fn incomplete_and_malformed_escapes_differ() {
         for rest in [
             "\\",
             "\\u",

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_mode_refuses_what_repair_mends() {
+    fn strict_mode_refuses_repairs() {
         for text in ["<a b=1>", "<a b=\"1\"c='2'>", "<a b=“x”>", "<a b='<'>"] {
             check(Mode::Strict, text, Err("bad-attribute"));
         }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_version_that_was_read_is_noticed() {
+    fn changes_after_the_read_version_are_detected() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("vars.json");
         let watch = FileWatch::new(path.clone());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_waited_for() {
+    fn irregular_files_do_not_block() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("vars.json");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();

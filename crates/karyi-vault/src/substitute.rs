@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_is_exactly_the_value() {
+    fn typed_text_is_exactly_the_value() {
         let secrets = Secrets::default();
         let values = [
             ("PLAIN", "nine x41 {7}"),

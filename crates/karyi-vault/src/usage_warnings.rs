@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_programs_are_told() {
+    fn arguments_of_programs_cause_warnings() {
         for (script, program) in [
             ("curl -H \"X: $KARYI{K}\" a", "curl"),
             ("sudo -n /usr/bin/curl $KARYI{K}", "sudo"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_is_told_of_once() {
+    fn an_argument_causes_one_warning() {
         let mut reported = BTreeSet::new();
         let mut tell =
             |script| usage_warnings(script, &|_| None, &mut |name| reported.insert(name.clone()));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_placeholder_is_told() {
+    fn a_misspelled_placeholder_causes_a_warning() {
         let name = |name: &SecretName| name.as_str() == "TOK";
         let found = |text: &str| misspelled_placeholders(text, &name);
         for text in [
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn other_programs_and_hosts_are_told() {
+    fn other_programs_and_hosts_cause_warnings() {
         let terms = "commands = ['gh']\nhosts = ['api.a.com', '*.b.com', 'c.com:8443']";
         check(
             terms,

@@ -1,4 +1,4 @@
-//! What is written, when, and what is refused.
+//! Tests of writing the index, and of refused input.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn listed() -> IndexEntry {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_content_is_read_back() {
     let root = tempfile::tempdir().unwrap();
     assert_eq!(Index::read(root.path()).unwrap(), Index::default());
     Index::change(root.path(), |index| {
@@ -80,7 +80,7 @@ fn noted(bytes: usize) -> Index {
 }
 
 #[test]
-fn what_could_not_be_read_again_is_not_written() {
+fn unreadable_content_is_not_written() {
     let root = tempfile::tempdir().unwrap();
     let mut locked = Index::lock(root.path()).unwrap();
     let mut is_done = false;
@@ -96,7 +96,7 @@ fn what_could_not_be_read_again_is_not_written() {
 }
 
 #[test]
-fn what_fails_in_the_store_leaves_the_index_as_it_was() {
+fn a_failed_store_change_leaves_the_index_unchanged() {
     let root = tempfile::tempdir().unwrap();
     let mut locked = Index::lock(root.path()).unwrap();
     let read = || {
@@ -114,7 +114,7 @@ fn what_fails_in_the_store_leaves_the_index_as_it_was() {
 }
 
 #[test]
-fn what_may_still_be_done_leaves_the_change_open() {
+fn an_unknown_outcome_leaves_the_change_open() {
     let root = tempfile::tempdir().unwrap();
     let mut locked = Index::lock(root.path()).unwrap();
     let after = Index {
@@ -133,7 +133,7 @@ fn what_may_still_be_done_leaves_the_change_open() {
 }
 
 #[test]
-fn what_is_no_index_is_lost_and_not_thrown_away() {
+fn a_foreign_index_is_damaged_and_preserved() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(FILE_NAME);
     let os = Some(StoreChoice::os());
@@ -176,13 +176,13 @@ fn the_index_of_an_earlier_version_is_read() {
 }
 
 #[test]
-fn what_is_done_and_not_listed_is_told() {
+fn an_unlisted_change_is_reported() {
     let root = tempfile::tempdir().unwrap();
     let mut locked = Index::lock(root.path()).unwrap();
     let path = root.path().join(FILE_NAME);
     let error = locked
         .change_store(noted(1), || {
-            // Nothing can take its place.
+            // It cannot be replaced.
             std::fs::remove_file(&path).unwrap();
             std::fs::create_dir_all(path.join("in the way")).unwrap();
             Ok(())

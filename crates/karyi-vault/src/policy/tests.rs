@@ -91,7 +91,7 @@ fn terms_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn an_end_is_never_later_than_what_was_said() {
+fn an_expiry_is_never_later_than_requested() {
     let end = |text: &str| {
         let narrowed = Policy::unrestricted().narrowed(&terms(&format!("expires = '{text}'")));
         let made = policy(&format!("expires = '{text}'"));
@@ -223,7 +223,7 @@ fn files_are_read_strictly() {
     check("[secret.K]\nexpires = '30d'", "expected a date");
     check("[secret.K]\nuse = 'never'", "line 2, column 7");
     check("[secret.K\n", "TOML");
-    // A file of values is given by mistake.
+    // A file of values was passed by mistake.
     for text in [
         "tools = [\"Zvalue-as-arg-77",
         "TOKEN=Zvalue-as-arg-77",
@@ -270,7 +270,7 @@ fn names_of_a_file_are_compared_with_those_there_are() {
     assert_eq!(unknown(&[]), Ok(vec![parse("OTHER"), parse("TOKEN")]));
     let expected = "[secret.TOKEN]: the secret is called token".to_owned();
     assert_eq!(unknown(&["token"]), Err(expected));
-    // One that comes later, spelt another way, is narrowed all the same.
+    // A later name in other case is narrowed all the same.
     let late = file.narrow(&parse("token"), &Policy::default());
     assert_eq!(late.approval, Approval::Ask);
 }
@@ -318,7 +318,7 @@ fn any_terms() -> impl Strategy<Value = PolicyTerms> {
 }
 
 proptest! {
-    /// What a narrowed policy permits, the policy and the terms both permit.
+    /// Everything that a narrowed policy permits, the policy and the terms both permit.
     #[test]
     fn narrowing_permits_nothing_new(own in any_terms(), wanted in any_terms(), then in any_terms()) {
         let own = own.policy(now()).unwrap();
@@ -348,7 +348,7 @@ proptest! {
     }
 }
 
-/// Pasted, the command must not bind the secret to other directories.
+/// The pasted command must not bind the secret to other directories.
 #[test]
 fn a_directory_that_a_list_would_part_is_named_by_the_user() {
     let hint = |own: &str, here: &str| {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_texts_say_is_no_code() {
+    fn common_lines_are_no_codes() {
         for value in [
             "apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n    server: https://1.2.3.4\n  name: dev-west1\n",
             "[default]\nregion = eu-west-1\noutput = json\n",

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_account_says_of_its_project_is_no_secret() {
+    fn project_fields_of_an_account_are_no_secrets() {
         check(
             "{\"type\":\"service_account\",\"project_id\":\"my-project-123456\",\"private_key_id\":\"«0a1b2c3d4e5f»\",\
              \"client_email\":\"deploy@my-project-123456.iam.gserviceaccount.com\",\

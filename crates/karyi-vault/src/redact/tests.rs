@@ -45,7 +45,7 @@ fn check(values: &[(&str, &str)], text: &str, expected: &str) {
 
 fn in_pieces(redactor: &Redactor, pieces: &[&str]) -> String {
     let (mut out, mut stream) = (Redacted::default(), redactor.stream());
-    // What is settled is taken away at once.
+    // Settled text is removed at once.
     let mut shown = String::new();
     for piece in pieces {
         stream.push(piece, &mut out);
@@ -194,7 +194,7 @@ fn short_values_are_masked_as_words() {
         "apw1!zb pw1!zb apw1!z",
         "apw1!zb pw1!zb apw1!z",
     );
-    // Its base64 and the text in colours; a value that nobody guesses is found in the first.
+    // Base64, and coloured text; a strong value is found in the first.
     check(
         &[("P", "hunter2")],
         "aHVudGVyMg== xhunter2",
@@ -216,7 +216,7 @@ fn short_values_are_masked_as_words() {
         &format!("passwords password {url} passwords"),
         "passwords [KARYI:P:part] $KARYI{P} passwords",
     );
-    // Its encoded forms are not easy to guess.
+    // Its encoded forms are hard to guess.
     check(
         &[("P", url)],
         "cG9zdGdyZXM6Ly9hZG1pbjpwYXNzd29yZEBkYi94 cGFzc3dvcmQ=",
@@ -236,7 +236,7 @@ fn short_values_are_masked_as_words() {
     check(&[("P", "!ab!")], "x!ab!y", "x$KARYI{P}y");
 }
 
-/// A word of any script ends where its letters do; where a script puts no blanks between words, every place may be one.
+/// A word ends with its letters; in scripts without spaces any position may end one.
 #[test]
 fn short_values_of_any_script_are_masked_as_words() {
     for (value, text, expected) in [
@@ -263,7 +263,7 @@ fn short_values_of_any_script_are_masked_as_words() {
 }
 
 #[test]
-fn what_looks_like_a_placeholder_is_escaped() {
+fn literal_placeholders_are_escaped() {
     check(&[], "plain $KARYI and $K", "plain $KARYI and $K");
     check(
         &[],
@@ -338,7 +338,7 @@ fn markers_stay_whole_when_a_value_holds_its_own_name() {
     );
 }
 
-/// An escape that is spread over lines may be none: then a value begins behind its sign.
+/// An escape that spans lines may be none: a value may begin after its sign.
 #[test]
 fn a_sign_at_the_end_of_a_line_hides_nothing_of_a_value() {
     let cases = [
@@ -381,7 +381,7 @@ fn a_sign_at_the_end_of_a_line_hides_nothing_of_a_value() {
     }
 }
 
-/// Of the rest of a value nothing is lost by that.
+/// The rest of the value stays masked.
 #[test]
 fn white_space_and_rows_of_one_byte_are_no_part_of_a_value() {
     let yaml =
@@ -402,7 +402,7 @@ fn white_space_and_rows_of_one_byte_are_no_part_of_a_value() {
     check(&[("K", yaml)], &hex, "[KARYI:K:hex]");
     check(&[("K", yaml)], yaml, "$KARYI{K}");
     check(&[("K", yaml)], "token: Zk7qPw2", "[KARYI:K:part]");
-    // A row of one byte, and what has little else.
+    // A repeated byte, and a value with little else.
     let row = "key-00000000000000-end";
     for text in [
         "0000000000000000",
@@ -485,7 +485,7 @@ fn goes(value: &str, shown: &str) {
     assert_eq!(text.matches("KARYI").count(), 1, "{shown} {text}");
 }
 
-/// In a dump bytes count, and twelve are a run; behind signs characters do.
+/// In a dump bytes count, and twelve are a run; after escape signs characters count.
 #[test]
 fn bytes_in_dumps_count() {
     for (value, few, enough) in [
@@ -501,7 +501,7 @@ fn bytes_in_dumps_count() {
     }
 }
 
-/// Others of the same script begin alike, and share letters.
+/// Other words of the script share their start and letters.
 #[test]
 fn other_words_of_a_script_stay() {
     let octal = |text: &str| -> String {
@@ -521,7 +521,7 @@ fn other_words_of_a_script_stay() {
     }
 }
 
-/// Two keys of one kind begin alike.
+/// Two keys of one kind share their header.
 #[test]
 fn heads_of_keys_and_tokens_are_no_secret() {
     let rsa = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\nMzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu\n-----END PRIVATE KEY-----\n";

@@ -6,7 +6,7 @@ mod linear;
 mod places;
 mod safe_commands;
 
-/// A number, a token, and a password with every sign that shells read.
+/// A number, a token, and a password with every special sign of shells.
 const NUMBER: &str = "424242424242";
 const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 const AWKWARD: &str = "p@$$w0rd!'\"\\ #&;|<>*?`é€";
@@ -21,7 +21,7 @@ fn rewritten(script: &str, value: &str) -> Result<String, ToolError> {
     rewrite(&script, &value_of).map(|rewritten| rewritten.text)
 }
 
-/// Compares what a script with a value is refused for.
+/// Checks the reason for which a script with a value is refused.
 #[track_caller]
 fn check(script: &str, value: &str, expected: &str) {
     let found = rewritten(script, value);

@@ -1,4 +1,4 @@
-//! Names, lives and limits of a session's values.
+//! Names, lifetimes and limits of a session's values.
 
 use super::*;
 use crate::policy::Approval;
@@ -19,7 +19,7 @@ fn shown(secrets: &Secrets) -> Option<String> {
     value.map(|value| value.expose().to_owned())
 }
 
-/// Gives `A` a value for once.
+/// Gives `A` a one-time value.
 fn once(secrets: &Secrets, value: &str) {
     let value = SecretValue::new(value.into());
     secrets.insert_once(name("A"), value).unwrap();
@@ -59,7 +59,7 @@ fn a_value_for_once_waits_for_the_call_that_uses_it() {
     assert_eq!(shown().as_deref(), Some("value-1"));
     let claim = secrets.claim_once(&[name("A"), name("A")]).unwrap();
     assert_eq!(shown().as_deref(), Some("value-1"));
-    // Another call that runs beside it does not get it, and does not take it away.
+    // A concurrent call neither gets it nor removes it.
     let other = secrets.claim_once(&[name("A")]).map(drop);
     assert_eq!(other, Err(vec![name("A")]));
     assert_eq!(shown().as_deref(), Some("value-1"));
@@ -136,7 +136,7 @@ fn every_change_raises_the_generation() {
 }
 
 #[test]
-fn former_values_stay_known() {
+fn former_values_stay_masked() {
     let secrets = Secrets::default();
     insert(&secrets, "A", "value-1").unwrap();
     insert(&secrets, "A", "value-2").unwrap();
@@ -153,7 +153,7 @@ fn printing_shows_names_only() {
     assert_eq!(format!("{secrets:?}"), r#"Secrets([SecretName("A")])"#);
 }
 
-/// Returns every value that redaction knows, sorted.
+/// Returns every masked value, sorted.
 fn known(secrets: &Secrets) -> Vec<String> {
     let mut known = Vec::new();
     secrets.for_each(|_, value| known.push(value.expose().to_owned()));
@@ -163,7 +163,7 @@ fn known(secrets: &Secrets) -> Vec<String> {
 }
 
 #[test]
-fn what_is_known_takes_no_place_again() {
+fn masked_values_are_stored_once() {
     let secrets = Secrets::default();
     insert(&secrets, "A", "the-first-value").unwrap();
     insert(&secrets, "A", "the-last-value").unwrap();
@@ -210,12 +210,12 @@ fn a_session_that_forgets_says_so() {
     let kinds: Vec<LoadIssueKind> = issues.iter().map(|issue| issue.kind).collect();
     assert_eq!(kinds, [LoadIssueKind::Unread]);
     assert!(!known(&secrets).contains(&large(0)) && known(&secrets).contains(&large(1)));
-    // The store has nothing to do with it.
+    // It is independent of the store.
     assert_eq!(secrets.source_failure(), None);
 }
 
 #[test]
-fn what_a_store_changes_reaches_the_value_behind_one_for_once() {
+fn store_changes_reach_the_value_behind_a_one_time_value() {
     let stored = |secrets: &Secrets, value: &str| {
         let value = SecretValue::new(value.into());
         let stored = secrets.insert_stored(&name("A"), value, Policy::default());
@@ -242,7 +242,7 @@ fn what_a_store_changes_reaches_the_value_behind_one_for_once() {
     assert_eq!(ended(&secrets).as_deref(), Some("stored-3"));
     assert_eq!(secrets.origin(&name("A")), Some(Origin::Stored));
 
-    // What the user gave for the session stays in front.
+    // A value that the user entered for the session takes precedence.
     insert(&secrets, "A", "for-long").unwrap();
     once(&secrets, "for-once");
     stored(&secrets, "stored-4");
@@ -271,14 +271,14 @@ fn a_stored_value_that_comes_back_gains_nothing() {
     assert_eq!(stored("value-one", &asked), asked);
     secrets.remove_stored(&name("A"));
     assert_eq!(stored("value-one", &written), asked);
-    // Another value is another matter, and the first one stays what it was.
+    // Another value is independent, and the first one stays unchanged.
     assert_eq!(stored("value-two", &written), written);
     assert_eq!(stored("value-one", &plain), asked);
-    // What it loses it does not get back, either.
+    // A lost permission does not return, either.
     assert_eq!(stored("value-two", &plain), plain);
     secrets.remove_stored(&name("A"));
     assert_eq!(stored("value-two", &written), plain);
-    // Nor behind a value that is there once.
+    // Nor after a one-time value.
     secrets.remove_stored(&name("A"));
     once(&secrets, "for-once");
     let value = SecretValue::new("value-one".into());

@@ -1,9 +1,9 @@
-//! Placements and commands of scripts. `@` stands for a placeholder.
+//! Contexts and commands of scripts. `@` is a placeholder.
 
 use super::*;
 use crate::interpreters::CodeWords;
 
-/// Returns a script with placeholders for the `@` in it, and their places.
+/// Returns a script with placeholders for each `@`, and their ranges.
 fn with_placeholders(text: &str) -> (String, Vec<Span>) {
     const PLACEHOLDER: &str = "$KARYI{K}";
     let (mut script, mut spans) = (String::new(), Vec::new());
@@ -17,7 +17,8 @@ fn with_placeholders(text: &str) -> (String, Vec<Span>) {
     (script, spans)
 }
 
-/// One letter for each quoting, `#` behind it where the shell calculates, `!` where no value can stand.
+/// One letter for each kind of quoting, followed by `#` where the shell evaluates a number, and `!` where no value is
+/// permitted.
 fn shown(place: &Placement) -> String {
     let letter = match place.quoting {
         Quoting::Bare => "b",
@@ -49,7 +50,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn quotes_are_known() {
+fn quotes_are_recognised() {
     check("", "");
     check("r @ \"@\" '@' x@y $'\\t@' $\"@\"", "b d s b D d");
     check("r \"it's @\" 'a \"@\"' \"\\\"@\" a\\'@", "d s d b");
@@ -155,12 +156,12 @@ fn code_of_this_shell_is_read_as_such() {
         "f() { trap 'case x in x) r \"@\";; esac' EXIT; }; r @",
         "d b",
     );
-    // No whole script by itself.
+    // Not a complete script.
     check("alias x='r \"@'", "s");
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn unreadable_scripts_are_refused() {
     for (text, why) in [
         ("r '@", "a single quote is not closed"),
         ("r \"@", "a double quote is not closed"),
@@ -190,7 +191,7 @@ fn what_cannot_be_read_is_refused() {
     );
 }
 
-/// A cut at any byte is a script or an error, and never a panic.
+/// A script cut at any byte is parsed or refused, without a panic.
 #[test]
 fn every_start_of_a_script_is_read() {
     let (script, spans) = with_placeholders(
@@ -209,7 +210,7 @@ fn every_start_of_a_script_is_read() {
     assert!(read(&script, &spans).is_ok());
 }
 
-/// Returns the simple commands: depth, assignments, words, redirections; `?` behind those that are not certain.
+/// Returns the simple commands: depth, assignments, words, redirections; `?` after those that are not final.
 fn commands(script: &str) -> Vec<String> {
     let read = read(script, &[]).unwrap();
     let shown = read.simple_commands().map(|command| {
@@ -300,7 +301,7 @@ fn simple_commands_are_listed() {
     }
 }
 
-/// Returns the names of the readers in whose code the placeholders stand.
+/// Returns the names of the interpreters whose code contains the placeholders.
 fn readers(text: &str) -> String {
     let (script, spans) = with_placeholders(text);
     let read = read(&script, &spans).unwrap();
@@ -316,7 +317,7 @@ fn readers(text: &str) -> String {
 }
 
 #[test]
-fn code_is_known_by_its_place() {
+fn code_is_recognised_by_position() {
     for (text, expected) in [
         (
             "curl -H \"A: @\" h; X=@ sh -c 'r \"$X\"'; sh -c 'r' _ @",

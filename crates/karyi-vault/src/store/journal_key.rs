@@ -75,7 +75,7 @@ mod tests {
     use crate::store::memory::MemoryStore;
 
     #[test]
-    fn a_key_that_was_made_is_kept() {
+    fn a_created_key_is_stored() {
         let store = MemoryStore::default();
         assert_eq!(stored_key(&store).unwrap(), None);
         let first = create(&store).unwrap();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_key_is_told() {
+    fn a_damaged_key_is_an_error() {
         let store = MemoryStore::default();
         for text in ["", "00", &"g".repeat(64), &"é".repeat(32)] {
             store

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_content_is_read_back() {
         let pairs = [("A", "one\n"), ("B", ""), (".journal", "密码")];
         let bytes = write(pairs.into_iter());
         assert_eq!(bytes.capacity(), bytes.len());

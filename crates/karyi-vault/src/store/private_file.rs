@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_writer_left_goes_with_the_next_write() {
+    fn leftovers_of_a_killed_writer_go_with_the_next_write() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("x.json");
         fs::write(root.path().join("x.json.tmp"), "half of a").unwrap();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_take_its_place_goes_at_once() {
+    fn a_temporary_file_that_cannot_be_renamed_goes_at_once() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("x.json")).unwrap();
         assert!(write(&root.path().join("x.json"), b"two").is_err());
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_writers_left_goes_once_it_is_old() {
+    fn old_leftovers_of_earlier_writers_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let old = std::time::SystemTime::now() - limits::LEFTOVER_AGE * 2;
         let make = |name: &str, is_old: bool| {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_too_large_is_told() {
+    fn missing_and_too_large_files_are_reported() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("x");
         assert_eq!(read(&path, 3).unwrap(), None);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_told_at_once() {
+    fn irregular_files_are_refused_at_once() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         fs::write(at("target"), "one").unwrap();

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_kept_is_a_value() {
+    fn text_of_another_program_is_a_value() {
         assert_eq!(parts("tok\nen"), Ok(("tok\nen".into(), Policy::default())));
     }
 
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_known_without_its_policy() {
+    fn a_value_is_found_without_its_policy() {
         let check = |text: &str, expected: &str| {
             let value = value_alone(&SecretValue::new(text.into()));
             assert_eq!(value.expose(), expected, "{text}");

@@ -1,4 +1,4 @@
-//! What of a store a session may use, and what it only must not show.
+//! Tests of loading: usable and only masked values.
 
 mod changes;
 mod parts;
@@ -118,25 +118,25 @@ fn a_damaged_value_says_nothing_about_other_names() {
     };
     let found = [stored(&["K"]), stored(&["OTHER"]), stored(&["OTHER", "K"])];
     assert_eq!(found, [true, false, true]);
-    // A store that cannot be listed may hold any name.
+    // A store that cannot be listed may contain any name.
     let open: OpenStore = Box::new(|| Err(ToolError::new(ErrorCode::KeyringLocked, "locked")));
     let sync = StoreSync::new(dir.path().to_owned(), open);
     sync.refresh(&Secrets::default(), Need::Used);
     assert!(sync.load_issue_of("OTHER").is_some());
 }
 
-/// A store that can be away, and that another program puts things into.
+/// Store that can be unavailable, with entries of another program.
 #[derive(Default)]
 struct Shared {
     memory: MemoryStore,
     is_away: AtomicBool,
-    /// What happens once, when the value of K was read and not given back yet.
+    /// Callback that runs once, between reading and returning the value of K.
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    /// How often it was asked for its names.
+    /// Number of listings.
     asked: AtomicUsize,
     /// Further texts under K.
     more: Mutex<Vec<String>>,
-    /// Texts under a word that is no name.
+    /// Texts under a key that is no name.
     foreign: Mutex<Vec<String>>,
 }
 
@@ -236,7 +236,7 @@ impl Session {
         }
     }
 
-    /// Makes the index list a name, in a file of its own.
+    /// Adds a name to the index, in a new file.
     fn list(&self, name: &str, generation: u64) {
         let index = self.dir.path().join(FILE_NAME);
         let _ = std::fs::rename(&index, self.dir.path().join(format!("before-{name}")));
@@ -260,7 +260,7 @@ impl Session {
         Index::read(self.dir.path()).unwrap().generation
     }
 
-    /// Looks until the index is made anew: a program that another test starts has the lock for a moment.
+    /// Refreshes until the index is rebuilt: a program of another test may hold the lock for a moment.
     fn wait_for_a_whole_index(&self) {
         while !Index::read(self.dir.path()).unwrap().is_whole() {
             self.secrets.refresh(Need::Listed);
@@ -284,7 +284,7 @@ fn listed() -> IndexEntry {
 }
 
 #[test]
-fn looks_at_a_name_with_two_values_make_nobody_forget() {
+fn refreshes_of_a_name_with_two_values_drop_no_former_value() {
     let session = Session::new();
     let (store, secrets) = (&session.store, &session.secrets);
     store.keep("K", VALUE);
@@ -324,7 +324,7 @@ fn a_store_that_failed_is_asked_again_after_a_change_or_for_a_name() {
         assert_eq!(session.failure(), Some(ErrorCode::KeyringLocked));
         assert!(!session.secrets.is_behind());
     }
-    // Who changes something could open it: once more for each change.
+    // A change may make the store available: one more attempt for each change.
     session.list("K", 4);
     for _ in 0..2 {
         session.secrets.refresh(Need::Listed);
@@ -352,7 +352,7 @@ fn another_index_of_the_same_generation_is_seen() {
 }
 
 #[test]
-fn an_index_that_is_lost_is_made_anew() {
+fn a_damaged_index_is_rebuilt() {
     let session = Session::new();
     session.store.keep("K", VALUE);
     let path = session.dir.path().join(FILE_NAME);
@@ -368,7 +368,7 @@ fn an_index_that_is_lost_is_made_anew() {
 }
 
 #[test]
-fn entries_of_others_that_cannot_be_masked_are_told() {
+fn foreign_entries_that_cannot_be_masked_are_reported() {
     let check = |text: &str, expected: Option<LoadIssueKind>| {
         let session = Session::new();
         session.store.foreign.lock().unwrap().push(text.into());
@@ -381,7 +381,7 @@ fn entries_of_others_that_cannot_be_masked_are_told() {
         assert_eq!(kind, expected, "{} bytes", text.len());
     };
     check("a-stranger-is-here", None);
-    // Too short for anything to be masked.
+    // Too short to be masked.
     check("abc", None);
     check(
         &"x".repeat(limits::MAX_SECRET_BYTES + 1),
@@ -428,7 +428,7 @@ fn a_date_of_use_is_no_reason_to_read_the_store() {
 }
 
 #[test]
-fn what_another_store_holds_is_masked_though_the_index_lists_none_of_it() {
+fn values_of_another_store_are_masked_without_an_index_entry() {
     let session = Session::new();
     session.list("K", 2);
     session
@@ -448,7 +448,7 @@ fn what_another_store_holds_is_masked_though_the_index_lists_none_of_it() {
     ];
     assert_eq!([issue("OTHER"), issue("K"), issue("NOBODY")], expected);
     assert!(session.masks(VALUE));
-    // What the index lists is not forgotten for that.
+    // Names of the index are retained.
     let index = Index::read(session.dir.path()).unwrap();
     assert_eq!(index.secret_names().collect::<Vec<_>>(), [name()]);
 }

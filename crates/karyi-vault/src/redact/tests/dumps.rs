@@ -5,7 +5,7 @@ use super::*;
 const EMOJI: &str = "🔑🗝️🔐🔏🔒🔓🛡️⚔️🗡️";
 const HEBREW: &str = "מפתח-סודי-12345";
 
-/// Checks a dump in which `«form»` stands before what is masked and `‹` behind it.
+/// Checks a dump in which `«form»` precedes masked text and `‹` follows it.
 #[track_caller]
 fn dumped(value: &str, marked: &str) {
     let (mut text, mut expected) = (String::new(), String::new());
@@ -31,7 +31,7 @@ fn lines_of_a_dump_in_hexadecimal_are_masked() {
          00000010: «hex»9f94 8ff0 9f94 92f0 9f94 93f0 9f9b a1ef‹  ................\n\
          00000020: «hex»b88f e29a 94ef b88f f09f 97a1 efb8 8f‹    ...............\n",
     );
-    // hexdump -C; the last digit of a place may be one that the value goes on with.
+    // hexdump -C; the last digit of an offset may continue the value.
     dumped(
         EMOJI,
         "00000000  «hex»f0 9f 94 91 f0 9f 97 9d  ef b8 8f f0 9f 94 90 f0‹  |................|\n\
@@ -81,15 +81,15 @@ fn a_dump_without_text_and_one_of_short_lines_are_masked() {
     );
 }
 
-/// As `xxd -p` prints it, but for the ends of lines.
+/// As `xxd -p` prints it, without line ends.
 fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A row counts for nothing, so that little else may be far apart: what stands before the row is not kept for as long.
+/// A repeated byte has no weight, so other bytes may be far apart; the text before it is not retained for as long.
 #[test]
 fn a_dump_of_letters_with_a_long_row_between_them_is_masked() {
-    // Around the length from which on the order of the bytes is not asked for, and far beyond it.
+    // Around the length at which the order of the bytes is ignored, and far beyond it.
     for (blank, row) in [
         ("=", 40),
         (" ", 53),

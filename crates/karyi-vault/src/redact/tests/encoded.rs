@@ -1,14 +1,14 @@
-//! Values in the encodings and escapes that are known.
+//! Values in all known encodings and escapes.
 
 use super::*;
 
-/// A whole value in another form is shown as the name of the form.
+/// A whole value in another form becomes the name of the form.
 fn named(value: &str, shown: &str, form: &str) {
     let expected = format!("<[KARYI:K:{form}]>");
     check(&[("K", value)], &format!("<{shown}>"), &expected);
 }
 
-/// What programs make of a value, in base64: the characters at the edge hold bits of others.
+/// Base64 output of programs: the characters at the edges contain bits of other bytes.
 #[test]
 fn values_in_base64_are_named_as_such() {
     check(
@@ -33,7 +33,7 @@ fn values_in_base64_are_named_as_such() {
     );
 }
 
-/// What programs make of a value.
+/// Encoded output of programs.
 #[test]
 fn encoded_values_are_named_as_such() {
     named(
@@ -137,7 +137,7 @@ fn decoded_passwords_of_urls_are_masked() {
     let url = "postgres://admin:p%40ss%2Fw0rd%21x@db.example.com:5432/prod";
     check(&[("K", url)], "pw p@ss/w0rd!x.", "pw [KARYI:K:part].");
     check(&[("K", url)], url, "$KARYI{K}");
-    // Parts of it as of any value: from 12 bytes on.
+    // Parts of it are masked from 12 bytes on, as of any value.
     let long = "postgres://admin:p%40ss%2Fw0rd%21xyzzy@db.example.com:5432/prod";
     check(&[("K", long)], "part ss/w0rd! end", "part ss/w0rd! end");
     check(&[("K", long)], "p@ss/w0rd!xy", "[KARYI:K:part]");
@@ -145,7 +145,7 @@ fn decoded_passwords_of_urls_are_masked() {
     check(&[("K", short)], "pw p@s!x end", "pw [KARYI:K:part] end");
 }
 
-/// How the escapes of a text are named.
+/// Names of the escapes of a text.
 fn kind_of(shown: &str) -> &'static str {
     match shown {
         shown if shown.contains('\\') => "escaped",
@@ -154,9 +154,9 @@ fn kind_of(shown: &str) -> &'static str {
     }
 }
 
-/// Encoders differ in what they escape; none of their lists is known here.
+/// Encoders differ in what they escape; the redactor assumes no list.
 #[test]
-fn values_are_known_whichever_of_their_characters_are_escaped() {
+fn values_with_any_escaped_characters_are_masked() {
     let cases = [
         // bash's %q puts no backslash before # and ~ inside of a word.
         ("2o2Ks*)cD#fCjgpY", "2o2Ks\\*\\)cD#fCjgpY"),
@@ -184,7 +184,7 @@ fn values_are_known_whichever_of_their_characters_are_escaped() {
     for (value, shown) in cases {
         named(value, shown, kind_of(shown));
     }
-    // Coloured, wrapped, and with an escaped blank.
+    // Coloured, wrapped, and with an escaped space.
     named(
         "p#Ss w0rd!~x#2(a)~k",
         "p#Ss\\ w0rd\\\r\n!~x\u{1b}[1m#2\\\u{1b}[0m(a\\)~k",
@@ -208,7 +208,7 @@ fn values_are_known_whichever_of_their_characters_are_escaped() {
     check(&[("K", "2o2Ks*)cD#fCjgpY")], &text, &text);
 }
 
-/// Names of HTML, and Perl's numbers.
+/// Named references of HTML, and numbers of Perl.
 #[test]
 fn rarer_escapes_are_read() {
     let k = "Tk9-wQ7/rX+2bZ=mLp4Vn";
@@ -224,7 +224,7 @@ fn rarer_escapes_are_read() {
     named(u, &perl, "escaped");
 }
 
-/// An escape that is not whole hides nothing of what stands before it, and keeps nothing back.
+/// An incomplete escape hides no text before it and holds nothing back.
 #[test]
 fn half_an_escape_is_no_escape() {
     let value = "p#Ss~w0rd!~x#2(a)~k";
@@ -242,7 +242,7 @@ fn half_an_escape_is_no_escape() {
     assert_eq!(cut(&redactor, "a p#Ss~w0rd\\!~x\\"), "a [KARYI:K:escaped]");
 }
 
-/// Forms share stretches with each other and with those of other values.
+/// Forms share n-grams with each other and with other values.
 #[test]
 fn every_piece_of_every_form_is_in_the_tables() {
     let values = [("A", T), ("B", &T[3..]), ("C", Q), ("D", "n7k9-wQ7")];
@@ -257,7 +257,7 @@ fn every_piece_of_every_form_is_in_the_tables() {
                     .then(|| tables.ngram(ngram_table::number(piece, 0)))
                     .flatten();
                 assert_eq!(ngram.is_some(), is_whole, "{form:?} of {value:?} at {at}");
-                // Whatever the end of a text is, all of it is held back.
+                // Any end of a text is held back entirely.
                 let ends: Vec<usize> = (1..ngram_table::WINDOW.min(piece.len() + 1)).collect();
                 let held: Vec<usize> = ends
                     .iter()
@@ -269,7 +269,7 @@ fn every_piece_of_every_form_is_in_the_tables() {
     }
 }
 
-/// A value is found behind a row of signs that stand for signs, or of escapes of white space, wherever it is cut.
+/// A value is found after repeated escaped signs or escapes of white space, at every cut.
 #[test]
 fn a_row_of_escapes_before_a_value_hides_nothing() {
     const VALUE: &str = "n7k9-wQ7rX2b";
@@ -286,7 +286,7 @@ fn a_row_of_escapes_before_a_value_hides_nothing() {
     }
 }
 
-/// A match has as many characters on either side of an escape whatever script they are of.
+/// A match has the same number of characters on either side of an escape in every script.
 #[test]
 fn one_escape_hides_no_value_of_any_script() {
     for (value, shown) in [
@@ -306,7 +306,7 @@ fn one_escape_hides_no_value_of_any_script() {
     }
 }
 
-/// UTF-16 takes two numbers for what is beyond its first plane, and they stand for one character.
+/// A UTF-16 surrogate pair is one character.
 #[test]
 fn two_numbers_of_one_character_hide_no_value() {
     for (value, shown) in [
@@ -331,7 +331,7 @@ fn two_numbers_of_one_character_hide_no_value() {
     }
 }
 
-/// A form of a value with too few visible bytes for a sample is none that is looked for, and nothing to stumble over.
+/// A form with too few visible bytes for a sample is skipped without a panic.
 #[test]
 fn a_value_with_escapes_of_terminals_is_masked() {
     for sign in ['X', 'P', '_', '^', ']', '['] {

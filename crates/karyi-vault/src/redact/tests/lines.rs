@@ -5,10 +5,10 @@ use super::*;
 const CODES: &str =
     "1a2b3-c4d5e\nf6a7b-8c9d0\ne1f2a-3b4c5\nd6e7f-8a9b0\nc1d2e-3f4a5\nb6c7d-8e9f0\n";
 
-/// What a line is shown as.
+/// Masked form of a line.
 const PART: &str = "[KARYI:R:part]";
 
-/// Checks a text that is made of the value's lines, each of which is masked.
+/// Checks a text composed of the value's lines, each of which is masked.
 #[track_caller]
 fn lines_in(make: impl Fn(&[&str]) -> String) {
     let lines: Vec<&str> = CODES.lines().collect();
@@ -36,7 +36,7 @@ fn each_line_is_masked_whatever_stands_before_it() {
     lines_in(|lines| format!("['{}']", lines.join("', '")));
 }
 
-/// A line alone, and in another order or form.
+/// A line alone, and lines in another order or form.
 #[test]
 fn a_line_alone_is_masked() {
     check(&[("R", CODES)], "is e1f2a-3b4c5.", "is [KARYI:R:part].");
@@ -60,7 +60,7 @@ fn a_line_alone_is_masked() {
     assert_eq!(cut, PART);
 }
 
-/// Lines are counted in characters, and the box before one is no part of it.
+/// Lines are measured in characters, without a checkbox.
 #[test]
 fn short_lines_of_any_letters_are_masked() {
     let value = "пароль12\nсекрет34\n";
@@ -76,7 +76,7 @@ fn redacted_with(name: &str, value: &str, text: &str) -> String {
         .into_owned()
 }
 
-/// What many manifests, heads of keys and settings say.
+/// Common lines of manifests, headers of keys and settings.
 #[test]
 fn lines_of_plain_words_stay() {
     let kube = "apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n    server: https://10.0.0.1\n  name: dev-west1\n\
@@ -106,9 +106,9 @@ fn lines_of_plain_words_stay() {
     check(&[("K", json)], text, text);
 }
 
-/// What stands around a token in a header, a cookie and a file of settings.
+/// Text around a token in a header, a cookie and a settings file.
 #[test]
-fn what_stands_around_a_token_stays() {
+fn text_around_a_token_stays() {
     let kube = "apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n    server: https://1.2.3.4:6443\n  name: prod\n\
                 users:\n- name: admin\n  user:\n    token: abcdefghijklmnop1234567890\n";
     for (value, texts) in [
@@ -149,7 +149,7 @@ fn what_stands_around_a_token_stays() {
     );
 }
 
-/// A file is known by its lines, too, though not in every encoding.
+/// A file is recognised by its lines, too, though not in every encoding.
 #[test]
 fn lines_of_a_large_value_are_masked() {
     let lines =
@@ -163,9 +163,9 @@ fn lines_of_a_large_value_are_masked() {
     );
 }
 
-/// The text's own line goes on as the value does by chance.
+/// The text's own line continues like the value by chance.
 #[test]
-fn what_stands_beside_a_line_stays() {
+fn text_beside_a_line_stays() {
     check(
         &[("R", CODES)],
         "codes-3-f6a7b-8c9d0\ne-4-e1f2a-3b4c5\n",
@@ -176,7 +176,7 @@ fn what_stands_beside_a_line_stays() {
         "size 0\ne1f2a-3b4c5\nend",
         "size 0\n[KARYI:R:part]\nend",
     );
-    // A value of one line that is wrapped has no end of a line there.
+    // A wrapped value of one line has no line end there.
     check(
         &[("K", T)],
         &format!("{}\n{}", &T[..36], &T[36..]),

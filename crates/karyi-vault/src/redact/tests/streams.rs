@@ -1,4 +1,4 @@
-//! Streams: what is held back, cut off, learnt late or large.
+//! Streams: held-back text, cuts, late secrets and large texts.
 
 use super::*;
 
@@ -48,7 +48,7 @@ fn little_is_held_back() {
         stream.push(letter, &mut out);
         let held = stream.held_back();
         let visible = held.bytes().filter(|byte| *byte > b' ').count();
-        // The start of a connection string is shown with the rest of it.
+        // The start of a connection string is displayed with its rest.
         let is_run = held.contains("postgres://");
         assert!(visible < limits::REDACTED_RUN_BYTES || is_run, "{held}");
     }
@@ -131,7 +131,7 @@ fn random_tokens_change_no_prose() {
     }
 }
 
-/// A title that has ended keeps nothing back, whatever it ended with.
+/// A title that has ended holds nothing back, whatever its end.
 #[test]
 fn a_closed_title_holds_nothing_back() {
     for start in 1..T.len().min(30) {
@@ -145,7 +145,7 @@ fn a_closed_title_holds_nothing_back() {
     }
 }
 
-/// What a block ends with may be an escape, and what stands before it a part of a value.
+/// A block may end with an escape, and the text before it may be part of a value.
 #[test]
 fn escapes_are_read_across_blocks() {
     let value = "p#Ss~w0rd!~x#2(a)~k";
@@ -163,9 +163,9 @@ fn escapes_are_read_across_blocks() {
     }
 }
 
-/// A reader of escapes that has nothing more to look at keeps nothing back.
+/// An escape decoder without open input holds nothing back.
 #[test]
-fn what_follows_an_escape_is_given_out() {
+fn text_after_an_escape_is_emitted() {
     for number in 0..100 {
         let value = format!("{}ok3n-{number}-V4lue", char::from(b'!' + number % 90));
         let redactor = Redactor::new(&secrets(&[("K", &value)]));
@@ -177,7 +177,7 @@ fn what_follows_an_escape_is_given_out() {
     }
 }
 
-/// A value is found wherever the blocks of a text end, and nothing else.
+/// A value is found at every block boundary, and nothing else is.
 #[test]
 fn a_value_is_found_wherever_it_stands_in_a_long_text_full_of_escapes() {
     const VALUE: &str = "Zk7qPw2LmX9vTn4c";
@@ -192,7 +192,7 @@ fn a_value_is_found_wherever_it_stands_in_a_long_text_full_of_escapes() {
         ("100%%2F", "percent", |code| format!("%u{code:04X}")),
     ];
     for (around, kind, escape) in escapes {
-        // Every other letter is escaped: no table has that.
+        // Every other letter is escaped, which no table contains.
         let letters = VALUE.chars().enumerate();
         let form: String = letters
             .map(|(at, letter)| match at % 2 {
@@ -212,7 +212,7 @@ fn a_value_is_found_wherever_it_stands_in_a_long_text_full_of_escapes() {
     }
 }
 
-/// Wherever a text is divided, the same is shown of it: halves of escapes, wraps, colours and parts of values.
+/// The output does not depend on the division: halves of escapes, wraps, colours and parts of values.
 #[test]
 fn every_division_of_a_random_text_shows_the_same() {
     const VALUES: [&str; 6] = [T, M, URL, Q, "a%41b\\n&lt;c-1234", "Пароль-мой-секретный"];

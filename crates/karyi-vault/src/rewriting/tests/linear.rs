@@ -1,4 +1,4 @@
-//! Long scripts take processor time in proportion to their length, and none makes the reader panic.
+//! Processor time is linear in the length of a script, and no script causes a panic.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::*;
 
-/// Twice the script may take this many times the time.
+/// Largest allowed ratio of the times of a doubled and a single script.
 const MOST: f64 = 2.5;
-/// How often a ratio is measured before it is believed.
+/// Number of measurements of a ratio.
 const ATTEMPTS: usize = 12;
 
-/// What is repeated: before, unit, after; `@` is a placeholder.
+/// Parts of a script: before, repeated unit, after; `@` is a placeholder.
 #[rustfmt::skip]
 const FAMILIES: &[(&str, &str, &str)] = &[
     ("r @\n", "echo \"$x\" 'a' b # c\n", ""),
@@ -53,7 +53,7 @@ fn time(script: &str) -> f64 {
     time
 }
 
-/// Returns how much longer twice the script takes, where it is longer than linear.
+/// Returns the ratio of the times, where it exceeds the linear one.
 fn problem(family: (&str, &str, &str)) -> Option<String> {
     let is_full = std::env::var_os("KARYI_FULL").is_some();
     let mut length = if is_full { 20_000 } else { 4_000 };
@@ -94,7 +94,7 @@ fn scripts_take_linear_time() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// A sign that the reader passes together with the start of a placeholder must not leave it there for ever.
+/// A sign that is consumed together with the start of a placeholder must not cause an endless loop.
 #[test]
 fn scripts_of_random_signs_are_read_to_their_end() {
     const SIGNS: &[&str] = &[

@@ -1,21 +1,22 @@
-//! Places of a script with hostile values: a program receives exactly the value from a real shell, or the script is refused.
+//! Contexts in a script with hostile values: the program receives exactly the value from a real shell, or the script
+//! is refused.
 //!
-//! What a script does with a value after it arrived is its own business, so no row hands one on to another reader.
+//! The later use of a value by the script is not tested, so no row passes one to another interpreter.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::*;
 
-/// The hostile values, which whole sessions are tested with as well.
+/// Hostile values, which whole sessions are tested with as well.
 mod values;
 
-/// Rule for the values of a place.
+/// Rule for the values of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// Every value arrives.
     All,
-    /// It is code of another reader: harmless values arrive, others are refused.
+    /// The context is code of another interpreter: harmless values arrive, others are refused.
     Code,
     /// The shell calculates: decimal numbers arrive, other values are refused.
     Number,
@@ -25,10 +26,10 @@ enum Rule {
 
 use Rule::{All, Code, None, Number};
 
-/// What must come of a script with `VALUE`, and the words that `recv` gets, each ended by `|`.
+/// Expected result of a script with `VALUE`, and the words that `recv` gets, each ended by `|`.
 type Row = (Rule, &'static str, &'static str);
 
-/// Places that bash and zsh have.
+/// Contexts of bash and zsh.
 #[rustfmt::skip]
 const COMMON: &[Row] = &[
     (All, "recv VALUE", "VALUE|"),
@@ -206,7 +207,7 @@ const COMMON: &[Row] = &[
     (All, "recv $$KARYI{A} \"$$KARYI<B>\" '$$KARYI{C}' \"`printf %s $$KARYI{D}`\"; eval 'recv $$KARYI{E}'", "$KARYI{A}|$KARYI<B>|$KARYI{C}|$KARYI{D}|$KARYI{E}|"),
 ];
 
-/// Places that only bash has, or where zsh means something else.
+/// Contexts of bash only, or where zsh differs.
 #[rustfmt::skip]
 const BASH: &[Row] = &[
     (All, "[[ x =~ ^VALUE ]] || recv VALUE", "VALUE|"),
@@ -280,7 +281,7 @@ const BASH: &[Row] = &[
     (Code, "printf %d VALUE >/dev/null 2>&1; recv", ""),
 ];
 
-/// Places that only zsh has.
+/// Contexts of zsh only.
 #[rustfmt::skip]
 const ZSH: &[Row] = &[
     (All, "recv ${unset:-VALUE}", "VALUE|"),
@@ -309,16 +310,16 @@ const ZSH: &[Row] = &[
     (None, "echo *(e:VALUE:)", ""),
 ];
 
-/// Further values beside the hostile ones.
+/// Further values.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
     AWKWARD, TOKEN, "=ls ~root (a)", "&\\&/\\1",
 ];
 
-/// Notes what it gets, word by word; `-` is what its input holds.
+/// Records its arguments, word by word; `-` is its input.
 const RECEIVER: &str = "#!/bin/sh\nfor a; do if [ \"$a\" = - ]; then cat; else printf %s \"$a\"; fi; printf '\\001'; done >> \"$OUT\"\n";
 
-/// Runs a script in a shell of its own, once for each value, which a subshell gets; returns what was received.
+/// Runs a script in a new shell, once for each value in a subshell; returns the received words.
 fn received(shell: &str, text: &str, values: &[&str], directory: &Path) -> Vec<String> {
     let quoted = values
         .iter()
@@ -357,7 +358,7 @@ fn received(shell: &str, text: &str, values: &[&str], directory: &Path) -> Vec<S
     out.split_terminator('\u{2}').map(str::to_owned).collect()
 }
 
-/// Returns what is wrong with a place.
+/// Returns the problems of a context.
 fn problem(shell: &str, row: &Row, values: &[&str], directory: &Path) -> Option<String> {
     let (rule, script, expected) = row;
     let (mut accepted, mut text) = (Vec::new(), String::new());

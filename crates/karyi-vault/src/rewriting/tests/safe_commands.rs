@@ -1,7 +1,7 @@
-//! Runs the way out of each program that reads code: a value of any characters arrives there exactly.
+//! Runs the safe command of each interpreter: a value of any characters arrives exactly.
 //!
-//! A program that may be missing, or would change the machine, is a short script that reads its arguments and its input
-//! as the real one does.
+//! A program that may be missing, or would change the machine, is replaced by a short script that reads its arguments
+//! and input like the real one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use super::*;
 use crate::interpreters::INTERPRETERS;
 
-/// A script that is refused, the script around its way out `WAY`, and what arrives by that, with `@` for the value.
+/// A refused script, the script around its safe command `WAY`, and the output of that, with `@` for the value.
 const RUNS: &[(&str, &str, &str)] = &[
     ("sh -c 'x @'", "WAY", "@"),
     ("bash -lc 'x @'", "WAY", "@"),
@@ -62,7 +62,7 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("doas sed 's/x/@/' f", "echo a__X__b > FILE; WAY", "a@b\n"),
 ];
 
-/// Programs that stand in for the real ones: some always, those after them where the real one is missing.
+/// Substitutes of real programs: some always, the others where the real one is missing.
 const ALWAYS: &[(&str, &str)] = &[
     (
         "docker podman nerdctl",
@@ -142,7 +142,7 @@ fn make_programs(directory: &Path) {
     }
 }
 
-/// Runs a script whose variables hold the value and the path of a file with it; returns what it printed.
+/// Runs a script with variables for the value and the path of a file with it; returns its output.
 fn run_way(shell: &str, script: &str, directory: &Path) -> String {
     let options: &[&str] = if shell.ends_with("zsh") {
         &["-f"]

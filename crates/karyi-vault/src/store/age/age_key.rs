@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_that_opens_the_file_is_known_as_it_stands() {
+    fn every_key_of_an_identity_file_is_found() {
         let (one, two) = (
             age::x25519::Identity::generate(),
             age::x25519::Identity::generate(),

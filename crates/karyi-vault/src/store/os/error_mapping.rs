@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_show_nothing_of_what_the_keyring_holds() {
+    fn errors_show_no_content_of_the_keyring() {
         let check = |error: Error, code: ErrorCode| {
             let found = map_error(error);
             assert_eq!(found.code, code);

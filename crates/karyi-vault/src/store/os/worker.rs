@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_share_what_the_thread_keeps() {
+    fn tasks_share_the_state_of_the_thread() {
         let worker = Worker::<Vec<u32>>::new(Duration::from_secs(60));
         for number in 0..3 {
             let add = move |state: &mut Vec<u32>, _: &Waiter| {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_hangs_is_abandoned_and_nobody_waits_for_it_again() {
+    fn a_hanging_task_is_abandoned_and_never_awaited_again() {
         let worker = Worker::<u32>::new(Duration::from_millis(200));
         let (release, hung) = mpsc::channel::<()>();
         let start = Instant::now();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_long_is_told_once() {
+    fn a_long_wait_causes_one_notice() {
         let mut worker = Worker::<()>::new(Duration::from_secs(60));
         let (sender, receiver) = mpsc::channel();
         let tries = AtomicU8::new(0);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_begun_in_time_is_never_done() {
+    fn a_task_that_missed_its_start_never_runs() {
         let worker = Worker::<()>::new(Duration::from_millis(200));
         let (release, hung) = mpsc::channel::<()>();
         let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! A session that reads the store while somebody changes it, or after that was broken off.
+//! Reading a store during a change, or after an interrupted one.
 
 use std::sync::mpsc;
 
@@ -14,7 +14,7 @@ fn a_change_that_broke_off_ends_when_the_store_has_answered() {
     for _ in 0..3 {
         secrets.refresh(Need::Listed);
     }
-    // Nobody is asked more than once.
+    // The user is asked only once.
     assert_eq!((store.asked(), session.generation()), (1, 3));
     store.is_away.store(false, Ordering::SeqCst);
     secrets.refresh(Need::Used);
@@ -23,7 +23,7 @@ fn a_change_that_broke_off_ends_when_the_store_has_answered() {
 }
 
 #[test]
-fn while_a_store_is_changed_it_is_read_at_each_look() {
+fn a_store_under_change_is_read_at_each_refresh() {
     let session = Session::new();
     session.store.keep("K", VALUE);
     session.list("K", 3);

@@ -1,9 +1,9 @@
-//! A store that gives a part of what it holds, and what opens one.
+//! Stores that return only a part of their entries, and opening a store.
 
 use super::*;
 use crate::store::GetResult;
 
-/// A store that has no answer for one of its names.
+/// Store that fails for one of its names.
 struct Slow {
     memory: MemoryStore,
     slow: SecretName,
@@ -61,7 +61,7 @@ fn one_value_that_does_not_come_hides_none_of_the_others() {
 }
 
 #[test]
-fn what_opens_a_store_is_masked_whoever_opened_it() {
+fn keys_of_a_store_are_always_masked() {
     let dir = tempfile::tempdir().unwrap();
     let open: OpenChosenStore = Box::new(|opening| {
         let identity = SecretValue::new("AGE-SECRET-KEY-1QQQWERTYUIOP".into());

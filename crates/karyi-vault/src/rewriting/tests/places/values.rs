@@ -1,6 +1,6 @@
-//! Values that try to be something else.
+//! Values that try to be code.
 
-/// Each of them touches `pwned` when it is run as code, or is changed when it is not taken as it is.
+/// Each creates `pwned` when it runs as code, or changes when it is not literal.
 pub(super) const HOSTILE: &[&str] = &[
     "plain-value",
     "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz",
