@@ -65,10 +65,10 @@ pub(super) struct UnescapedText {
     form: Form,
     text: VisibleText,
     /// Alternative text in which an escape that spans lines is taken literally: a value may begin after its sign.
-    other: VisibleText,
-    has_other: bool,
+    alternative: VisibleText,
+    has_alternative: bool,
     /// Number of its bytes at that point.
-    forked: u64,
+    alternative_start: u64,
     /// Number of visible bytes read; later ones may become an escape.
     next: u64,
     /// Number of bytes that are still copied.
@@ -87,9 +87,9 @@ impl UnescapedText {
             sign,
             form,
             text: VisibleText::default(),
-            other: VisibleText::default(),
-            has_other: false,
-            forked: 0,
+            alternative: VisibleText::default(),
+            has_alternative: false,
+            alternative_start: 0,
             next: 0,
             left: 0,
         })
@@ -129,11 +129,11 @@ impl UnescapedText {
             };
             self.begin(main, at);
             let place = SourceRange::over(main.place(at), main.place(at + length - 1));
-            let is_fork = gap == Gap::Line && self.fork(main, at, length);
+            let is_new_alternative = gap == Gap::Line && self.start_alternative(main, at, length);
             for byte in bytes.iter().filter(|byte| is_visible(**byte)) {
                 self.text.push(*byte, place);
-                if self.has_other && !is_fork {
-                    self.other.push(*byte, place);
+                if self.has_alternative && !is_new_alternative {
+                    self.alternative.push(*byte, place);
                 }
             }
             at += length;
@@ -173,15 +173,15 @@ impl UnescapedText {
             return;
         }
         self.text.copy(main, at..at + count);
-        if self.has_other {
-            self.other.copy(main, at..at + count);
+        if self.has_alternative {
+            self.alternative.copy(main, at..at + count);
         }
         self.left -= count;
         if self.left == 0 {
             let place = main.place(at + count - 1).start();
             self.text.separate(place);
-            self.other.separate(place);
-            self.has_other = false;
+            self.alternative.separate(place);
+            self.has_alternative = false;
         }
     }
 
@@ -197,9 +197,9 @@ impl UnescapedText {
 
     /// Starts the alternative text with an escape taken literally; a backslash quotes then. Returns false when one was
     /// started shortly before.
-    fn fork(&mut self, main: &VisibleText, at: usize, length: usize) -> bool {
-        let since = self.other.count() - self.forked;
-        if self.has_other && since < limits::REDACTED_RUN_BYTES as u64 {
+    fn start_alternative(&mut self, main: &VisibleText, at: usize, length: usize) -> bool {
+        let since = self.alternative.count() - self.alternative_start;
+        if self.has_alternative && since < limits::REDACTED_RUN_BYTES as u64 {
             return false;
         }
         let own = main.bytes().get(at..at + length).unwrap_or_default();
@@ -209,19 +209,19 @@ impl UnescapedText {
             _ => 0,
         };
         let known = self.text.bytes().len();
-        self.has_other = true;
-        self.other.separate(main.place(at).start());
-        self.other
+        self.has_alternative = true;
+        self.alternative.separate(main.place(at).start());
+        self.alternative
             .copy(&self.text, known.saturating_sub(AROUND)..known);
-        self.forked = self.other.count();
-        self.other.copy(main, at + signs..at + length);
+        self.alternative_start = self.alternative.count();
+        self.alternative.copy(main, at + signs..at + length);
         true
     }
 
     /// Finds matches in new bytes.
     pub(super) fn scan(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) {
         let from = found.len();
-        for text in [&mut self.text, &mut self.other] {
+        for text in [&mut self.text, &mut self.alternative] {
             text.scan(tables, found);
             text.forget();
         }
@@ -232,7 +232,7 @@ impl UnescapedText {
     pub(super) fn scan_end(&mut self, tables: &SearchTables, found: &mut Vec<SecretSpan>) {
         let from = found.len();
         self.text.scan_end(tables, found);
-        self.other.scan_end(tables, found);
+        self.alternative.scan_end(tables, found);
         self.name(found, from);
     }
 
@@ -240,19 +240,25 @@ impl UnescapedText {
     pub(super) fn flush(&self, found: &mut Vec<SecretSpan>) {
         let from = found.len();
         self.text.flush(found);
-        self.other.flush(found);
+        self.alternative.flush(found);
         self.name(found, from);
     }
 
     /// Returns a possible start of a match at the end, after `flush`.
     pub(super) fn cut(&self, tables: &SearchTables) -> Option<SecretSpan> {
-        let found = self.text.cut(tables).or_else(|| self.other.cut(tables));
+        let found = self
+            .text
+            .cut(tables)
+            .or_else(|| self.alternative.cut(tables));
         found.map(|found| self.named(found))
     }
 
     /// Returns the offset from which the text may still become a match.
     pub(super) fn open_from(&self, main: &VisibleText, tables: &SearchTables) -> Option<u64> {
-        let texts = [self.text.open_from(tables), self.other.open_from(tables)];
+        let texts = [
+            self.text.open_from(tables),
+            self.alternative.open_from(tables),
+        ];
         texts
             .into_iter()
             .flatten()
