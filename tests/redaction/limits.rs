@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use karyi::secret::{Binding, Resolved, SecretValue};
+use karyi::secret::{Binding, ResolvedText, SecretValue};
 use serde::Serialize;
 
 /// Fails to compile when a type has a trait it must not have.
@@ -24,7 +24,7 @@ macro_rules! has_none_of {
 fn values_cannot_be_printed_copied_or_sent() {
     has_none_of!(SecretValue: Debug, Clone, Serialize, std::fmt::Display);
     has_none_of!(Binding: Debug, Clone, Serialize);
-    has_none_of!(Resolved: Debug, Clone, Serialize);
+    has_none_of!(ResolvedText: Debug, Clone, Serialize);
 }
 
 #[test]

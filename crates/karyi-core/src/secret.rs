@@ -305,11 +305,11 @@ pub enum VariableContent {
 #[derive(Default)]
 pub struct Template {
     source: String,
-    resolved: Option<Resolved>,
+    resolved: Option<ResolvedText>,
 }
 
 /// Result of resolving a template.
-pub struct Resolved {
+pub struct ResolvedText {
     /// The text a tool works with.
     pub text: Zeroizing<String>,
     /// Secrets that the text refers to by variables.
@@ -384,7 +384,7 @@ impl Template {
     }
 
     /// Stores the result of resolving the template.
-    pub fn resolve(&mut self, resolved: Resolved) {
+    pub fn resolve(&mut self, resolved: ResolvedText) {
         self.resolved = Some(resolved);
     }
 
@@ -551,7 +551,7 @@ mod tests {
     #[test]
     fn printing_a_template_shows_the_placeholder() {
         let mut template = Template::new("a $KARYI{A}");
-        template.resolve(Resolved {
+        template.resolve(ResolvedText {
             text: Zeroizing::new("a hunter2".into()),
             bindings: Vec::new(),
             values: ByteSet::EMPTY,

@@ -65,7 +65,7 @@ impl Fault {
     }
 
     /// Works out position and source line.
-    pub(super) fn locate(self, view: &mut View<'_>, is_in_json: bool) -> Located {
+    pub(super) fn locate(self, view: &mut View<'_>, is_in_json: bool) -> LocatedDiagnostic {
         let (position, line, length, is_complete) = match &self.place {
             Location::Ahead(at, length) => {
                 let line = view.line(*at);
@@ -73,7 +73,7 @@ impl Fault {
             }
             Location::Mark(mark) => (mark.position, view.line_of(mark), mark.length, true),
         };
-        Located {
+        LocatedDiagnostic {
             diagnostic: self.into_diagnostic(position, is_in_json),
             line,
             length,
@@ -95,14 +95,14 @@ impl Fault {
 
 /// A diagnostic whose source line may still be incomplete.
 #[derive(Debug)]
-pub(super) struct Located {
+pub(super) struct LocatedDiagnostic {
     diagnostic: Diagnostic,
     line: SourceLine,
     length: usize,
     is_complete: bool,
 }
 
-impl Located {
+impl LocatedDiagnostic {
     /// Tells whether the source line is complete.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete

@@ -49,7 +49,7 @@ enum LineState {
     /// A `<tools` tag that starts a line.
     Tools(TagScan),
     /// After such a tag, before the byte that decides about it.
-    Pending(Box<Pending>),
+    Pending(Box<PendingTag>),
     /// After the `{` that starts the message; with whether a line break followed.
     Brace(bool),
 }
@@ -82,7 +82,7 @@ struct FenceLine {
 
 /// A complete `<tools>` tag.
 #[derive(Debug)]
-struct Pending {
+struct PendingTag {
     mark: Mark,
     tag: Outcome<ToolsTag>,
     /// True when a line break followed.
@@ -409,7 +409,7 @@ impl Locator {
             return Ok(LocatorStep::Block(tag.open(cx, mark)));
         }
         cx.view.consume(length);
-        self.line = LineState::Pending(Box::new(Pending {
+        self.line = LineState::Pending(Box::new(PendingTag {
             mark,
             tag,
             is_broken: false,

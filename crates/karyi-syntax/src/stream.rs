@@ -8,7 +8,7 @@ use super::block::Block;
 use super::context::{Context, Progress, Report};
 use super::envelope::{Envelope, ToolsParser};
 use super::event::{Event, Mode};
-use super::fault::{Fault, Located, Outcome};
+use super::fault::{Fault, LocatedDiagnostic, Outcome};
 use super::ids::Ids;
 use super::locator::{Locator, LocatorStep};
 use super::source::{Ending, Source, View};
@@ -51,7 +51,7 @@ enum Phase {
     Block(Box<Block>),
     Envelope(Box<Envelope<Stream>>),
     /// Refused; the diagnostic waits for the end of its source line.
-    Refused(Box<Located>),
+    Refused(Box<LocatedDiagnostic>),
     /// At its end, by itself or by an error.
     Over {
         is_refused: bool,

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::interpreters::CodeWords;
-use super::shell_lexer::{self, Placement, Quoting, Script, Site, Span, Unreadable};
+use super::shell_lexer::{self, Placement, Quoting, Script, ScriptError, Site, Span};
 use super::substitute;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{Piece, SecretName, SecretValue, VariableContent};
@@ -267,7 +267,7 @@ fn at_line(error: ToolError, line: usize) -> ToolError {
     ToolError { message, ..error }
 }
 
-fn unreadable(text: &str, error: Unreadable) -> ToolError {
+fn unreadable(text: &str, error: ScriptError) -> ToolError {
     let message = format!("line {}: {}", line(text, error.offset), error.why);
     let refused = ToolError::new(ErrorCode::UnsafeContext, message);
     match error.why {

@@ -8,21 +8,21 @@ use super::rewriting::{self, RewrittenScript};
 use super::session::Secrets;
 use super::substitute;
 use karyi_core::error::ToolError;
-use karyi_core::secret::{Binding, ByteSet, Resolved};
+use karyi_core::secret::{Binding, ByteSet, ResolvedText};
 
 /// Replaces the placeholders of a script by references to variables.
 ///
 /// # Errors
 /// `bad_placeholder`; `undefined_variable` with all names without a value; `unsafe_context` and `unsafe_nested_parse`
 /// for an unsafe placeholder.
-pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
+pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<ResolvedText, ToolError> {
     let script = rewritten(text, secrets)?;
     let bindings = script.secrets.into_iter().map(|(name, holds)| {
         let missing = || substitute::undefined(std::slice::from_ref(&name));
         let value = secrets.get(&name).ok_or_else(missing)?;
         Ok(Binding { name, value, holds })
     });
-    Ok(Resolved {
+    Ok(ResolvedText {
         bindings: bindings.collect::<Result<_, ToolError>>()?,
         text: Zeroizing::new(script.text),
         values: ByteSet::EMPTY,

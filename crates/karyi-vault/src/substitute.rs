@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::session::Secrets;
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_core::secret::{self, BadPlaceholder, ByteSet, Piece, Resolved, SecretName};
+use karyi_core::secret::{self, BadPlaceholder, ByteSet, Piece, ResolvedText, SecretName};
 
 /// Start of the hint that leads to a value.
 pub const ASK_FIRST: &str = "ask for it first";
@@ -67,7 +67,7 @@ pub fn undefined(names: &[SecretName]) -> ToolError {
 ///
 /// # Errors
 /// `bad_placeholder`, or `undefined_variable` with all names without a value.
-pub fn substitute(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
+pub fn substitute(text: &str, secrets: &Secrets) -> Result<ResolvedText, ToolError> {
     substitute_with(text, secrets, |value, out| {
         append(out, value.text);
         Ok(())
@@ -75,7 +75,7 @@ pub fn substitute(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> 
 }
 
 /// Value to insert into a text.
-struct Joining<'a> {
+struct ValueInsertion<'a> {
     name: &'a SecretName,
     text: &'a str,
     /// Literal text right before it.
@@ -85,8 +85,8 @@ struct Joining<'a> {
 fn substitute_with(
     text: &str,
     secrets: &Secrets,
-    put: impl Fn(Joining<'_>, &mut Zeroizing<String>) -> Result<(), ToolError>,
-) -> Result<Resolved, ToolError> {
+    put: impl Fn(ValueInsertion<'_>, &mut Zeroizing<String>) -> Result<(), ToolError>,
+) -> Result<ResolvedText, ToolError> {
     let mut resolved = Zeroizing::new(String::with_capacity(text.len()));
     let missing = undefined_names(text, secrets)?;
     if !missing.is_empty() {
@@ -103,7 +103,7 @@ fn substitute_with(
                 Some(value) => {
                     let (name, text) = (&name, value.expose());
                     values.add(text);
-                    put(Joining { name, text, before }, &mut resolved)?;
+                    put(ValueInsertion { name, text, before }, &mut resolved)?;
                     before = "";
                 }
                 // It was removed since the check.
@@ -112,7 +112,7 @@ fn substitute_with(
             Piece::File(name) => return Err(file_outside_of_script(&name)),
         }
     }
-    Ok(Resolved {
+    Ok(ResolvedText {
         text: resolved,
         bindings: Vec::new(),
         values,
@@ -124,7 +124,7 @@ fn substitute_with(
 /// # Errors
 /// As [`substitute`]; `bad_arguments` for an incomplete escape before a value; `unsafe_context` for a value with a
 /// control character, which a terminal interprets.
-pub fn substitute_typed(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
+pub fn substitute_typed(text: &str, secrets: &Secrets) -> Result<ResolvedText, ToolError> {
     substitute_with(text, secrets, |value, out| {
         match tail(value.before) {
             Tail::Whole => {}

@@ -60,7 +60,7 @@ struct SyncState {
     unlisted: UnlistedFile,
     store: Option<Arc<dyn Store>>,
     /// Index at the last read of the store, without dates of use.
-    seen: Option<Index>,
+    last_index: Option<Index>,
     /// Names loaded from the store.
     loaded: BTreeSet<SecretName>,
     /// Error of the last read of the index.
@@ -78,7 +78,7 @@ struct StoreContents {
     /// Damaged values.
     damaged: BTreeMap<SecretName, DamagedValue>,
     /// Error of entries that other programs wrote.
-    strangers: Option<ToolError>,
+    foreign_error: Option<ToolError>,
     /// Names in other stores, with the kind of store.
     elsewhere: Vec<(SecretName, Kind)>,
 }
@@ -94,7 +94,7 @@ fn without_use(mut index: Index) -> Index {
 impl SyncState {
     /// Returns true when a refresh must read the store.
     fn needs_read(&self, index: &Index, need: Need) -> bool {
-        let is_new = self.seen.as_ref() != Some(index);
+        let is_new = self.last_index.as_ref() != Some(index);
         let may_hold_any = self.store.is_some()
             || !index.names.is_empty()
             // An interrupted change may have left values there.
@@ -223,7 +223,7 @@ impl StoreSync {
         let (chosen, unlisted) = (self.choose)(index);
         state.unlisted = unlisted;
         if state.chosen != chosen {
-            (state.store, state.seen, state.failure) = (None, None, None);
+            (state.store, state.last_index, state.failure) = (None, None, None);
             state.chosen = chosen;
         }
     }
@@ -235,7 +235,7 @@ impl StoreSync {
             Ok(index) => without_use(index),
             Err(error) => {
                 // The store is read again once the index is readable.
-                (state.unreadable, state.seen) = (Some(error), None);
+                (state.unreadable, state.last_index) = (Some(error), None);
                 return true;
             }
         };
@@ -250,12 +250,12 @@ impl StoreSync {
         };
         state.failure = self.read(state, &opening).err();
         if state.failure.is_some() {
-            state.seen = Some(index);
+            state.last_index = Some(index);
             return true;
         }
         // Values read during a change may be outdated.
-        state.seen = Some(self.reconciled(state, index)).filter(Index::is_whole);
-        state.seen.is_some()
+        state.last_index = Some(self.reconciled(state, index)).filter(Index::is_whole);
+        state.last_index.is_some()
     }
 
     /// Reads the store and loads its values into the session.
@@ -281,7 +281,7 @@ impl StoreSync {
             }
             names.insert(name);
         }
-        state.found.strangers = mask_other_entries(held, secrets);
+        state.found.foreign_error = mask_other_entries(held, secrets);
         for gone in state.loaded.difference(&names) {
             secrets.remove_stored(gone);
         }
@@ -330,11 +330,11 @@ impl Source for StoreSync {
     fn load_issues(&self) -> Vec<LoadIssue> {
         let state = self.state();
         let failure = state.unreadable.clone().or_else(|| state.failure.clone());
-        let strangers = || state.found.strangers.clone();
+        let foreign_error = || state.found.foreign_error.clone();
         let unread = failure
             .map(store_unreadable)
             .or_else(|| state.damage(false));
-        let unread = unread.or_else(|| strangers().map(store_unreadable));
+        let unread = unread.or_else(|| foreign_error().map(store_unreadable));
         let elsewhere = state.issue_elsewhere(&state.found.elsewhere);
         let unlisted = issue_unlisted(state.unlisted);
         let all = [unread, elsewhere, unlisted, state.damage(true)];

@@ -105,14 +105,14 @@ impl Script {
 
 /// Error of a script that cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct ScriptError {
     /// Byte offset of the problem.
     pub offset: usize,
     /// Description of the problem.
     pub why: &'static str,
 }
 
-type Step<T = ()> = Result<T, Unreadable>;
+type Step<T = ()> = Result<T, ScriptError>;
 
 /// Problem of a backslash right before a placeholder.
 pub const AFTER_BACKSLASH: &str = "a backslash stands before a placeholder";
@@ -257,7 +257,7 @@ impl<'a> Lexer<'a> {
 
     fn fail<T>(&self, why: &'static str) -> Step<T> {
         let offset = self.at.min(self.text.len());
-        Err(Unreadable { offset, why })
+        Err(ScriptError { offset, why })
     }
 
     /// Records the context of the placeholder at the position, and skips it.

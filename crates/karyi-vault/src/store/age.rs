@@ -30,7 +30,7 @@ const HEAD: &[u8] = b"karyi-vault 1\n";
 type Texts = BTreeMap<Key, SecretValue>;
 
 /// Version of the file, its bytes, and its decrypted content.
-type Unsealed = (FileVersion, Zeroizing<Vec<u8>>, Result<Texts, ToolError>);
+type DecryptedFile = (FileVersion, Zeroizing<Vec<u8>>, Result<Texts, ToolError>);
 
 /// Store in an encrypted file.
 pub struct AgeStore {
@@ -162,14 +162,14 @@ impl AgeStore {
             // without the lock: the directory may be read-only, and a lock that another process holds must not keep
             // values from being masked.
             let key = self.key(opened, lock)?;
-            let unsealed = match key.takes_memory() && lock == LockState::Unlocked {
+            let decrypted = match key.takes_memory() && lock == LockState::Unlocked {
                 true => self.slow_notice.during(|| {
                     let _guard = private_file::lock_to_read(&self.path).ok();
-                    self.unsealed(key)
+                    self.decrypted(key)
                 }),
-                false => self.unsealed(key),
+                false => self.decrypted(key),
             };
-            let Some((now, bytes, texts)) = unsealed? else {
+            let Some((now, bytes, texts)) = decrypted? else {
                 return Ok(());
             };
             let error = match texts {
@@ -196,7 +196,7 @@ impl AgeStore {
     }
 
     /// Returns version, bytes and content of the file; `None` when it is gone.
-    fn unsealed(&self, key: &AgeKey) -> Result<Option<Unsealed>, ToolError> {
+    fn decrypted(&self, key: &AgeKey) -> Result<Option<DecryptedFile>, ToolError> {
         let now = file_version(Some(&self.path));
         let bytes = self.read()?;
         Ok(bytes.map(|bytes| {
