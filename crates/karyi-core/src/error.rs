@@ -30,9 +30,9 @@ words! {
     pub enum Code {
         /// An element directly in `<tools>` is no registered tool.
         UnknownTool = "unknown-tool",
-        /// An element stands where it may not.
+        /// An element is not permitted here.
         UnexpectedElement = "unexpected-element",
-        /// Text stands where only elements may.
+        /// Text where only elements are permitted.
         UnexpectedText = "unexpected-text",
         /// Text stands between the tools of a block.
         TextBetweenTools = "text-between-tools",
@@ -72,7 +72,7 @@ words! {
         BadEscape = "bad-escape",
         /// JSON is not well formed, or a JSON argument does not fit.
         BadJson = "bad-json",
-        /// `<tools>` stands in `<tools>`.
+        /// A `<tools>` inside `<tools>`.
         NestedTools = "nested-tools",
         /// Text mixes escaped and raw markup, so that two readings differ.
         MixedEscapes = "mixed-escapes",
@@ -108,7 +108,7 @@ words! {
 /// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// The message goes on.
+    /// The message continues.
     Warning,
     /// The message is refused from here on.
     Error,
@@ -224,7 +224,7 @@ tool_codes! {
     AlreadyApplied = "already_applied", Failed, "leave this pair out and send the others again";
     /// A symlink leads out of the root or repository that holds it.
     SymlinkEscape = "symlink_escape", Failed, "name the file the link leads to, if it is really meant";
-    /// The file has other names, which would keep the old content.
+    /// The file has other hard links, which would retain the old content.
     HardLinked = "hard_linked", Failed, "set break_links=\"true\" on <file> to change or delete this name only; the others keep the old content";
     /// The new content could not be given the owner of the old one.
     OwnerNotKept = "owner_not_kept", Failed, "run karyi as the owner of the file, or change it with <command>, which may ask for sudo";
@@ -252,7 +252,7 @@ tool_codes! {
     NoJob = "no_job", Failed, "start a command first; <input> and <ctrl> go to a command that still runs";
     /// The job does not read its input.
     NoReader = "no_reader", Failed, "wait longer with timeout=\"SECONDS\", or end the command with <ctrl>c</ctrl>";
-    /// A line of input is longer than the terminal gives to the job.
+    /// A line of input is longer than the terminal passes to the job.
     LineTooLong = "line_too_long", Failed, "write the text to a file and have the command read that";
     /// A secret would be echoed by the terminal.
     EchoOn = "echo_on", Refused, "the program shows what is typed; set allow_echo=\"true\" on <input> to send the secret all the same";
@@ -266,13 +266,13 @@ tool_codes! {
     UndefinedVariable = "undefined_variable", Refused, "ask for it first: <get_value key=\"NAME\" reason=\"...\"/>, and use it from the next <tools> block on";
     /// A placeholder is not well formed.
     BadPlaceholder = "bad_placeholder", Refused, "write $KARYI{NAME}, or $$KARYI{ for the characters themselves";
-    /// A placeholder stands where a value cannot be passed safely.
+    /// A placeholder in a context where no value is safe.
     UnsafeContext = "unsafe_context", Refused, "put the placeholder where a program takes it as an argument, in its environment or on its input, and keep it out of code, names and numbers";
-    /// A placeholder stands in text that a second program parses again.
+    /// A placeholder in text that a second program parses.
     UnsafeNestedParse = "unsafe_nested_parse", Refused, "pass it through the environment: X=$KARYI{NAME} bash -c '... \"$X\" ...', where \"$X\" is an argument of a program that reads no code";
     /// A value did not come whole to the shell, which was changed.
     SecretNotDelivered = "secret_not_delivered", Refused, "undo what was done to IFS, read or builtin in this session, or start another one; with --shell /bin/bash more of that does no harm";
-    /// A sealed secret stands in text that a shell would keep.
+    /// A sealed secret in text that a shell would store.
     SealedInShell = "sealed_in_shell", Refused, "a sealed secret is for <url_fetch>, which this version does not have; use another one";
     /// The policy of a secret does not allow its use here.
     PolicyDenied = "policy_denied", Failed, "ask the user to change the policy with `karyi var set`, or use another secret";
@@ -298,7 +298,7 @@ tool_codes! {
     VaultUnavailable = "vault_unavailable", NeedsUser, "see `karyi var doctor`";
     /// The store cannot be written.
     VaultReadOnly = "vault_read_only", Failed, "choose a store that lasts: --vault os or --vault age";
-    /// Another process keeps the store locked.
+    /// Another process holds the lock of the store.
     VaultBusy = "vault_busy", Failed, "wait for the other karyi to end, then try again";
     /// The command was used in a way it does not have.
     Usage = "usage", Refused, "see `karyi help`";
@@ -320,7 +320,7 @@ tool_codes! {
     Timeout = "timeout", Failed, "try again; nothing was changed";
     /// An earlier call failed and the block says `on_error="stop"`.
     EarlierFailure = "earlier_failure", Failed, "fix the call that failed, then send this one again";
-    /// Another call of the block was refused, so nothing of it ran.
+    /// Another call of the block was refused, so none of it ran.
     BlockRefused = "block_refused", Failed, "correct the call that was refused, then send the block again";
     /// The run was cancelled.
     Cancelled = "cancelled", Failed, "the run was interrupted; send the call again if it is still wanted";

@@ -251,7 +251,7 @@ impl Marker {
     }
 }
 
-/// Returns true when a byte may stand in a marker after its start.
+/// Returns true when a byte may be part of a marker after its start.
 fn is_inside(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_:|-".contains(byte)
 }

@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 
 use crate::limits;
 
-/// The system gives no random bytes.
+/// The system has no random bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no random bytes")]
 pub struct NoRandomBytes;
@@ -120,7 +120,7 @@ fn fill(bytes: &mut [u8]) -> Result<(), NoRandomBytes> {
     filled.map_err(|_| NoRandomBytes)
 }
 
-/// Returns so many random bytes.
+/// Returns random bytes.
 ///
 /// # Errors
 /// The system has none.

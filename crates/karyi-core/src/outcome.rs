@@ -37,7 +37,7 @@ pub enum Status {
     Saved,
     /// The value was there already.
     Exists,
-    /// The user refused to give the value.
+    /// The user refused to enter the value.
     Declined,
     /// No user was available to ask for the value.
     Unavailable,

@@ -35,7 +35,7 @@ impl SecretName {
         &self.0
     }
 
-    /// Returns the name of the shell variable that stands for the secret in scripts.
+    /// Returns the name of the shell variable for the secret in scripts.
     #[must_use]
     pub fn variable(&self, holds: VariableContent) -> String {
         match holds {

@@ -1,6 +1,6 @@
 //! Places in a message: byte offset, line and column.
 //!
-//! Every diagnostic and every parsed element says where it stands in the bytes the model wrote.
+//! Every diagnostic and every parsed element has its position in the bytes the model wrote.
 //! Offsets count every byte from 0, a byte order mark too. Lines and columns count from 1; CR, LF
 //! and CRLF each end a line; a column is one Unicode scalar, an invalid byte is one column and a
 //! byte order mark is none.

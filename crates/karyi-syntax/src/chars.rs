@@ -58,7 +58,7 @@ pub(super) fn is_xml_char(number: u32) -> bool {
     }
 }
 
-/// The first byte that may not stand inside a block.
+/// The first byte that is illegal inside a block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadByte {
     /// Offset in the bytes.
@@ -129,12 +129,12 @@ pub(super) fn check_cut(bytes: &[u8]) -> Result<usize, BadByte> {
     Ok(valid)
 }
 
-/// Bytes looked at together: without early exit among them the compiler uses vector instructions.
+/// Bytes checked together: without early exit among them the compiler uses vector instructions.
 const STRETCH: usize = 256;
 /// Bytes of one vector.
 const VECTOR: usize = 16;
 
-/// Tells whether all bytes are ASCII that may stand in a block: the usual case, in one pass.
+/// Tells whether all bytes are ASCII and legal in a block: the usual case, in one pass.
 fn is_plain(bytes: &[u8]) -> bool {
     let (stretches, rest) = bytes.as_chunks::<STRETCH>();
     if stretches.iter().any(|stretch| has(stretch, is_special)) {
@@ -142,7 +142,7 @@ fn is_plain(bytes: &[u8]) -> bool {
     }
     let (vectors, rest) = rest.as_chunks::<VECTOR>();
     let is_clean = !vectors.iter().any(|vector| has(vector, is_special));
-    // What is left is looked at together with what stands before it.
+    // The rest is checked together with the bytes before it.
     is_clean
         && match bytes.last_chunk::<VECTOR>() {
             Some(last) => !has(last, is_special),

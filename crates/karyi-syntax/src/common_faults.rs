@@ -25,13 +25,13 @@ impl OpenElement {
     }
 }
 
-/// Returns the text of a complete tag; its bytes may all stand in a block.
+/// Returns the text of a complete tag, whose bytes are legal in a block.
 pub(super) fn tag_text(rest: &[u8], start: usize, end: usize) -> Outcome<&str> {
     let tag = rest.get(start..end).unwrap_or_default();
     chars::text(tag).map_err(|bad| bad_byte(&bad, start))
 }
 
-/// Returns the fault of a byte that may not stand in a block, `base` bytes ahead.
+/// Returns the fault of a byte that is illegal in a block, `base` bytes ahead.
 pub(super) fn bad_byte(bad: &chars::BadByte, base: usize) -> Box<Fault> {
     let message = match bad.code {
         Code::Encoding => "the bytes are not UTF-8",
@@ -40,7 +40,7 @@ pub(super) fn bad_byte(bad: &chars::BadByte, base: usize) -> Box<Fault> {
     Fault::ahead(bad.code, base + bad.at, 1, message)
 }
 
-/// Returns the length of the character `at` bytes ahead; nothing when more bytes decide.
+/// Returns the length of the character `at` bytes ahead; `None` when more bytes are needed.
 pub(super) fn first_char(rest: &[u8], at: usize, is_last: bool) -> Outcome<Option<usize>> {
     let rest = rest.get(at..).unwrap_or_default();
     let near = rest.get(..4).unwrap_or(rest);
@@ -59,7 +59,7 @@ pub(super) fn first_char(rest: &[u8], at: usize, is_last: bool) -> Outcome<Optio
     }
 }
 
-/// Returns the fault of the character `at` bytes ahead, if it may not stand in a block.
+/// Returns the fault of the character `at` bytes ahead, if it is illegal in a block.
 pub(super) fn bad_char(rest: &[u8], at: usize) -> Option<Box<Fault>> {
     first_char(rest, at, true).err()
 }
@@ -80,7 +80,7 @@ pub(super) fn processing_instruction(at: usize) -> Box<Fault> {
     Fault::ahead(Code::ProcessingInstruction, at, 2, message)
 }
 
-/// Returns the fault of a tag without end, of which so many bytes are there.
+/// Returns the fault of an unclosed tag of `length` bytes.
 pub(super) fn unclosed_tag(length: usize, at: usize) -> Box<Fault> {
     Fault::ahead(Code::UnclosedTag, at, length, "the tag has no `>`")
 }

@@ -10,7 +10,7 @@ use karyi_core::limits::MAX_WARNINGS;
 
 /// Everything a step of the parser may read and change.
 pub(super) struct Context<'c, 'v> {
-    /// The bytes at hand.
+    /// The available bytes.
     pub(super) view: &'c mut View<'v>,
     /// The grammar.
     pub(super) table: &'c Table,
@@ -47,7 +47,7 @@ impl Report {
 /// Result of one parser step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// There is more to do with the bytes at hand.
+    /// There is more to do with the available bytes.
     Again,
     /// More bytes are needed.
     More,

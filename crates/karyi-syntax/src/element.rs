@@ -29,7 +29,7 @@ pub(super) struct OpenElement {
     pub(super) children: Vec<RawElement>,
     /// The place in the groups of the next child; the default where any group may start.
     pub(super) place: GroupPosition,
-    /// A comment that stands before any child.
+    /// A comment before any child.
     pub(super) comment: Option<Box<Mark>>,
 }
 

@@ -1,5 +1,5 @@
 //! The JSON envelope `{"reply": ..., "tools": "<tools>..."}` (rule F3): a JSON reader that needs no
-//! more than the bytes at hand.
+//! more than the available bytes.
 //!
 //! The first top-level string with the key `tools` is unescaped as it streams and passed to its own parser. Everything
 //! else is only checked, and scanned for blocks that do not run.

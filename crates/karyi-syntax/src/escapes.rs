@@ -1,6 +1,6 @@
 //! Backslash escapes of `<input>`: text to the bytes a terminal gets.
 
-/// An escape that promises a code and does not give one.
+/// An escape without its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadEscape {
     /// Byte offset of its backslash in the text.
@@ -9,7 +9,7 @@ pub struct BadEscape {
     pub message: &'static str,
 }
 
-/// Turns `\n \r \t \e \0 \\ \xHH \u{H..}` into the bytes they stand for.
+/// Turns `\n \r \t \e \0 \\ \xHH \u{H..}` into the bytes they denote.
 ///
 /// A backslash before any other character stays as written. `\xHH` is one byte, `\u{H..}` one
 /// character in UTF-8.

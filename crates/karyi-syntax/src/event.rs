@@ -28,7 +28,7 @@ pub enum Event {
     Call(RawCall),
     /// The block is complete.
     BlockClosed,
-    /// Something was ignored or doubtful; the message goes on.
+    /// Something was ignored or doubtful; the message continues.
     Warning(Diagnostic),
     /// The message is refused from here on. Nothing follows.
     Error(Diagnostic),

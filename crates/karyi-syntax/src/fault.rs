@@ -23,13 +23,13 @@ pub(super) struct Fault {
 /// A place in the source.
 #[derive(Debug)]
 pub(super) enum Location {
-    /// So many bytes ahead in the view, with so many to underline.
+    /// Offset ahead in the view, and the number of bytes to underline.
     Ahead(usize, usize),
     /// A remembered place.
     Mark(Box<Mark>),
 }
 
-/// A boxed fault keeps the results of the hot path small.
+/// Boxed, so that results on the hot path are small.
 pub(super) type Outcome<T> = Result<T, Box<Fault>>;
 
 impl Fault {
@@ -113,7 +113,7 @@ impl LocatedDiagnostic {
         self.is_complete = self.is_complete || self.line.extend(bytes);
     }
 
-    /// Shows at most so many bytes of the line from the place on.
+    /// Limits the bytes of the line that are displayed from the location on.
     pub(super) fn cut(mut self, most: usize) -> Self {
         self.line.truncate(most);
         self

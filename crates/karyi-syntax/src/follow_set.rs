@@ -155,7 +155,7 @@ impl<'a> FollowSet<'a> {
 
 /// The name in a tag.
 enum Name<'b> {
-    /// It is complete, and the tag goes on as a tag does.
+    /// It is complete, and followed by a valid byte of a tag.
     Is(&'b str),
     /// The bytes end in it.
     Cut(&'b str),

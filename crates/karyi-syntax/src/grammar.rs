@@ -8,7 +8,7 @@
 pub struct Grammar {
     /// One rule per tool, in registry order.
     pub tools: Vec<ElementRule>,
-    /// Names that models give to tools, and the tool meant: for hints only.
+    /// Aliases that models use for tools, and the tool: for hints only.
     pub also_called: Vec<(String, String)>,
 }
 

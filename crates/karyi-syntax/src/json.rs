@@ -94,7 +94,7 @@ fn unit(rest: &[u8]) -> Unit {
     u32::from_str_radix(digits, 16).map_or(Unit::No, Unit::Is)
 }
 
-/// Finds the first control character, which may not stand in a string.
+/// Finds the first control character, which is illegal in a string.
 pub(super) fn control(run: &[u8]) -> Option<usize> {
     run.iter().position(|b| *b < b' ')
 }

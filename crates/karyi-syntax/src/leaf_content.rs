@@ -22,7 +22,7 @@ use karyi_core::call::RawText;
 use karyi_core::error::Code;
 
 impl Rule {
-    /// Tells whether text may stand in the element.
+    /// Returns true when the element may contain text.
     pub(super) fn holds_text(&self) -> bool {
         matches!(self.body, Body::Leaf(_) | Body::Value)
     }
@@ -196,7 +196,7 @@ impl Block {
         })
     }
 
-    /// Reads the leaf before the end tag that stands so many bytes ahead, unless it is read already.
+    /// Reads the leaf before the end tag at an offset, unless it was read already.
     pub(super) fn leaf_text(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -227,7 +227,7 @@ impl Block {
     }
 }
 
-/// Reads a complete leaf, whose first `checked` bytes may stand in a block.
+/// Reads a complete leaf, whose first `checked` bytes are legal.
 fn read(leaf: &[u8], checked: usize, mode: Mode) -> Outcome<DecodedLeaf> {
     let leaf = chars::text_after(leaf, checked).map_err(|bad| bad_byte(&bad, 0))?;
     let reading = match mode {
@@ -363,7 +363,7 @@ fn backslash(leaf: &str, text: &str, offset: usize) -> usize {
     }
 }
 
-/// Returns the fault of something that may not stand in text.
+/// Returns the fault of something illegal in text.
 fn offence(code: Code, at: usize, length: usize) -> Box<Fault> {
     let message = match code {
         Code::Encoding => "the bytes are not UTF-8",

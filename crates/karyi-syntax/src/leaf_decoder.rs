@@ -239,7 +239,7 @@ fn decode_around(source: &str, placeholders: &[Range<usize>], are_places_right: 
     text
 }
 
-/// Adds the text that a stretch of well-formed XML without tags stands for.
+/// Appends the text of well-formed XML without tags.
 fn decode_into(xml: &str, text: &mut String) {
     // The reader would take it for the mark of a document and drop it.
     let rest = xml.trim_start_matches('\u{FEFF}');

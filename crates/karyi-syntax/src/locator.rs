@@ -18,7 +18,7 @@ use super::tag_scan::{TagScan, TagStop};
 use super::tools_tag::{TOOLS, TagMatch, ToolsTag, is_opener, opening_tag, tools_word};
 use karyi_core::error::Code;
 
-/// Bytes of a fence's info string that are kept: all that matter are shorter.
+/// Bytes of a fence's info string that are stored: all relevant ones are shorter.
 const MAX_INFO: usize = 16;
 
 /// State of the search for blocks in prose.
@@ -100,7 +100,7 @@ pub(super) enum LocatorStep {
     Block(Box<Block>),
     /// A JSON envelope starts; the next byte is the first after its `{`.
     Envelope {
-        /// True when it stands in a fence.
+        /// True when it is in a fence.
         is_fenced: bool,
     },
 }

@@ -19,7 +19,7 @@ pub(super) struct RawScan {
     at: usize,
     /// Openers of the leaf's name that are not closed yet.
     depth: usize,
-    /// Up to here the bytes may stand in a block.
+    /// Offset up to which the bytes are known to be legal.
     checked: usize,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum RawStop {
     More,
     /// An end tag; what follows decides about it.
     EndTag(EndTag),
-    /// A byte that may not stand in a block.
+    /// A byte that is illegal in a block.
     Bad(BadByte),
     /// The text is longer than allowed.
     TooLong,
@@ -251,7 +251,7 @@ impl RawScan {
         }
     }
 
-    /// Checks all bytes at hand before waiting for more.
+    /// Checks all available bytes before waiting for more.
     fn check_cut(&mut self, rest: &[u8]) -> RawStop {
         match chars::check_cut(rest.get(self.checked..).unwrap_or_default()) {
             Ok(length) => {

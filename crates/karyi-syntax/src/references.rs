@@ -12,12 +12,12 @@ const PLACEHOLDER: &[u8] = b"$KARYI";
 pub(super) struct Reference {
     /// Its bytes, `&` and `;` too.
     pub(super) length: usize,
-    /// The character it stands for, if XML allows it.
+    /// The character it denotes, if XML allows it.
     pub(super) character: Option<char>,
 }
 
 impl Reference {
-    /// Returns true when it stands for a character that XML allows.
+    /// Returns true when it denotes a character that XML allows.
     pub(super) fn is_legal(self) -> bool {
         self.character.is_some()
     }

@@ -1,7 +1,7 @@
 //! The available bytes, and the little that later diagnostics need of earlier ones.
 //!
 //! The parser works on one [`View`] at a time: all bytes that are not yet consumed. What a later
-//! diagnostic may need of consumed bytes is kept small: the end of the current line, and a
+//! diagnostic may need of consumed bytes is small: the end of the current line, and a
 //! [`Mark`] for every element that is still open.
 
 use memchr::{memchr, memchr2, memrchr2};
@@ -32,7 +32,7 @@ pub(super) struct SourceLine {
 pub(super) struct Mark {
     /// Position in the message.
     pub(super) position: Position,
-    /// Bytes of the tag or delimiter that stands there.
+    /// Length of the tag or delimiter there.
     pub(super) length: usize,
     /// Its line up to the end of the tag, once the bytes are gone.
     frozen: Option<Box<SourceLine>>,
@@ -131,7 +131,7 @@ impl<'v> View<'v> {
         self.counted = self.at;
     }
 
-    /// Tells whether no CR stands in what is not yet counted; looks far ahead, and so rarely.
+    /// Returns true when the uncounted bytes contain no CR; searches far ahead, and so rarely.
     fn is_without_cr(&mut self) -> bool {
         if self.without_cr < self.at {
             let ahead = self.bytes.get(self.counted..).unwrap_or_default();
@@ -228,7 +228,7 @@ fn tail(bytes: &[u8]) -> &[u8] {
     tail_of(bytes, 0)
 }
 
-/// Returns what of them is left to show when so many bytes follow.
+/// Returns the part of them to display when `follow` bytes follow.
 fn tail_of(bytes: &[u8], follow: usize) -> &[u8] {
     let room = (EXCERPT_REACH_BYTES + 1).saturating_sub(follow);
     bytes

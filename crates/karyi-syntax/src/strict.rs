@@ -8,7 +8,7 @@ use super::leaf_decoder::{CDATA_END, find_cdata_end};
 use super::references::reference;
 use karyi_core::error::Code;
 
-/// Finds the first thing that may not stand in text between two `<`.
+/// Finds the first illegal construct in text between two `<`.
 pub(super) fn check_text(text: &[u8]) -> Result<(), (Code, Range<usize>)> {
     let cdata_end = find_cdata_end(text);
     let before = text.get(..cdata_end.unwrap_or(text.len()));

@@ -20,7 +20,7 @@ pub(super) struct TagScan {
     name_end: usize,
     pieces: Vec<AttributeSpan>,
     current: AttributeSpan,
-    /// True when white space stands before the next attribute.
+    /// True when white space precedes the next attribute.
     is_spaced: bool,
     /// True when no repair is needed.
     is_plain: bool,
@@ -29,7 +29,7 @@ pub(super) struct TagScan {
     has_equals: bool,
 }
 
-/// Where name and value of an attribute stand in the tag.
+/// Offsets of the name and value of an attribute in the tag.
 #[derive(Debug, Clone, Copy, Default)]
 struct AttributeSpan {
     name: (usize, usize),
@@ -205,7 +205,7 @@ impl TagScan {
 
     fn after_name(&mut self, byte: u8) -> Option<TagStop> {
         if byte == b'=' {
-            // What is broken before the first `=` keeps the tag from ever being committed.
+            // An error before the first `=` means that the tag is never committed.
             self.has_equals |= self.broken.is_none();
             self.state = State::BeforeValue;
             self.at += 1;
@@ -304,7 +304,7 @@ impl TagScan {
         self.state = State::Bare;
     }
 
-    /// Ends a value here, before a closing quote of so many bytes.
+    /// Ends a value here, before a closing quote of `quote_length` bytes.
     fn push_value(&mut self, quote_length: usize) {
         self.current.value.1 = self.at;
         self.pieces.push(self.current);

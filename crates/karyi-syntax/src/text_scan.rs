@@ -25,7 +25,7 @@ pub(super) struct TextScan {
     run: usize,
     /// The CDATA section that the scan is in.
     cdata: Option<usize>,
-    /// Up to here the bytes may stand in a block.
+    /// Offset up to which the bytes are known to be legal.
     checked: usize,
     /// The first CDATA section of the text.
     first_cdata: Option<usize>,
@@ -38,9 +38,9 @@ pub(super) struct TextScan {
 pub(super) enum TextStop {
     /// More bytes are needed.
     More,
-    /// A `<` that starts no CDATA section; the byte after it is at hand unless the message ends.
+    /// A `<` that starts no CDATA section; the byte after it is available unless the message ends.
     Markup(usize),
-    /// Something that may not stand in text.
+    /// Something illegal in text.
     Offence(Code, Range<usize>),
     /// The text is longer than allowed.
     TooLong,
@@ -75,7 +75,7 @@ impl TextScan {
         }
     }
 
-    /// Checks all bytes at hand before it stops.
+    /// Checks all available bytes before it stops.
     fn check_cut(&mut self, rest: &[u8], stop: TextStop) -> TextStop {
         match chars::check_cut(rest.get(self.checked..).unwrap_or_default()) {
             Err(bad) => self.bad(bad),

@@ -42,7 +42,7 @@ impl SlowNotice {
             let (done, receiver) = mpsc::channel::<()>();
             let most = limits::KEYRING_UNLOCK_TIMEOUT;
             // Without the thread there is no notice.
-            let telling = thread::Builder::new().name("patience".into());
+            let telling = thread::Builder::new().name("slow-notice".into());
             let _ = telling.spawn_scoped(scope, move || self.receive(&receiver, most));
             let result = work();
             drop(done);

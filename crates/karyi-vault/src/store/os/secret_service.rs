@@ -71,8 +71,8 @@ impl LockCheck {
         service.map(Self).map_err(unavailable)
     }
 
-    /// Checks that the default keyring is available and unlocked, and that all entries of the service are. A user may be
-    /// asked to unlock them.
+    /// Checks that the default keyring is available and unlocked, and that all entries of the service are.
+    /// A user may be asked to unlock them.
     pub(super) fn check(&self, service: &str, presence: UserPresence) -> Result<(), ToolError> {
         let state = self.0.call(async |keyring| {
             let collection = match keyring.get_default_collection().await {
