@@ -147,8 +147,8 @@ impl ShellPool {
             *lock(&shell.used) = Instant::now();
             return Ok(Arc::clone(shell));
         }
-        if shells.len() >= limits::MAX_KEPT_SHELLS {
-            let message = format!("{} lasting shells exist already", limits::MAX_KEPT_SHELLS);
+        if shells.len() >= limits::MAX_NAMED_SHELLS {
+            let message = format!("{} lasting shells exist already", limits::MAX_NAMED_SHELLS);
             return Err(ToolError::new(ErrorCode::SessionBusy, message)
                 .with_hint("call without a session key, or try again later"));
         }
@@ -393,7 +393,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let shells = shells(dir.path());
         let shell = shells.for_owner("owner").unwrap();
-        let late = Instant::now() + limits::KEPT_SHELL_IDLE * 2;
+        let late = Instant::now() + limits::NAMED_SHELL_IDLE * 2;
         let check_age = |now| check_age(&shells.shells, "owner", now);
         assert!(matches!(check_age(Instant::now()), ShellAge::CheckAt(_)));
         assert!(matches!(check_age(late), ShellAge::CheckAt(_)));

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::mcp::server::McpContext;
-use karyi_core::capped;
+use karyi_core::head_tail;
 use karyi_core::limits;
 use karyi_vault::redact::Redacted;
 
