@@ -22,7 +22,7 @@ use crate::harness::program;
 use crate::mcp_clients::{modules, node};
 use fixtures::{Fixtures, Listeners};
 
-/// What the suite says of one revision.
+/// Verdict of the suite on one revision.
 #[derive(Debug, PartialEq)]
 struct Verdict<'a> {
     /// The required scenarios.
@@ -108,7 +108,7 @@ fn options(dir: &Path, port: u16) -> ServerOptions {
     }
 }
 
-/// Runs the suite; what it prints.
+/// Runs the suite and returns its output.
 fn suite(mut node: Command, port: u16, revision: &str) -> String {
     let index: PathBuf =
         modules().join("node_modules/@modelcontextprotocol/conformance/dist/index.js");

@@ -40,7 +40,7 @@ pub struct DispatcherConfig {
     pub spans: Option<SpanSender>,
 }
 
-/// What the ledger stores of inputs.
+/// Policy for storing inputs in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputRecording {
     /// Only a hash.

@@ -69,7 +69,7 @@ pub enum Proof {
 pub struct Principal {
     /// Name in the ledger.
     pub id: String,
-    /// How the caller authenticated.
+    /// Strength of the authentication.
     pub proof: Proof,
     /// Tenants the caller may act for.
     pub tenants: NameSet,

@@ -1,4 +1,4 @@
-//! `/mcp`: streamable HTTP in both eras, behind the door and the desk of the server.
+//! `/mcp`: streamable HTTP in both eras, with the checks and the dispatcher of the server.
 
 use std::io::Write;
 
