@@ -31,7 +31,7 @@ extern "C" fn look_at_output() {
 }
 
 /// Makes a second descriptor of a raw one that the caller keeps open.
-pub(super) fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the borrow ends before this function does, and the only caller passes the descriptor
     // of a terminal it owns; a wrong number would make the kernel answer EBADF.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
@@ -39,7 +39,7 @@ pub(super) fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// Returns how many bytes wait in a pipe.
-pub(super) fn bytes_waiting(pipe: impl AsFd) -> io::Result<usize> {
+pub(crate) fn bytes_waiting(pipe: impl AsFd) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: FIONREAD writes one int to the address, which is that of a live local variable.
     let result = unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut count) };
@@ -50,7 +50,7 @@ pub(super) fn bytes_waiting(pipe: impl AsFd) -> io::Result<usize> {
 }
 
 /// Keeps the pages that hold some bytes out of the swap file. They stay so when the bytes are gone.
-pub(super) fn lock_memory(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn lock_memory(bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the range is that of a live slice, and locking changes nothing that a program can see.
     let result = unsafe { libc::mlock(bytes.as_ptr().cast(), bytes.len()) };
     if result < 0 {
@@ -60,7 +60,7 @@ pub(super) fn lock_memory(bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Sets the size of a terminal in rows and columns.
-pub(super) fn set_size(terminal: impl AsFd, rows: u16, columns: u16) -> io::Result<()> {
+pub(crate) fn set_size(terminal: impl AsFd, rows: u16, columns: u16) -> io::Result<()> {
     let size = libc::winsize {
         ws_row: rows,
         ws_col: columns,
@@ -78,7 +78,7 @@ pub(super) fn set_size(terminal: impl AsFd, rows: u16, columns: u16) -> io::Resu
 
 /// Returns how many descriptors a process may have open.
 #[cfg(target_os = "linux")]
-pub(super) fn descriptor_limit(pid: i32) -> io::Result<u64> {
+pub(crate) fn descriptor_limit(pid: i32) -> io::Result<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
@@ -95,7 +95,7 @@ pub(super) fn descriptor_limit(pid: i32) -> io::Result<u64> {
 
 /// Opens a descriptor that becomes readable when the process ends.
 #[cfg(target_os = "linux")]
-pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
+pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     // SAFETY: the call takes two integers and touches no memory of this process.
     let result = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -110,7 +110,7 @@ pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
 
 /// Returns a second descriptor of what a process has under a number, until it is dropped.
 #[cfg(target_os = "linux")]
-pub(super) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     let process = process.as_fd().as_raw_fd();
     // SAFETY: the call takes three integers and touches no memory of this process.
@@ -126,7 +126,7 @@ pub(super) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<Own
 
 /// Whether what a process has under a number is the very thing that a descriptor of ours is a copy of.
 #[cfg(target_os = "linux")]
-pub(super) fn is_copied_from(process: i32, number: RawFd, copy: impl AsFd) -> io::Result<bool> {
+pub(crate) fn is_copied_from(process: i32, number: RawFd, copy: impl AsFd) -> io::Result<bool> {
     const FILE: libc::c_int = 0;
     let (own, copy) = (std::process::id(), copy.as_fd().as_raw_fd());
     // SAFETY: the call takes integers and touches no memory of this process.
@@ -140,7 +140,7 @@ pub(super) fn is_copied_from(process: i32, number: RawFd, copy: impl AsFd) -> io
 
 /// Sends a signal to the process that a descriptor stands for.
 #[cfg(target_os = "linux")]
-pub(super) fn signal_process(process: impl AsFd, signal: i32) -> io::Result<()> {
+pub(crate) fn signal_process(process: impl AsFd, signal: i32) -> io::Result<()> {
     let descriptor = process.as_fd().as_raw_fd();
     let none = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: the call takes integers and a null pointer, which asks the kernel to fill in the
@@ -154,7 +154,7 @@ pub(super) fn signal_process(process: impl AsFd, signal: i32) -> io::Result<()> 
 
 /// Returns the version of the Landlock interface.
 #[cfg(target_os = "linux")]
-pub(super) fn landlock_version() -> io::Result<i64> {
+pub(crate) fn landlock_version() -> io::Result<i64> {
     /// `LANDLOCK_CREATE_RULESET_VERSION`: no rules are made, the version is returned.
     const VERSION: libc::c_uint = 1;
     let none = std::ptr::null::<libc::c_void>();
@@ -169,7 +169,7 @@ pub(super) fn landlock_version() -> io::Result<i64> {
 
 /// Overwrites the values of the environment variables whose names start with `prefix`, and takes
 /// the variables out of the environment. Must be called while there is only one thread.
-pub(super) fn forget_variables(prefix: &[u8]) {
+pub(crate) fn forget_variables(prefix: &[u8]) {
     unsafe extern "C" {
         static mut environ: *mut *mut libc::c_char;
     }
@@ -208,7 +208,7 @@ pub(super) fn forget_variables(prefix: &[u8]) {
 
 /// Makes a second descriptor of an inherited one, and puts `/dev/null` in place of the first, which no
 /// program started later gets: whoever opened it by its number would read what came by it once more.
-pub(super) fn take_inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn take_inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
     let own = duplicate(descriptor)?;
     let nothing = std::fs::File::open("/dev/null")?;
     // SAFETY: the call takes three integers and touches no memory; the number is that of an open

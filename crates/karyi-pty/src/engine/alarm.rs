@@ -1,0 +1,105 @@
+//! A time limit for waits that follow each other closely.
+//!
+//! To set a timer and to take it back for each wait makes a command slower than all else a caller asks
+//! of the kernel: both reprogram the clock of the processor. So a timer once set runs on. Some later
+//! wait ends early by it and sets it again, and all in between cost nothing.
+
+use std::os::fd::{AsFd, BorrowedFd};
+#[cfg(target_os = "linux")]
+use std::time::Instant;
+
+#[cfg(target_os = "linux")]
+use nix::sys::{
+    time::TimeSpec,
+    timer::{Expiration, TimerSetTimeFlags},
+    timerfd::{ClockId, TimerFd, TimerFlags},
+};
+
+/// Readable at a time, or before.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    #[cfg(target_os = "linux")]
+    timer: TimerFd,
+    /// When it was last to be readable.
+    #[cfg(target_os = "linux")]
+    at: Option<Instant>,
+    #[cfg(not(target_os = "linux"))]
+    never: std::convert::Infallible,
+}
+
+#[cfg(target_os = "linux")]
+impl Alarm {
+    /// Makes one; none where the system has none left.
+    pub(crate) fn new() -> Option<Self> {
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC).ok()?;
+        Some(Self { timer, at: None })
+    }
+
+    /// Has it be readable at a time in the future, or before; returns whether it will be.
+    pub(crate) fn set(&mut self, now: Instant, until: Instant) -> bool {
+        if self.at.is_some_and(|at| now < at && at <= until) {
+            return true;
+        }
+        let left = until.saturating_duration_since(now);
+        let once = Expiration::OneShot(TimeSpec::from_duration(left));
+        let is_set = self.timer.set(once, TimerSetTimeFlags::empty()).is_ok();
+        self.at = is_set.then_some(until);
+        is_set
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Alarm {
+    /// There is none: the session's thread reads the terminal alone.
+    pub(crate) fn new() -> Option<Self> {
+        None
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self.never {}
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+    use super::*;
+
+    /// Waits until it is readable.
+    fn hear(alarm: &Alarm) -> bool {
+        let mut asked = [PollFd::new(alarm.as_fd(), PollFlags::POLLIN)];
+        poll(&mut asked, PollTimeout::from(10_000_u16)).unwrap() == 1
+    }
+
+    #[test]
+    fn it_is_readable_in_time_for_every_wait() {
+        let mut alarm = Alarm::new().unwrap();
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        // One that would come too late is set again, one that comes sooner is left.
+        assert!(
+            alarm.set(start, at(60_000)) && alarm.set(start, at(20)) && alarm.set(start, at(30))
+        );
+        assert_eq!(alarm.at, Some(at(20)));
+        assert!(hear(&alarm) && Instant::now() >= at(20));
+        // One that has come is silent again until it is to be heard.
+        assert!(alarm.set(at(20), at(60_000)));
+        let mut asked = [PollFd::new(alarm.as_fd(), PollFlags::POLLIN)];
+        assert_eq!(poll(&mut asked, PollTimeout::ZERO), Ok(0));
+        assert!(alarm.set(at(20), at(20)));
+    }
+}

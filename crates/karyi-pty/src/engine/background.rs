@@ -1,0 +1,413 @@
+//! What a command leaves behind in the background of its shell.
+//!
+//! When a command has ended, the children its shell did not have before are what the script put in
+//! the background. The kernel tells when one of them ends; its exit status is for the shell alone.
+//! A program that forks once and goes on in its child, as `setsid` does where it leads a group, is
+//! followed there.
+
+use std::collections::{BTreeMap, HashSet};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::Signal;
+
+use karyi_core::limits;
+
+use crate::process::group::{self, Group};
+use crate::process::{self, Process};
+use crate::teardown::registry;
+
+/// A process group that a command left behind.
+#[derive(Debug, Clone)]
+pub struct Background {
+    /// Id of the process group.
+    pub group: i32,
+    shell: i32,
+    kin: Kin,
+    members: Arc<Mutex<Members>>,
+    has_terminal: bool,
+}
+
+/// The session of jobs in the background.
+#[derive(Debug, Clone)]
+pub(crate) struct Kin {
+    tag: String,
+    /// Processes that belong to a job, each by its id and the time it was started at.
+    claimed: Arc<Mutex<HashSet<(i32, u64)>>>,
+}
+
+/// The processes of a job.
+#[derive(Debug)]
+struct Members {
+    list: Vec<Member>,
+    /// Whether nothing goes on where they have ended.
+    is_over: bool,
+}
+
+/// A child of the shell, or what went on in its place.
+#[derive(Debug)]
+struct Member {
+    pid: i32,
+    /// When it was started, in ticks since the system was.
+    started: u64,
+    /// Readable once the process has ended; none when that is known.
+    end: Option<OwnedFd>,
+}
+
+/// What a job in the background does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// It runs.
+    Running,
+    /// A signal stopped it.
+    Stopped,
+    /// Every process of it that the shell started has ended, and none of them went on in a child.
+    Ended,
+}
+
+impl PartialEq for Background {
+    fn eq(&self, other: &Self) -> bool {
+        self.group == other.group && self.ids() == other.ids()
+    }
+}
+
+impl Eq for Background {}
+
+impl Background {
+    /// Returns how many of its processes run, as far as it is known: how many descriptors it holds.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.members().alive().count()
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ids(&self) -> Vec<i32> {
+        let members = self.members();
+        members.list.iter().map(|member| member.pid).collect()
+    }
+
+    /// Whether it still has the terminal it was started on: the kernel takes that away with the
+    /// shell.
+    #[must_use]
+    pub fn has_terminal(&self) -> bool {
+        self.has_terminal
+    }
+
+    /// Returns what it does now.
+    #[must_use]
+    pub fn doing(&self) -> Doing {
+        let mut members = self.members();
+        if members.alive().next().is_none() {
+            self.follow(&mut members);
+        }
+        let mut alive = members.alive();
+        let Some(first) = alive.next() else {
+            return Doing::Ended;
+        };
+        if is_stopped(first.pid) && alive.all(|member| is_stopped(member.pid)) {
+            Doing::Stopped
+        } else {
+            Doing::Running
+        }
+    }
+
+    /// Looks for what goes on where its processes have ended: what they left in their group, and what
+    /// left that soon after its start.
+    fn follow(&self, members: &mut Members) {
+        if members.is_over || !process::are_shown() {
+            return;
+        }
+        let mut orphans = registry::orphans(&self.kin.tag);
+        orphans.sort_by_key(|seen| (seen.started, seen.pid));
+        let is_own = |seen: &Process| {
+            self.has_own_group() && (seen.group, seen.session) == (self.group, self.shell)
+        };
+        let mut found: Vec<Member> = Vec::new();
+        for seen in orphans.iter().filter(|seen| is_own(seen)) {
+            found.extend(self.kin.claim(seen).then(|| Member::of(seen)).flatten());
+        }
+        for ended in &members.list {
+            let is_next = |seen: &&Process| ended.may_go_on_in(seen) && self.kin.claim(seen);
+            let next = orphans.iter().filter(|seen| seen.session != self.shell);
+            found.extend(next.clone().find(is_next).and_then(Member::of));
+        }
+        members.is_over = found.is_empty();
+        members.list.extend(found);
+    }
+
+    /// Whether a signal has stopped one of its processes: a shell goes on as soon as the last of a
+    /// pipeline is.
+    pub(crate) fn has_stopped(&self) -> bool {
+        let members = self.members();
+        members.list.iter().any(|member| is_stopped(member.pid))
+    }
+
+    /// Whether it is in a group of its own: without job control it is in that of the shell.
+    #[must_use]
+    pub fn has_own_group(&self) -> bool {
+        self.group != self.shell
+    }
+
+    /// Returns its group, when it is its own.
+    pub(crate) fn own_group(&self) -> Option<Group> {
+        let group = Group::new(self.group, self.shell)?;
+        (self.has_own_group() && process::are_shown()).then_some(group)
+    }
+
+    /// Signals those of the processes it began with that are not among `reached` yet; one that is
+    /// stopped goes on with it.
+    pub(crate) fn signal_members(&self, signal: Signal, reached: &mut HashSet<i32>) {
+        for member in self.members().alive() {
+            if let Some(end) = &member.end
+                && reached.insert(member.pid)
+            {
+                let _ = process::send(end, signal);
+                let _ = process::send(end, Signal::SIGCONT);
+            }
+        }
+    }
+
+    /// Returns the processes of it, and all they have started.
+    pub(crate) fn processes(&self) -> Vec<Process> {
+        let all = process::all();
+        let mut roots = self.own_group().map_or_else(Vec::new, |group| {
+            group.members(&all).iter().map(|seen| seen.pid).collect()
+        });
+        roots.extend(self.members().alive().map(|member| member.pid));
+        group::below(&all, &roots)
+    }
+
+    /// Returns the words of its first process that runs as they were given to it; nothing while that
+    /// is a copy of the shell.
+    #[must_use]
+    pub fn command_line(&self) -> Option<String> {
+        let words_of = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
+        let mut members = self.members();
+        let first = members.alive().next()?;
+        let words = words_of(first.pid)?;
+        // Its number may be another's by now.
+        if first.has_ended() {
+            return None;
+        }
+        if words_of(self.shell).as_ref() == Some(&words) {
+            return None;
+        }
+        let words = String::from_utf8_lossy(&words);
+        let line = words.trim_end_matches('\0').replace('\0', " ");
+        (!line.is_empty()).then_some(line)
+    }
+}
+
+fn is_stopped(pid: i32) -> bool {
+    process::find(pid).is_some_and(|process| process.is_stopped())
+}
+
+impl Kin {
+    pub(crate) fn new(tag: &str) -> Self {
+        Self {
+            tag: tag.to_owned(),
+            claimed: Arc::default(),
+        }
+    }
+
+    /// Makes a process one of a job; returns whether it was of none.
+    fn claim(&self, seen: &Process) -> bool {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        if claimed.len() >= limits::MAX_CLAIMED_PROCESSES {
+            // Those that have ended need not be known any more.
+            claimed.retain(|(pid, started)| {
+                process::find(*pid).is_some_and(|now| now.started == *started)
+            });
+        }
+        claimed.insert((seen.pid, seen.started))
+    }
+}
+
+impl Members {
+    /// Returns those that run.
+    fn alive(&mut self) -> impl Iterator<Item = &mut Member> {
+        let list = self.list.iter_mut();
+        list.filter_map(|member| (!member.has_ended()).then_some(member))
+    }
+}
+
+impl Member {
+    /// Makes that of a process, unless it has ended.
+    fn of(seen: &Process) -> Option<Self> {
+        Some(Self {
+            pid: seen.pid,
+            started: seen.started,
+            end: Some(process::open(seen.pid)?),
+        })
+    }
+
+    /// Whether a process may be its child in which it went on: it was started soon after.
+    fn may_go_on_in(&self, seen: &Process) -> bool {
+        let later = seen.started.saturating_sub(self.started);
+        let is_soon = |age| age <= limits::SUCCESSOR_AGE;
+        let is_later = (seen.started, seen.pid) > (self.started, self.pid);
+        is_later && process::duration_of(later).is_some_and(is_soon)
+    }
+
+    /// Whether it has ended. Its descriptor is closed when it is seen to have.
+    fn has_ended(&mut self) -> bool {
+        let Some(end) = &self.end else {
+            return true;
+        };
+        let mut asked = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+        let has_ended = nix::poll::poll(&mut asked, PollTimeout::ZERO).is_ok_and(|count| count > 0);
+        if has_ended {
+            self.end = None;
+        }
+        has_ended
+    }
+}
+
+/// Returns those jobs among the children of `shell` that are not known yet, and makes them known.
+///
+/// The second value counts the processes that are left out because there are too many.
+pub(crate) fn left_by(
+    shell: i32,
+    children: Vec<i32>,
+    known: &mut HashSet<i32>,
+    kin: &Kin,
+) -> (Vec<Background>, u64) {
+    if children.is_empty() {
+        known.clear();
+        return (Vec::new(), 0);
+    }
+    let unknown: Vec<i32> = children
+        .iter()
+        .copied()
+        .filter(|pid| !known.contains(pid))
+        .collect();
+    let omitted = unknown
+        .len()
+        .saturating_sub(limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND) as u64;
+    let fresh: Vec<Process> = unknown
+        .iter()
+        .take(limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND)
+        .filter_map(|pid| process::find(*pid))
+        .filter(|process| !process.is_zombie() && process.parent == shell)
+        .collect();
+    *known = children.into_iter().collect();
+    (by_group(shell, fresh, kin), omitted)
+}
+
+/// Returns what a command left where the kernel does not list the children of a shell, as
+/// [`left_by`] does. To ask for each process takes long, so it is done only for a script that may
+/// have left something.
+pub(crate) fn left_unseen(
+    shell: i32,
+    may_leave: bool,
+    known: &mut HashSet<i32>,
+    kin: &Kin,
+) -> (Vec<Background>, u64) {
+    if !may_leave {
+        return (Vec::new(), 0);
+    }
+    let mut found = process::all();
+    found.retain(|seen| seen.session == shell && seen.pid != shell && !seen.is_zombie());
+    let all = found.iter().map(|seen| seen.pid).collect();
+    found.retain(|seen| !known.contains(&seen.pid));
+    *known = all;
+    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
+    let omitted = found.len().saturating_sub(most) as u64;
+    found.truncate(most);
+    let mut jobs = by_group(shell, found, kin);
+    // Nothing else tells that a process has ended which is none of our children.
+    jobs.retain(|job| job.doing() != Doing::Ended);
+    (jobs, omitted)
+}
+
+/// Returns the jobs among the processes that are there after their shell has ended and that are not
+/// known yet, and makes them known. The second value is that of [`left_by`].
+pub(crate) fn left_without(
+    shell: i32,
+    mut processes: Vec<Process>,
+    known: &mut HashSet<i32>,
+    kin: &Kin,
+) -> (Vec<Background>, u64) {
+    let own = std::process::id();
+    // What those have started belongs to them.
+    processes.retain(|process| u32::try_from(process.parent) == Ok(own) && process.pid != shell);
+    processes.retain(|process| known.insert(process.pid) && kin.claim(process));
+    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
+    let omitted = processes.len().saturating_sub(most) as u64;
+    processes.truncate(most);
+    let mut jobs = by_group(shell, processes, kin);
+    for job in &mut jobs {
+        job.has_terminal = false;
+    }
+    (jobs, omitted)
+}
+
+/// Returns what a command put in the background since `since` and what had left the shell's session by
+/// the time the command ended, as the program of `setsid x &` does; `fresh` is what it left there. The
+/// second value is that of [`left_by`].
+pub(crate) fn left_apart(
+    shell: i32,
+    fresh: &[Background],
+    since: Instant,
+    kin: &Kin,
+) -> (Vec<Background>, u64) {
+    if !process::are_shown() {
+        return (Vec::new(), 0);
+    }
+    let is_apart = |seen: &Process| seen.session == seen.pid && seen.pid != shell;
+    let is_young = |seen: &Process| {
+        let longest = since.elapsed() + limits::PROCESS_CLOCK_TICK;
+        seen.age().is_some_and(|age| age <= longest)
+    };
+    if !has_adopted(|seen| is_apart(seen) && is_young(seen)) {
+        return (Vec::new(), 0);
+    }
+    for job in fresh {
+        // What goes on in a child has it before others.
+        let _ = job.doing();
+    }
+    let mut apart = registry::orphans(&kin.tag);
+    apart.retain(|seen| is_apart(seen) && is_young(seen) && kin.claim(seen));
+    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
+    let omitted = apart.len().saturating_sub(most) as u64;
+    apart.truncate(most);
+    (by_group(shell, apart, kin), omitted)
+}
+
+/// Whether this program may have adopted such a process. To look at all there are takes long, and mostly
+/// there is none.
+#[cfg(target_os = "linux")]
+fn has_adopted(is_wanted: impl Fn(&Process) -> bool) -> bool {
+    let mut adopted = process::adopted().into_iter().filter_map(process::find);
+    !process::lists_children() || adopted.any(|seen| is_wanted(&seen))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_adopted(_: impl Fn(&Process) -> bool) -> bool {
+    true
+}
+
+fn by_group(shell: i32, processes: Vec<Process>, kin: &Kin) -> Vec<Background> {
+    let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
+    for process in processes {
+        if let Some(member) = Member::of(&process) {
+            groups.entry(process.group).or_default().push(member);
+        }
+    }
+    let make = |(group, list)| Background {
+        group,
+        shell,
+        kin: kin.clone(),
+        members: Arc::new(Mutex::new(Members {
+            list,
+            is_over: false,
+        })),
+        has_terminal: true,
+    };
+    groups.into_iter().map(make).collect()
+}

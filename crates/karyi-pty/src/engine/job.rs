@@ -1,0 +1,216 @@
+//! The command in the foreground, and the lines the shell gets for it.
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use karyi_core::limits;
+
+use crate::engine::pending_call::Sink;
+use crate::shell::Kind;
+use crate::shell::secret_carriers::Carrier;
+use crate::terminal::live_shell::Live;
+use crate::terminal::marks::Mark;
+
+/// The command in the foreground.
+pub(crate) struct Job {
+    pub(crate) number: u64,
+    /// Number of its mark: another one each time its lines are given again, so that none of an earlier
+    /// round ends it.
+    pub(crate) mark: u64,
+    /// Where the session was before, when the command runs elsewhere.
+    pub(crate) home: Option<PathBuf>,
+    /// Lines the shell gets after the mark.
+    pub(crate) after: Vec<u8>,
+    /// Carriers of its secrets, kept until it ends; none when the shell gets no secret for it.
+    pub(crate) secrets: Vec<Carrier>,
+    /// Lines before those that run the script.
+    pub(crate) before: Vec<u8>,
+    /// Which of them the script cannot do without: not those that have the shell describe itself, and
+    /// not those for what it prints when it ends.
+    pub(crate) needed: Range<usize>,
+    /// The directory the shell goes to, and what stands before the command that runs the script, in a
+    /// group that is still open.
+    pub(crate) prelude: Option<(PathBuf, Vec<u8>)>,
+    /// How often its lines were given again, since others had taken them.
+    pub(crate) repeats: u32,
+    /// Length of all lines the shell got.
+    pub(crate) length: usize,
+    /// The line that prints the mark of a script that broke off the line before, not given yet.
+    pub(crate) last_line: String,
+    /// Whether it was given to a second shell.
+    pub(crate) is_second: bool,
+    /// How often a lost mark was asked for.
+    pub(crate) rescues: u32,
+    /// Takes the output no call waits for; out while the session's thread uses it.
+    pub(crate) rest: Option<Sink>,
+    /// Whether input was typed for it.
+    pub(crate) was_typed_to: bool,
+    /// Whether somebody wanted it to end.
+    pub(crate) was_interrupted: bool,
+    /// Bytes typed since the last line break.
+    pub(crate) open_line_bytes: usize,
+    /// Whether the shell gets back what the command may have closed.
+    pub(crate) is_mended: bool,
+    /// Whether it may close what the shell reads its lines from, so that it reads on in vain.
+    pub(crate) may_close: bool,
+    /// Whether it may hide what its mark is printed with.
+    pub(crate) may_cover: bool,
+    /// Whether nothing else has the terminal, or will when it has ended.
+    pub(crate) is_alone: bool,
+    /// Whether its exit status is 0 also when a signal has stopped its last program.
+    pub(crate) may_hide_stop: bool,
+    /// Whether it may leave something in the background.
+    pub(crate) may_leave: bool,
+    /// Whether that may have left the shell's session by the time it ends.
+    pub(crate) may_part: bool,
+    /// Whether it may have changed the directory.
+    pub(crate) may_move: bool,
+    /// Whether it may have limited the shell's descriptors.
+    pub(crate) may_limit: bool,
+    /// A mark that came while the shell seemed to be in the middle of the script.
+    pub(crate) claim: Option<Mark>,
+    /// How it ended, when that is known before the shell is ready or gone.
+    pub(crate) verdict: Option<Verdict>,
+}
+
+impl Job {
+    /// Takes note of input that was typed.
+    pub(crate) fn typed(&mut self, bytes: &[u8]) {
+        self.was_typed_to = true;
+        let end = bytes.iter().rposition(|byte| *byte == b'\n');
+        self.open_line_bytes = match end {
+            Some(end) => bytes.len() - end - 1,
+            None => self.open_line_bytes + bytes.len(),
+        };
+    }
+
+    /// Writes its lines to a shell.
+    pub(crate) fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
+        let mut lines = self.before.clone();
+        // What is mended after the mark may be that descriptor.
+        let is_simple = self.is_alone && !self.is_mended && !self.may_cover;
+        let kept = match is_simple && self.secrets.is_empty() {
+            true => {
+                let process = live.process.as_ref();
+                live.kept.lines(kind, &live.places, process, self.mark)
+            }
+            false => None,
+        };
+        let (places, number, may_cover) = (&live.places, self.mark, self.may_cover);
+        let [run, last_line] = match (self.secrets.is_empty(), kept) {
+            (false, _) => [kind.lines_after(places, number, may_cover), String::new()],
+            (true, Some(kept)) => kept,
+            (true, None) => [kind.command_lines(places, number, may_cover), String::new()],
+        };
+        self.last_line = last_line;
+        lines.extend(self.placed(run));
+        if self.is_mended {
+            lines.extend(kind.descriptor_lines(&live.places).into_bytes());
+        }
+        self.length = lines.len();
+        live.write_lines(&lines)
+    }
+
+    /// Puts the prelude before the first of the lines that run the script.
+    fn placed(&self, lines: String) -> Vec<u8> {
+        match (&self.prelude, lines.split_once('\n')) {
+            (Some((_, prelude)), Some((run, rest))) => {
+                [prelude, run.as_bytes(), b"; }\n", rest.as_bytes()].concat()
+            }
+            _ => lines.into_bytes(),
+        }
+    }
+
+    /// Writes the line that most commands end without: to read it costs the shell a tenth of the time
+    /// of `true`.
+    pub(crate) fn give_last_line(&mut self, live: &Live) {
+        let line = std::mem::take(&mut self.last_line);
+        // Without it a lost mark is asked for as soon as the shell is seen waiting.
+        if !line.is_empty() && live.write_lines(line.as_bytes()).is_ok() {
+            self.length += line.len();
+        }
+    }
+
+    /// Whether a shell that has not begun its script may be given it again: values are given once only.
+    pub(crate) fn may_be_given_again(&self) -> bool {
+        !self.is_second && !self.was_interrupted && self.secrets.is_empty()
+    }
+
+    /// Leaves out what the script can do without: it may be that which kept the shell from it.
+    pub(crate) fn leave_out(&mut self) {
+        let needed = self.before.get(self.needed.clone());
+        self.before = needed.unwrap_or_default().to_vec();
+        self.needed = 0..self.before.len();
+    }
+
+    /// Writes its lines to the same shell again, of which it has not got those that run the script, with
+    /// this number for its mark; returns whether that could be done.
+    pub(crate) fn give_again(&mut self, live: &Live, kind: Kind, mark: u64) -> bool {
+        if self.repeats >= limits::MAX_REPEATED_LINES {
+            return false;
+        }
+        self.repeats += 1;
+        self.mark = mark;
+        self.leave_out();
+        let mut lines = self.before.clone();
+        // What it says of a round that ran nothing would be taken for the end of this one.
+        lines.extend(kind.forget_line("KARYI_LAST").into_bytes());
+        self.rescues = 0;
+        let run = kind.command_lines(&live.places, mark, self.may_cover);
+        lines.extend(self.placed(run));
+        if self.is_mended {
+            lines.extend(kind.descriptor_lines(&live.places).into_bytes());
+        }
+        let lines = spaced(&lines, limits::LINES_FOR_HOOKS);
+        self.last_line.clear();
+        self.length = lines.len();
+        live.write_lines(&lines).is_ok()
+    }
+
+    /// Returns the lines the shell gets when the command has ended; whoever took those of the command
+    /// may take these as well.
+    pub(crate) fn last_lines(&self, is_errexit: bool, kind: Kind) -> Vec<u8> {
+        let mut after = self.after.clone();
+        if is_errexit {
+            after.extend(kind.no_errexit_line().into_bytes());
+        }
+        match self.repeats {
+            0 => after,
+            _ => spaced(&after, limits::LINES_FOR_HOOKS),
+        }
+    }
+
+    /// Whether the shell has read nothing of it; then another one may run it, once.
+    pub(crate) fn is_unread(&self, live: &Live) -> bool {
+        let waiting = crate::sys::bytes_waiting(&live.fifo).unwrap_or(0);
+        // What it was asked later is no part of it.
+        let is_first = !self.is_second && !self.was_interrupted && self.rescues == 0;
+        is_first && self.length > 0 && waiting >= self.length
+    }
+}
+
+/// Puts empty lines before each, `first` of them before the first one: who takes some lines before the
+/// shell reads takes those. Where a line break may be part of a word, only before all of them.
+pub(crate) fn spaced(lines: &[u8], first: usize) -> Vec<u8> {
+    let is_whole = |line: &[u8]| line.iter().filter(|byte| **byte == b'\'').count() % 2 == 0;
+    let each: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    let parts = match each.iter().all(|line| is_whole(line)) {
+        true => each,
+        false => vec![lines],
+    };
+    let empty = [b'\n'; limits::LINES_FOR_HOOKS];
+    let mut spaced = empty.get(..first).unwrap_or(&empty).to_vec();
+    spaced.extend(parts.join(empty.as_slice()));
+    spaced
+}
+
+/// How a command has ended whose shell is not ready for the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The mark has told; the shell is to get its input back by then.
+    Exited(Mark, Instant),
+    /// The shell could not tell, and was ended by us.
+    Killed,
+}

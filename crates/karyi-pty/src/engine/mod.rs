@@ -1,0 +1,586 @@
+//! The thread of a session: reads the terminal, ends calls, starts the shell again when it is gone.
+//!
+//! It sleeps in one `poll` for everything that can happen: output, a snapshot, the end of the
+//! shell, an order. What it decides it decides from the state both sides share; the state is never
+//! held while a sink runs or while processes are looked at. While it sleeps, a caller may read the
+//! terminal in its place (`drive`); who holds the engine and the state has taken the engine first.
+
+pub(crate) mod alarm;
+pub mod background;
+pub(crate) mod call_sink;
+pub(crate) mod job;
+pub(crate) mod job_start;
+pub(crate) mod observation;
+pub(crate) mod pending_call;
+mod poll;
+mod reply;
+mod restart;
+pub(crate) mod screen_tracker;
+mod shutdown;
+pub(crate) mod state;
+
+use std::collections::HashSet;
+use std::io::Read as _;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::Signal;
+
+use karyi_core::limits;
+
+use crate::engine::alarm::Alarm;
+use crate::engine::background::{Background, Kin};
+use crate::engine::call_sink::TakenSink;
+use crate::engine::job::Verdict;
+use crate::engine::job_start::Again;
+use crate::engine::screen_tracker::Tracker;
+use crate::engine::state::{Order, Shared};
+use crate::session::options::Seed;
+use crate::shell::delivery;
+use crate::shell::snapshot::Collector;
+use crate::terminal::live_shell::{InputPlace, Live, Owned, read_some};
+use crate::terminal::mark_fifo::Told;
+use crate::terminal::marks::{Mark, MarkCutter};
+use crate::terminal::output_hints::HintReader;
+use crate::terminal::spawn::Plan;
+use crate::wait::{Scanner, Watch};
+
+fn timeout_until(due: Option<Instant>) -> PollTimeout {
+    let Some(due) = due else {
+        return PollTimeout::NONE;
+    };
+    let left = due.saturating_duration_since(Instant::now());
+    // Rounded up: waking early would only mean to sleep again.
+    let left_ms = left.as_micros().div_ceil(1000);
+    PollTimeout::try_from(left_ms).unwrap_or(PollTimeout::MAX)
+}
+
+/// What reads a session's terminal: the thread's own half, which a caller may have while the thread
+/// sleeps.
+pub(crate) struct Engine {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) plan: Plan,
+    pub(crate) has_rc: bool,
+    pub(crate) running: Option<Running>,
+    pub(crate) cutter: MarkCutter,
+    pub(crate) tracker: Tracker,
+    pub(crate) collector: Collector,
+    pub(crate) buffer: Vec<u8>,
+    /// Limits how long a caller reads.
+    pub(crate) alarm: Option<Alarm>,
+    /// What a caller has read and left to the thread.
+    pub(crate) unread: Vec<u8>,
+    /// Whether the shell is ended since something else reads what is meant for it.
+    pub(crate) is_misread: bool,
+    /// What the shell has told beside the terminal.
+    pub(crate) told: Told,
+    pub(crate) watch: Watch,
+    pub(crate) scanner: Scanner,
+    pub(crate) hint_reader: HintReader,
+    /// What the watch is about: the numbers of the job and the call.
+    pub(crate) watched: (u64, u64),
+    pub(crate) next_look: Instant,
+    /// How many looks in a row have seen the shell read in vain, and when the last was.
+    pub(crate) deaf_looks: (u32, Instant),
+    /// When the last command ended, if nothing was saved since.
+    pub(crate) unsaved_since: Option<Instant>,
+    pub(crate) ended_at: Instant,
+    /// What the shell's jobs before the running one left in the background.
+    pub(crate) known_children: HashSet<i32>,
+    /// What those know of each other.
+    pub(crate) kin: Kin,
+    /// What the first shell begins with.
+    pub(crate) seed: Option<Seed>,
+    /// When ended processes without a parent were last collected.
+    pub(crate) reaped_at: Instant,
+    /// How long the thread sleeps unless something happens.
+    pub(crate) sleeps_until: Option<Instant>,
+    pub(crate) is_done: bool,
+    // Last, because the files of the shell must outlive everything that uses them.
+    pub(crate) directory: Option<tempfile::TempDir>,
+}
+
+/// A shell and what belongs to it on this side.
+pub(crate) struct Running {
+    pub(crate) live: Arc<Live>,
+    pub(crate) owned: Owned,
+}
+
+/// What there is to do after a sleep.
+#[derive(Debug, Default, Clone, Copy)]
+struct Events {
+    has_output: bool,
+    has_snapshot: bool,
+    has_ended: bool,
+    was_woken: bool,
+    is_hung_up: bool,
+}
+
+/// What the thread waits for, and how long. The engine is free meanwhile.
+struct Sleep {
+    timeout: PollTimeout,
+    live: Option<Arc<Live>>,
+    snapshots: Option<Arc<OwnedFd>>,
+    is_typing: bool,
+}
+
+/// Takes the engine. A panic elsewhere left it as whole as it was.
+pub(crate) fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
+    engine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a session until it is closed; callers may have the engine while the thread sleeps.
+pub(crate) fn run(engine: &Mutex<Engine>, shared: &Shared, wakes: &UnixStream) {
+    let mut sleep = lock(engine).prepare_sleep();
+    loop {
+        let events = sleep.sleep(wakes);
+        if events.was_woken {
+            clear_wakes(wakes);
+        }
+        // Else a shell that has ended would be kept until the next one runs.
+        drop(sleep);
+        let mut engine = shared.claim(|| lock(engine));
+        engine.act(events);
+        if engine.is_done {
+            return;
+        }
+        sleep = engine.prepare_sleep();
+    }
+}
+
+fn clear_wakes(mut wakes: &UnixStream) {
+    let mut bytes = [0; 64];
+    while wakes
+        .read(&mut bytes)
+        .is_ok_and(|count| count == bytes.len())
+    {}
+}
+
+impl Sleep {
+    fn sleep(&self, wakes: &UnixStream) -> Events {
+        let input = PollFlags::POLLIN;
+        let mut asked = vec![PollFd::new(wakes.as_fd(), input)];
+        if let (Some(live), Some(snapshots)) = (&self.live, &self.snapshots) {
+            let output = live.gate.as_ref().map(AsFd::as_fd);
+            asked.push(PollFd::new(output.unwrap_or(live.master.as_fd()), input));
+            asked.push(PollFd::new(snapshots.as_fd(), input));
+            // The other side alone is told that the terminal was hung up.
+            asked.push(PollFd::new(live.slave.as_fd(), PollFlags::empty()));
+            // Through the gate, where there is one.
+            let told = live.gate.as_ref().map_or(input, |_| PollFlags::empty());
+            asked.push(PollFd::new(live.marks.as_fd(), told));
+            if let Some(process) = &live.process {
+                asked.push(PollFd::new(process.as_fd(), input));
+            }
+            if self.is_typing {
+                asked.push(PollFd::new(live.master.as_fd(), PollFlags::POLLOUT));
+            }
+        }
+        if nix::poll::poll(&mut asked, self.timeout).is_err() {
+            return Events::default();
+        }
+        let has = |index: usize| {
+            let events = asked.get(index).and_then(PollFd::revents);
+            events.is_some_and(|events| !events.is_empty())
+        };
+        let has_process = self
+            .live
+            .as_ref()
+            .is_some_and(|live| live.process.is_some());
+        Events {
+            was_woken: has(0),
+            has_output: has(1) || has(4),
+            has_snapshot: has(2),
+            is_hung_up: has(3),
+            has_ended: has_process && has(5),
+        }
+    }
+}
+
+impl Engine {
+    /// Does what there is to do after a sleep.
+    fn act(&mut self, events: Events) {
+        if events.has_output || !self.unread.is_empty() || self.told.is_pending() {
+            self.read_for_a_while();
+        }
+        if events.is_hung_up {
+            self.terminal_gone();
+        }
+        if events.has_snapshot {
+            self.read_snapshot();
+        }
+        self.obey();
+        // A shell that was killed with its session is followed by no other.
+        if events.has_ended && !self.is_done && !self.is_ordered_to_end() {
+            self.shell_ended();
+        }
+        self.tend();
+    }
+
+    /// Ends a shell whose terminal was hung up, also one that rests: nothing could be typed or
+    /// printed there any more, and the terminal would never be silent again.
+    fn terminal_gone(&mut self) {
+        if let Some(running) = &self.running {
+            running.live.signal_shell(Signal::SIGKILL);
+        }
+    }
+
+    fn prepare_sleep(&mut self) -> Sleep {
+        self.sleeps_until = self.next_due();
+        let running = self.running.as_ref();
+        Sleep {
+            timeout: timeout_until(self.sleeps_until),
+            live: running.map(|running| running.live.clone()),
+            snapshots: running.map(|running| running.owned.state.clone()),
+            is_typing: self.is_typing(),
+        }
+    }
+
+    /// Returns when something is to be done unless something happens before.
+    fn next_due(&self) -> Option<Instant> {
+        let state = self.shared.lock();
+        if state.job.is_none() || self.running.is_none() {
+            return self
+                .unsaved_since
+                .map(|since| since + limits::SNAPSHOT_IDLE);
+        }
+        let deadline = state.call.as_ref().and_then(|call| call.deadline);
+        Some(deadline.map_or(self.next_look, |at| at.min(self.next_look)))
+    }
+
+    /// Whether the sleeping thread would miss what is to be done next.
+    pub(crate) fn sleeps_too_long(&self) -> bool {
+        let due = self.next_due();
+        due.is_some_and(|due| self.sleeps_until.is_none_or(|until| due < until))
+    }
+
+    pub(crate) fn is_typing(&self) -> bool {
+        let state = self.shared.lock();
+        let input = state.call.as_ref().and_then(|call| call.input.as_ref());
+        input.is_some_and(|input| !input.rest().is_empty())
+    }
+
+    fn read_snapshot(&mut self) {
+        if let Some(running) = &self.running {
+            self.collector.read(&running.owned.state);
+            let mut state = self.shared.lock();
+            if state.saved_at != self.collector.saved_at() {
+                state.saved_at = self.collector.saved_at();
+                state.snapshot = self.collector.last.clone();
+            }
+        }
+    }
+
+    /// Reads what is there, but not for ever: orders and time limits wait meanwhile.
+    fn read_for_a_while(&mut self) {
+        self.hear();
+        for _ in 0..limits::READS_IN_A_ROW {
+            if !self.read_terminal() {
+                return;
+            }
+        }
+    }
+
+    /// Reads output once, or takes in a mark that was told before. Returns whether there was any.
+    pub(crate) fn read_terminal(&mut self) -> bool {
+        let Some(running) = &self.running else {
+            return false;
+        };
+        let live = running.live.clone();
+        if !self.unread.is_empty() {
+            let unread = std::mem::take(&mut self.unread);
+            self.take_in(&unread, &live);
+            return true;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let count = read_some(&live.master, &mut buffer);
+        self.take_in(buffer.get(..count).unwrap_or_default(), &live);
+        self.buffer = buffer;
+        self.take_in_told(count, &live) || count > 0
+    }
+
+    /// Takes in what was read.
+    fn take_in(&mut self, bytes: &[u8], live: &Live) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.hint_reader.push(bytes, &live.hints);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (used, mark) = self.pass_on(rest, live);
+            rest = rest.get(used..).unwrap_or_default();
+            match mark {
+                Some(mark) => self.command_ended(mark),
+                None => self.answer(live),
+            }
+        }
+        self.look_afresh();
+    }
+
+    /// Reads what the shell has told. What is on the terminal by now was printed before that.
+    pub(crate) fn hear(&mut self) {
+        let Some(running) = &self.running else {
+            return;
+        };
+        let mark = self.shared.lock().awaited_mark();
+        self.cutter.await_mark(mark);
+        self.told.hear(&running.live.marks, &self.cutter, mark);
+    }
+
+    /// Takes in a mark that was told, if the output before it is read; returns whether it did.
+    fn take_in_told(&mut self, count: usize, live: &Live) -> bool {
+        if !self.told.is_pending() {
+            return false;
+        }
+        let awaited = self.shared.lock().awaited_mark();
+        let Some(mark) = self.told.after(count, awaited) else {
+            return false;
+        };
+        self.take_in(&mark, live);
+        self.hear();
+        true
+    }
+
+    /// Hands output up to the next mark to whom it belongs.
+    fn pass_on(&mut self, bytes: &[u8], live: &Live) -> (usize, Option<Mark>) {
+        let Self {
+            shared,
+            cutter,
+            tracker,
+            ..
+        } = self;
+        let mut state = shared.lock();
+        let job = state.job.as_ref().map(|job| job.number);
+        cutter.await_mark(state.awaited_mark());
+        tracker.follow(job);
+        if let Some(mut taken) = state.call.as_mut().and_then(TakenSink::from_call) {
+            drop(state);
+            taken.pass_on_earlier();
+            let result = cutter.push(bytes, &mut |output| {
+                tracker.pass_on(output, &live.master, &mut taken.sink);
+            });
+            taken.put_back(shared, tracker.is_full_screen());
+            return result;
+        }
+        let Some(number) = job else {
+            drop(state);
+            return self.pass_on_stray(bytes, live);
+        };
+        let Some(mut sink) = state.rest_of(number).and_then(Option::take) else {
+            let result = cutter.push(bytes, &mut |output| {
+                tracker.pass_on(output, &live.master, &mut |output| state.keep(output));
+            });
+            state.shows_screen = tracker.is_full_screen();
+            return result;
+        };
+        drop(state);
+        let result = cutter.push(bytes, &mut |output| {
+            tracker.pass_on(output, &live.master, &mut sink);
+        });
+        let mut state = shared.lock();
+        state.shows_screen = tracker.is_full_screen();
+        // A job that is gone meanwhile takes its sink along.
+        if let Some(place) = state.rest_of(number) {
+            *place = Some(sink);
+        }
+        result
+    }
+
+    /// Hands on what is printed while no command runs.
+    fn pass_on_stray(&mut self, bytes: &[u8], live: &Live) -> (usize, Option<Mark>) {
+        let Self {
+            shared,
+            cutter,
+            tracker,
+            ..
+        } = self;
+        let mut stray = shared.stray();
+        let mut hand_on = |output: &[u8]| match stray.as_mut() {
+            Some(sink) => sink(output),
+            None => shared.lock().keep(output),
+        };
+        let result = cutter.push(bytes, &mut |output| {
+            tracker.pass_on(output, &live.master, &mut hand_on);
+        });
+        shared.lock().shows_screen = tracker.is_full_screen();
+        result
+    }
+
+    /// Types what the terminal answers to the job; not in the middle of other input.
+    pub(crate) fn answer(&mut self, live: &Live) {
+        if self.tracker.has_answers() && !self.is_typing() {
+            self.tracker.answer(&live.master);
+        }
+    }
+
+    /// Begins to watch the job as if nothing were known: it has done something.
+    pub(crate) fn look_afresh(&mut self) {
+        self.watch = Watch::new();
+        self.next_look = Instant::now() + self.watch.pause();
+    }
+
+    /// The mark of the running command has come.
+    pub(crate) fn command_ended(&mut self, mut mark: Mark) {
+        mark.status = self.shared.kind.exit_status(mark.status);
+        let Some(running) = &self.running else {
+            return;
+        };
+        let live = &running.live;
+        if live.kept.is_misled_by(&mark, &live.slave) {
+            // Asked for again by the terminal's name, the shell shows what it can still do.
+            live.kept.distrust_terminal();
+            return;
+        }
+        let place = running.live.input_place();
+        let mut state = self.shared.lock();
+        if !mark.lacks_values && !state.has_begun_script() && place == InputPlace::Here {
+            match state.give_again(live, self.shared.kind) {
+                Again::Given => return,
+                Again::InVain => {
+                    // The next shell has neither its traps nor its prompts and functions.
+                    self.is_misread = true;
+                    live.signal_shell(Signal::SIGKILL);
+                    return;
+                }
+                Again::Refused => {}
+            }
+        }
+        match (place, &mut state.job) {
+            (_, None) => return,
+            (InputPlace::Here, Some(job))
+                if job.may_limit && live.is_starved() || live.has_lost_terminal() =>
+            {
+                job.verdict = Some(Verdict::Exited(mark, Instant::now()));
+                return;
+            }
+            (InputPlace::Here, Some(_)) => {}
+            // The script itself printed it: a mark comes when the script is done.
+            (InputPlace::Elsewhere, Some(job)) => {
+                job.claim = Some(mark);
+                return;
+            }
+            (InputPlace::Nowhere, Some(job)) => {
+                // The shell would never read the next command. What the mark told stays true.
+                let patience = if job.is_mended {
+                    limits::MEND_TIMEOUT
+                } else {
+                    limits::NO_GRACE
+                };
+                job.verdict = Some(Verdict::Exited(mark, Instant::now() + patience));
+                return;
+            }
+        }
+        drop(state);
+        self.complete(mark);
+    }
+
+    /// Ends the running command, whose shell is ready for the next one.
+    pub(crate) fn complete(&mut self, mark: Mark) {
+        let Some(running) = &self.running else {
+            return;
+        };
+        running.owned.reset_modes(&running.live);
+        if self.tracker.has_answered() {
+            // What the command has not read is not meant for the next one.
+            running.live.flush_input();
+        }
+        self.tracker.follow(None);
+        let live = running.live.clone();
+        let (background, omitted) = self.left_in_background(&live);
+        let Some(running) = &self.running else {
+            return;
+        };
+        running.live.hints.reset();
+        let mut has_stopped = running.live.has_stopped_child(mark.status);
+        let kind = self.shared.kind;
+        let mut state = self.shared.lock();
+        let Some(job) = state.job.take() else {
+            return;
+        };
+        if job.was_typed_to {
+            running.live.flush_input();
+        }
+        let is_stop = job.may_hide_stop && mark.status == 0;
+        has_stopped |= is_stop && background.iter().any(Background::has_stopped);
+        let after = job.last_lines(mark.is_errexit, kind);
+        if !after.is_empty() {
+            let _ = running.live.write_lines(&after);
+        }
+        state.cwd = match job.home.clone() {
+            Some(home) if home.is_dir() => home,
+            // Its own directory is gone, so the shell stays where it is.
+            Some(_) => mark.cwd,
+            None if mark.cwd == state.cwd => mark.cwd,
+            None => running.live.directory(mark.cwd),
+        };
+        let has_begun = state.has_begun_script();
+        if mark.lacks_values {
+            state.secrets.forget();
+        } else if !has_begun {
+            state.variables.forget();
+        }
+        state.was_elsewhere = job.home.is_some() || state.was_elsewhere && !has_begun;
+        state.last_status = mark.status;
+        state.shows_screen = false;
+        state.has_children = !self.known_children.is_empty();
+        state.note_background(job.number, background, omitted);
+        let answer = match mark.lacks_values {
+            true => state.end_unrun_job(job.number, delivery::lacking()),
+            false if !has_begun => state.end_unbegun_job(&job),
+            false => state.end_job(job.number, mark.status, has_stopped),
+        };
+        drop(state);
+        self.ended_at = Instant::now();
+        self.unsaved_since = Some(self.ended_at);
+        if let Some(answer) = answer {
+            answer.send();
+        }
+    }
+
+    /// Returns what the running command leaves in the background, and how many processes are left out.
+    fn left_in_background(&mut self, live: &Live) -> (Vec<Background>, u64) {
+        let (shell, known, kin) = (live.pid, &mut self.known_children, &self.kin);
+        let (may_leave, may_part) = self.shared.may_leave();
+        let (mut left, omitted) = match live.kept.files.children() {
+            Some(children) => background::left_by(shell, children, known, kin),
+            None => background::left_unseen(shell, may_leave, known, kin),
+        };
+        if !may_part {
+            return (left, omitted);
+        }
+        let (apart, more) = background::left_apart(shell, &left, self.ended_at, kin);
+        left.extend(apart);
+        (left, omitted + more)
+    }
+
+    /// Does what the owner of the session asked for. What comes after the order to end is never
+    /// obeyed: it would start a shell that nobody ends.
+    fn obey(&mut self) {
+        while !self.is_done {
+            // One by one, so that a start in vain ends as soon as the end is ordered.
+            let order = self.shared.lock().orders.pop_front();
+            let Some(order) = order else {
+                return;
+            };
+            match order {
+                Order::Start(reply) => {
+                    let _ = reply.send(self.start_again());
+                }
+                Order::Close(reply) => {
+                    let ended = self.close();
+                    // Before the answer: the program may end as soon as it has it.
+                    drop(self.directory.take());
+                    let _ = reply.send(ended);
+                    self.is_done = true;
+                }
+                Order::Abandon => {
+                    self.abandon();
+                    self.is_done = true;
+                }
+            }
+        }
+    }
+}

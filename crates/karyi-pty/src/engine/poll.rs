@@ -1,0 +1,488 @@
+//! What a session's thread does for the job in the foreground while nothing happens by itself: it
+//! types input, looks at what the job waits for, keeps time limits, and saves the shell's state when
+//! no job runs.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
+
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::Status;
+
+use crate::engine::Engine;
+use crate::engine::call_sink::TakenSink;
+use crate::engine::job::{Verdict, spaced};
+use crate::engine::pending_call::{Input, Progress};
+use crate::teardown::registry;
+use crate::terminal::live_shell::{InputPlace, Live};
+use crate::wait::{Certainty, Finding, Watch, shows_input};
+
+impl Engine {
+    /// Does what is due: types, looks at the job, keeps time limits, saves the shell's state.
+    pub(crate) fn tend(&mut self) {
+        let Some(live) = self.running.as_ref().map(|running| running.live.clone()) else {
+            return;
+        };
+        self.reap_now_and_then();
+        let mut state = self.shared.lock();
+        let (job, call) = state.watched();
+        let Some(running) = state.job.as_mut() else {
+            drop(state);
+            self.save_when_idle(&live);
+            return;
+        };
+        // Most commands have ended before this thread wakes.
+        running.give_last_line(&live);
+        let is_asked = state.sight.is_asked();
+        drop(state);
+        if self.watched != (job, call) {
+            let is_same_job = self.watched.0 == job;
+            self.watched = (job, call);
+            // The end of a call changes nothing about its job.
+            if call != 0 || !is_same_job {
+                self.look_afresh();
+            }
+            // A new job does something first, and often ends in less time than a look takes.
+            if is_same_job {
+                self.next_look = Instant::now();
+            }
+            self.pass_on_earlier();
+        }
+        self.type_input(&live);
+        self.answer(&live);
+        self.end_if_deaf(&live);
+        if Instant::now() >= self.next_look || is_asked {
+            self.look(&live);
+        }
+        self.keep_deadline();
+    }
+
+    /// Collects ended processes also while commands follow each other without a rest.
+    fn reap_now_and_then(&mut self) {
+        if self.reaped_at.elapsed() >= limits::REAP_EVERY {
+            self.reaped_at = Instant::now();
+            registry::reap_orphans();
+        }
+    }
+
+    /// Gives a new call the output that came before it.
+    fn pass_on_earlier(&mut self) {
+        let taken = self
+            .shared
+            .lock()
+            .call
+            .as_mut()
+            .and_then(TakenSink::from_call);
+        if let Some(mut taken) = taken {
+            taken.pass_on_earlier();
+            taken.put_back(&self.shared, self.tracker.is_full_screen());
+        }
+    }
+
+    fn type_input(&mut self, live: &Live) {
+        let mut state = self.shared.lock();
+        let state = &mut *state;
+        let input = state.call.as_mut().and_then(|call| call.input.as_mut());
+        let Some(input) = input.filter(|input| !input.rest().is_empty()) else {
+            return;
+        };
+        let count = nix::unistd::write(&live.master, input.rest()).unwrap_or(0);
+        if let Some(job) = &mut state.job {
+            job.typed(input.rest().get(..count).unwrap_or_default());
+        }
+        input.written += count;
+        if input.rest().is_empty() {
+            self.watch = Watch::new();
+            self.next_look = Instant::now() + self.watch.pause();
+        }
+    }
+
+    fn look(&mut self, live: &Live) {
+        if live.process.is_none() && self.has_ended() {
+            self.shell_ended();
+            return;
+        }
+        if self.is_decided(live) {
+            return;
+        }
+        live.wake_if_stopped();
+        let start = processor_time();
+        let activity = live.subject().look(&mut self.scanner);
+        let now = Instant::now();
+        let cost = processor_time().saturating_sub(start);
+        let finding = self.watch.add(activity, now, cost);
+        let mut state = self.shared.lock();
+        let watched = state.watched();
+        state.sight.take_in(watched.0, finding, &self.watch);
+        let is_attached = state.call.is_some() || state.sight.is_wanted();
+        drop(state);
+        let pause = if is_attached {
+            self.watch.pause()
+        } else {
+            limits::WAIT_SCAN_DETACHED
+        };
+        self.next_look = now + pause;
+        // What was seen before a call began is no answer to it.
+        if finding == Finding::Unknown || watched != self.watched {
+            return;
+        }
+        // What was printed before the job began to wait belongs to the result.
+        self.hear();
+        if self.read_terminal() {
+            return;
+        }
+        self.act_on(finding, live);
+    }
+
+    /// Ends the shell of a job that has closed what it reads its lines from, and reads on in vain. It
+    /// may print errors all the time, so silence is no condition.
+    fn end_if_deaf(&mut self, live: &Live) {
+        let state = self.shared.lock();
+        let script = state.script_identity();
+        let may_close = state.job.as_ref().is_some_and(|job| job.may_close);
+        drop(state);
+        let now = Instant::now();
+        if !may_close {
+            self.deaf_looks = (0, now);
+        } else if now.saturating_duration_since(self.deaf_looks.1) >= limits::WAIT_SCAN_MAX {
+            let looks = if live.is_deaf(script) {
+                self.deaf_looks.0 + 1
+            } else {
+                0
+            };
+            self.deaf_looks = (looks, now);
+            if looks >= limits::DEAF_LOOKS {
+                live.signal_shell(Signal::SIGKILL);
+            }
+        }
+    }
+
+    /// Asks for the shell's end where the system cannot tell it by itself.
+    fn has_ended(&mut self) -> bool {
+        let child = self
+            .running
+            .as_mut()
+            .map(|running| &mut running.owned.child);
+        child.is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_some()))
+    }
+
+    fn act_on(&mut self, finding: Finding, live: &Live) {
+        match finding {
+            Finding::Unknown => {}
+            Finding::Idle => self.rescue(live),
+            Finding::Astray(pid) => {
+                live.subject().end_astray(pid);
+                self.look_afresh();
+            }
+            Finding::HungUp => live.signal_shell(Signal::SIGKILL),
+            Finding::Reading(_) if self.is_misplaced(live) => {}
+            Finding::Reading(certainty) => {
+                self.job_waits(live, Status::AwaitingInput, certainty);
+            }
+            Finding::Accepting(quiet, certainty) => {
+                let is_long = quiet >= limits::ACCEPTS_INPUT_QUIET;
+                if is_long || self.is_gated() && self.may_type(live) {
+                    self.job_waits(live, Status::AcceptsInput, certainty);
+                }
+            }
+            // Who sends input believes that it is read, and nothing speaks against it.
+            Finding::Silent(quiet) if self.is_gated() && quiet >= limits::GUESS_QUIET => {
+                self.open_gate(live);
+            }
+            Finding::Silent(_) => {}
+            Finding::Stopped if self.is_gated() || self.is_for_end() => {}
+            Finding::Stopped => self.finish(Status::Stopped, None, Certainty::Known),
+            Finding::PartlyStopped => self.stop_rest(live),
+        }
+    }
+
+    /// Has the rest of a job stop that was told to by a key: a program that was just being started lost
+    /// the signal, and on a busy machine may lose the next one as well. One that the shell itself waits
+    /// for was stopped too early, and goes on first.
+    fn stop_rest(&mut self, live: &Live) {
+        let mut state = self.shared.lock();
+        let Some(call) = state.call.as_mut().filter(|call| call.stops > 0) else {
+            return;
+        };
+        call.stops -= 1;
+        drop(state);
+        let group = live.group_in_front();
+        if let Some(group) = group.filter(|_| !live.subject().wake_copies()) {
+            let _ = group.signal_at_once(Signal::SIGTSTP);
+        }
+        self.look_afresh();
+    }
+
+    /// Whether the call has input that waits for a reader.
+    fn is_gated(&self) -> bool {
+        let state = self.shared.lock();
+        let input = state.call.as_ref().and_then(|call| call.input.as_ref());
+        input.is_some_and(Input::is_gated)
+    }
+
+    /// Whether input may be typed now: a program that only starts to ask hides a secret later.
+    fn may_type(&self, live: &Live) -> bool {
+        let state = self.shared.lock();
+        let input = state.call.as_ref().and_then(|call| call.input.as_ref());
+        let is_secret = input.is_some_and(|input| input.is_secret);
+        drop(state);
+        !is_secret || live.subject().hides_input(&self.scanner)
+    }
+
+    /// Whether the call waits for nothing but the end of the job.
+    fn is_for_end(&self) -> bool {
+        let state = self.shared.lock();
+        state.call.as_ref().is_some_and(|call| call.is_for_end)
+    }
+
+    fn job_waits(&mut self, live: &Live, status: Status, certainty: Certainty) {
+        if self.is_gated() {
+            self.open_gate(live);
+            return;
+        }
+        if !self.is_typing() && !self.is_for_end() {
+            let hides_input = || live.subject().hides_input(&self.scanner);
+            let echo = (status == Status::AwaitingInput).then(|| !hides_input());
+            self.finish(status, echo, certainty);
+        }
+    }
+
+    /// Lets input through to a job that waits for it.
+    fn open_gate(&mut self, live: &Live) {
+        let subject = live.subject();
+        let (is_hidden, is_canonical) =
+            (subject.hides_input(&self.scanner), subject.is_canonical());
+        let is_kept = |values| subject.keeps(values, &self.scanner);
+        let mut guard = self.shared.lock();
+        let state = &mut *guard;
+        if state.watched() != self.watched {
+            return;
+        }
+        let Some(input) = state.call.as_mut().and_then(|call| call.input.as_mut()) else {
+            return;
+        };
+        let open_line = state.job.as_ref().map_or(0, |job| job.open_line_bytes);
+        let refusal = if input.is_secret && !is_hidden {
+            Some(shown_secret(live))
+        } else if !is_kept(input.values) {
+            Some(acted_on())
+        } else if (is_canonical || !input.values.is_empty())
+            && longest_line(input.unsent(), open_line) > limits::MAX_TERMINAL_INPUT_LINE
+        {
+            // Where keys are read at once another terminal may stand behind, which holds no more either.
+            Some(too_long())
+        } else {
+            None
+        };
+        if let Some(error) = refusal {
+            state.refuse_input(error, !is_hidden);
+            return;
+        }
+        let lines = input.unsent().split(|byte| *byte == b'\n').count();
+        let is_by_line = input.is_secret || is_hidden && lines <= limits::MAX_GATED_LINES;
+        input.allow(is_by_line);
+        drop(guard);
+        self.type_input(live);
+    }
+
+    /// Whether the job's result waits for nothing but the shell, which must get its input back or
+    /// end.
+    fn is_decided(&mut self, live: &Live) -> bool {
+        let verdict = self
+            .shared
+            .lock()
+            .job
+            .as_ref()
+            .and_then(|job| job.verdict.clone());
+        let Some(verdict) = verdict else {
+            return false;
+        };
+        self.next_look = Instant::now() + limits::WAIT_SCAN_MIN;
+        if let Verdict::Exited(mark, until) = verdict {
+            let is_whole = !live.is_starved() && !live.has_lost_terminal();
+            if live.input_place() == InputPlace::Here && is_whole {
+                self.complete(mark);
+            } else if Instant::now() >= until {
+                live.signal_shell(Signal::SIGKILL);
+            }
+        }
+        true
+    }
+
+    /// Whether the shell has told its mark and reads the terminal in the place of its lines: the command
+    /// has closed what the shell keeps of its own output, and it put its input back no more. It would take
+    /// what is typed for lines of its own, so it is replaced; what the mark told stays true.
+    fn is_misplaced(&self, live: &Live) -> bool {
+        if !self.scanner.has_seen_reading(live.pid) {
+            return false;
+        }
+        let mut state = self.shared.lock();
+        if state.watched() != self.watched {
+            return false;
+        }
+        let Some(job) = state.job.as_mut() else {
+            return false;
+        };
+        let Some(mark) = job.claim.take() else {
+            return false;
+        };
+        job.verdict = Some(Verdict::Exited(mark, Instant::now()));
+        true
+    }
+
+    /// The shell waits for its next line, and the mark did not come: asks for it again.
+    fn rescue(&mut self, live: &Live) {
+        let kind = self.shared.kind;
+        let mut state = self.shared.lock();
+        let Some(job) = state.job.as_mut() else {
+            return;
+        };
+        if let Some(mark) = job.claim.take() {
+            // It came at the end after all.
+            drop(state);
+            self.complete(mark);
+            return;
+        }
+        live.kept.distrust_terminal();
+        let lines = kind.rescue_lines(&live.places, job.mark, job.rescues);
+        // What a trap or a hook reads in the shell's place is an empty line, and no line of ours.
+        // One that reads the mark's line has one less to read.
+        let lines = lines.map(|lines| spaced(lines.as_bytes(), limits::LINES_FOR_HOOKS - 1));
+        if job.rescues == 0 {
+            job.after
+                .extend(kind.forget_line("KARYI_LAST").into_bytes());
+        }
+        job.rescues += 1;
+        let is_asked = lines.is_some_and(|lines| live.write_lines(&lines).is_ok());
+        if !is_asked {
+            job.verdict = Some(Verdict::Killed);
+            live.signal_shell(Signal::SIGKILL);
+        }
+        drop(state);
+        self.look_afresh();
+    }
+
+    /// Ends the call while the job goes on.
+    fn finish(&mut self, status: Status, echo: Option<bool>, certainty: Certainty) {
+        let mut state = self.shared.lock();
+        if state.watched() != self.watched {
+            return;
+        }
+        let restarted = if state.call.is_some() {
+            state.restart.take()
+        } else {
+            None
+        };
+        let unsent_bytes = state.unsent_bytes();
+        state.reply(Ok(Progress {
+            status,
+            exit_code: None,
+            cwd: None,
+            echo,
+            restarted,
+            is_probable: certainty == Certainty::Probable,
+            unsent_bytes,
+        }));
+    }
+
+    fn keep_deadline(&mut self) {
+        let state = self.shared.lock();
+        let deadline = state.call.as_ref().and_then(|call| call.deadline);
+        drop(state);
+        if deadline.is_none_or(|at| Instant::now() < at) {
+            return;
+        }
+        // What has come in by now still belongs to the call, and may end it.
+        self.hear();
+        while self.read_terminal() && self.told.is_pending() {}
+        if self.shared.lock().call.is_none() {
+            return;
+        }
+        let is_unread = {
+            let state = self.shared.lock();
+            let input = state.call.as_ref().and_then(|call| call.input.as_ref());
+            input.is_some_and(Input::is_untouched)
+        };
+        if is_unread {
+            let error = self.unread();
+            self.shared.lock().reply(Err(error));
+        } else if let Some(certainty) = self.watch.accepts() {
+            self.finish(Status::AcceptsInput, None, certainty);
+        } else {
+            self.finish(Status::Running, None, Certainty::Known);
+        }
+    }
+
+    /// The error of input that nobody reads.
+    fn unread(&self) -> ToolError {
+        let found = if self.watch.is_stopped() {
+            "the job is stopped"
+        } else {
+            "the job did not read the terminal in time"
+        };
+        ToolError::new(ErrorCode::NoReader, format!("{found}; nothing was sent"))
+    }
+
+    fn save_when_idle(&mut self, live: &Live) {
+        let is_due = |since: Instant| since.elapsed() >= limits::SNAPSHOT_IDLE;
+        if !self.unsaved_since.is_some_and(is_due) {
+            return;
+        }
+        self.unsaved_since = None;
+        let line = self.shared.kind.resting_lines(&live.places);
+        let mut state = self.shared.lock();
+        // A command that came first is followed by a snapshot of its own.
+        if state.job.is_none() {
+            let _ = live.write_lines(line.as_bytes());
+            state.asked_snapshots += 1;
+            state.has_unsaved = false;
+        }
+        drop(state);
+        registry::reap_orphans();
+    }
+}
+
+/// Returns the processor time of this thread. On a busy machine a look may take long and cost little.
+fn processor_time() -> Duration {
+    let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
+    clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
+}
+
+/// The error of a secret that would be seen.
+fn shown_secret(live: &Live) -> ToolError {
+    let shown = if shows_input(&live.master) {
+        "shows"
+    } else {
+        "may show"
+    };
+    let message = format!("the secret was not sent: the terminal {shown} what is typed");
+    ToolError::new(ErrorCode::EchoOn, message)
+}
+
+/// The error of a secret that would arrive as another text.
+fn acted_on() -> ToolError {
+    let message = "the secret was not sent: it holds a character that the terminal acts on";
+    ToolError::new(ErrorCode::UnsafeContext, message).with_hint(
+        "give it to the command as a file, $KARYI{NAME|file}, or on its standard input through a pipe",
+    )
+}
+
+/// The error of input whose end the terminal would drop.
+fn too_long() -> ToolError {
+    let message = format!(
+        "the job reads whole lines, and a terminal holds {} bytes of one; nothing was sent",
+        limits::MAX_TERMINAL_INPUT_LINE
+    );
+    ToolError::new(ErrorCode::LineTooLong, message)
+}
+
+/// Returns the length of the longest line in bytes, when some of the first one was typed before.
+fn longest_line(text: &[u8], open_line: usize) -> usize {
+    let lines = text.split(|byte| *byte == b'\n').enumerate();
+    lines
+        .map(|(index, line)| line.len() + if index == 0 { open_line } else { 0 })
+        .max()
+        .unwrap_or(0)
+}

@@ -1,0 +1,141 @@
+//! How the call that waits for the job in the foreground ends.
+
+use std::path::Path;
+
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::outcome::Status;
+
+use crate::engine::job::Job;
+use crate::engine::pending_call::{Answer, Input, Progress, too_late};
+use crate::engine::state::State;
+use crate::shell::delivery;
+
+impl State {
+    /// Ends the call that waits for the job, or for one that was stopped and left the terminal to the
+    /// shell; its answer is sent when the state is free again.
+    pub(crate) fn end_job(
+        &mut self,
+        job: u64,
+        exit_code: i32,
+        has_stopped: bool,
+    ) -> Option<Answer> {
+        self.last_status = exit_code;
+        self.note_end(job, exit_code);
+        let status = match exit_code {
+            _ if has_stopped => Status::Stopped,
+            0 => Status::Ok,
+            _ => Status::Failed,
+        };
+        self.end_call(status, Some(exit_code))
+    }
+
+    /// Ends the call that waits for a job that was not run.
+    pub(crate) fn end_unrun_job(&mut self, job: u64, error: ToolError) -> Option<Answer> {
+        self.note_end(job, 1);
+        let call = self.call.take()?;
+        Some(Answer {
+            reply: call.reply,
+            result: Err(error),
+        })
+    }
+
+    /// Ends the call that waits for a job whose script the shell has not begun, since others took its lines.
+    pub(crate) fn end_unbegun_job(&mut self, job: &Job) -> Option<Answer> {
+        let way = job
+            .prelude
+            .as_ref()
+            .map(|(directory, _)| directory.as_path());
+        let error = way.map_or_else(delivery::not_begun, not_there);
+        self.end_not_begun(job, error)
+    }
+
+    /// Ends the call that waits for a job whose script no shell has begun before it ended.
+    pub(crate) fn end_unseen_job(&mut self, job: &Job) -> Option<Answer> {
+        self.end_not_begun(job, delivery::not_seen())
+    }
+
+    fn end_not_begun(&mut self, job: &Job, error: ToolError) -> Option<Answer> {
+        const INTERRUPTED_STATUS: i32 = 128 + nix::libc::SIGINT;
+        match job.was_interrupted {
+            true => self.end_job(job.number, INTERRUPTED_STATUS, false),
+            false => self.end_unrun_job(job.number, error),
+        }
+    }
+
+    /// Ends the call that waits for a job that had to be ended without its status being known.
+    pub(crate) fn end_killed_job(&mut self, job: u64) -> Option<Answer> {
+        self.note_end(job, KILLED_STATUS);
+        self.end_call(Status::Killed, None)
+    }
+
+    fn end_call(&mut self, status: Status, exit_code: Option<i32>) -> Option<Answer> {
+        let unsent_bytes = self.unsent_bytes();
+        let call = self.call.take()?;
+        let result = if call.input.as_ref().is_some_and(Input::is_untouched) {
+            Err(too_late(exit_code))
+        } else {
+            Ok(Progress {
+                status,
+                exit_code,
+                cwd: Some(self.cwd.clone()),
+                echo: None,
+                restarted: self.restart.take(),
+                is_probable: false,
+                unsent_bytes,
+            })
+        };
+        Some(Answer {
+            reply: call.reply,
+            result,
+        })
+    }
+
+    /// Ends the call whose input cannot be typed, or not any further.
+    pub(crate) fn refuse_input(&mut self, error: ToolError, is_shown: bool) {
+        let input = self.call.as_ref().and_then(|call| call.input.as_ref());
+        if input.is_none_or(Input::is_untouched) {
+            self.reply(Err(error));
+            return;
+        }
+        let unsent_bytes = self.unsent_bytes();
+        let restarted = self.restart.take();
+        self.reply(Ok(Progress {
+            status: Status::AwaitingInput,
+            exit_code: None,
+            cwd: None,
+            echo: Some(is_shown),
+            restarted,
+            is_probable: false,
+            unsent_bytes,
+        }));
+    }
+
+    /// Returns how much of the call's input was not typed.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        let input = self.call.as_ref().and_then(|call| call.input.as_ref());
+        input.map_or(0, |input| input.unsent().len())
+    }
+
+    /// Ends the call with a result, if one waits.
+    pub(crate) fn reply(&mut self, result: Result<Progress, ToolError>) {
+        if let Some(call) = self.call.take() {
+            // A receiver that is gone wants no result.
+            let _ = call.reply.send(result);
+        }
+    }
+}
+
+/// The exit status a shell gives a command that was killed.
+const KILLED_STATUS: i32 = 137;
+
+/// The error of a command whose shell did not get to its directory.
+fn not_there(directory: &Path) -> ToolError {
+    let message = format!(
+        "the shell did not go to {}, so the command was not run",
+        directory.display()
+    );
+    ToolError::new(ErrorCode::SessionFailed, message).with_hint(
+        "`cd` there in a command of its own tells why: the directory may be gone, OLDPWD may be read-only, \
+         or a hook may read what is meant for the shell",
+    )
+}

@@ -1,0 +1,511 @@
+//! Starts the shell of a session, and again when it is gone.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+
+use crate::engine::background::{self, Background, Doing};
+use crate::engine::job::{Job, Verdict};
+use crate::engine::pending_call::Restart;
+use crate::engine::state::Order;
+use crate::engine::{Engine, Running};
+use crate::host::error_hints;
+use crate::process::{self, Process};
+use crate::shell::secrets::{ShellVariables, assignments};
+use crate::shell::snapshot::{Feeder, Snapshot};
+use crate::teardown::registry;
+use crate::terminal::directory::enterable;
+use crate::terminal::live_shell::read_some;
+use crate::terminal::mark_fifo::Told;
+use crate::terminal::marks::Mark;
+
+/// What is gone with every shell.
+const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
+/// How a shell is to begin.
+#[derive(Clone, Copy)]
+struct Beginning<'a> {
+    cwd: &'a Path,
+    /// What an earlier shell was.
+    snapshot: Option<&'a Snapshot>,
+    /// Commands that follow those of the snapshot.
+    exports: &'a [u8],
+    has_rc: bool,
+}
+
+impl Engine {
+    /// Starts the shell for the first time.
+    ///
+    /// # Errors
+    /// `session_failed` when it does not answer, not even without the user's start-up files.
+    pub(crate) fn start(&mut self) -> Result<(), ToolError> {
+        let cwd = self.shared.lock().cwd.clone();
+        match self.seed.take() {
+            Some(seed) => self.start_shell(&cwd, seed.snapshot.as_ref(), &seed.exports),
+            None => self.start_shell(&cwd, None, &[]),
+        }
+    }
+
+    /// Starts the shell unless one runs, and makes its files again if they are gone.
+    pub(crate) fn start_again(&mut self) -> Result<(), ToolError> {
+        self.write_files_again().map_err(|error| no_files(&error))?;
+        if self.running.is_some() {
+            return Ok(());
+        }
+        let cwd = self.shared.lock().cwd.clone();
+        let restart = self.restart_in(cwd, true)?;
+        self.shared.lock().restart = Some(restart);
+        Ok(())
+    }
+
+    /// Makes the session's files again when a command has removed them.
+    fn write_files_again(&mut self) -> io::Result<()> {
+        if self.shared.lock().script.is_there() {
+            return Ok(());
+        }
+        let script = self.plan.write_files()?;
+        if let Some(running) = &mut self.running {
+            running.owned.state = self.plan.make_state_fifo()?;
+            self.collector.forget_partial();
+        }
+        self.shared.lock().set_script(script);
+        Ok(())
+    }
+
+    /// The shell has ended: reports the status of its command and starts another shell.
+    pub(crate) fn shell_ended(&mut self) {
+        self.read_last_output();
+        let Some(mut running) = self.running.take() else {
+            return;
+        };
+        let status = running.owned.child.wait().map_or(1, exit_code);
+        registry::collected(running.live.pid);
+        self.collector.read(&running.owned.state);
+        self.collector.forget_partial();
+        let (mut background, omitted) = self.left_without(running.live.pid);
+        let mut state = self.shared.lock();
+        state.live = None;
+        // It stays the session's job until there is a shell for another one.
+        let job = state.job.as_ref();
+        let number = job.map(|job| job.number);
+        let has_begun = state.has_begun_script();
+        let is_unread = job.is_some_and(|job| {
+            job.is_unread(&running.live) || !has_begun && job.may_be_given_again()
+        });
+        let told = self.told_cwd(job, state.asked_snapshots);
+        let is_known = told.is_some() || !job.is_some_and(|job| job.may_move);
+        let cwd = told.unwrap_or_else(|| state.cwd.clone());
+        drop(state);
+        let restart = self.restart_in(cwd, is_known);
+        // Those who ended with the shell are nothing it left.
+        background.retain(|left| left.doing() != Doing::Ended);
+        let mut state = self.shared.lock();
+        // Another one may have begun with the new shell.
+        let job = state.job.take_if(|job| Some(job.number) == number);
+        state.note_background(number.unwrap_or_default(), background, omitted);
+        state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
+        let job = match job {
+            Some(job) if is_unread => match state.start_unread(job, self.shared.kind) {
+                Ok(()) => return,
+                Err(job) => Some(*job),
+            },
+            job => job,
+        };
+        let answer = job.and_then(|job| match job.verdict {
+            _ if !has_begun && job.repeats == 0 => state.end_unseen_job(&job),
+            _ if !has_begun => state.end_unbegun_job(&job),
+            Some(Verdict::Killed) => state.end_killed_job(job.number),
+            Some(Verdict::Exited(mark, _)) => state.end_job(job.number, mark.status, false),
+            None => state.end_job(job.number, status, false),
+        });
+        drop(state);
+        if let Some(answer) = answer {
+            answer.send();
+        }
+    }
+
+    /// Returns what the last command of a shell that has ended left in the background.
+    fn left_without(&mut self, shell: i32) -> (Vec<Background>, u64) {
+        let mut all = registry::processes(&self.shared.tag);
+        // What is older belongs to those before, and was told of or made itself a daemon.
+        let longest = self.ended_at.elapsed() + limits::PROCESS_CLOCK_TICK;
+        let is_of_last = |seen: &Process| seen.age().is_none_or(|age| age <= longest);
+        all.retain(is_of_last);
+        let state = self.shared.lock();
+        let is_told = process::are_shown() || state.job.as_ref().is_some_and(|job| job.may_leave);
+        drop(state);
+        let known = &mut self.known_children;
+        let (left, omitted) = background::left_without(shell, all, known, &self.kin);
+        match is_told {
+            true => (left, omitted),
+            // It is not known of which command they are.
+            false => (Vec::new(), omitted + left.len() as u64),
+        }
+    }
+
+    /// Returns where the shell was when it ended, so far as it said so.
+    fn told_cwd(&self, job: Option<&Job>, asked_snapshots: u64) -> Option<PathBuf> {
+        if let Some(home) = job.and_then(|job| job.home.clone()) {
+            return Some(home);
+        }
+        if let Some(Verdict::Exited(mark, _)) = job.and_then(|job| job.verdict.as_ref()) {
+            return Some(mark.cwd.clone());
+        }
+        // One more than it was asked for is that of its end.
+        let last = self.collector.last.as_ref();
+        let last = last.filter(|_| self.collector.received > asked_snapshots);
+        last.map(|snapshot| snapshot.cwd.clone())
+    }
+
+    /// Starts the next shell in a directory, which is known to be that of the last one or is not.
+    fn restart_in(&mut self, cwd: PathBuf, is_known: bool) -> Result<Restart, ToolError> {
+        let mut snapshot = self.collector.last.clone();
+        if std::mem::take(&mut self.is_misread) {
+            // A function that reads between two commands would do so again.
+            snapshot = snapshot.map(|whole| whole.environment());
+        }
+        let (fit, left_out) = match &snapshot {
+            Some(whole) => {
+                let secrets = self.shared.lock().secrets.clone();
+                let (fit, left_out) = whole.without(&secrets);
+                (Some(fit), left_out)
+            }
+            None => (None, Vec::new()),
+        };
+        self.start_shell(&cwd, fit.as_ref(), &[])?;
+        let kind = self.shared.kind;
+        let (restored, age) = match (&snapshot, &self.collector.last) {
+            (Some(old), Some(new)) if new.taken > old.taken => {
+                let kept = old.kept(kind.restorable(), new);
+                (kept, Some(old.taken.elapsed()))
+            }
+            _ => (Vec::new(), None),
+        };
+        let is_lost = |name: &&&str| !restored.contains(*name);
+        let lost = kind.restorable().iter().filter(is_lost);
+        let is_there = is_known && self.shared.lock().cwd == cwd;
+        let place = |is_wanted: bool| ["cwd"].into_iter().filter(move |_| is_wanted);
+        let lost = place(!is_there)
+            .chain(lost.copied())
+            .chain(kind.unprintable().iter().copied())
+            .chain(ALWAYS_LOST);
+        Ok(Restart {
+            lost: lost.map(str::to_owned).chain(left_out).collect(),
+            restored: place(is_there)
+                .chain(restored.iter().copied())
+                .map(str::to_owned)
+                .collect(),
+            snapshot_age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        })
+    }
+
+    /// Reads what the shell printed before it ended; others may go on printing.
+    pub(crate) fn read_last_output(&mut self) {
+        self.hear();
+        let until = Instant::now() + limits::LAST_OUTPUT_TIMEOUT;
+        while Instant::now() < until && self.read_terminal() {}
+    }
+
+    /// Starts a shell: with all there is to bring back, then without the user's start-up files,
+    /// then with nothing at all.
+    fn start_shell(
+        &mut self,
+        cwd: &Path,
+        snapshot: Option<&Snapshot>,
+        exports: &[u8],
+    ) -> Result<(), ToolError> {
+        let more = snapshot.map_or(limits::NO_GRACE, |_| limits::RESTORE_TIMEOUT);
+        let mut beginning = Beginning {
+            exports,
+            cwd,
+            snapshot,
+            has_rc: true,
+        };
+        if self.has_rc {
+            let Err(error) = self.try_start(beginning, limits::RC_TIMEOUT + more) else {
+                return Ok(());
+            };
+            // The rc file is not tried twice: it would cost its time limit at every restart.
+            self.has_rc = false;
+            let (name, why) = (&self.shared.name, error.message);
+            let note = format!("{name} runs without its start-up files, with which {why}");
+            self.shared.lock().without_rc = Some(note);
+        }
+        beginning.has_rc = false;
+        let first = self.try_start(beginning, limits::SHELL_START_TIMEOUT + more);
+        if first.is_ok() || snapshot.is_none() || self.is_ordered_to_end() {
+            return first;
+        }
+        beginning.snapshot = None;
+        beginning.exports = &[];
+        self.try_start(beginning, limits::SHELL_START_TIMEOUT)
+    }
+
+    fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
+        self.write_files_again().map_err(|error| no_files(&error))?;
+        let size = self.shared.lock().size;
+        let place = enterable(beginning.cwd);
+        let spawned = registry::register(&self.plan.tag, || {
+            self.plan
+                .spawn(place, size)
+                .map(|(live, owned)| (live.pid, (live, owned)))
+        });
+        let (live, owned) = spawned.map_err(|error| {
+            let reason = match error_hints::is_elsewhere(&error) {
+                true => error.to_string(),
+                false => format!("{error} (in the directory {})", place.display()),
+            };
+            error_hints::failed(not_started(&reason), &error)
+        })?;
+        let live = Arc::new(live);
+        let mut running = Running { live, owned };
+        match self.begin(&mut running, beginning, Instant::now() + limit) {
+            Ok(_) if beginning.has_rc && running.live.is_starved() => {
+                self.end_failed_start(&mut running);
+                Err(failed(&format!(
+                    "they leave it fewer than {} descriptors (`ulimit -n`)",
+                    limits::MIN_SHELL_DESCRIPTORS
+                )))
+            }
+            Ok(mark) => {
+                running.live.note_program();
+                self.settle(running, mark);
+                Ok(())
+            }
+            Err(error) => {
+                self.end_failed_start(&mut running);
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends a shell that did not come up, with all it started.
+    fn end_failed_start(&self, running: &mut Running) {
+        // Nothing of an earlier shell: its background jobs go on.
+        let all = process::all();
+        for pid in process::belonging(&all, &[running.live.pid], &[]) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        let _ = running.owned.child.wait();
+        registry::collected(running.live.pid);
+    }
+
+    /// Gives a new shell its first lines and waits for its first mark.
+    fn begin(
+        &mut self,
+        running: &mut Running,
+        beginning: Beginning<'_>,
+        until: Instant,
+    ) -> Result<Mark, ToolError> {
+        let live = running.live.clone();
+        let (kind, places) = (self.shared.kind, &live.places);
+        let number = self.shared.lock().next_number();
+        let mut lines = kind.first_line().as_bytes().to_vec();
+        if beginning.has_rc {
+            lines.extend(kind.rc_lines(places).into_bytes());
+            lines.extend(kind.descriptor_lines(places).into_bytes());
+        }
+        lines.extend(kind.setup_line(places).into_bytes());
+        let mut feeder = None;
+        let mut commands = beginning.snapshot.map_or_else(Vec::new, |snapshot| {
+            let mut commands = snapshot.restoring(kind, &self.plan.variables());
+            // The session that was described may be another one.
+            commands.extend(self.plan.tag_line().into_bytes());
+            commands
+        });
+        commands.extend_from_slice(beginning.exports);
+        let mut state = self.shared.lock();
+        let secrets = state.secrets.named();
+        state.variables = ShellVariables::of(&secrets);
+        drop(state);
+        commands.extend_from_slice(&assignments(kind, &secrets));
+        if !commands.is_empty() {
+            lines.extend(kind.restore_line(places).into_bytes());
+            let fifo = places.file("restore");
+            feeder =
+                Some(Feeder::new(&fifo, commands).map_err(|error| failed(&error.to_string()))?);
+        }
+        lines.extend(kind.directory_line(beginning.cwd));
+        if beginning.snapshot.is_some() {
+            // Tells what came back.
+            lines.extend(kind.snapshot_line(places).into_bytes());
+        }
+        lines.extend(kind.mark_line(places, number).into_bytes());
+        live.write_lines(&lines)
+            .map_err(|error| failed(&error.to_string()))?;
+        self.cutter.await_mark(Some(number));
+        let answer = self.await_first_mark(running, feeder, until);
+        let answer = answer.and_then(|mark| self.forget_others(running, beginning, until, mark));
+        answer.map_err(|(reason, printed)| match beginning.has_rc {
+            // Mostly prompts.
+            true => failed(reason),
+            false => failed(&format!("{reason}: {}", shown(&printed))),
+        })
+    }
+
+    /// Has a shell forget what its start-up files export and the one before it did not: somebody had
+    /// unset it there. Returns its last mark.
+    fn forget_others(
+        &mut self,
+        running: &mut Running,
+        beginning: Beginning<'_>,
+        until: Instant,
+        mark: Mark,
+    ) -> Result<Mark, (&'static str, Vec<u8>)> {
+        let new = self.collector.last.as_ref();
+        let names = match (beginning.snapshot, new) {
+            (Some(old), Some(new)) if new.taken > old.taken => {
+                new.exports_beyond(old, beginning.exports)
+            }
+            _ => Vec::new(),
+        };
+        if names.is_empty() {
+            return Ok(mark);
+        }
+        let (kind, places) = (self.shared.kind, &running.live.places);
+        let number = self.shared.lock().next_number();
+        let mut lines: String = names.iter().map(|name| kind.forget_line(name)).collect();
+        lines.push_str(&kind.snapshot_line(places));
+        lines.push_str(&kind.mark_line(places, number));
+        let written = running.live.write_lines(lines.as_bytes());
+        written.map_err(|_| ("it took no lines", Vec::new()))?;
+        self.cutter.await_mark(Some(number));
+        self.await_first_mark(running, None, until)
+    }
+
+    /// Waits for the first mark; else tells why it did not come, and what was printed.
+    fn await_first_mark(
+        &mut self,
+        running: &mut Running,
+        mut feeder: Option<Feeder>,
+        until: Instant,
+    ) -> Result<Mark, (&'static str, Vec<u8>)> {
+        let mut printed = Vec::new();
+        while Instant::now() < until && !self.is_ordered_to_end() {
+            if let Some(feeder) = &mut feeder {
+                feeder.step();
+            }
+            let pause = match feeder.as_ref().is_some_and(Feeder::is_open) {
+                true => limits::WAIT_SCAN_MIN,
+                false => limits::WAIT_SCAN_MAX,
+            };
+            sleep_for_output(running, pause);
+            self.collector.read(&running.owned.state);
+            let mut chunk = [0; 4096];
+            let count = read_some(&running.live.master, &mut chunk);
+            let bytes = chunk.get(..count).unwrap_or_default();
+            let (_, mark) = self
+                .cutter
+                .push(bytes, &mut |output| printed.extend_from_slice(output));
+            if let Some(mark) = mark {
+                self.collector.read(&running.owned.state);
+                return Ok(mark);
+            }
+            let excess = printed.len().saturating_sub(limits::MAX_START_OUTPUT_BYTES);
+            printed.drain(..excess);
+            if count == 0
+                && running
+                    .owned
+                    .child
+                    .try_wait()
+                    .is_ok_and(|status| status.is_some())
+            {
+                return Err(("it ended at once", printed));
+            }
+        }
+        Err(("it did not answer in time", printed))
+    }
+
+    /// Whether the owner wants no shell any more.
+    pub(crate) fn is_ordered_to_end(&self) -> bool {
+        let state = self.shared.lock();
+        state
+            .orders
+            .iter()
+            .any(|order| matches!(order, Order::Close(_) | Order::Abandon))
+    }
+
+    /// A new shell has answered.
+    fn settle(&mut self, running: Running, mark: Mark) {
+        registry::look_for_stamp(&self.plan.tag, running.live.pid);
+        running.owned.reset_modes(&running.live);
+        running.live.flush_input();
+        let live = &running.live;
+        live.kept
+            .find_terminal(self.shared.kind, &live.places, live.process.as_ref());
+        let _ = std::fs::remove_file(running.live.places.file("restore"));
+        let mut state = self.shared.lock();
+        state.cwd = running.live.directory(mark.cwd);
+        state.live = Some(running.live.clone());
+        state.last_status = 0;
+        state.asked_snapshots = 0;
+        drop(state);
+        self.collector.received = 0;
+        self.told = Told::default();
+        self.running = Some(running);
+        self.ended_at = Instant::now();
+        self.unsaved_since = Some(self.ended_at);
+    }
+}
+
+/// Sleeps until the shell prints or ends, a few milliseconds at most.
+pub(crate) fn sleep_for_output(running: &Running, pause: Duration) {
+    let mut asked = vec![
+        PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN),
+        PollFd::new(running.owned.state.as_fd(), PollFlags::POLLIN),
+    ];
+    if let Some(process) = &running.live.process {
+        asked.push(PollFd::new(process.as_fd(), PollFlags::POLLIN));
+    }
+    let pause = PollTimeout::try_from(pause.as_micros().div_ceil(1000));
+    let _ = nix::poll::poll(&mut asked, pause.unwrap_or(PollTimeout::MAX));
+}
+
+/// Returns the status a shell would report for an ended process.
+fn exit_code(status: std::process::ExitStatus) -> i32 {
+    let signal = status.signal().map_or(1, |signal| 128 + signal);
+    status.code().unwrap_or(signal)
+}
+
+fn everything_lost() -> Restart {
+    let lost = ["cwd", "environment", "functions", "aliases", "options"];
+    Restart {
+        restored: Vec::new(),
+        lost: lost
+            .iter()
+            .chain(&ALWAYS_LOST)
+            .map(|word| (*word).to_owned())
+            .collect(),
+        snapshot_age_ms: None,
+    }
+}
+
+fn shown(printed: &[u8]) -> String {
+    let mut text = String::new();
+    let mut terminal = crate::text::TerminalText::new();
+    terminal.push(printed, &mut text);
+    terminal.finish(&mut text);
+    text.trim().replace('\n', " / ")
+}
+
+fn no_files(error: &io::Error) -> ToolError {
+    let message = format!("the session's files are gone and could not be made again: {error}");
+    error_hints::failed(message, error)
+}
+
+fn failed(reason: &str) -> ToolError {
+    ToolError::new(ErrorCode::SessionFailed, not_started(reason))
+}
+
+fn not_started(reason: &str) -> String {
+    format!("the shell could not be started: {reason}")
+}

@@ -1,0 +1,124 @@
+//! Follows what the job in the foreground does to its terminal: whether it shows a screen of its own,
+//! and what it asks.
+//!
+//! A program that asks where its cursor is waits for the answer, so it is typed; but only while the
+//! terminal neither shows what is typed nor gathers it into lines: there it would be taken for the
+//! user's own words, or for a part of a password.
+
+use std::os::fd::OwnedFd;
+
+use nix::sys::termios::{LocalFlags, OutputFlags, tcgetattr};
+
+use crate::text::TerminalText;
+
+/// What is known about the terminal of one job.
+pub(crate) struct Tracker {
+    job: Option<u64>,
+    terminal: TerminalText,
+    /// What waits to be typed.
+    answers: String,
+    has_answered: bool,
+    /// A place for text nobody reads.
+    unread: String,
+}
+
+impl Tracker {
+    pub(crate) fn new() -> Self {
+        Self {
+            job: None,
+            terminal: TerminalText::for_answers(),
+            answers: String::new(),
+            has_answered: false,
+            unread: String::new(),
+        }
+    }
+
+    /// Says whose output comes next; another job starts on an empty terminal.
+    pub(crate) fn follow(&mut self, job: Option<u64>) {
+        if self.job != job {
+            *self = Self { job, ..Self::new() };
+        }
+    }
+
+    /// Whether the job shows a screen of its own.
+    pub(crate) fn is_full_screen(&self) -> bool {
+        self.terminal.is_alternate()
+    }
+
+    /// Whether the job was answered.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
+    /// Follows output on its way to `sink`.
+    pub(crate) fn pass_on(&mut self, output: &[u8], master: &OwnedFd, sink: &mut dyn FnMut(&[u8])) {
+        if self.job.is_none() {
+            return sink(output);
+        }
+        let was_full_screen = self.is_full_screen();
+        if !was_full_screen {
+            self.watch(output);
+        }
+        if !self.is_full_screen() && !was_full_screen {
+            return sink(output);
+        }
+        // Elsewhere a line feed is always a new line. A program that draws on the whole screen uses
+        // it to go down as well; that is so when it has told the terminal not to make it more.
+        let output = match means_new_line(master) {
+            true => with_returns(output),
+            false => output.to_vec(),
+        };
+        if was_full_screen {
+            self.watch(&output);
+        }
+        sink(&output);
+    }
+
+    fn watch(&mut self, output: &[u8]) {
+        self.terminal.push(output, &mut self.unread);
+        self.unread.clear();
+    }
+
+    /// Whether the job has asked something.
+    pub(crate) fn has_answers(&mut self) -> bool {
+        if self.answers.is_empty() {
+            self.answers = self.terminal.take_answers();
+        }
+        !self.answers.is_empty()
+    }
+
+    /// Types the answers, unless the terminal would show them or make lines of them.
+    pub(crate) fn answer(&mut self, master: &OwnedFd) {
+        let answers = std::mem::take(&mut self.answers);
+        let is_raw = tcgetattr(master).is_ok_and(|modes| {
+            let cooked = LocalFlags::ECHO | LocalFlags::ICANON;
+            !modes.local_flags.intersects(cooked)
+        });
+        if is_raw && nix::unistd::write(master, answers.as_bytes()).is_ok() {
+            self.has_answered = true;
+        }
+    }
+}
+
+/// Whether a line feed would mean a new line if the terminal processed output, which it never does
+/// in a session.
+fn means_new_line(master: &OwnedFd) -> bool {
+    tcgetattr(master).is_ok_and(|modes| {
+        modes.output_flags.contains(OutputFlags::ONLCR)
+            && !modes.output_flags.contains(OutputFlags::OPOST)
+    })
+}
+
+fn with_returns(output: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(output.len() + output.len() / 16);
+    for line in output.split_inclusive(|byte| *byte == b'\n') {
+        match line.strip_suffix(b"\n") {
+            Some(content) => {
+                bytes.extend_from_slice(content);
+                bytes.extend_from_slice(b"\r\n");
+            }
+            None => bytes.extend_from_slice(line),
+        }
+    }
+    bytes
+}

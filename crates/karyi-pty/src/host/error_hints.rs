@@ -1,0 +1,154 @@
+//! What to do about an error of the system that keeps a session from being made.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use nix::errno::Errno;
+
+use karyi_core::error::{ErrorCode, ToolError};
+
+/// What is to be done about a directory in which nothing can be made.
+pub(crate) const OTHER_DIRECTORY: &str =
+    "set XDG_RUNTIME_DIR, or TMPDIR, to a directory you may write to";
+
+/// Something of the system that a session needs beside its directory, and why it cannot be had.
+#[derive(Debug)]
+pub(crate) struct Lack {
+    what: &'static str,
+    advice: &'static str,
+    cause: io::Error,
+}
+
+impl Lack {
+    /// Says that a terminal cannot be opened.
+    pub(crate) fn of_terminal(cause: io::Error) -> io::Error {
+        let advice = match cause.kind() {
+            ErrorKind::PermissionDenied => "allow this user to read and write /dev/ptmx",
+            ErrorKind::StorageFull => {
+                "end programs that hold many terminals, or raise /proc/sys/kernel/pty/max"
+            }
+            _ => "mount devpts on /dev/pts, and have /dev/ptmx lead there",
+        };
+        Self::error("opening a terminal", advice, cause)
+    }
+
+    /// Says that there are no random numbers.
+    pub(crate) fn of_random(cause: io::Error) -> io::Error {
+        let advice = "have the devices of the system in /dev";
+        Self::error("opening /dev/urandom", advice, cause)
+    }
+
+    /// Says that a pair of sockets cannot be made.
+    pub(crate) fn of_sockets(cause: io::Error) -> io::Error {
+        Self::error("making a pair of sockets", "free some memory", cause)
+    }
+
+    fn error(what: &'static str, advice: &'static str, cause: io::Error) -> io::Error {
+        let kind = cause.kind();
+        let lack = Self {
+            what,
+            advice,
+            cause,
+        };
+        io::Error::new(kind, lack)
+    }
+
+    fn within(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.cause)
+    }
+}
+
+impl Error for Lack {}
+
+/// Whether it is not about the session's directory.
+pub(crate) fn is_elsewhere(error: &io::Error) -> bool {
+    Lack::within(error).is_some() || files_advice(error).is_some()
+}
+
+/// Returns what to do about an error; nothing where only its words help.
+pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
+    if let Some(lack) = Lack::within(error) {
+        return files_advice(&lack.cause).or(Some(lack.advice));
+    }
+    files_advice(error).or(match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Some("make room there, or set XDG_RUNTIME_DIR, or TMPDIR, to a directory with room")
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Some(OTHER_DIRECTORY),
+        ErrorKind::WouldBlock => Some("raise the limit of processes (`ulimit -u`), or end some"),
+        ErrorKind::OutOfMemory => Some("free some memory"),
+        _ => None,
+    })
+}
+
+/// Returns what to do where no more files can be opened, whatever they are.
+fn files_advice(error: &io::Error) -> Option<&'static str> {
+    match Errno::from_raw(error.raw_os_error()?) {
+        Errno::EMFILE => {
+            Some("raise the limit of open files (`ulimit -n`): a session needs about 20")
+        }
+        Errno::ENFILE => {
+            Some("end programs that hold many files open: the system has no room for more")
+        }
+        _ => None,
+    }
+}
+
+/// Says that a directory has room, but for no more files.
+pub(crate) fn shortage(directory: &Path, error: &io::Error) -> &'static str {
+    let place = directory.ancestors().find(|path| path.exists());
+    let disk = place.and_then(|place| nix::sys::statvfs::statvfs(place).ok());
+    let is_out_of_files = disk.is_some_and(|disk| disk.files() > 0 && disk.files_available() == 0);
+    match error.kind() {
+        ErrorKind::StorageFull if is_out_of_files => " (no inodes are left: remove some files)",
+        _ => "",
+    }
+}
+
+/// Makes the error of a session with what to do about its cause.
+pub(crate) fn failed(message: String, error: &io::Error) -> ToolError {
+    let failed = ToolError::new(ErrorCode::SessionFailed, message);
+    match advice(error) {
+        Some(advice) => failed.with_hint(advice),
+        None => failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_own_advice() {
+        let check = |error: io::Error, expected: &str| {
+            let found = advice(&error).unwrap_or_default();
+            assert!(found.contains(expected), "{error}: {found}");
+        };
+        let of = |code: Errno| io::Error::from_raw_os_error(code as i32);
+        check(of(Errno::EMFILE), "ulimit -n");
+        check(of(Errno::ENFILE), "the system");
+        check(of(Errno::ENOSPC), "make room");
+        check(of(Errno::EDQUOT), "make room");
+        check(of(Errno::EACCES), "TMPDIR");
+        check(of(Errno::EROFS), "TMPDIR");
+        check(of(Errno::EAGAIN), "ulimit -u");
+        check(Lack::of_terminal(of(Errno::ENOENT)), "devpts");
+        check(Lack::of_terminal(of(Errno::ENOSPC)), "pty/max");
+        check(
+            Lack::of_terminal(of(Errno::EACCES)),
+            "read and write /dev/ptmx",
+        );
+        check(Lack::of_terminal(of(Errno::EMFILE)), "ulimit -n");
+        check(Lack::of_random(of(Errno::ENOENT)), "/dev");
+        check(Lack::of_sockets(of(Errno::EMFILE)), "ulimit -n");
+        assert_eq!(advice(&of(Errno::ENOENT)), None);
+    }
+}

@@ -1,0 +1,166 @@
+//! What this process got from the one that started it: descriptors and variables that hold secrets,
+//! and whether it runs inside a session of karyi.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::RawFd;
+
+use karyi_core::limits;
+
+use crate::process;
+use crate::sys;
+use crate::teardown::stamp;
+
+/// The variable that names the session a process belongs to.
+pub const SESSION_VARIABLE: &str = crate::teardown::registry::TAG_VARIABLE;
+
+/// Overwrites the variables whose names start with `prefix` and takes them out of the environment,
+/// where other processes of the user could read them. Must be called before a second thread starts.
+pub fn forget_variables(prefix: &str) {
+    sys::forget_variables(prefix.as_bytes());
+}
+
+/// Takes over a descriptor that the process was started with: no program started later gets it, and its
+/// number leads to nothing any more.
+///
+/// # Errors
+/// There is no such descriptor.
+pub fn take_descriptor(descriptor: RawFd) -> io::Result<File> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(nix::libc::EBADF));
+    }
+    sys::take_inherited(descriptor).map(File::from)
+}
+
+/// Whether the process runs inside a session: it carries the stamp of one, or one of its ancestors is
+/// karyi. A process can lose the variable of its session, but neither of these without effort.
+#[must_use]
+pub fn is_inside_session() -> bool {
+    stamp::is_on_this_process() || has_ancestor("karyi")
+}
+
+/// Whether a process of this name started this one, directly or not.
+fn has_ancestor(name: &str) -> bool {
+    let mut pid = nix::unistd::getppid().as_raw();
+    for _ in 0..limits::MAX_ANCESTORS {
+        let Some((found, parent)) = name_and_parent(pid) else {
+            return false;
+        };
+        if found == name {
+            return true;
+        }
+        pid = parent;
+    }
+    false
+}
+
+/// Returns when a process was started, in ticks since the system was; none when it has ended.
+#[must_use]
+pub fn started(pid: i32) -> Option<u64> {
+    let seen = process::find(pid)?;
+    (!seen.is_zombie()).then_some(seen.started)
+}
+
+/// Returns when a process was started that is surely inside no session: it carries no stamp of one, and its
+/// ancestors, down to the first process, are all known and are neither this program nor called karyi. A program of
+/// a session stays below it, as orphans are adopted.
+#[must_use]
+pub fn started_outside(pid: i32) -> Option<u64> {
+    let seen = process::find(pid).filter(|seen| !seen.is_zombie())?;
+    let own = std::process::id().cast_signed();
+    if pid == own || stamp::is_on_process(pid)? {
+        return None;
+    }
+    let mut parent = seen.parent;
+    for _ in 0..limits::MAX_ANCESTORS {
+        if parent == 0 {
+            return Some(seen.started);
+        }
+        let (name, next) = name_and_parent(parent)?;
+        if parent == own || name == "karyi" {
+            return None;
+        }
+        parent = next;
+    }
+    None
+}
+
+/// Returns the name of the program that started this one.
+#[must_use]
+pub fn name_of_parent() -> Option<String> {
+    let parent = nix::unistd::getppid().as_raw();
+    name_and_parent(parent).map(|(name, _)| name)
+}
+
+/// Returns the number of the device that is the terminal of this process, where the kernel tells it.
+#[must_use]
+pub fn terminal_number() -> Option<u64> {
+    let own = process::find(std::process::id().cast_signed())?;
+    let number = u64::from(own.terminal.cast_unsigned());
+    (number > 0).then_some(number)
+}
+
+/// Reads the name of a process and who started it.
+fn name_and_parent(pid: i32) -> Option<(String, i32)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(&text)
+}
+
+fn parse_stat(text: &str) -> Option<(String, i32)> {
+    // The name may hold anything, also parentheses; nothing after it does.
+    let (head, rest) = text.rsplit_once(") ")?;
+    let (_, name) = head.split_once('(')?;
+    let parent = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some((name.to_owned(), parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_are_read() {
+        assert_eq!(parse_stat("7 (karyi) S 3 7 7"), Some(("karyi".into(), 3)));
+        assert_eq!(
+            parse_stat("7 (a) S 1 (b) R 4 7"),
+            Some(("a) S 1 (b".into(), 4))
+        );
+        assert_eq!(parse_stat("7 (karyi) S"), None);
+        assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn tests_run_outside_of_sessions() {
+        assert!(has_ancestor(
+            &name_and_parent(nix::unistd::getppid().as_raw()).unwrap().0
+        ));
+        assert!(!has_ancestor("no such program"));
+    }
+
+    #[test]
+    fn only_what_is_surely_outside_counts_as_that() {
+        let own = std::process::id().cast_signed();
+        let parent = nix::unistd::getppid().as_raw();
+        assert_eq!(started_outside(parent), started(parent));
+        assert!(started_outside(parent).is_some());
+        // This program, one below it, and one that is not there.
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let below = i32::try_from(child.id()).unwrap();
+        assert!(started(below).is_some());
+        for pid in [own, below, 0, -1, i32::MAX] {
+            assert_eq!(started_outside(pid), None, "{pid}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(started(below), None);
+    }
+
+    #[test]
+    fn a_descriptor_that_is_not_there_is_told() {
+        assert!(take_descriptor(-1).is_err());
+        assert!(take_descriptor(1_000_000).is_err());
+    }
+}

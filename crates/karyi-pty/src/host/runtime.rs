@@ -1,0 +1,78 @@
+//! The directory in which sessions make their private directories.
+
+use std::fs::{DirBuilder, symlink_metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
+
+use karyi_core::error::{ErrorCode, ToolError};
+
+use crate::host::error_hints::{self, OTHER_DIRECTORY};
+
+/// Makes the directory if it is not there. It is refused when it belongs to somebody else, or when
+/// others may enter it.
+///
+/// # Errors
+/// `session_failed` when it cannot be made or is refused.
+pub fn prepare(path: &Path) -> Result<(), ToolError> {
+    let shown = path.display();
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    let found = made.and_then(|()| symlink_metadata(path));
+    let found = found.map_err(|error| unusable(path, &error))?;
+    let user = nix::unistd::geteuid().as_raw();
+    let mode = found.mode() & 0o777;
+    if found.is_dir() && found.uid() == user && mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "{shown} must be a directory of user {user} with mode 700; found owner {}, mode {mode:o}{}",
+        found.uid(),
+        if found.is_dir() { "" } else { ", no directory" }
+    );
+    let hint = format!("remove {shown}, or {OTHER_DIRECTORY}");
+    Err(ToolError::new(ErrorCode::SessionFailed, message).with_hint(hint))
+}
+
+/// Returns the error of a directory in which nothing can be made, or of what a session needs beside it.
+#[must_use]
+pub fn unusable(path: &Path, error: &io::Error) -> ToolError {
+    if error_hints::is_elsewhere(error) {
+        return error_hints::failed(format!("no session can be made: {error}"), error);
+    }
+    let (shown, shortage) = (path.display(), error_hints::shortage(path, error));
+    let message = format!("no session can be made in {shown}: {error}{shortage}");
+    let hint = error_hints::advice(error).unwrap_or(OTHER_DIRECTORY);
+    ToolError::new(ErrorCode::SessionFailed, message).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn only_a_private_directory_of_the_user_is_taken() {
+        let home = tempfile::tempdir().unwrap();
+        let check = |path: &Path, expected: Option<&str>| {
+            let found = prepare(path).err();
+            assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
+            if let Some((error, expected)) = found.zip(expected) {
+                assert_eq!(error.code, ErrorCode::SessionFailed);
+                assert!(error.message.contains(expected), "{}", error.message);
+                assert!(error.hint.contains("TMPDIR"), "{}", error.hint);
+            }
+        };
+        let path = home.path().join("a/b");
+        check(&path, None);
+        check(&path, None);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        check(&path, Some("mode 755"));
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink(home.path(), &link).unwrap();
+        check(&link, Some("no directory"));
+        std::fs::write(home.path().join("file"), "").unwrap();
+        check(&home.path().join("file"), Some("file"));
+        check(&home.path().join("file/in"), Some("file/in"));
+    }
+}

@@ -1,0 +1,589 @@
+//! A session as its users see it.
+
+mod command_check;
+mod inline_wait;
+pub(crate) mod options;
+mod status;
+mod terminate;
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::{RecvError, TryRecvError};
+use zeroize::Zeroizing;
+
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+
+use crate::engine::alarm::Alarm;
+use crate::engine::background::Kin;
+use crate::engine::job_start::Start;
+use crate::engine::pending_call::{self, Call, Input, Progress, Sink};
+use crate::engine::screen_tracker::Tracker;
+use crate::engine::state::{self, Order, Shared, State};
+use crate::engine::{self, Engine};
+use crate::host::error_hints::{self, Lack};
+use crate::host::runtime;
+use crate::session::options::{CommandRequest, InputRequest, Rc, SessionOptions};
+use crate::shell::choice::{self, Choice};
+use crate::shell::snapshot::Collector;
+use crate::shell::variable;
+use crate::teardown::registry;
+use crate::teardown::sweep;
+use crate::terminal::key::Key;
+use crate::terminal::live_shell::Size;
+use crate::terminal::mark_fifo::Told;
+use crate::terminal::marks::MarkCutter;
+use crate::terminal::output_hints::HintReader;
+use crate::terminal::spawn::Plan;
+use crate::wait::{Scanner, Watch};
+
+/// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
+/// the last of them.
+#[derive(Clone)]
+pub struct Session {
+    owner: Arc<Owner>,
+}
+
+/// Ends the session when the last handle is gone.
+struct Owner {
+    shared: Arc<Shared>,
+    /// Gone with the session's thread.
+    engine: Weak<Mutex<Engine>>,
+}
+
+impl Session {
+    /// Starts a shell.
+    ///
+    /// # Errors
+    /// `no_shell` when there is none to start, `session_failed` when it does not answer.
+    pub async fn start(options: SessionOptions) -> Result<Self, ToolError> {
+        let search_path = variable(&options.env, "PATH").unwrap_or(OsStr::new(""));
+        let asked = options.shell.as_deref();
+        let directories = choice::directories(search_path);
+        let preferred = options.preferred_shell.as_deref();
+        let mut choice = choice::choose(asked, preferred, &directories)?;
+        if asked.is_none() && options.secrets.are_there() {
+            choice = choice.taking_secrets(&directories);
+        }
+        registry::adopt_orphans();
+        let runtime_dir = options.runtime_dir.clone();
+        runtime::prepare(&runtime_dir)?;
+        let (engine, shared, wakes) =
+            prepare(options, choice).map_err(|error| runtime::unusable(&runtime_dir, &error))?;
+        let engine = Arc::new(Mutex::new(engine));
+        let owner = Arc::new(Owner {
+            shared,
+            engine: Arc::downgrade(&engine),
+        });
+        let (started, starts) = oneshot::channel();
+        // The shell ends with the thread that starts it, so the thread lives as long as the session.
+        let thread = std::thread::Builder::new().name("karyi-session".to_owned());
+        let gone = Gone(owner.shared.clone());
+        let body = move || {
+            // Declared first, so that it drops last, after a panic too.
+            let gone = gone;
+            let engine = engine;
+            sweep::sweep(&runtime_dir);
+            let result = engine::lock(&engine).start();
+            let is_started = result.is_ok();
+            if started.send(result).is_ok() && is_started {
+                engine::run(&engine, &gone.0, &wakes);
+            } else {
+                engine::lock(&engine).abandon();
+            }
+        };
+        thread.spawn(body).map_err(|error| unusable(&error))?;
+        starts.await.unwrap_or_else(|_| Err(state::no_shell()))?;
+        Ok(Self { owner })
+    }
+
+    /// Runs a command; its output goes to `sink`.
+    ///
+    /// # Errors
+    /// `session_busy` while a job holds the terminal, `not_found` when its directory is none,
+    /// `unsupported_shell` when the shell cannot take secrets, `session_failed`.
+    pub async fn command(
+        &self,
+        mut request: CommandRequest,
+        sink: Sink,
+    ) -> Result<Progress, ToolError> {
+        self.check_command(&request)?;
+        let mut sink = Some(sink);
+        for _ in 0..limits::MAX_SHELLS_PER_COMMAND {
+            let is_ready = self.shared().lock().is_ready();
+            if !is_ready {
+                self.start_again().await?;
+            }
+            if let Some(reply) = self.begin_and_drive(&mut request, &mut sink)? {
+                drop(request);
+                return reply.wait().await;
+            }
+        }
+        Err(state::no_shell())
+    }
+
+    /// Sends input to the job once it reads the terminal. Empty input only waits for what the job
+    /// does next.
+    ///
+    /// # Errors
+    /// `no_job` when nothing runs, `no_reader` when the job does not read in time, `echo_on` when a
+    /// secret would be shown, `unsafe_context` when the terminal would act on a character of one. In all of them
+    /// nothing was sent.
+    pub async fn input(
+        &self,
+        bytes: &[u8],
+        request: InputRequest,
+        sink: Sink,
+    ) -> Result<Progress, ToolError> {
+        let input = Input {
+            bytes: Zeroizing::new(bytes.to_vec()),
+            written: 0,
+            allowed: 0,
+            is_secret: request.is_secret && !request.allow_echo,
+            values: request.values,
+        };
+        let reply = {
+            let mut state = self.job_state()?;
+            self.attach(
+                &mut state,
+                sink,
+                Some(request.timeout.unwrap_or(limits::INPUT_TIMEOUT)),
+                Some(input).filter(|input| !input.bytes.is_empty()),
+            )
+        };
+        self.shared().wake();
+        reply.wait().await
+    }
+
+    /// Presses a key.
+    ///
+    /// # Errors
+    /// `no_job` when nothing runs.
+    pub async fn key(
+        &self,
+        key: Key,
+        timeout: Option<Duration>,
+        sink: Sink,
+    ) -> Result<Progress, ToolError> {
+        let reply = {
+            let mut state = self.job_state()?;
+            let live = state.live.clone().ok_or_else(state::no_shell)?;
+            let reply = self.attach(
+                &mut state,
+                sink,
+                Some(timeout.unwrap_or(limits::INPUT_TIMEOUT)),
+                None,
+            );
+            if let (Some(call), Key::SUSPEND) = (&mut state.call, key) {
+                call.stops = limits::MAX_REPEATED_STOPS;
+            }
+            state.note_key(key);
+            let pressed = live.press(key);
+            if pressed.is_err() {
+                state.call = None;
+            }
+            // Before the reply may be dropped, which takes the state, too.
+            drop(state);
+            pressed.map_err(|error| state::failure(&error))?;
+            reply
+        };
+        self.shared().wake();
+        reply.wait().await
+    }
+
+    /// Presses Ctrl+C without waiting for what comes of it; returns whether a job runs.
+    #[must_use]
+    pub fn interrupt(&self) -> bool {
+        let mut state = self.shared().lock();
+        state.note_key(Key::INTERRUPT);
+        let live = state.live.as_ref().filter(|_| state.job.is_some());
+        live.is_some_and(|live| live.press(Key::INTERRUPT).is_ok())
+    }
+
+    /// Gives the terminal another size, for this shell and those that take its place; the job in the
+    /// foreground gets WINCH.
+    ///
+    /// # Errors
+    /// `bad_value` when a side is not between 1 and 1000, `session_failed`.
+    pub fn resize(&self, rows: u16, columns: u16) -> Result<(), ToolError> {
+        let sides = 1..=limits::MAX_TERMINAL_SIDE;
+        if !sides.contains(&rows) || !sides.contains(&columns) {
+            let most = limits::MAX_TERMINAL_SIDE;
+            let message =
+                format!("expected 1 to {most} rows and columns, found {rows} and {columns}");
+            return Err(ToolError::new(ErrorCode::BadValue, message));
+        }
+        let mut state = self.shared().lock();
+        state.size = Size { rows, columns };
+        match &state.live {
+            Some(live) => live
+                .resize(state.size)
+                .map_err(|error| state::failure(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the rows and columns of the terminal.
+    #[must_use]
+    pub fn size(&self) -> (u16, u16) {
+        let size = self.shared().lock().size;
+        (size.rows, size.columns)
+    }
+
+    /// Returns the shell's directory after the last command.
+    #[must_use]
+    pub fn cwd(&self) -> PathBuf {
+        self.shared().lock().cwd.clone()
+    }
+
+    /// Returns the name of the shell.
+    #[must_use]
+    pub fn shell_name(&self) -> String {
+        self.shared().name.clone()
+    }
+
+    /// Whether the shell can print its functions, so that another one has them, too.
+    #[must_use]
+    pub fn prints_functions(&self) -> bool {
+        self.shared().kind.unprintable().is_empty()
+    }
+
+    /// Returns why the shell is not the user's usual one, or is without its start-up files.
+    #[must_use]
+    pub fn fallback(&self) -> Option<String> {
+        let without_rc = self.shared().lock().without_rc.clone();
+        let notes: Vec<String> = self
+            .shared()
+            .fallback
+            .clone()
+            .into_iter()
+            .chain(without_rc)
+            .collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
+    /// Returns when the environment was saved that a restart would bring back.
+    #[must_use]
+    pub fn saved_at(&self) -> Option<Instant> {
+        self.shared().lock().saved_at
+    }
+
+    /// Whether a command holds the terminal.
+    #[must_use]
+    pub fn has_job(&self) -> bool {
+        self.shared().lock().job.is_some()
+    }
+
+    /// Returns the name of the program that shows a screen of its own, when one does.
+    #[must_use]
+    pub fn full_screen_program(&self) -> Option<String> {
+        let state = self.shared().lock();
+        let live = state
+            .live
+            .clone()
+            .filter(|_| state.shows_screen && state.job.is_some())?;
+        drop(state);
+        live.foreground_program()
+    }
+
+    /// Ends every process of the session with HUP, TERM and KILL, one second apart; returns the
+    /// signal that ended the running job, if one ran.
+    pub async fn close(&self) -> Option<&'static str> {
+        let (reply, closed) = oneshot::channel();
+        {
+            let mut state = self.shared().lock();
+            if state.is_closed {
+                return None;
+            }
+            state.orders.push_back(Order::Close(reply));
+        }
+        self.shared().wake();
+        closed.await.ok().flatten()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.owner.shared
+    }
+
+    /// Returns the engine unless the session has ended.
+    pub(crate) fn engine(&self) -> Option<Arc<Mutex<Engine>>> {
+        self.owner.engine.upgrade()
+    }
+
+    async fn start_again(&self) -> Result<(), ToolError> {
+        let (reply, started) = oneshot::channel();
+        {
+            let mut state = self.shared().lock();
+            if state.is_closed {
+                return Err(state::no_shell());
+            }
+            state.orders.push_back(Order::Start(reply));
+        }
+        self.shared().wake();
+        started.await.unwrap_or_else(|_| Err(state::no_shell()))
+    }
+
+    /// Gives the shell a command; nothing is taken when the shell has just ended by itself.
+    pub(crate) fn begin_command(
+        &self,
+        request: &mut CommandRequest,
+        sink: &mut Option<Sink>,
+    ) -> Result<Option<Waiting<'_>>, ToolError> {
+        let mut state = self.shared().lock();
+        if state.job.is_some() || state.call.is_some() {
+            return Err(busy());
+        }
+        let sink = match state.live {
+            Some(_) => sink.take(),
+            None => None,
+        };
+        let Some(sink) = sink else {
+            return Ok(None);
+        };
+        let reply = self.attach(&mut state, sink, request.timeout, None);
+        if let Some(call) = &mut state.call {
+            // What came before belongs to the session, not to this command.
+            let earlier = std::mem::take(&mut call.earlier);
+            state.backlog = earlier;
+        }
+        let own = std::mem::take(&mut request.bindings);
+        state.secrets.note(&own);
+        let named = state.secrets.named();
+        let secrets = state.variables.update(own, named);
+        let started = state.start_job(&Start {
+            kind: self.shared().kind,
+            script: &request.script,
+            cwd: request.cwd.as_deref(),
+            secrets,
+        });
+        if started.is_err() {
+            state.call = None;
+            state.variables.forget();
+        }
+        if let Some(job) = state.job.as_mut().filter(|_| started.is_ok()) {
+            job.rest = request.rest.take();
+        }
+        // Before the reply may be dropped, which takes the state, too.
+        drop(state);
+        started.map(|()| Some(reply))
+    }
+
+    /// Takes the state when a job runs that no other call waits for.
+    pub(crate) fn job_state(&self) -> Result<MutexGuard<'_, State>, ToolError> {
+        let state = self.shared().lock();
+        if state.call.is_some() {
+            return Err(busy());
+        }
+        if state.job.is_none() {
+            let status = (state.numbers > 1).then_some(state.last_status);
+            return Err(pending_call::too_late(status));
+        }
+        Ok(state)
+    }
+
+    /// Makes a call the one that waits for the job.
+    pub(crate) fn attach(
+        &self,
+        state: &mut State,
+        sink: Sink,
+        timeout: Option<Duration>,
+        input: Option<Input>,
+    ) -> Waiting<'_> {
+        let (reply, receiver) = oneshot::channel();
+        let number = state.next_number();
+        state.call = Some(Call {
+            number,
+            is_for_end: false,
+            stops: 0,
+            sink: Some(sink),
+            reply,
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            earlier: std::mem::take(&mut state.backlog),
+            input,
+        });
+        Waiting {
+            shared: self.shared(),
+            number,
+            receiver,
+            is_answered: false,
+            patience: limits::WAIT_SCAN_MIN,
+        }
+    }
+}
+
+/// Leaves nobody waiting for a thread that has ended.
+struct Gone(Arc<Shared>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_closed = true;
+        state.live = None;
+        state.job = None;
+        state.call = None;
+        state.orders.clear();
+        drop(state);
+        registry::unregister(&self.0.tag);
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if state.is_closed {
+            return;
+        }
+        state.orders.push_back(Order::Abandon);
+        drop(state);
+        // At once, because the program may end before the thread gets to it.
+        registry::kill_all(&self.shared.tag);
+        self.shared.wake();
+    }
+}
+
+/// A call that waits for its result; dropped early, it leaves the job alone.
+pub(crate) struct Waiting<'a> {
+    shared: &'a Shared,
+    number: u64,
+    receiver: oneshot::Receiver<Result<Progress, ToolError>>,
+    is_answered: bool,
+    /// How long the session's thread is left asleep.
+    pub(crate) patience: Duration,
+}
+
+impl Waiting<'_> {
+    pub(crate) async fn wait(mut self) -> Result<Progress, ToolError> {
+        // Most commands end sooner than it takes to look at them, and the session's thread sleeps
+        // on until their mark comes.
+        let reply = match self.receiver.try_recv() {
+            Err(TryRecvError::Empty) => self.wait_for_the_thread().await.ok(),
+            reply => reply.ok(),
+        };
+        self.is_answered = true;
+        reply.unwrap_or_else(|| Err(state::no_shell()))
+    }
+
+    async fn wait_for_the_thread(&mut self) -> Result<Result<Progress, ToolError>, RecvError> {
+        match tokio::time::timeout(self.patience, &mut self.receiver).await {
+            Ok(reply) => reply,
+            Err(_) => {
+                self.shared.wake();
+                (&mut self.receiver).await
+            }
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        let mut state = self.shared.lock();
+        if state
+            .call
+            .as_ref()
+            .is_some_and(|call| call.number == self.number)
+        {
+            state.call = None;
+        }
+        drop(state);
+        // It may have slept through the start of the job, which nobody else tells it of now.
+        self.shared.wake();
+    }
+}
+
+/// Makes the files of a session, the two halves of it, and what wakes its thread.
+fn prepare(
+    options: SessionOptions,
+    choice: Choice,
+) -> io::Result<(Engine, Arc<Shared>, UnixStream)> {
+    let Choice { shell, fallback } = choice;
+    let directory = tempfile::Builder::new()
+        .prefix(sweep::PREFIX)
+        .tempdir_in(&options.runtime_dir)?;
+    let nonce = make_nonce()?;
+    // Not the nonce: programs of the session see the tag.
+    let tag = make_nonce()?;
+    let (wakes, waker) = UnixStream::pair().map_err(Lack::of_sockets)?;
+    wakes.set_nonblocking(true)?;
+    waker.set_nonblocking(true)?;
+    let stamp = registry::open(directory.path(), &tag, random()?)?;
+    let plan = Plan {
+        shell,
+        bootstrap: options.bootstrap,
+        env: options.env,
+        directory: directory.path().to_owned(),
+        nonce: nonce.clone(),
+        tag: tag.clone(),
+        stamp,
+    };
+    // Known from here on, and forgotten by whoever ends it.
+    let script = plan
+        .write_files()
+        .inspect_err(|_| registry::unregister(&plan.tag))?;
+    let seed = options.seed.as_ref();
+    let cwd = seed.map_or(options.cwd, |seed| seed.cwd.clone());
+    let state = State::new(cwd, script, options.secrets);
+    let shared = Arc::new(Shared::new(state, waker, &plan.shell, fallback, tag));
+    let now = Instant::now();
+    let engine = Engine {
+        shared: shared.clone(),
+        plan,
+        has_rc: options.rc == Rc::User,
+        known_children: HashSet::new(),
+        kin: Kin::new(&shared.tag),
+        seed: options.seed,
+        running: None,
+        cutter: MarkCutter::new(&nonce),
+        tracker: Tracker::new(),
+        collector: Collector::new(&nonce),
+        buffer: vec![0; limits::TERMINAL_READ_BYTES],
+        alarm: Alarm::new(),
+        unread: Vec::new(),
+        is_misread: false,
+        told: Told::default(),
+        watch: Watch::new(),
+        scanner: Scanner::default(),
+        hint_reader: HintReader::default(),
+        watched: (0, 0),
+        next_look: now,
+        deaf_looks: (0, now),
+        unsaved_since: None,
+        ended_at: now,
+        reaped_at: now,
+        sleeps_until: None,
+        is_done: false,
+        directory: Some(directory),
+    };
+    Ok((engine, shared, wakes))
+}
+
+/// Returns a word nobody can guess.
+fn make_nonce() -> io::Result<String> {
+    Ok(format!("{:016x}", random()?))
+}
+
+fn random() -> io::Result<u64> {
+    use std::io::Read as _;
+    let mut bytes = [0; 8];
+    let mut source = File::open("/dev/urandom").map_err(Lack::of_random)?;
+    source.read_exact(&mut bytes).map_err(Lack::of_random)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+fn busy() -> ToolError {
+    ToolError::new(ErrorCode::SessionBusy, "another command holds the terminal")
+}
+
+fn unusable(error: &io::Error) -> ToolError {
+    error_hints::failed(format!("the session could not be made: {error}"), error)
+}

@@ -1,0 +1,228 @@
+//! Ends a job with ever stronger signals: INT, TERM, KILL.
+//!
+//! The signals go to the group in the foreground, and to every group that takes its place while the
+//! script goes on; or to that of a job in the background. A stopped one is continued with each. The shell itself is killed only when it is the job: when it is that group for
+//! some time, or starts one program after the other although each is killed.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+
+use crate::engine::background::{Background, Doing};
+use crate::engine::pending_call::{self, Progress, Sink};
+use crate::process::group::{self, Group};
+use crate::process::{self, Process};
+use crate::session::Session;
+use crate::terminal::live_shell::Live;
+
+/// The signals, in this order.
+const LADDER: [(Signal, &str); 3] = [
+    (Signal::SIGINT, "INT"),
+    (Signal::SIGTERM, "TERM"),
+    (Signal::SIGKILL, "KILL"),
+];
+
+impl Session {
+    /// Ends the running command with INT, TERM and KILL, one second apart; returns the signal that
+    /// ended it. Another shell takes the place of one that had to be killed.
+    ///
+    /// # Errors
+    /// `no_job` when nothing runs, `session_failed` when the command outlives all signals.
+    pub async fn end_job(&self) -> Result<&'static str, ToolError> {
+        let job = self.job().ok_or_else(|| pending_call::too_late(None))?;
+        let processes = self.processes().await;
+        for (signal, name) in LADDER {
+            if self.climb(job, signal).await {
+                let rest = move || group::end_those(&processes);
+                let _ = tokio::task::spawn_blocking(rest).await;
+                return Ok(name);
+            }
+        }
+        Err(outlived())
+    }
+
+    /// Ends the running command as [`Session::end_job`] does, and hands its last output to `sink`.
+    ///
+    /// # Errors
+    /// Those of [`Session::end_job`].
+    pub async fn end_job_telling(&self, sink: Sink) -> Result<Progress, ToolError> {
+        let reply = {
+            let mut state = self.job_state()?;
+            let reply = self.attach(&mut state, sink, Some(limits::INPUT_TIMEOUT), None);
+            if let Some(call) = &mut state.call {
+                call.is_for_end = true;
+                state.note_end_wish();
+            }
+            reply
+        };
+        self.shared().wake();
+        let (ended, progress) = tokio::join!(self.end_job(), reply.wait());
+        ended?;
+        progress
+    }
+
+    /// Ends a job in the background with INT, TERM and KILL, one second apart, also one that is
+    /// stopped; returns the signal that ended it.
+    ///
+    /// # Errors
+    /// `no_job` when it has ended, `session_failed` when it outlives all signals.
+    pub async fn end_background(&self, job: &Background) -> Result<&'static str, ToolError> {
+        if job.doing() == Doing::Ended {
+            let message = "the job has ended; nothing was sent";
+            return Err(ToolError::new(ErrorCode::NoJob, message));
+        }
+        let job = job.clone();
+        let ending = move || {
+            let processes = job.processes();
+            let ended = LADDER.into_iter().find(|(signal, _)| job.climb(*signal));
+            group::end_those(&processes);
+            ended.map(|(_, name)| name)
+        };
+        let ended = tokio::task::spawn_blocking(ending).await;
+        ended.ok().flatten().ok_or_else(outlived)
+    }
+
+    /// Returns the processes of the job in the foreground, and all they have started.
+    async fn processes(&self) -> Vec<Process> {
+        let Some(live) = self.shared().lock().live.clone() else {
+            return Vec::new();
+        };
+        let found = tokio::task::spawn_blocking(move || {
+            let Some(group) = live.group_in_front() else {
+                return Vec::new();
+            };
+            let all = process::all();
+            // What stands below the shell itself may be in the background.
+            let mut members = group.members(&all);
+            members.retain(|seen| seen.pid != live.pid);
+            let members: Vec<i32> = members.iter().map(|seen| seen.pid).collect();
+            group::below(&all, &members)
+        });
+        found.await.unwrap_or_default()
+    }
+
+    /// Sends one signal and waits; returns whether the job has ended.
+    async fn climb(&self, job: u64, signal: Signal) -> bool {
+        let start = Instant::now();
+        let mut step = Step::new(signal);
+        let mut pause = limits::WAIT_SCAN_MIN;
+        while start.elapsed() < limits::JOB_LADDER_STEP {
+            if self.job() != Some(job) {
+                return true;
+            }
+            let live = self.shared().lock().live.clone();
+            if let Some(group) = live.and_then(|live| step.next_group(&live)) {
+                // Off the runtime's thread: its processes are looked for.
+                let work = move || group.signal_all(signal);
+                let _ = tokio::task::spawn_blocking(work).await;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
+        }
+        self.job() != Some(job)
+    }
+}
+
+impl Background {
+    /// Signals all of it, also what it starts meanwhile, for the time of one step; returns whether
+    /// it has ended.
+    fn climb(&self, signal: Signal) -> bool {
+        let start = Instant::now();
+        let mut reached = HashSet::new();
+        let mut pause = limits::WAIT_SCAN_MIN;
+        loop {
+            self.signal_members(signal, &mut reached);
+            let group = self.own_group();
+            let fresh = group.map_or(0, |group| group.signal_fresh(signal, &mut reached));
+            if fresh == 0 && self.doing() == Doing::Ended {
+                return true;
+            }
+            if start.elapsed() >= limits::JOB_LADDER_STEP {
+                return false;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
+        }
+    }
+}
+
+/// The error of a job that no signal ends.
+fn outlived() -> ToolError {
+    let message = "the command runs on after INT, TERM and KILL";
+    ToolError::new(ErrorCode::SessionFailed, message)
+}
+
+/// One signal on its way to whoever is in the foreground.
+#[derive(Debug)]
+struct Step {
+    signal: Signal,
+    /// The groups that have it.
+    reached: Vec<Group>,
+    /// Since when the shell itself has been in the foreground.
+    shell_since: Option<Instant>,
+    start: Instant,
+    is_repeated: bool,
+}
+
+impl Step {
+    fn new(signal: Signal) -> Self {
+        Self {
+            signal,
+            reached: Vec::new(),
+            shell_since: None,
+            start: Instant::now(),
+            is_repeated: false,
+        }
+    }
+
+    /// Returns the group that is to get the signal now.
+    fn next_group(&mut self, live: &Live) -> Option<Group> {
+        let group = live.group_in_front()?;
+        let is_shell = group.is_of_shell();
+        if !is_shell {
+            self.shell_since = None;
+        }
+        self.repeat_if_due();
+        if self.is_outrun() {
+            live.signal_shell(self.signal);
+        }
+        if self.reached.contains(&group) || is_shell && !self.may_reach_shell() {
+            return None;
+        }
+        self.reached.push(group);
+        Some(group)
+    }
+
+    /// Has the groups get the signal once more in the middle of a step: a program that was just being
+    /// started lost the first one.
+    fn repeat_if_due(&mut self) {
+        let is_due = self.start.elapsed() >= limits::JOB_LADDER_STEP / 2;
+        if is_due && !self.is_repeated && self.signal != Signal::SIGKILL {
+            self.is_repeated = true;
+            self.reached.clear();
+        }
+    }
+
+    /// Whether the shell has gone on to other programs although all were killed.
+    fn is_outrun(&self) -> bool {
+        self.signal == Signal::SIGKILL
+            && self.reached.len() > 1
+            && self.start.elapsed() >= limits::SHELL_GRACE
+    }
+
+    /// Whether the shell gets the signal, too. Between two programs of a script it is in the
+    /// foreground for a moment only, and so it is when it takes notice of the end of its program:
+    /// a signal then would make dash and ksh lose the line that tells the end.
+    fn may_reach_shell(&mut self) -> bool {
+        let since = *self.shell_since.get_or_insert_with(Instant::now);
+        let grace = match self.signal {
+            Signal::SIGKILL => limits::SHELL_GRACE,
+            _ => limits::SHELL_GRACE / 3,
+        };
+        since.elapsed() >= grace
+    }
+}

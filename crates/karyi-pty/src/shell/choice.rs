@@ -1,0 +1,342 @@
+//! Which shell a session runs.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use karyi_core::error::{ErrorCode, ToolError};
+
+use crate::shell::{Kind, Shell};
+
+/// The shell of a session and, when it is not the user's usual one, why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) shell: Shell,
+    pub(crate) fallback: Option<String>,
+}
+
+impl Choice {
+    /// Takes bash instead of a shell that cannot take secrets, where there is one.
+    pub(crate) fn taking_secrets(self, directories: &[PathBuf]) -> Self {
+        if self.shell.kind.takes_secrets() {
+            return self;
+        }
+        let Some(shell) = shell_in(directories, "bash") else {
+            return self;
+        };
+        let shown = self.shell.path.display();
+        let fallback = format!(
+            "{shown} cannot take secrets, and there are some; {} runs instead, --shell chooses another",
+            shell.name
+        );
+        Self {
+            shell,
+            fallback: Some(fallback),
+        }
+    }
+}
+
+/// Returns the first shell of a name.
+fn shell_in(directories: &[PathBuf], name: &str) -> Option<Shell> {
+    let mut candidates = directories.iter().map(|directory| directory.join(name));
+    candidates.find_map(|path| Shell::at(&path))
+}
+
+/// Where shells are looked for after the search path.
+const STANDARD_DIRECTORIES: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// What can be asked for, in the words of an error.
+const SUPPORTED: &str = "bash, zsh, dash, ksh, mksh, busybox or sh";
+
+/// Returns the directories in which shells are looked for.
+pub(crate) fn directories(search_path: &OsStr) -> Vec<PathBuf> {
+    let standard = STANDARD_DIRECTORIES.into_iter().map(PathBuf::from);
+    let all = std::env::split_paths(search_path).chain(standard);
+    all.filter(|directory| directory.is_absolute()).collect()
+}
+
+/// Chooses the shell: the one asked for, by name or path, else the user's when it is supported,
+/// else bash, else sh.
+///
+/// # Errors
+/// `no_shell` when the one asked for cannot be used, or when there is none.
+pub(crate) fn choose(
+    asked: Option<&Path>,
+    preferred: Option<&Path>,
+    directories: &[PathBuf],
+) -> Result<Choice, ToolError> {
+    if let Some(asked) = asked {
+        let path = find_named(asked, directories).unwrap_or_else(|| asked.to_owned());
+        let shell = Shell::at(&path).ok_or_else(|| no_shell(&refusal(&path)))?;
+        return Ok(Choice {
+            shell,
+            fallback: None,
+        });
+    }
+    // An empty $SHELL names none.
+    let preferred = preferred.filter(|path| !path.as_os_str().is_empty());
+    if let Some(shell) = preferred.and_then(Shell::at) {
+        return Ok(Choice {
+            shell,
+            fallback: None,
+        });
+    }
+    let reason = preferred.map(refusal);
+    let found = ["bash", "sh"]
+        .into_iter()
+        .find_map(|name| shell_in(directories, name));
+    match (found, reason) {
+        (Some(shell), reason) => Ok(Choice {
+            fallback: reason.map(|reason| format!("{reason}; {} runs instead", shell.name)),
+            shell,
+        }),
+        (None, None) => Err(no_shell("found neither bash nor sh")),
+        (None, Some(reason)) => Err(no_shell(&format!("{reason}; found neither bash nor sh"))),
+    }
+}
+
+/// Returns the path of the shell that a session would run for a name, when there is one.
+#[must_use]
+pub fn find(name: &Path, search_path: &OsStr) -> Option<PathBuf> {
+    find_named(name, &directories(search_path))
+}
+
+/// Returns the path of a shell that is named without a directory.
+fn find_named(asked: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
+    if asked.components().count() != 1 || asked.is_absolute() {
+        return None;
+    }
+    let mut candidates = directories.iter().map(|directory| directory.join(asked));
+    candidates.find(|path| is_program(path))
+}
+
+fn no_shell(message: &str) -> ToolError {
+    ToolError::new(ErrorCode::NoShell, message)
+}
+
+fn refusal(path: &Path) -> String {
+    let shown = path.display();
+    if !is_program(path) {
+        return format!("expected a shell at {shown}, found {}", what_is_at(path));
+    }
+    if path.file_name() == Some(OsStr::new("fish")) {
+        return format!(
+            "{shown} does not read the language of sh; use {SUPPORTED} instead, and start fish \
+             in it where you need it (`fish -c '...'`)"
+        );
+    }
+    format!("{shown} is not supported; expected {SUPPORTED}")
+}
+
+/// Says what is in the place of a program.
+fn what_is_at(path: &Path) -> String {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => "a directory".to_owned(),
+        Ok(found) if found.is_file() => "a file that this user may not execute".to_owned(),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            "a directory on the way that this user may not enter".to_owned()
+        }
+        _ => "no program there".to_owned(),
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
+}
+
+impl Shell {
+    /// Returns the shell at a path when it is a program of a known name.
+    fn at(path: &Path) -> Option<Self> {
+        if !is_program(path) {
+            return None;
+        }
+        let name = path.file_name()?.to_str()?.to_owned();
+        let real = path.canonicalize().ok();
+        let real = real.as_deref().and_then(Path::file_name);
+        let (kind, arguments) = kind_of(&name, real.and_then(OsStr::to_str))?;
+        Some(Self {
+            path: path.to_owned(),
+            name,
+            kind,
+            arguments: arguments.to_vec(),
+        })
+    }
+}
+
+const BASH: &[&str] = &["--norc", "--noprofile", "--noediting", "-i"];
+const BASH_AS_SH: &[&str] = &["--posix", "--norc", "--noprofile", "--noediting", "-i"];
+
+/// Returns what a program is by its name and, for one with a name that several have, by that of the
+/// file it is a link to; and its arguments.
+fn kind_of(name: &str, real: Option<&str>) -> Option<(Kind, &'static [&'static str])> {
+    match without_version(name) {
+        "bash" => Some((Kind::Bash, BASH)),
+        "zsh" => Some((Kind::Zsh, &["-f", "-i", "-s"])),
+        "dash" | "ash" => Some((Kind::Posix, &["-i"])),
+        "busybox" => Some((Kind::Posix, &["ash", "-i"])),
+        "mksh" => Some((Kind::Mksh, &["-i"])),
+        name @ ("sh" | "ksh") => match (name, real.map(without_version)) {
+            // A bash that is called sh needs to be told not to use its line editor.
+            (_, Some("bash")) => Some((Kind::Bash, BASH_AS_SH)),
+            (_, Some("mksh" | "lksh")) => Some((Kind::Mksh, &["-i"])),
+            (_, Some("zsh")) => Some((Kind::Zsh, &["-f", "-i", "-s"])),
+            ("ksh", _) | (_, Some("ksh")) => Some((Kind::Ksh, &["-i"])),
+            _ => Some((Kind::Posix, &["-i"])),
+        },
+        _ => None,
+    }
+}
+
+/// Returns a program's name without the version some systems add: `bash-5.2`, `ksh93`.
+fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_the_kind() {
+        let check = |name: &str, real: &str, expected: Option<(Kind, &str)>| {
+            let found = kind_of(name, Some(real));
+            let found = found.map(|(kind, arguments)| (kind, arguments.join(" ")));
+            assert_eq!(found, expected.map(|(kind, text)| (kind, text.to_owned())));
+        };
+        let posix_bash = "--posix --norc --noprofile --noediting -i";
+        check("bash-5.2", "bash", Some((Kind::Bash, &BASH.join(" "))));
+        check("sh", "bash", Some((Kind::Bash, posix_bash)));
+        check("sh", "dash", Some((Kind::Posix, "-i")));
+        check("sh", "busybox", Some((Kind::Posix, "-i")));
+        check("sh", "mksh", Some((Kind::Mksh, "-i")));
+        check("ksh", "ksh93", Some((Kind::Ksh, "-i")));
+        check("ksh", "mksh", Some((Kind::Mksh, "-i")));
+        check("ksh93", "ksh93", Some((Kind::Ksh, "-i")));
+        check("busybox", "busybox", Some((Kind::Posix, "ash -i")));
+        check("ash", "busybox", Some((Kind::Posix, "-i")));
+        check("zsh", "zsh5", Some((Kind::Zsh, "-f -i -s")));
+        check("rbash", "bash", None);
+        check("fish", "fish", None);
+        check("", "", None);
+    }
+
+    /// Makes programs of these names in a directory.
+    fn programs(names: &[&str]) -> tempfile::TempDir {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        for name in names {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn a_shell_must_be_a_program_of_a_known_name() {
+        let home = programs(&["cat", "fish"]);
+        let check = |asked: &str, expected: &str| {
+            let directories = [home.path().to_owned()];
+            let error = choose(Some(Path::new(asked)), None, &directories).unwrap_err();
+            let expected = expected.replace('@', home.path().to_str().unwrap());
+            assert_eq!((error.code, error.message), (ErrorCode::NoShell, expected));
+        };
+        check(
+            "/no/bash",
+            "expected a shell at /no/bash, found no program there",
+        );
+        check("zsh", "expected a shell at zsh, found no program there");
+        check("/", "expected a shell at /, found a directory");
+        let text = home.path().join("bash");
+        std::fs::write(&text, "").unwrap();
+        check(
+            text.to_str().unwrap(),
+            "expected a shell at @/bash, found a file that this user may not execute",
+        );
+        check(
+            "cat",
+            "@/cat is not supported; expected bash, zsh, dash, ksh, mksh, busybox or sh",
+        );
+        check(
+            "fish",
+            "@/fish does not read the language of sh; use bash, zsh, dash, ksh, mksh, busybox or \
+             sh instead, and start fish in it where you need it (`fish -c '...'`)",
+        );
+    }
+
+    #[test]
+    fn a_shell_is_found_by_its_name() {
+        let home = programs(&["zsh"]);
+        let directories = [PathBuf::from("/no"), home.path().to_owned()];
+        let choice = choose(Some(Path::new("zsh")), None, &directories).unwrap();
+        assert_eq!(choice.shell.path, home.path().join("zsh"));
+        assert_eq!(choice.fallback, None);
+    }
+
+    #[test]
+    fn without_a_usable_preference_bash_is_taken_then_sh() {
+        let check = |names: &[&str], preferred: Option<&str>, expected: Result<&str, &str>| {
+            let home = programs(names);
+            let own = |text: &str| text.replace('@', home.path().to_str().unwrap());
+            let preferred = preferred.map(|path| PathBuf::from(own(path)));
+            let found = choose(None, preferred.as_deref(), &[home.path().to_owned()]);
+            let shown = |choice: Choice| {
+                let reason = choice.fallback.unwrap_or_default();
+                format!("{} {reason}", choice.shell.name)
+            };
+            let found = found.map(shown).map_err(|error| error.message);
+            assert_eq!(found, expected.map(own).map_err(own));
+        };
+        check(&["bash", "sh"], None, Ok("bash "));
+        check(&["sh"], None, Ok("sh "));
+        check(&["bash"], Some(""), Ok("bash "));
+        check(&["bash", "zsh"], Some("@/zsh"), Ok("zsh "));
+        check(
+            &["bash"],
+            Some("@/zsh"),
+            Ok("bash expected a shell at @/zsh, found no program there; bash runs instead"),
+        );
+        check(
+            &["bash", "cat"],
+            Some("@/cat"),
+            Ok(
+                "bash @/cat is not supported; expected bash, zsh, dash, ksh, mksh, busybox or sh; \
+                bash runs instead",
+            ),
+        );
+        check(&[], None, Err("found neither bash nor sh"));
+        check(
+            &["cat"],
+            Some("@/zsh"),
+            Err("expected a shell at @/zsh, found no program there; found neither bash nor sh"),
+        );
+    }
+
+    #[test]
+    fn secrets_need_bash_or_zsh() {
+        let check = |names: &[&str], preferred: &str, expected: &str| {
+            let home = programs(names);
+            let own = |text: &str| text.replace('@', home.path().to_str().unwrap());
+            let (preferred, directories) = (PathBuf::from(own(preferred)), [home.path().into()]);
+            let choice = choose(None, Some(&preferred), &directories).unwrap();
+            let choice = choice.taking_secrets(&directories);
+            let reason = choice.fallback.unwrap_or_default();
+            let found = format!("{} {reason}", choice.shell.name);
+            assert_eq!(found, own(expected));
+        };
+        check(&["bash", "zsh"], "@/zsh", "zsh ");
+        check(
+            &["bash", "dash"],
+            "@/dash",
+            "bash @/dash cannot take secrets, and there are some; bash runs instead, --shell chooses another",
+        );
+        check(&["dash"], "@/dash", "dash ");
+    }
+
+    #[test]
+    fn relative_directories_are_not_searched() {
+        let found = directories(OsStr::new("/a:b:.:"));
+        let expected = ["/a", "/usr/local/bin", "/usr/bin", "/bin"];
+        assert_eq!(found, expected.map(PathBuf::from));
+    }
+}

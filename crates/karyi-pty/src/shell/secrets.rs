@@ -1,0 +1,288 @@
+//! The secrets of a session as its shells have them: a variable for each that a script has named.
+//!
+//! A variable stays, so that functions, traps and jobs find it. It is set again when its secret has changed, and unset
+//! when the secret has no value any more; a shell that comes after another, or beside it, begins with all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use zeroize::Zeroizing;
+
+use crate::shell::Kind;
+use karyi_core::secret::{Binding, SecretName, SecretValue, VariableContent};
+
+/// Answers what the shells of a session must know about secrets; the default knows none. Clones belong to one session.
+#[derive(Clone, Default)]
+pub struct ShellSecrets {
+    test: Option<Arc<Test>>,
+    presence: Option<Arc<Presence>>,
+    value_of: Option<Arc<ValueOf>>,
+    /// Secrets that scripts of the session have named.
+    named: Arc<Mutex<BTreeSet<SecretName>>>,
+}
+
+type Test = dyn Fn(&[u8]) -> bool + Send + Sync;
+type ValueOf = dyn Fn(&SecretName) -> Option<SecretValue> + Send + Sync;
+
+/// Tells if there are secrets; the first answer stays, since all shells of a run must be one kind.
+struct Presence {
+    found: OnceLock<bool>,
+    look: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl ShellSecrets {
+    /// Wraps a test whether bytes hold a secret.
+    #[must_use]
+    pub fn new(test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            test: Some(Arc::new(test)),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what tells, when the first shell starts, whether commands may be given secrets.
+    #[must_use]
+    pub fn when(mut self, look: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.presence = Some(Arc::new(Presence {
+            found: OnceLock::new(),
+            look: Box::new(look),
+        }));
+        self
+    }
+
+    /// Adds what returns the value that a name has now.
+    #[must_use]
+    pub fn with_values(
+        mut self,
+        value_of: impl Fn(&SecretName) -> Option<SecretValue> + Send + Sync + 'static,
+    ) -> Self {
+        self.value_of = Some(Arc::new(value_of));
+        self
+    }
+
+    /// Returns true if commands may be given secrets.
+    pub(crate) fn are_there(&self) -> bool {
+        let presence = self.presence.as_ref();
+        presence.is_some_and(|presence| *presence.found.get_or_init(|| (presence.look)()))
+    }
+
+    /// Returns true if bytes hold a secret.
+    pub(crate) fn are_in(&self, text: &[u8]) -> bool {
+        self.test.as_ref().is_some_and(|test| test(text))
+    }
+
+    /// Takes note of the secrets that a script names.
+    pub(crate) fn note(&self, bindings: &[Binding]) {
+        let values = bindings
+            .iter()
+            .filter(|b| b.holds == VariableContent::Value);
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        for binding in values {
+            if !named.contains(&binding.name) {
+                named.insert(binding.name.clone());
+            }
+        }
+    }
+
+    /// Forgets what scripts have named: the shell does not take values.
+    pub(crate) fn forget(&self) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.clear();
+    }
+
+    /// Returns those that scripts have named and that have a value now.
+    pub(crate) fn named(&self) -> Vec<Binding> {
+        let Some(value_of) = &self.value_of else {
+            return Vec::new();
+        };
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let bindings = named.iter().filter_map(|name| {
+            Some(Binding {
+                value: value_of(name)?,
+                name: name.clone(),
+                holds: VariableContent::Value,
+            })
+        });
+        bindings.collect()
+    }
+}
+
+impl fmt::Debug for ShellSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ShellSecrets")
+            .field(&self.test.is_some())
+            .finish()
+    }
+}
+
+/// Returns the commands with which a new shell begins: one assignment for each secret.
+pub(crate) fn assignments(kind: Kind, bindings: &[Binding]) -> Zeroizing<Vec<u8>> {
+    let lengths = bindings.iter().map(|b| b.value.expose().len() * 4 + 256);
+    // Made in its whole size at once: growing would leave copies behind.
+    let mut commands = Zeroizing::new(Vec::with_capacity(lengths.sum()));
+    for binding in bindings {
+        let variable = binding.variable();
+        commands.extend(format!("{variable}='").bytes());
+        for byte in binding.value.expose().bytes() {
+            match byte {
+                b'\'' => commands.extend_from_slice(br"'\''"),
+                _ => commands.push(byte),
+            }
+        }
+        let builtin = kind.builtin();
+        commands.extend(format!("'; {builtin} typeset +x {variable}\n").bytes());
+    }
+    commands
+}
+
+/// Secrets that a shell has variables for, with digests of their values under a random key.
+#[derive(Default)]
+pub(crate) struct ShellVariables {
+    digests: BTreeMap<SecretName, u64>,
+    key: RandomState,
+}
+
+/// Changes that bring the variables of a shell up to date.
+pub(crate) struct VariableChanges {
+    /// Secrets that the shell gets.
+    pub(crate) sent: Vec<Binding>,
+    /// Secrets whose variables it unsets.
+    pub(crate) removed: Vec<SecretName>,
+}
+
+impl ShellVariables {
+    /// Returns those of a shell that begins with these secrets.
+    pub(crate) fn of(bindings: &[Binding]) -> Self {
+        let mut variables = Self::default();
+        for binding in bindings {
+            variables.set(binding);
+        }
+        variables
+    }
+
+    /// Takes note of the changes before a script that names `own`, where `named` have values, and returns them. What
+    /// a script names itself is sent each time: an earlier one may have changed the variable.
+    pub(crate) fn update(&mut self, own: Vec<Binding>, named: Vec<Binding>) -> VariableChanges {
+        let is_value_of = |name: &SecretName, all: &[Binding]| {
+            all.iter()
+                .any(|b| b.holds == VariableContent::Value && b.name == *name)
+        };
+        let gone = self.digests.keys();
+        let gone = gone.filter(|name| !is_value_of(name, &named) && !is_value_of(name, &own));
+        let removed: Vec<SecretName> = gone.cloned().collect();
+        self.digests.retain(|name, _| !removed.contains(name));
+        let mut sent = own;
+        for binding in named {
+            if !is_value_of(&binding.name, &sent) && self.differs(&binding) {
+                sent.push(binding);
+            }
+        }
+        for binding in &sent {
+            if binding.holds == VariableContent::Value {
+                self.set(binding);
+            }
+        }
+        VariableChanges { sent, removed }
+    }
+
+    /// Forgets all: it is not known what the shell has.
+    pub(crate) fn forget(&mut self) {
+        self.digests.clear();
+    }
+
+    fn differs(&self, binding: &Binding) -> bool {
+        self.digests.get(&binding.name) != Some(&self.digest(binding))
+    }
+
+    fn digest(&self, binding: &Binding) -> u64 {
+        self.key.hash_one(binding.value.expose())
+    }
+
+    fn set(&mut self, binding: &Binding) {
+        let digest = self.digest(binding);
+        self.digests.insert(binding.name.clone(), digest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(name: &str, value: &str, holds: VariableContent) -> Binding {
+        Binding {
+            name: SecretName::parse(name).unwrap(),
+            value: SecretValue::new(value.into()),
+            holds,
+        }
+    }
+
+    fn value(name: &str, value: &str) -> Binding {
+        binding(name, value, VariableContent::Value)
+    }
+
+    #[test]
+    fn a_shell_gets_what_it_lacks() {
+        let mut variables = ShellVariables::of(&[value("A", "a1")]);
+        let mut check =
+            |own: Vec<Binding>, named: Vec<Binding>, sent: &[&str], removed: &[&str]| {
+                let changes = variables.update(own, named);
+                let names: Vec<String> = changes.sent.iter().map(Binding::variable).collect();
+                assert_eq!(names, sent);
+                let names: Vec<&str> = changes.removed.iter().map(SecretName::as_str).collect();
+                assert_eq!(names, removed);
+            };
+        check(vec![], vec![value("A", "a1")], &[], &[]);
+        check(vec![], vec![value("A", "a2")], &["__karyi_A"], &[]);
+        check(
+            vec![value("A", "a2")],
+            vec![value("A", "a2")],
+            &["__karyi_A"],
+            &[],
+        );
+        check(
+            vec![value("B", "b")],
+            vec![value("A", "a2")],
+            &["__karyi_B"],
+            &[],
+        );
+        check(vec![], vec![value("A", "a2"), value("B", "b")], &[], &[]);
+        let path = binding("B", "b", VariableContent::Path);
+        check(
+            vec![path],
+            vec![value("A", "a2")],
+            &["__karyifile_B"],
+            &["B"],
+        );
+        check(vec![], vec![], &[], &["A"]);
+        variables.update(vec![value("A", "a2")], vec![]);
+        variables.forget();
+        let changes = variables.update(vec![], vec![value("A", "a2")]);
+        assert_eq!(changes.sent.len(), 1);
+    }
+
+    #[test]
+    fn a_new_shell_begins_with_assignments() {
+        let commands = assignments(Kind::Bash, &[value("A", "it's"), value("B", "x")]);
+        let expected = "__karyi_A='it'\\''s'; \\builtin typeset +x __karyi_A\n\
+                        __karyi_B='x'; \\builtin typeset +x __karyi_B\n";
+        assert_eq!(String::from_utf8_lossy(&commands), expected);
+    }
+
+    #[test]
+    fn clones_share_what_scripts_have_named() {
+        let secrets = ShellSecrets::default()
+            .with_values(|name| (name.as_str() != "GONE").then(|| SecretValue::new("v".into())));
+        let beside = secrets.clone();
+        secrets.note(&[
+            value("A", "v"),
+            value("GONE", "v"),
+            binding("F", "v", VariableContent::Path),
+        ]);
+        let names: Vec<String> = beside.named().iter().map(Binding::variable).collect();
+        assert_eq!(names, ["__karyi_A"]);
+        secrets.forget();
+        assert!(beside.named().is_empty());
+    }
+}

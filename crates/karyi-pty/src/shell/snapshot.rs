@@ -1,0 +1,486 @@
+//! What a shell last said about itself, kept in memory for the shell that comes after it.
+//!
+//! A snapshot may hold whatever the user exported, secrets too, so it travels through FIFOs and
+//! never touches a disk.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use zeroize::Zeroizing;
+
+use karyi_core::limits;
+
+use crate::shell::Kind;
+use crate::sys;
+use crate::terminal::live_shell::read_some;
+use crate::terminal::spawn::make_fifo;
+
+/// A whole snapshot.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    /// The shell's directory at that time.
+    pub(crate) cwd: PathBuf,
+    /// Commands that bring the rest back.
+    pub(crate) commands: Arc<Vec<u8>>,
+    pub(crate) taken: Instant,
+}
+
+/// One part of a snapshot.
+pub(crate) struct Section<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) text: &'a [u8],
+    /// The whole line before it.
+    pub(crate) heading: &'a [u8],
+}
+
+/// Variables that are the new shell's own business.
+pub(crate) const OWN_VARIABLES: [&[u8]; 5] = [b"PWD", b"OLDPWD", b"SHLVL", b"_", b"KARYI_LAST"];
+
+impl Snapshot {
+    /// Returns the commands that bring a shell of this kind back to what it was; `inherited` are
+    /// the names of the environment it starts with.
+    pub(crate) fn restoring(&self, kind: Kind, inherited: &[String]) -> Vec<u8> {
+        let mut text = kind.restoring_lines().as_bytes().to_vec();
+        let mut last = Vec::new();
+        for section in self.sections() {
+            match section.name {
+                b"+options" => write_options(section.text, &mut text, &mut last),
+                b"+functions" | b"+aliases" => write_quoted(section.text, &mut text),
+                b"=aliases" => write_aliases(section.text, &mut text),
+                b"environment" => {
+                    for name in inherited.iter().filter(|name| !section.names(name)) {
+                        text.extend(kind.forget_line(name).into_bytes());
+                    }
+                    text.extend_from_slice(section.text);
+                }
+                _ => text.extend_from_slice(section.text),
+            }
+        }
+        text.extend(last);
+        text.extend_from_slice(kind.restored_line().as_bytes());
+        text
+    }
+
+    /// Returns it without all but the environment and the directory.
+    pub(crate) fn environment(&self) -> Self {
+        let sections = self.sections().into_iter();
+        let environment = sections.filter(|section| section.name == b"environment");
+        let commands = environment.flat_map(|section| [section.heading, section.text].concat());
+        Self {
+            cwd: self.cwd.clone(),
+            commands: Arc::new(commands.collect()),
+            taken: self.taken,
+        }
+    }
+
+    /// Returns which of these parts are the same in another snapshot.
+    pub(crate) fn kept<'a>(&self, names: &[&'a str], other: &Self) -> Vec<&'a str> {
+        let is_there = |name: &&&str| self.part(name) == other.part(name);
+        names.iter().filter(is_there).copied().collect()
+    }
+
+    /// Returns the exported variables that neither another snapshot nor some commands name.
+    pub(crate) fn exports_beyond(&self, other: &Self, commands: &[u8]) -> Vec<String> {
+        let known: HashSet<&str> = (other.exports().into_iter())
+            .chain(exported_names(commands))
+            .collect();
+        let mut names: Vec<&str> = self.exports().into_iter().collect();
+        names.retain(|name| !known.contains(name) && !OWN_VARIABLES.contains(&name.as_bytes()));
+        names.sort_unstable();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn exports(&self) -> HashSet<&str> {
+        let sections = self.sections().into_iter();
+        let environment = sections.filter(|section| section.name == b"environment");
+        environment
+            .flat_map(|section| exported_names(section.text))
+            .collect()
+    }
+
+    /// Returns the lines of a part, without those that differ from shell to shell.
+    fn part(&self, name: &str) -> HashSet<&[u8]> {
+        let is_part = |section: &Section<'_>| {
+            let prefix = section.name.strip_suffix(name.as_bytes());
+            prefix.is_some_and(|prefix| prefix.len() < 2)
+        };
+        let sections = self.sections().into_iter().filter(is_part);
+        let lines = sections.flat_map(|section| section.text.split(|byte| *byte == b'\n'));
+        lines
+            .filter(|line| !is_transient(line) && !is_own_variable(line) && !is_note(line))
+            .collect()
+    }
+
+    /// Cuts the text at its headings, each `#NAME NONCE`; the first line is one.
+    pub(crate) fn sections(&self) -> Vec<Section<'_>> {
+        let mut found: Vec<Section<'_>> = Vec::new();
+        let first = self.commands.split(|byte| *byte == b'\n').next();
+        let Some(at) = first.and_then(|line| memchr::memchr(b' ', line)) else {
+            return found;
+        };
+        let nonce = first.and_then(|line| line.get(at..)).unwrap_or_default();
+        let ending = [nonce, b"\n"].concat();
+        let mut rest = self.commands.as_slice();
+        while let Some(heading) = find_heading(rest, &ending) {
+            let (text, after) = rest.split_at(heading.start);
+            if let Some(section) = found.last_mut() {
+                section.text = text;
+            }
+            let name = after.get(1..heading.name_length + 1).unwrap_or_default();
+            let body = after.get(heading.length..).unwrap_or_default();
+            found.push(Section {
+                name,
+                text: body,
+                heading: after.get(..heading.length).unwrap_or_default(),
+            });
+            rest = body;
+        }
+        found
+    }
+}
+
+impl Section<'_> {
+    /// Whether a variable of this name is among the lines; a value may look like one, too.
+    fn names(&self, name: &str) -> bool {
+        let mut found = memchr::memmem::find_iter(self.text, name.as_bytes());
+        found.any(|at| {
+            let before = at.checked_sub(1).and_then(|at| self.text.get(at));
+            let after = self.text.get(at + name.len());
+            before == Some(&b' ') && matches!(after, Some(b'=' | b'\n'))
+        })
+    }
+}
+
+/// Returns the names of the variables that some lines export. A line of a value may look like one.
+fn exported_names(text: &[u8]) -> impl Iterator<Item = &str> {
+    let is_export = |word: &&str| {
+        let word = word.trim_start_matches('\\');
+        ["export", "declare", "typeset"].contains(&word)
+    };
+    let lines = text.split(|byte| *byte == b'\n');
+    lines.filter_map(move |line| {
+        let end = memchr::memchr(b'=', line).unwrap_or(line.len());
+        let mut words = std::str::from_utf8(line.get(..end)?).ok()?.split(' ');
+        words.next().filter(is_export)?;
+        let name = words.find(|word| !word.starts_with('-'))?;
+        karyi_core::secret::SecretName::parse(name).map(|_| name)
+    })
+}
+
+struct Heading {
+    start: usize,
+    name_length: usize,
+    length: usize,
+}
+
+/// Finds the first line `#NAME` with this ending.
+fn find_heading(text: &[u8], ending: &[u8]) -> Option<Heading> {
+    for end in memchr::memmem::find_iter(text, ending) {
+        let before = text.get(..end)?;
+        let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+        let name = before.get(start..)?.strip_prefix(b"#");
+        if let Some(name) = name.filter(|name| !name.contains(&b' ')) {
+            return Some(Heading {
+                start,
+                name_length: name.len(),
+                length: end + ending.len() - start,
+            });
+        }
+    }
+    None
+}
+
+/// Whether a line says something that must not, or need not, be brought back.
+fn is_transient(line: &[u8]) -> bool {
+    let is_of = |option: &&str| line.ends_with(option.as_bytes());
+    line.starts_with(b"set ") && [" errexit", " onecmd", " noexec"].iter().any(is_of)
+}
+
+/// Whether zsh says with a line that a function is to be loaded when it is called; once it was read
+/// back the function is the same, and the note is gone.
+fn is_note(line: &[u8]) -> bool {
+    line.trim_ascii() == b"# undefined"
+}
+
+fn is_own_variable(line: &[u8]) -> bool {
+    let is_of = |name: &&[u8]| {
+        let mut words = line.split(|byte| *byte == b' ').take(3);
+        let rest = words.find_map(|word| word.strip_prefix(*name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"="))
+    };
+    OWN_VARIABLES.iter().any(is_of)
+}
+
+/// Writes lines so that no alias reaches them; the option that turns aliases on comes last.
+fn write_options(text: &[u8], commands: &mut Vec<u8>, last: &mut Vec<u8>) {
+    for line in text.split(|byte| *byte == b'\n') {
+        if is_transient(line) {
+            continue;
+        }
+        let target = if line.ends_with(b"aliases") {
+            &mut *last
+        } else {
+            &mut *commands
+        };
+        write_quoted(line, target);
+    }
+}
+
+fn write_quoted(text: &[u8], commands: &mut Vec<u8>) {
+    let lines = text.split(|byte| *byte == b'\n');
+    for line in lines.filter(|line| !line.is_empty()) {
+        commands.push(b'\\');
+        commands.extend_from_slice(line);
+        commands.push(b'\n');
+    }
+}
+
+/// Writes `name='value'` lines, whose values may hold line breaks, as definitions.
+fn write_aliases(text: &[u8], commands: &mut Vec<u8>) {
+    let mut quote = None;
+    let mut is_start = true;
+    for byte in text {
+        if is_start && *byte != b'\n' {
+            commands.extend_from_slice(br"\alias ");
+        }
+        quote = match quote {
+            Some(open) if open == *byte => None,
+            Some(open) => Some(open),
+            None => Some(*byte).filter(|byte| matches!(byte, b'\'' | b'"')),
+        };
+        is_start = quote.is_none() && *byte == b'\n';
+        commands.push(*byte);
+    }
+}
+
+/// Collects snapshots as they come in.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    begin: Vec<u8>,
+    state: Vec<u8>,
+    end: Vec<u8>,
+    buffer: Vec<u8>,
+    /// How many the shell that runs has sent.
+    pub(crate) received: u64,
+    /// The last whole one.
+    pub(crate) last: Option<Snapshot>,
+}
+
+impl Collector {
+    /// Makes a collector of the snapshots of one session.
+    pub(crate) fn new(nonce: &str) -> Self {
+        Self {
+            begin: format!("#begin {nonce}\n").into_bytes(),
+            state: format!("\n#state {nonce}\n").into_bytes(),
+            end: format!("#end {nonce}\n").into_bytes(),
+            buffer: Vec::new(),
+            received: 0,
+            last: None,
+        }
+    }
+
+    /// Returns when the last whole snapshot came.
+    pub(crate) fn saved_at(&self) -> Option<Instant> {
+        self.last.as_ref().map(|snapshot| snapshot.taken)
+    }
+
+    /// Reads everything that has come in.
+    pub(crate) fn read(&mut self, state: &OwnedFd) {
+        let mut chunk = [0; 16 << 10];
+        loop {
+            let count = read_some(state, &mut chunk);
+            let bytes = chunk.get(..count).unwrap_or_default();
+            if bytes.is_empty() {
+                return;
+            }
+            self.push(bytes);
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let seen = self.buffer.len().saturating_sub(self.end.len());
+        self.buffer.extend_from_slice(bytes);
+        let fresh = self.buffer.get(seen..).unwrap_or_default();
+        self.received += memchr::memmem::find_iter(fresh, &self.end).count() as u64;
+        if let Some(at) = memchr::memmem::rfind(fresh, &self.end) {
+            let rest = self.buffer.split_off(seen + at + self.end.len());
+            self.last = self.parse().or(self.last.take());
+            self.buffer = rest;
+        } else if self.buffer.len() > limits::MAX_SNAPSHOT_BYTES {
+            self.buffer.clear();
+        }
+    }
+
+    fn parse(&self) -> Option<Snapshot> {
+        use std::os::unix::ffi::OsStrExt;
+        let start = memchr::memmem::rfind(&self.buffer, &self.begin)?;
+        let body = self.buffer.get(start + self.begin.len()..)?;
+        let middle = memchr::memmem::find(body, &self.state)?;
+        let (cwd, rest) = body.split_at(middle);
+        let commands = rest
+            .strip_prefix(self.state.as_slice())?
+            .strip_suffix(self.end.as_slice())?;
+        Some(Snapshot {
+            cwd: Path::new(std::ffi::OsStr::from_bytes(cwd)).to_owned(),
+            commands: Arc::new(commands.to_vec()),
+            taken: Instant::now(),
+        })
+    }
+
+    /// Drops the beginning of a snapshot whose shell is gone.
+    pub(crate) fn forget_partial(&mut self) {
+        self.buffer.clear();
+    }
+}
+
+/// Gives a snapshot to a shell through a FIFO and ends it there.
+#[derive(Debug)]
+pub(crate) struct Feeder {
+    fifo: Option<OwnedFd>,
+    commands: Zeroizing<Vec<u8>>,
+    written: usize,
+}
+
+impl Feeder {
+    /// Makes the FIFO.
+    pub(crate) fn new(path: &Path, commands: Vec<u8>) -> std::io::Result<Self> {
+        Ok(Self {
+            fifo: Some(make_fifo(path)?),
+            commands: Zeroizing::new(commands),
+            written: 0,
+        })
+    }
+
+    /// Writes what fits; closes the FIFO once the shell has begun to read the last of it.
+    pub(crate) fn step(&mut self) {
+        let Some(fifo) = &self.fifo else {
+            return;
+        };
+        let rest = self.commands.get(self.written..).unwrap_or_default();
+        if !rest.is_empty() {
+            self.written += nix::unistd::write(fifo, rest).unwrap_or(0);
+        }
+        let waiting = sys::bytes_waiting(fifo).unwrap_or(0);
+        if self.written == self.commands.len() && waiting < self.written {
+            self.fifo = None;
+        }
+    }
+
+    /// Whether the shell has not got everything yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.fifo.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pieces: &[&str], expected: Option<(&str, &str)>) {
+        let mut collector = Collector::new("n");
+        for piece in pieces {
+            collector.push(piece.as_bytes());
+        }
+        let found = collector.last.map(|snapshot| {
+            let commands = String::from_utf8(snapshot.commands.to_vec()).unwrap();
+            (snapshot.cwd.to_str().unwrap().to_owned(), commands)
+        });
+        assert_eq!(
+            found,
+            expected.map(|(cwd, text)| (cwd.to_owned(), text.to_owned()))
+        );
+    }
+
+    #[test]
+    fn only_whole_snapshots_count() {
+        let whole = "#begin n\n/a\n#state n\nexport A=1\n#end n\n";
+        check(&[whole], Some(("/a", "export A=1\n")));
+        let (first, second) = whole.split_at(20);
+        check(&[first, second], Some(("/a", "export A=1\n")));
+        check(&["#begin n\n/b\n#st", whole], Some(("/a", "export A=1\n")));
+        check(&[whole, "#begin n\n/b"], Some(("/a", "export A=1\n")));
+        check(&[whole, "trap output\n"], Some(("/a", "export A=1\n")));
+        check(
+            &[&format!("x\n{whole}y\n"), whole],
+            Some(("/a", "export A=1\n")),
+        );
+        check(&["#begin x\n/b\n#state x\n#end x\n"], None);
+        check(&["/b\n#state n\n#end n\n"], None);
+        let single: Vec<&str> = whole.split_inclusive(|_: char| true).collect();
+        check(&single, Some(("/a", "export A=1\n")));
+    }
+
+    fn snapshot(text: &str) -> Snapshot {
+        Snapshot {
+            cwd: "/".into(),
+            commands: Arc::new(text.into()),
+            taken: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn aliases_cannot_reach_what_is_brought_back() {
+        let text = "#+options n\nshopt -s expand_aliases\nshopt -s extglob\n\
+                    #environment n\nexport A='1\n#+x m\n2'\nexport B\n\
+                    #=aliases n\na='x\ny'\nb='it'\"'\"'s'\n\
+                    #functions n\nf () \n{ \n    : #x n\n}\n\
+                    #+options n\nset -o errexit\nset -o noclobber\n";
+        let inherited = ["A", "B", "C", "E"].map(str::to_owned);
+        let commands = snapshot(text).restoring(Kind::Posix, &inherited);
+        let expected = "\\command unalias -a\n\\shopt -s extglob\n\
+                        \\command unset -v C\n\\command unset -v E\n\
+                        export A='1\n#+x m\n2'\nexport B\n\
+                        \\alias a='x\ny'\n\\alias b='it'\"'\"'s'\n\
+                        f () \n{ \n    : #x n\n}\n\\set -o noclobber\n\
+                        \\shopt -s expand_aliases\n\\command set +e\n";
+        assert_eq!(String::from_utf8(commands).unwrap(), expected);
+        assert_eq!(
+            snapshot("").restoring(Kind::Posix, &[]),
+            b"\\command unalias -a\n\\command set +e\n"
+        );
+    }
+
+    #[test]
+    fn what_is_back_is_what_is_equal() {
+        let one = "#environment n\nexport A=1\nexport PWD=/a\n#functions n\nf\n\
+                   #+functions n\ndeclare -fx f\n#+options n\nset -o errexit\nset +o x\n";
+        let check = |change: (&str, &str), expected: &[&str]| {
+            let names = ["environment", "functions", "options"];
+            let other = snapshot(&one.replace(change.0, change.1));
+            assert_eq!(snapshot(one).kept(&names, &other), expected, "{change:?}");
+        };
+        check(("", ""), &["environment", "functions", "options"]);
+        check(
+            ("PWD=/a", "PWD=/b"),
+            &["environment", "functions", "options"],
+        );
+        check(
+            ("-o err", "+o err"),
+            &["environment", "functions", "options"],
+        );
+        check(("A=1", "A=2"), &["functions", "options"]);
+        check(
+            ("export A=1", "export A=1\nexport B=2"),
+            &["functions", "options"],
+        );
+        check(("-fx f", "-fx g"), &["environment", "options"]);
+        check(("+o x", "-o x"), &["environment", "functions"]);
+        let note = ("functions n\nf\n", "functions n\nf\n\t# undefined\n");
+        check(note, &["environment", "functions", "options"]);
+    }
+
+    #[test]
+    fn what_only_the_start_up_files_export_is_known() {
+        let old = snapshot("#environment n\ndeclare -x A=\"1\nexport V=1\"\n");
+        let new = snapshot(
+            "#environment n\ndeclare -x A=\"1\nexport V=1\"\nexport -i B=2\nexport C\nexport PWD=/\n\
+             typeset -x D=x=y\nother E=1\nexport F G\n#functions n\nexport H=1\n",
+        );
+        let names = new.exports_beyond(&old, b"\\export C='1'\n");
+        assert_eq!(names, ["B", "D", "F"]);
+        assert_eq!(old.exports_beyond(&new, b""), [""; 0]);
+    }
+}

@@ -1,0 +1,442 @@
+//! Ends every process of a session, however far it went: background jobs, disowned ones, those in
+//! a session of their own, those whose parents ended, those whose environment was cleared.
+//!
+//! A process is known by the [`Stamp`] it inherited; without one, by the tag in its environment, by
+//! the session it is in or by what it descends from. This program adopts what loses its parent (it
+//! is the subreaper), so nothing leaves the tree below it while it runs. Its own other children
+//! carry no stamp of ours: they are left alone. Only where stamps do not work is an adopted process
+//! that gives no hint whose it is ended with the last session; there, another part of the program
+//! must not put a child of its own into a session of its own.
+//!
+//! A look at all processes takes time in which processes are started and end. So nothing is gone
+//! before two looks in a row have found nothing, neither running nor just ended; and KILL goes to
+//! whole process groups, which no fork escapes.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Instant;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid, getsid};
+
+use karyi_core::limits;
+
+use crate::process::{self, Process};
+use crate::teardown::session_record::Claim;
+use crate::teardown::stamp::{self, Stamp};
+
+/// The environment variable by which processes of a session know each other.
+pub(crate) const TAG_VARIABLE: &str = "KARYI_SESSION";
+
+/// The sessions of this program.
+static SESSIONS: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
+
+#[derive(Debug, Default)]
+struct Registry {
+    sessions: Vec<Known>,
+    /// Processes elsewhere, by process id and session, that need not be looked at again while a
+    /// session is ended: a stamp is never put on later.
+    foreign: HashSet<(i32, i32)>,
+}
+
+#[derive(Debug)]
+struct Known {
+    tag: String,
+    stamp: Option<Stamp>,
+    /// Whether its processes turned out to carry no stamp.
+    is_unstamped: bool,
+    /// Every shell the session had: their jobs are found by the session they are in.
+    shells: Vec<i32>,
+    /// Those of them whose exit status is still to be collected.
+    children: HashSet<i32>,
+    claim: Claim,
+}
+
+impl Known {
+    /// Adds a shell; those of which nothing is left are forgotten when there are many.
+    fn add_shell(&mut self, pid: i32) {
+        self.shells.push(pid);
+        if self.shells.len() < limits::MAX_KNOWN_SHELLS {
+            self.claim.add_shell(pid);
+            return;
+        }
+        let sessions: HashSet<i32> = process::all().iter().map(|p| p.session).collect();
+        let children = &self.children;
+        self.shells
+            .retain(|shell| children.contains(shell) || sessions.contains(shell));
+        self.claim.set_shells(&self.shells);
+    }
+}
+
+/// What one look found of a session.
+#[derive(Debug, Default)]
+struct Look {
+    running: Vec<Process>,
+    /// How many had ended and were collected.
+    collected: usize,
+}
+
+/// Has this program adopt the processes of its sessions that lose their parent.
+pub(crate) fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_child_subreaper(true);
+}
+
+/// Makes a session known, whose files are in `directory`; its processes get a stamp of `random`.
+///
+/// # Errors
+/// When nothing can be written there.
+pub(crate) fn open(directory: &Path, tag: &str, random: u64) -> std::io::Result<Option<Stamp>> {
+    let stamp = Stamp::new(random);
+    let claim = Claim::new(directory, tag, stamp)?;
+    sessions().sessions.push(Known {
+        tag: tag.to_owned(),
+        stamp,
+        is_unstamped: stamp.is_none(),
+        shells: Vec::new(),
+        children: HashSet::new(),
+        claim,
+    });
+    Ok(stamp)
+}
+
+/// Starts a shell with `spawn`, which returns its process id, so that nobody takes it for an
+/// escapee before it is known. It must not call anything of this module.
+pub(crate) fn register<T, E>(
+    tag: &str,
+    spawn: impl FnOnce() -> Result<(i32, T), E>,
+) -> Result<T, E> {
+    let mut known = sessions();
+    let (pid, value) = spawn()?;
+    if let Some(session) = known.sessions.iter_mut().find(|session| session.tag == tag) {
+        session.children.insert(pid);
+        session.add_shell(pid);
+    }
+    Ok(value)
+}
+
+/// Takes note that the exit status of a shell was collected: its number may be another's by now.
+pub(crate) fn collected(pid: i32) {
+    for session in &mut sessions().sessions {
+        session.children.remove(&pid);
+    }
+}
+
+/// Finds out whether the processes of a session carry its stamp, by a shell that runs.
+pub(crate) fn look_for_stamp(tag: &str, shell: i32) {
+    let mut known = sessions();
+    if let Some(session) = known.sessions.iter_mut().find(|session| session.tag == tag) {
+        let limits = stamp::limits_of(shell);
+        let found = session.stamp.zip(limits);
+        session.is_unstamped = !found.is_some_and(|(stamp, limits)| stamp.is_on(limits));
+    }
+}
+
+/// Forgets a session that has ended.
+pub(crate) fn unregister(tag: &str) {
+    let mut known = sessions();
+    known.sessions.retain(|session| session.tag != tag);
+    known.foreign.clear();
+}
+
+/// Sends a signal to what still runs of a session, once to each; returns how much that is. It is 0
+/// only when nothing can be left.
+///
+/// Called again and again with the same set it reaches what was started meanwhile, too.
+pub(crate) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
+    let mut quiet = 0;
+    for _ in 0..limits::MAX_ENDING_LOOKS {
+        let look = look(tag);
+        if !look.running.is_empty() {
+            match signal {
+                Signal::SIGKILL => kill_now(tag, &look.running),
+                _ => send_once(signal, &look.running, signalled),
+            }
+            return look.running.len();
+        }
+        quiet = if look.collected == 0 { quiet + 1 } else { 0 };
+        if quiet == limits::QUIET_ENDING_LOOKS {
+            return 0;
+        }
+    }
+    1
+}
+
+/// Kills everything of a session; waits until it is gone, or a limited time.
+pub(crate) fn kill_all(tag: &str) {
+    let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
+    while signal_all(tag, Signal::SIGKILL, &mut HashSet::new()) > 0 && Instant::now() < until {
+        sleep(limits::WAIT_SCAN_MIN);
+    }
+}
+
+/// Collects the exit status of adopted processes that have ended.
+pub(crate) fn reap_orphans() {
+    let known = sessions();
+    let children = process::children(getpid().as_raw());
+    for process in children.into_iter().filter_map(process::find) {
+        if process.is_zombie() && may_collect(&process, &known.sessions) {
+            reap(process.pid);
+        }
+    }
+}
+
+fn send_once(signal: Signal, running: &[Process], signalled: &mut HashSet<i32>) {
+    for seen in running {
+        if !signalled.contains(&seen.pid) && process::signal(seen, signal) {
+            signalled.insert(seen.pid);
+            // A stopped process acts on a signal only when it goes on.
+            process::signal(seen, Signal::SIGCONT);
+        }
+    }
+}
+
+/// Kills processes with everything in their groups: while a group is killed no fork in it succeeds.
+fn kill_now(tag: &str, running: &[Process]) {
+    let mut groups = HashSet::new();
+    for seen in running {
+        let Some(now) = process::find_or_ask(seen.pid).filter(|now| now.is_same(seen)) else {
+            continue;
+        };
+        // A group is never shared by two sessions of the system, and never by two of ours.
+        if !now.is_zombie() && process::may_be_signalled(now.group) && groups.insert(now.group) {
+            let _ = killpg(Pid::from_raw(now.group), Signal::SIGKILL);
+        }
+        process::signal(seen, Signal::SIGKILL);
+    }
+    let stamp = {
+        let known = sessions();
+        let session = known.sessions.iter().find(|session| session.tag == tag);
+        session.and_then(|session| session.stamp)
+    };
+    if let Some(stamp) = stamp {
+        kill_fleeing(stamp);
+    }
+}
+
+/// Kills what this program adopts just now.
+fn kill_fleeing(stamp: Stamp) {
+    for _ in 0..limits::QUICK_ENDING_LOOKS {
+        let mut is_any = false;
+        // The kernel gives orphans to the first thread.
+        for pid in process::own_children(getpid().as_raw()) {
+            // Before its stamp is looked at: another may get its number meanwhile.
+            let descriptor = process::open(pid);
+            if stamp::limits_of(pid).is_some_and(|limits| stamp.is_on(limits)) {
+                let result = match descriptor {
+                    Some(descriptor) => process::send(&descriptor, Signal::SIGKILL).is_ok(),
+                    None => kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok(),
+                };
+                is_any = result || is_any;
+            }
+        }
+        if !is_any {
+            return;
+        }
+    }
+}
+
+/// Returns how many processes of a session run, its shell too.
+pub(crate) fn running(tag: &str) -> usize {
+    look(tag).running.len()
+}
+
+/// Returns the processes of a session that run, its shell too.
+pub(crate) fn processes(tag: &str) -> Vec<Process> {
+    look(tag).running
+}
+
+/// Returns those processes of a session that run and that this program has adopted.
+pub(crate) fn orphans(tag: &str) -> Vec<Process> {
+    let mut found = look(tag).running;
+    let known = sessions();
+    found.retain(|process| is_adopted(process, &known.sessions));
+    found
+}
+
+/// Looks at everything once, and collects what has ended.
+fn look(tag: &str) -> Look {
+    let mut known = sessions();
+    let mut own = known.sessions.iter().filter(|session| session.tag == tag);
+    if own.all(|session| session.shells.is_empty()) {
+        // Nothing was ever started in it.
+        return Look::default();
+    }
+    if !process::are_shown() && has_no_children() {
+        return Look::default();
+    }
+    let all = process::all();
+    let below = process::belonging(&all, &[], &[getpid().as_raw()]);
+    let stamped = stamped(&all, &below, &mut known);
+    // Without /proc neither stamps nor parents are seen: the session a process is in must do.
+    let is_seen = process::find(getpid().as_raw()).is_some();
+    let is_shell = |pid: &i32| {
+        known
+            .sessions
+            .iter()
+            .any(|known| known.shells.contains(pid))
+    };
+    let is_near = |p: &&Process| {
+        let is_inside = !is_seen && is_shell(&p.session);
+        below.contains(&p.pid) || stamped.contains_key(&p.pid) || is_inside
+    };
+    // Shells of old are known by numbers that may be used again elsewhere.
+    let near: Vec<Process> = all.iter().filter(is_near).copied().collect();
+    let targets = targets(tag, &near, &stamped, &known.sessions);
+    let mut look = Look::default();
+    for process in near
+        .into_iter()
+        .filter(|process| targets.contains(&process.pid))
+    {
+        if !process.is_zombie() {
+            look.running.push(process);
+        // The shells are collected by those who started them.
+        } else if may_collect(&process, &known.sessions) && reap(process.pid) {
+            look.collected += 1;
+        }
+    }
+    look
+}
+
+/// Whether this program has no children: what it adopts is one, so nothing stands below it either.
+/// Known at once, where to ask for each process takes long.
+#[cfg(target_os = "linux")]
+fn has_no_children() -> bool {
+    use nix::errno::Errno;
+    use nix::sys::wait::{Id, waitid};
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let adopts = nix::sys::prctl::get_child_subreaper().unwrap_or(false);
+    adopts && waitid(Id::All, flags) == Err(Errno::ECHILD)
+}
+
+/// Elsewhere nobody adopts orphans.
+#[cfg(not(target_os = "linux"))]
+fn has_no_children() -> bool {
+    false
+}
+
+/// Returns the processes that carry a stamp of ours, each with its session's place in the list.
+fn stamped(all: &[Process], below: &HashSet<i32>, known: &mut Registry) -> HashMap<i32, usize> {
+    let own_session = own_session();
+    let mut found = HashMap::new();
+    for process in all {
+        let name = (process.pid, process.session);
+        let is_none_of_ours = process.session == own_session || process.session <= 0;
+        let is_below = below.contains(&process.pid);
+        if is_none_of_ours || (!is_below && known.foreign.contains(&name)) {
+            continue;
+        }
+        match place_of(process.pid, &known.sessions) {
+            Some(place) => {
+                found.insert(process.pid, place);
+            }
+            None if is_below => {}
+            None => {
+                known.foreign.insert(name);
+            }
+        }
+    }
+    found
+}
+
+fn place_of(pid: i32, known: &[Known]) -> Option<usize> {
+    let limits = stamp::limits_of(pid)?;
+    known
+        .iter()
+        .position(|session| session.stamp.is_some_and(|stamp| stamp.is_on(limits)))
+}
+
+/// Returns the ids of all processes of a session, ended or not.
+fn targets(
+    tag: &str,
+    near: &[Process],
+    stamped: &HashMap<i32, usize>,
+    known: &[Known],
+) -> HashSet<i32> {
+    let own = known.iter().position(|session| session.tag == tag);
+    let is_last = known.iter().all(|session| session.tag == tag);
+    let is_alone = is_last && known.iter().all(|session| session.is_unstamped);
+    let is_own = |process: &&Process| match stamped.get(&process.pid) {
+        Some(place) => Some(*place) == own,
+        None => {
+            is_adopted(process, known)
+                && match find_tag(process.pid) {
+                    Some(found) => found == tag,
+                    None => is_alone || is_last && has_lost_stamp(process.pid),
+                }
+        }
+    };
+    let roots: Vec<i32> = near
+        .iter()
+        .filter(is_own)
+        .map(|process| process.pid)
+        .collect();
+    let shells = |is_mine: bool| -> Vec<i32> {
+        let sessions = known
+            .iter()
+            .filter(|session| (session.tag == tag) == is_mine);
+        sessions
+            .flat_map(|session| session.shells.iter().copied())
+            .collect()
+    };
+    let mut mine = process::belonging(near, &shells(true), &roots);
+    let others = process::belonging(near, &shells(false), &[]);
+    mine.retain(|pid| match stamped.get(pid) {
+        Some(place) => Some(*place) == own,
+        None => !others.contains(pid),
+    });
+    mine.remove(&getpid().as_raw());
+    mine
+}
+
+/// Whether a process has another limit of file locks than this program and what it started for itself:
+/// one of a session that has set the limit.
+fn has_lost_stamp(pid: i32) -> bool {
+    let own = stamp::limits_of(getpid().as_raw());
+    stamp::limits_of(pid).is_some_and(|limits| Some(limits) != own)
+}
+
+/// Whether a process became our child without our doing: it is in no session of ours.
+fn is_adopted(process: &Process, known: &[Known]) -> bool {
+    process.parent == getpid().as_raw()
+        && process.session != own_session()
+        && !known
+            .iter()
+            .any(|session| session.children.contains(&process.pid))
+}
+
+/// Whether an adopted process that has ended came from one of our sessions. Another part of the
+/// program waits for the children it started itself, some of them in sessions of their own.
+fn may_collect(process: &Process, known: &[Known]) -> bool {
+    let is_of_shell = |session: &Known| session.shells.contains(&process.session);
+    is_adopted(process, known)
+        && (place_of(process.pid, known).is_some()
+            || known
+                .iter()
+                .any(|session| session.is_unstamped || is_of_shell(session)))
+}
+
+fn own_session() -> i32 {
+    getsid(None).map_or(0, Pid::as_raw)
+}
+
+/// Returns the tag in a process's environment.
+pub(crate) fn find_tag(pid: i32) -> Option<String> {
+    let environment = process::environment(pid)?;
+    let prefix = format!("{TAG_VARIABLE}=");
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(prefix.as_bytes()))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+fn sessions() -> MutexGuard<'static, Registry> {
+    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn reap(pid: i32) -> bool {
+    let ended = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
+    ended.is_ok_and(|status| !matches!(status, WaitStatus::StillAlive))
+}

@@ -1,0 +1,261 @@
+//! What a session leaves in its directory about itself, so that a later start of the program can
+//! end what is left of it when this program was killed.
+//!
+//! The directory is locked as long as its owner lives; the kernel takes the lock away however the
+//! owner ends. Where locks do not work the owner is known by its process id and the time it was
+//! started at, as a process id is used again.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Instant;
+
+use karyi_core::limits;
+
+use crate::process;
+use crate::teardown::stamp::Stamp;
+
+/// The file's name in the session's directory.
+const NAME: &str = "owner";
+/// Its name while it is written.
+const DRAFT_NAME: &str = "owner.new";
+
+/// A process that a process id alone would not name for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Birth {
+    pub(crate) pid: i32,
+    /// When it was started, in ticks since the system was.
+    pub(crate) started: u64,
+}
+
+/// What is known of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The process whose session it is.
+    pub(crate) owner: Birth,
+    /// Where process ids mean the same: the boot of the system and the namespace.
+    pub(crate) world: String,
+    pub(crate) tag: String,
+    pub(crate) stamp: Option<Stamp>,
+    pub(crate) shells: Vec<Birth>,
+}
+
+/// A session's directory that no other process takes for abandoned.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    directory: PathBuf,
+    /// The lines before those of the shells.
+    head: String,
+    record: File,
+    _lock: Option<File>,
+}
+
+impl Claim {
+    /// Locks a new directory and writes the record of its session.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(crate) fn new(directory: &Path, tag: &str, stamp: Option<Stamp>) -> io::Result<Self> {
+        let lock = lock_own(directory);
+        let owner = birth(std::process::id().cast_signed());
+        let mut head = format!("world {}\ntag {tag}\n", world());
+        if let Some(owner) = owner {
+            let _ = writeln!(head, "owner {} {}", owner.pid, owner.started);
+        }
+        if let Some(stamp) = stamp {
+            let _ = writeln!(head, "stamp {stamp}");
+        }
+        Ok(Self {
+            record: write(directory, &head)?,
+            directory: directory.to_owned(),
+            head,
+            _lock: lock,
+        })
+    }
+
+    /// Writes the record anew with these shells: those before are gone.
+    pub(crate) fn set_shells(&mut self, shells: &[i32]) {
+        let births = shells.iter().filter_map(|pid| birth(*pid));
+        let lines: String = births.map(shell_line).collect();
+        // The old one stays true, should that fail.
+        if let Ok(record) = write(&self.directory, &format!("{}{lines}", self.head)) {
+            self.record = record;
+        }
+    }
+
+    /// Adds a shell that was started.
+    pub(crate) fn add_shell(&mut self, pid: i32) {
+        if let Some(shell) = birth(pid) {
+            // What is not on the record is still known by its stamp.
+            let _ = self.record.write_all(shell_line(shell).as_bytes());
+        }
+    }
+}
+
+fn shell_line(shell: Birth) -> String {
+    format!("shell {} {}\n", shell.pid, shell.started)
+}
+
+/// Writes a record in one step, so that nobody reads half of it, and leaves it open for more.
+fn write(directory: &Path, text: &str) -> io::Result<File> {
+    let draft = directory.join(DRAFT_NAME);
+    let mut options = File::options();
+    options.append(true).create(true).mode(0o600);
+    let mut record = options.open(&draft)?;
+    record.set_len(0)?;
+    record.write_all(text.as_bytes())?;
+    fs::rename(draft, directory.join(NAME))?;
+    Ok(record)
+}
+
+/// Locks a directory of ours. Somebody who looks for abandoned ones may hold it for a moment.
+fn lock_own(directory: &Path) -> Option<File> {
+    let until = Instant::now() + limits::CLAIM_TIMEOUT;
+    let directory = File::open(directory).ok()?;
+    loop {
+        match directory.try_lock() {
+            Ok(()) => return Some(directory),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(limits::WAIT_SCAN_MIN),
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Locks a directory as long as the result lives; none when somebody else has done so.
+pub(crate) fn lock(directory: &Path) -> Option<File> {
+    let directory = File::open(directory).ok()?;
+    directory.try_lock().ok()?;
+    Some(directory)
+}
+
+/// Reads the record of a session.
+pub(crate) fn read(directory: &Path) -> Option<Record> {
+    use std::io::Read as _;
+    let file = File::open(directory.join(NAME)).ok()?;
+    let mut text = String::new();
+    file.take(limits::MAX_RECORD_BYTES)
+        .read_to_string(&mut text)
+        .ok()?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Option<Record> {
+    let mut owner = None;
+    let (mut world, mut tag, mut stamp, mut shells) = (None, None, None, Vec::new());
+    for line in text.lines() {
+        match line.split_once(' ') {
+            Some(("owner", value)) => owner = parse_birth(value),
+            Some(("world", value)) => world = Some(value.to_owned()),
+            Some(("tag", value)) => tag = Some(value.to_owned()),
+            Some(("stamp", value)) => stamp = Stamp::parse(value),
+            Some(("shell", value)) => shells.extend(parse_birth(value)),
+            _ => {}
+        }
+    }
+    Some(Record {
+        owner: owner?,
+        world: world?,
+        tag: tag.filter(|tag| !tag.is_empty())?,
+        stamp,
+        shells,
+    })
+}
+
+fn parse_birth(text: &str) -> Option<Birth> {
+    let (pid, started) = text.split_once(' ')?;
+    Some(Birth {
+        pid: pid.parse().ok()?,
+        started: started.parse().ok()?,
+    })
+}
+
+/// Returns a process that runs.
+pub(crate) fn birth(pid: i32) -> Option<Birth> {
+    let started = process::find(pid)?.started;
+    Some(Birth { pid, started })
+}
+
+/// Returns a name for where process ids mean the same.
+pub(crate) fn world() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", boot.trim(), namespace.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let stamp = Stamp::parse("3:9");
+        let mut claim = Claim::new(directory.path(), "t1", stamp).unwrap();
+        let own = std::process::id().cast_signed();
+        claim.add_shell(own);
+        claim.add_shell(-1);
+        let expected = Record {
+            owner: birth(own).unwrap(),
+            world: world(),
+            tag: "t1".into(),
+            stamp,
+            shells: vec![birth(own).unwrap()],
+        };
+        assert_eq!(read(directory.path()), Some(expected));
+    }
+
+    #[test]
+    fn a_directory_is_locked_as_long_as_its_claim_lives() {
+        let directory = tempfile::tempdir().unwrap();
+        let claim = Claim::new(directory.path(), "t1", None).unwrap();
+        assert!(lock(directory.path()).is_none());
+        drop(claim);
+        assert!(lock(directory.path()).is_some());
+    }
+
+    #[test]
+    fn a_directory_somebody_looks_at_is_locked_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = lock(directory.path()).unwrap();
+        let path = directory.path().to_owned();
+        let claiming = std::thread::spawn(move || Claim::new(&path, "t1", None).unwrap());
+        sleep(limits::CLAIM_TIMEOUT / 4);
+        drop(other);
+        let claim = claiming.join().unwrap();
+        assert!(lock(directory.path()).is_none());
+        drop(claim);
+    }
+
+    #[test]
+    fn shells_that_are_gone_leave_the_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut claim = Claim::new(directory.path(), "t1", None).unwrap();
+        let own = std::process::id().cast_signed();
+        (0..3).for_each(|_| claim.add_shell(own));
+        let shells = || read(directory.path()).unwrap().shells.len();
+        assert_eq!(shells(), 3);
+        claim.set_shells(&[own, -1]);
+        assert_eq!(shells(), 1);
+        claim.add_shell(own);
+        assert_eq!(shells(), 2);
+    }
+
+    #[test]
+    fn half_a_record_is_none() {
+        let whole = "world w\ntag t\nowner 1 2\n";
+        assert!(parse(whole).is_some());
+        for (place, _) in whole.match_indices('\n').skip(1) {
+            assert!(parse(&whole[..place - 4]).is_none(), "{place}");
+        }
+        for text in [
+            "",
+            "world w\ntag t\nowner x 2\n",
+            "world w\ntag \nowner 1 2\n",
+        ] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The stamp of a session: a number that every process of it inherits and that none loses by the
+//! way.
+//!
+//! An environment can be cleared, a session left, a parent outlived. A resource limit is inherited
+//! by every process from its first moment on and survives each of these. Linux still keeps, and
+//! shows to everybody, a limit of file locks that has had no effect since version 2.4.25: its value
+//! is free to be a name. A process without privileges can only lower the hard limit, so a session
+//! inside another one keeps the hard limit of the outer one, which thus goes on knowing all that is
+//! its own, and has its name in the soft limit.
+
+use std::fmt;
+
+use crate::process;
+
+/// What the kernel calls the limit where it shows it.
+const LIMIT: &str = "Max file locks";
+
+/// The smallest name: no limit that somebody set for its own sake is as large.
+const MIN_NAME: u64 = 1 << 60;
+
+/// A session's name, as a soft and a hard limit; equal ones in a session that is inside no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    soft: u64,
+    hard: u64,
+}
+
+/// The limits of a process.
+pub(crate) type Limits = (u64, u64);
+
+impl Stamp {
+    /// Makes a stamp of a random number; none where the system has no such limit, or where
+    /// somebody uses it.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    pub(crate) fn new(random: u64) -> Option<Self> {
+        use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+        let (_, hard) = getrlimit(Resource::RLIMIT_LOCKS).ok()?;
+        Self::below(random, (hard != RLIM_INFINITY).then_some(hard))
+    }
+
+    /// Returns none: the system has no such limit.
+    #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+    pub(crate) fn new(_random: u64) -> Option<Self> {
+        None
+    }
+
+    /// Makes a stamp under the hard limit of a session around this one.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    fn below(random: u64, around: Option<u64>) -> Option<Self> {
+        match around {
+            None => {
+                let hard = MIN_NAME + (1 << 61) + random % (1 << 61);
+                Some(Self { soft: hard, hard })
+            }
+            Some(hard) => {
+                let room = hard
+                    .checked_sub(MIN_NAME)
+                    .filter(|room| *room >= MIN_NAME)?;
+                let soft = MIN_NAME + random % room;
+                Some(Self { soft, hard })
+            }
+        }
+    }
+
+    /// Puts the stamp on this process and on all it will start.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn put_on(self) {
+        use nix::sys::resource::{Resource, setrlimit};
+        // Without it there is still the environment and the parent to know a process by.
+        let _ = setrlimit(Resource::RLIMIT_LOCKS, self.soft, self.hard);
+    }
+
+    /// Does nothing: the system has no such limit.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn put_on(self) {}
+
+    /// Whether a process with these limits is of this session, or of one inside it.
+    pub(crate) fn is_on(self, limits: Limits) -> bool {
+        if self.soft == self.hard {
+            limits.1 == self.hard
+        } else {
+            limits == (self.soft, self.hard)
+        }
+    }
+
+    /// Reads what `Display` writes.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (soft, hard) = text.split_once(':')?;
+        let (soft, hard) = (soft.parse().ok()?, hard.parse().ok()?);
+        (soft <= hard).then_some(Self { soft, hard })
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.soft, self.hard)
+    }
+}
+
+/// Whether this process carries the stamp of some session.
+pub(crate) fn is_on_this_process() -> bool {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    {
+        use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+        let limits = getrlimit(Resource::RLIMIT_LOCKS);
+        limits.is_ok_and(|(_, hard)| hard >= MIN_NAME && hard != RLIM_INFINITY)
+    }
+    #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+    false
+}
+
+/// Whether a process carries the stamp of some session; none when that cannot be seen.
+pub(crate) fn is_on_process(pid: i32) -> Option<bool> {
+    let (_, hard) = process::limits_of(pid, LIMIT)?;
+    Some(hard.is_some_and(|hard| hard >= MIN_NAME))
+}
+
+/// Returns a stamp as an argument of the bootstrap: empty for none.
+pub(crate) fn stamp_argument(stamp: Option<Stamp>) -> String {
+    stamp.map(|stamp| stamp.to_string()).unwrap_or_default()
+}
+
+/// Returns the limits of a process that somebody set.
+pub(crate) fn limits_of(pid: i32) -> Option<Limits> {
+    let (soft, hard) = process::limits_of(pid, LIMIT)?;
+    Some((soft?, hard?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[test]
+    fn a_session_knows_its_own_and_those_inside() {
+        let outer = Stamp::below(7, None).unwrap();
+        let other = Stamp::below(8, None).unwrap();
+        let inner = Stamp::below(u64::MAX, Some(outer.hard)).unwrap();
+        let sibling = Stamp::below(9, Some(outer.hard)).unwrap();
+        let known =
+            |stamp: Stamp| [outer, other, inner, sibling].map(|of| stamp.is_on((of.soft, of.hard)));
+        assert_eq!(known(outer), [true, false, true, true]);
+        assert_eq!(known(other), [false, true, false, false]);
+        assert_eq!(known(inner), [false, false, true, false]);
+        assert_eq!(known(sibling), [false, false, false, true]);
+        assert_eq!(Stamp::below(7, Some(1 << 60)), None);
+        assert!(Stamp::below(u64::MAX, None).unwrap().hard < u64::MAX);
+    }
+
+    #[test]
+    fn a_stamp_can_be_written_and_read() {
+        let stamp = Stamp { soft: 3, hard: 9 };
+        assert_eq!(stamp.to_string(), "3:9");
+        assert_eq!(Stamp::parse("3:9"), Some(stamp));
+        for text in ["", "3", "9:3", "3:", ":3", "a:b", "3:9:1", "-1:3"] {
+            assert_eq!(Stamp::parse(text), None, "{text:?}");
+        }
+    }
+}

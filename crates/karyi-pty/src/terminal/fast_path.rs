@@ -1,0 +1,302 @@
+//! What is kept of a shell to make its commands cheap.
+//!
+//! bash keeps a descriptor of the terminal for itself. A script run on copies of it costs no opening of
+//! the terminal, and its mark goes where bash prints between commands (`told`). A command can close
+//! either, or make the terminal one that could not be opened again; then all goes to the terminal by
+//! its name, which fails where a script would fail, too. And a program can change how all copies of it work - make it return at
+//! once instead of waiting, as ssh and node do. So it is lent only to a script that is alone on the
+//! terminal, and is set back before the next one.
+
+use std::io;
+use std::os::fd::OwnedFd;
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(target_os = "linux")]
+use std::thread::sleep;
+#[cfg(target_os = "linux")]
+use std::time::Instant;
+
+use nix::sys::stat::{FileStat, Mode, fstat};
+#[cfg(target_os = "linux")]
+use nix::{fcntl::OFlag, libc::EBADF};
+
+#[cfg(target_os = "linux")]
+use karyi_core::limits;
+
+#[cfg(target_os = "linux")]
+use crate::shell::KEPT_TERMINAL;
+use crate::shell::{Kind, Places};
+use crate::terminal::marks::Mark;
+use crate::terminal::procfs_handles::KeptFiles;
+#[cfg(target_os = "linux")]
+use crate::wait::syscall::{self, Blocked};
+
+/// What one shell was found to be, and what would have to be made for every command.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// What the kernel shows about the shell.
+    pub(crate) files: KeptFiles,
+    /// The device and number of the shell's FIFO.
+    pub(crate) fifo: (u64, u64),
+    pid: i32,
+    /// Whether scripts go to the descriptor on which the shell keeps the terminal, and marks beside it.
+    has_terminal: AtomicBool,
+    /// A copy of that descriptor.
+    #[cfg(target_os = "linux")]
+    terminal: OnceLock<OwnedFd>,
+    /// A copy of the shell's standard input.
+    #[cfg(target_os = "linux")]
+    input: OnceLock<OwnedFd>,
+    /// Whether the kernel does not compare the shell's descriptors with copies of them.
+    #[cfg(target_os = "linux")]
+    refuses_comparing: AtomicBool,
+    /// Whether the kernel gives no copies of the shell's descriptors.
+    #[cfg(target_os = "linux")]
+    refuses_copies: AtomicBool,
+    /// The two lines of a command, cut where its number belongs.
+    lines: OnceLock<[Vec<String>; 2]>,
+}
+
+impl Kept {
+    /// Makes that of a new shell.
+    ///
+    /// # Errors
+    /// When the system does not know the FIFO.
+    pub(crate) fn of(pid: i32, fifo: &OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            files: KeptFiles::of(pid),
+            fifo: identity(&fstat(fifo)?),
+            pid,
+            has_terminal: AtomicBool::new(false),
+            #[cfg(target_os = "linux")]
+            terminal: OnceLock::new(),
+            #[cfg(target_os = "linux")]
+            input: OnceLock::new(),
+            #[cfg(target_os = "linux")]
+            refuses_comparing: AtomicBool::new(false),
+            #[cfg(target_os = "linux")]
+            refuses_copies: AtomicBool::new(false),
+            lines: OnceLock::new(),
+        })
+    }
+
+    /// Finds out whether the shell keeps a descriptor of the terminal that can be lent, and tells its
+    /// marks beside the terminal.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn find_terminal(&self, kind: Kind, places: &Places, process: Option<&OwnedFd>) {
+        let is_at = |descriptor: i32, path: &Path| {
+            let entry = format!("/proc/{}/fd/{descriptor}", self.pid);
+            std::fs::read_link(entry).is_ok_and(|found| found == path)
+        };
+        if kind != Kind::Bash
+            || !is_at(KEPT_TERMINAL, &places.terminal)
+            || !self.files.tell_children()
+        {
+            return;
+        }
+        // The mark that says that the shell is there went to the terminal by its name: on a busy machine
+        // it is read before the shell has put back what it prints to between commands.
+        let marks = places.file("marks");
+        let until = Instant::now() + limits::MEND_TIMEOUT;
+        while !is_at(1, &marks) && !self.waits_for_line() && Instant::now() < until {
+            sleep(limits::WAIT_SCAN_MIN);
+        }
+        if !is_at(1, &marks) {
+            return;
+        }
+        let copy_of = |number| crate::sys::descriptor_of(process?, number).ok();
+        if let Some(input) = copy_of(0).filter(|input| self.is_fifo(input)) {
+            let _ = self.input.set(input);
+        }
+        if let Some(terminal) = copy_of(KEPT_TERMINAL).filter(is_usual)
+            && self.terminal.set(terminal).is_ok()
+        {
+            self.has_terminal.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the shell reads its next line: it changes nothing by itself any more.
+    #[cfg(target_os = "linux")]
+    fn waits_for_line(&self) -> bool {
+        let blocked = syscall::blocked_in(self.pid, self.pid);
+        !matches!(blocked, Ok(Blocked::Other | Blocked::Child))
+    }
+
+    /// Whether a descriptor is open on the shell's FIFO.
+    #[cfg(target_os = "linux")]
+    fn is_fifo(&self, descriptor: &OwnedFd) -> bool {
+        fstat(descriptor).is_ok_and(|file| identity(&file) == self.fifo)
+    }
+
+    /// Whether the shell still has under a number what a copy was made of; unknown where the kernel does
+    /// not tell.
+    #[cfg(target_os = "linux")]
+    fn is_still(&self, number: i32, copy: &OwnedFd) -> Option<bool> {
+        if self.refuses_comparing.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_same = crate::sys::is_copied_from(self.pid, number, copy);
+        // A descriptor that was closed is an answer as well.
+        if is_same
+            .as_ref()
+            .is_err_and(|error| error.raw_os_error() == Some(EBADF))
+        {
+            return Some(false);
+        }
+        if is_same.is_err() {
+            self.refuses_comparing.store(true, Ordering::Relaxed);
+        }
+        is_same.ok()
+    }
+
+    /// Whether the shell still keeps the descriptor of the terminal. Without it no script runs, and the
+    /// mark, which is told elsewhere, would give its command a status that nothing has.
+    #[cfg(target_os = "linux")]
+    fn keeps_terminal(&self, process: Option<&OwnedFd>) -> bool {
+        let Some(terminal) = self.terminal.get() else {
+            return false;
+        };
+        self.is_still(KEPT_TERMINAL, terminal).unwrap_or_else(|| {
+            let copy = process.and_then(|p| crate::sys::descriptor_of(p, KEPT_TERMINAL).ok());
+            let both = copy.and_then(|copy| Some((fstat(copy).ok()?, fstat(terminal).ok()?)));
+            both.is_some_and(|(found, ours)| identity(&found) == identity(&ours))
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn keeps_terminal(&self, _: Option<&OwnedFd>) -> bool {
+        false
+    }
+
+    /// Elsewhere nothing tells what it is.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn find_terminal(&self, _: Kind, _: &Places, _: Option<&OwnedFd>) {}
+
+    /// Whether the shell can put its own descriptors aside: it does so behind the one it copies.
+    #[cfg(target_os = "linux")]
+    fn has_room(&self) -> bool {
+        const MOST: u64 = KEPT_TERMINAL as u64 + 4;
+        crate::sys::descriptor_limit(self.pid).is_ok_and(|limit| limit >= MOST)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn has_room(&self) -> bool {
+        false
+    }
+
+    /// Sets the kept descriptor back to how it was found, if a program has changed that.
+    #[cfg(target_os = "linux")]
+    fn mend_terminal(&self) {
+        use nix::fcntl::{FcntlArg, fcntl};
+        if let Some(terminal) = self.terminal.get()
+            && !is_usual(terminal)
+        {
+            let _ = fcntl(terminal, FcntlArg::F_SETFL(OFlag::O_RDWR));
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn mend_terminal(&self) {}
+
+    /// Has scripts and marks go to the terminal by its name: the shell's own descriptors are not to be relied on.
+    pub(crate) fn distrust_terminal(&self) {
+        self.has_terminal.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns the lines that run the script file there and tell the command's mark, if they may.
+    /// The script must be alone on the terminal.
+    pub(crate) fn lines(
+        &self,
+        kind: Kind,
+        places: &Places,
+        process: Option<&OwnedFd>,
+        number: u64,
+    ) -> Option<[String; 2]> {
+        if !self.has_terminal() || !self.has_room() {
+            return None;
+        }
+        if !self.keeps_terminal(process) {
+            self.distrust_terminal();
+            return None;
+        }
+        self.mend_terminal();
+        let parts = self.lines.get_or_init(|| {
+            // No path has this character.
+            let lines = kind.lines_with_kept_terminal(places, "\0");
+            lines.map(|line| line.split('\0').map(str::to_owned).collect())
+        });
+        let number = number.to_string();
+        Some(parts.each_ref().map(|parts| parts.join(&number)))
+    }
+
+    /// Whether scripts go to the descriptor the shell keeps.
+    fn has_terminal(&self) -> bool {
+        self.has_terminal.load(Ordering::Relaxed)
+    }
+
+    /// Whether a mark was told although the shell cannot open the terminal any more, as it must for the
+    /// next script.
+    pub(crate) fn is_misled_by(&self, mark: &Mark, terminal: &OwnedFd) -> bool {
+        let owner = Mode::S_IRUSR | Mode::S_IWUSR;
+        let opens = || {
+            let found = fstat(terminal);
+            found.is_ok_and(|file| Mode::from_bits_truncate(file.st_mode).contains(owner))
+        };
+        self.has_terminal() && (mark.is_restricted || !opens())
+    }
+
+    /// Whether the shell has its FIFO as its input, so far as that can be seen at a glance.
+    pub(crate) fn has_input(&self, process: Option<&OwnedFd>) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Some(input) = self.input.get()
+            && self.is_still(0, input) == Some(true)
+        {
+            return true;
+        }
+        // To take a copy of the descriptor is half the work of following its name.
+        let input = self.copy_input(process).and_then(|copy| fstat(copy).ok());
+        let input = input.or_else(|| self.files.input());
+        input.is_some_and(|input| identity(&input) == self.fifo)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn copy_input(&self, process: Option<&OwnedFd>) -> Option<OwnedFd> {
+        if self.refuses_copies.load(Ordering::Relaxed) {
+            return None;
+        }
+        let copy = crate::sys::descriptor_of(process?, 0);
+        // Asked again for every command, some kernels would put that into their log.
+        let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        if copy.as_ref().is_err_and(is_refused) {
+            self.refuses_copies.store(true, Ordering::Relaxed);
+        }
+        copy.ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn copy_input(&self, _process: Option<&OwnedFd>) -> Option<OwnedFd> {
+        None
+    }
+}
+
+/// Whether a descriptor works as terminals do: waits until it can read or take all that is written.
+#[cfg(target_os = "linux")]
+fn is_usual(descriptor: &OwnedFd) -> bool {
+    use nix::fcntl::{FcntlArg, fcntl};
+    let unusual = OFlag::O_NONBLOCK | OFlag::O_ASYNC | OFlag::O_APPEND | OFlag::O_DIRECT;
+    let flags = fcntl(descriptor, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
+    flags.is_ok_and(|flags| !flags.intersects(unusual) && flags & OFlag::O_ACCMODE == OFlag::O_RDWR)
+}
+
+fn identity(file: &FileStat) -> (u64, u64) {
+    // As the standard library spells it, with which this is compared.
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::cast_sign_loss,
+        reason = "macOS numbers devices with a sign"
+    )]
+    let device = file.st_dev as u64;
+    (device, file.st_ino)
+}

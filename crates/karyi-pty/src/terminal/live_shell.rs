@@ -1,0 +1,382 @@
+//! A running shell: its terminal, its FIFOs, its process.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Arc, OnceLock};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::futimens;
+use nix::sys::termios::{self, LocalFlags, SetArg, SpecialCharacterIndices, Termios};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{Pid, tcgetpgrp};
+use portable_pty::PtySize;
+
+use karyi_core::limits;
+
+use crate::process;
+use crate::process::group::Group;
+use crate::shell::Places;
+use crate::sys;
+use crate::terminal::fast_path::Kept;
+use crate::terminal::key::Key;
+use crate::terminal::output_gate::Gate;
+use crate::terminal::output_hints::Hints;
+use crate::wait::Subject;
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) rows: u16,
+    pub(crate) columns: u16,
+}
+
+impl From<Size> for PtySize {
+    fn from(size: Size) -> Self {
+        Self {
+            rows: size.rows,
+            cols: size.columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        }
+    }
+}
+
+/// The file that scripts are written to.
+#[derive(Debug)]
+pub(crate) struct ScriptFile {
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    /// Its device and number.
+    pub(crate) identity: (u64, u64),
+}
+
+impl ScriptFile {
+    /// Whether the shell would find it: a command may have removed it, or its directory.
+    pub(crate) fn is_there(&self) -> bool {
+        let found = fs::symlink_metadata(&self.path);
+        found.is_ok_and(|file| (file.dev(), file.ino()) == self.identity)
+    }
+
+    /// Forgets that it was ever read.
+    pub(crate) fn forget_reads(&self) -> io::Result<()> {
+        let (never, same) = (TimeSpec::new(0, 0), TimeSpec::UTIME_OMIT);
+        Ok(futimens(&self.file, &never, &same)?)
+    }
+
+    /// Whether somebody has read it since, as far as that can be told: where the file system takes no
+    /// note of it now, as with `noatime`, everybody may have.
+    pub(crate) fn was_read(&self) -> bool {
+        if self.shows_read() {
+            return true;
+        }
+        let tells = self.file.read_at(&mut [0], 0).is_ok() && self.shows_read();
+        !tells || self.forget_reads().is_err()
+    }
+
+    fn shows_read(&self) -> bool {
+        let found = self.file.metadata();
+        found.map_or(true, |file| (file.atime(), file.atime_nsec()) != (0, 0))
+    }
+}
+
+/// A running shell, as everyone may use it.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) pid: i32,
+    pub(crate) master: OwnedFd,
+    pub(crate) slave: OwnedFd,
+    pub(crate) fifo: OwnedFd,
+    /// The FIFO that is the standard output of bash between commands.
+    pub(crate) marks: OwnedFd,
+    /// Readable when the shell has ended.
+    pub(crate) process: Option<OwnedFd>,
+    pub(crate) places: Places,
+    /// Between the terminal's output and the session's thread, where a caller may read it as well.
+    pub(crate) gate: Option<Gate>,
+    /// What the output told about the job.
+    pub(crate) hints: Hints,
+    /// Whether the kernel tells what threads are blocked in.
+    pub(crate) is_told: bool,
+    /// What makes a command cheap.
+    pub(crate) kept: Kept,
+    /// What the kernel tells of the program the shell is, once that has come up.
+    pub(crate) image: OnceLock<Vec<u8>>,
+}
+
+/// Where the FIFO is among a shell's descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputPlace {
+    /// On 0: the shell reads its next line from it.
+    Here,
+    /// Put aside: a script runs.
+    Elsewhere,
+    /// A command has closed it, or the shell was replaced.
+    Nowhere,
+}
+
+/// What only the thread that started the shell needs.
+pub(crate) struct Owned {
+    pub(crate) child: Child,
+    /// Where the shell writes its snapshots.
+    pub(crate) state: Arc<OwnedFd>,
+    /// The terminal's modes between commands.
+    pub(crate) sane: Termios,
+}
+
+impl Live {
+    /// Returns where the end of a command may be told.
+    pub(crate) fn sources(&self) -> [&OwnedFd; 2] {
+        [&self.master, &self.marks]
+    }
+
+    /// Gives the shell lines to run.
+    ///
+    /// # Errors
+    /// When the FIFO is full: the shell has not read for a long time.
+    pub(crate) fn write_lines(&self, lines: &[u8]) -> io::Result<()> {
+        write_all(&self.fifo, lines)
+    }
+
+    /// Types a key into the terminal. Where the terminal turns keys into signals, Ctrl+C, Ctrl+Z and
+    /// Ctrl+\\ are whatever it has in their place; where it does not, Ctrl+C reaches the job all the
+    /// same.
+    ///
+    /// # Errors
+    /// When the terminal takes no more input.
+    pub(crate) fn press(&self, key: Key) -> io::Result<()> {
+        let place = match key {
+            Key::INTERRUPT => SpecialCharacterIndices::VINTR,
+            Key::SUSPEND => SpecialCharacterIndices::VSUSP,
+            Key::QUIT => SpecialCharacterIndices::VQUIT,
+            _ if self.hints.has_application_keys() => {
+                return write_all(&self.master, &key.application_bytes());
+            }
+            _ => return write_all(&self.master, &key.bytes()),
+        };
+        let modes = termios::tcgetattr(&self.master)?;
+        let character = modes.control_chars[place as usize];
+        if modes.local_flags.contains(LocalFlags::ISIG) && character != 0 {
+            return write_all(&self.master, &[character]);
+        }
+        if key != Key::INTERRUPT {
+            return write_all(&self.master, &key.bytes());
+        }
+        let group = self.group_in_front().ok_or(Errno::ESRCH)?;
+        Ok(group.signal_now(Signal::SIGINT)?)
+    }
+
+    /// Returns the process group in the foreground of the terminal, unless a signal to it would reach
+    /// others than those of the shell's session.
+    pub(crate) fn group_in_front(&self) -> Option<Group> {
+        Group::new(tcgetpgrp(&self.master).ok()?.as_raw(), self.pid)
+    }
+
+    /// Sets the size of the terminal; the job in the foreground is told.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(crate) fn resize(&self, size: Size) -> io::Result<()> {
+        sys::set_size(&self.master, size.rows, size.columns)
+    }
+
+    /// Whether an exit status says that a job was stopped, and a job of the shell is.
+    pub(crate) fn has_stopped_child(&self, exit_code: i32) -> bool {
+        const STOPS: [Signal; 4] = [
+            Signal::SIGSTOP,
+            Signal::SIGTSTP,
+            Signal::SIGTTIN,
+            Signal::SIGTTOU,
+        ];
+        let is_stop = STOPS.iter().any(|stop| exit_code == 128 + *stop as i32);
+        is_stop
+            && process::children(self.pid)
+                .into_iter()
+                .rev()
+                .take(limits::MAX_SCANNED_PROCESSES)
+                .filter_map(process::find)
+                .any(|child| child.is_stopped())
+    }
+
+    /// Returns what wait detection looks at.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject {
+            shell: self.pid,
+            master: &self.master,
+            slave: &self.slave,
+            fifo: &self.fifo,
+            is_told: self.is_told,
+            is_line_open: self.hints.is_line_open(),
+        }
+    }
+
+    /// Sends a signal to the shell, and to nobody else once that has ended.
+    pub(crate) fn signal_shell(&self, signal: Signal) {
+        let _ = match &self.process {
+            Some(process) => process::send(process, signal),
+            None => kill(Pid::from_raw(self.pid), signal).map_err(io::Error::from),
+        };
+    }
+
+    /// Has a stopped shell go on: nobody else could, and no command would ever end.
+    pub(crate) fn wake_if_stopped(&self) {
+        let is_stopped = match process::are_shown() {
+            true => process::find(self.pid).is_some_and(|shell| shell.is_stopped()),
+            false => process::is_child_stopped(self.pid),
+        };
+        if is_stopped {
+            self.signal_shell(Signal::SIGCONT);
+        }
+    }
+
+    /// Whether nothing gives the shell lines any more, and it runs no script: a command has closed what
+    /// it keeps of its input, and it tries to read that again and again. `script` is the script's
+    /// device and number.
+    pub(crate) fn is_deaf(&self, script: (u64, u64)) -> bool {
+        let directory = format!("/proc/{}/fd", self.pid);
+        let is_script = |path: &Path| {
+            let file = fs::metadata(path).ok();
+            file.is_some_and(|file| (file.dev(), file.ino()) == script)
+        };
+        let mut all = fs::read_dir(&directory).into_iter().flatten().flatten();
+        process::children(self.pid).is_empty()
+            && self.input_place() == InputPlace::Nowhere
+            && !all.any(|entry| is_script(&entry.path()))
+            && self
+                .image
+                .get()
+                .is_some_and(|image| self.program().as_ref() == Some(image))
+    }
+
+    /// Takes note of the program the shell is, once it is there.
+    pub(crate) fn note_program(&self) {
+        if let Some(image) = self.program() {
+            let _ = self.image.set(image);
+        }
+    }
+
+    /// Returns what tells the program from one that replaces it, be it the same one with the same words:
+    /// its words, and where the kernel has put it.
+    fn program(&self) -> Option<Vec<u8>> {
+        let read = |name| fs::read(format!("/proc/{}/{name}", self.pid)).ok();
+        Some([read("cmdline")?, read("auxv").unwrap_or_default()].concat())
+    }
+
+    /// Whether the shell has too few descriptors left to put its own aside for a script.
+    pub(crate) fn is_starved(&self) -> bool {
+        let soft = process::limits_of(self.pid, "Max open files").and_then(|(soft, _)| soft);
+        soft.is_some_and(|soft| soft < limits::MIN_SHELL_DESCRIPTORS)
+    }
+
+    /// Whether the terminal is nobody's: a program took it from the shell and has ended. No key is a
+    /// signal there any more.
+    pub(crate) fn has_lost_terminal(&self) -> bool {
+        crate::wait::is_nobodys(&self.master)
+    }
+
+    /// Returns where the shell's own input is, between two commands or in the middle of one.
+    pub(crate) fn input_place(&self) -> InputPlace {
+        if self.kept.has_input(self.process.as_ref()) {
+            return InputPlace::Here;
+        }
+        let own = self.kept.fifo;
+        let is_fifo = |path: &Path| {
+            let file = fs::metadata(path).ok()?;
+            Some((file.dev(), file.ino()) == own)
+        };
+        // A shell that has ended, or that cannot be looked at, has lost nothing.
+        let directory = format!("/proc/{}/fd", self.pid);
+        match is_fifo(Path::new(&format!("{directory}/0"))) {
+            Some(true) => return InputPlace::Here,
+            None if !Path::new(&directory).exists() => return InputPlace::Here,
+            _ => {}
+        }
+        let mut all = fs::read_dir(directory).into_iter().flatten().flatten();
+        if all.any(|entry| is_fifo(&entry.path()) == Some(true)) {
+            InputPlace::Elsewhere
+        } else {
+            InputPlace::Nowhere
+        }
+    }
+
+    /// Returns the name of the program in the foreground; in a pipeline of the one started last.
+    pub(crate) fn foreground_program(&self) -> Option<String> {
+        let group = tcgetpgrp(&self.master).ok()?;
+        let all = process::all().into_iter();
+        let running = all.filter(|p| p.group == group.as_raw() && !p.is_zombie());
+        let pid = running.map(|member| member.pid).max()?;
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        Some(name.trim_end().to_owned())
+    }
+
+    /// Returns the directory the shell is in: as the shell spells it when that is true.
+    pub(crate) fn directory(&self, claimed: PathBuf) -> PathBuf {
+        let link = format!("/proc/{}/cwd", self.pid);
+        let Ok(real) = fs::read_link(&link) else {
+            return claimed;
+        };
+        if claimed == real || real.to_string_lossy().ends_with(" (deleted)") {
+            return claimed;
+        }
+        let is_same = is_same_file(&claimed, Path::new(&link)) && claimed.is_absolute();
+        if is_same { claimed } else { real }
+    }
+
+    /// Whether the directory the shell is in was removed.
+    pub(crate) fn is_in_nothing(&self) -> bool {
+        // Those above are gone as well, or it would have a name.
+        let found = fs::metadata(format!("/proc/{}/cwd", self.pid));
+        found.is_ok_and(|directory| directory.nlink() == 0)
+    }
+
+    /// Whether the shell is known to be in a directory.
+    pub(crate) fn is_in(&self, directory: &Path) -> bool {
+        is_same_file(directory, Path::new(&format!("/proc/{}/cwd", self.pid)))
+    }
+
+    /// Throws away input that nobody has read; it was typed for a command that has ended.
+    pub(crate) fn flush_input(&self) {
+        let _ = termios::tcflush(&self.slave, termios::FlushArg::TCIFLUSH);
+    }
+}
+
+impl Owned {
+    /// Sets the terminal's modes back if a command changed them.
+    pub(crate) fn reset_modes(&self, live: &Live) {
+        if termios::tcgetattr(&live.master).is_ok_and(|modes| modes != self.sane) {
+            let _ = termios::tcsetattr(&live.master, SetArg::TCSANOW, &self.sane);
+        }
+    }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    file(one).is_some_and(|found| Some(found) == file(other))
+}
+
+fn write_all(descriptor: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match nix::unistd::write(descriptor, rest) {
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Reads what is there; nothing when that is nothing, or when the other side is gone.
+pub(crate) fn read_some(descriptor: impl AsFd, buffer: &mut [u8]) -> usize {
+    loop {
+        match nix::unistd::read(descriptor.as_fd(), buffer) {
+            Err(Errno::EINTR) => {}
+            Ok(count) => return count,
+            Err(_) => return 0,
+        }
+    }
+}

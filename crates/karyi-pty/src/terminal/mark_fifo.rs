@@ -1,0 +1,190 @@
+//! What the shell tells beside the terminal.
+//!
+//! bash prints the mark of most commands into a FIFO that is its standard output between commands. A
+//! byte on a terminal passes through a worker of the kernel, which has to be woken first; one in a
+//! FIFO does not. The mark still comes after all output of its command: who has read it reads the
+//! terminal until the kernel says that nothing is left there, and before the kernel says so it waits
+//! for that worker. Then the mark is taken in as if it had come on the terminal.
+//!
+//! Whatever else the shell prints there - a `PROMPT_COMMAND`, a trap - is seen by nobody.
+
+use std::os::fd::OwnedFd;
+
+use karyi_core::limits;
+
+use crate::terminal::live_shell::read_some;
+use crate::terminal::marks::MarkCutter;
+
+/// The mark of a command, and what may become one.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// What was read behind the last mark.
+    heard: Vec<u8>,
+    mark: Option<Known>,
+}
+
+/// A mark, while output from before it may still be unread.
+#[derive(Debug)]
+struct Known {
+    job: u64,
+    bytes: Vec<u8>,
+    /// How much output may stand before it.
+    left: usize,
+}
+
+impl Told {
+    /// Reads what the shell has told; returns whether that is the mark the cutter waits for.
+    pub(crate) fn hear(&mut self, from: &OwnedFd, cutter: &MarkCutter, job: Option<u64>) -> bool {
+        if self.mark.as_ref().is_some_and(|mark| Some(mark.job) == job) {
+            return true;
+        }
+        let mut buffer = [0; 1024];
+        for _ in 0..limits::READS_OF_TOLD {
+            let count = read_some(from, &mut buffer);
+            self.heard
+                .extend_from_slice(buffer.get(..count).unwrap_or_default());
+            if count < buffer.len() {
+                break;
+            }
+        }
+        if let (Some(job), Some(at)) = (job, cutter.find_mark(&self.heard)) {
+            // The script may have written this one; its own comes behind it.
+            let rest = self.heard.split_off(at.end);
+            let mut bytes = std::mem::replace(&mut self.heard, rest);
+            bytes.drain(..at.start);
+            let left = limits::MAX_UNREAD_OUTPUT;
+            self.mark = Some(Known { job, bytes, left });
+            return true;
+        }
+        let excess = self.heard.len().saturating_sub(limits::MAX_MARK_BYTES);
+        self.heard.drain(..excess);
+        false
+    }
+
+    /// Whether a mark is there whose turn has not come.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.mark.is_some()
+    }
+
+    /// Returns the mark that is there.
+    pub(crate) fn mark(&self) -> Option<&[u8]> {
+        self.mark.as_ref().map(|mark| mark.bytes.as_slice())
+    }
+
+    /// Takes note of output that was read, none meaning that all is read; returns the mark when its
+    /// turn has come. Somebody may print without end, so it comes after as much as a terminal holds.
+    pub(crate) fn after(&mut self, count: usize, job: Option<u64>) -> Option<Vec<u8>> {
+        self.mark.take_if(|mark| Some(mark.job) != job);
+        let mark = self.mark.as_mut()?;
+        mark.left = mark.left.saturating_sub(count);
+        if count > 0 && mark.left > 0 {
+            return None;
+        }
+        self.mark.take().map(|mark| mark.bytes)
+    }
+
+    /// Forgets the mark that is there: it was taken in.
+    pub(crate) fn pass(&mut self) {
+        self.mark = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    const MARK: &str = "\x1b]133;D;n0;7;3;himBH;/a b;n0\x07";
+
+    /// Tells pieces one after another; returns after which of them the mark was known.
+    fn tell(pieces: &[&str], told: &mut Told) -> Option<usize> {
+        let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_NONBLOCK).unwrap();
+        let mut writer = std::fs::File::from(writer);
+        let mut cutter = MarkCutter::new("n0");
+        cutter.await_mark(Some(7));
+        pieces.iter().position(|piece| {
+            writer.write_all(piece.as_bytes()).unwrap();
+            told.hear(&reader, &cutter, Some(7))
+        })
+    }
+
+    #[test]
+    fn a_mark_is_found_among_anything() {
+        let check = |pieces: &[&str], expected: Option<usize>| {
+            let mut told = Told::default();
+            assert_eq!(tell(pieces, &mut told), expected, "{pieces:?}");
+            let mark = expected.map(|_| MARK.as_bytes());
+            assert_eq!(told.mark(), mark, "{pieces:?}");
+        };
+        let noise = "PC\n".repeat(9999);
+        let old = MARK.replace(";7;", ";6;");
+        check(&[MARK], Some(0));
+        check(&[&noise, MARK], Some(1));
+        check(&[&format!("{noise}{MARK}{noise}")], Some(0));
+        check(&[&MARK[..9], &MARK[9..]], Some(1));
+        check(&[&format!("{old}{}", &MARK[..20]), &MARK[20..]], Some(1));
+        check(&[&format!("\x1b]133;D;n0;7;x;{MARK}")], Some(0));
+        check(&[&noise, &old, "x"], None);
+    }
+
+    #[test]
+    fn one_behind_another_is_not_lost() {
+        let mut told = Told::default();
+        assert_eq!(tell(&[&MARK.repeat(2)], &mut told), Some(0));
+        assert_eq!(told.after(0, Some(7)), Some(MARK.as_bytes().to_vec()));
+        assert_eq!(tell(&[""], &mut told), Some(0));
+        assert_eq!(told.after(0, Some(7)), Some(MARK.as_bytes().to_vec()));
+        assert_eq!(tell(&[""], &mut told), None);
+    }
+
+    #[test]
+    fn its_turn_comes_when_the_terminal_is_read() {
+        let mut told = Told::default();
+        assert_eq!(told.after(0, Some(7)), None);
+        tell(&[MARK], &mut told);
+        assert_eq!(told.after(4096, Some(7)), None);
+        assert_eq!(told.after(0, Some(7)), Some(MARK.as_bytes().to_vec()));
+        assert_eq!(told.after(0, Some(7)), None);
+        // Of an endless output only as much is waited for as a terminal holds.
+        tell(&[MARK], &mut told);
+        assert_eq!(told.after(limits::MAX_UNREAD_OUTPUT - 1, Some(7)), None);
+        assert_eq!(told.after(1, Some(7)), Some(MARK.as_bytes().to_vec()));
+        // One of a job that is gone has none.
+        tell(&[MARK], &mut told);
+        assert_eq!(told.after(0, None), None);
+        assert!(!told.is_pending());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_was_printed_before_can_be_read() {
+        use nix::fcntl::{FcntlArg, OFlag, fcntl};
+        use nix::unistd::{pipe, read, write};
+
+        let pair = nix::pty::openpty(None, None).unwrap();
+        fcntl(&pair.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+        let ((told, tells), (asked, asks)) = (pipe().unwrap(), pipe().unwrap());
+        let slave = pair.slave;
+        let printer = std::thread::spawn(move || {
+            let mut length = [0; 2];
+            while read(&asked, &mut length).unwrap() == 2 {
+                let text = vec![b'x'; u16::from_le_bytes(length).into()];
+                assert_eq!(write(&slave, &text), Ok(text.len()));
+                write(&tells, b"!").unwrap();
+            }
+        });
+        for round in 0..5000_u16 {
+            let length = 1 + round % 3000;
+            write(&asks, &length.to_le_bytes()).unwrap();
+            read(&told, &mut [0]).unwrap();
+            let mut buffer = [0; 4096];
+            let counts = std::iter::from_fn(|| {
+                Some(read_some(&pair.master, &mut buffer)).filter(|count| *count > 0)
+            });
+            assert_eq!(counts.sum::<usize>(), usize::from(length));
+        }
+        drop(asks);
+        printer.join().unwrap();
+    }
+}

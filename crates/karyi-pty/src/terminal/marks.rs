@@ -1,0 +1,322 @@
+//! Cuts the marks of the shell out of the terminal's output.
+//!
+//! After each command the shell prints `ESC ] 133;D;NONCE;SEQUENCE;STATUS;FLAGS;CWD;NONCE BEL`. The
+//! place of the mark in the stream is the exact end of the command's output. Only the mark with the
+//! session's nonce and the number of the running command counts; everything else that looks like
+//! one, a forged or a replayed one, stays output.
+
+use std::ffi::OsString;
+use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use crate::shell::delivery;
+use karyi_core::limits;
+
+const ESCAPE: u8 = 0x1b;
+/// How every mark begins.
+const START: &[u8] = b"\x1b]";
+
+/// What the shell says when a command has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Exit status of the command.
+    pub(crate) status: i32,
+    /// Whether the shell would end at the next failure (`set -e`).
+    pub(crate) is_errexit: bool,
+    /// Whether the shell refuses to redirect anything to a file (`set -r`).
+    pub(crate) is_restricted: bool,
+    /// Whether a value did not come, so that the command was not run.
+    pub(crate) lacks_values: bool,
+    /// The shell's working directory, as the shell spells it.
+    pub(crate) cwd: PathBuf,
+}
+
+/// Finds the one mark that is expected, in a stream cut anywhere.
+#[derive(Debug)]
+pub(crate) struct MarkCutter {
+    nonce: String,
+    closing: Vec<u8>,
+    /// The beginning of the expected mark, with its number.
+    prefix: Vec<u8>,
+    expected: Option<u64>,
+    /// Bytes that may be the beginning of the mark.
+    held: Vec<u8>,
+}
+
+/// What bytes are, seen from their first one.
+enum Look {
+    Mark(Mark, usize),
+    Partial,
+    Other,
+}
+
+impl MarkCutter {
+    /// Makes a cutter for the marks of one session.
+    pub(crate) fn new(nonce: &str) -> Self {
+        Self {
+            nonce: nonce.to_owned(),
+            closing: format!(";{nonce}\x07").into_bytes(),
+            prefix: Vec::new(),
+            expected: None,
+            held: Vec::new(),
+        }
+    }
+
+    /// Says which command's mark comes next; without one everything is output.
+    pub(crate) fn await_mark(&mut self, sequence: Option<u64>) {
+        if self.expected == sequence {
+            return;
+        }
+        self.expected = sequence;
+        self.prefix = match sequence {
+            Some(number) => format!("\x1b]133;D;{};{number};", self.nonce).into_bytes(),
+            None => Vec::new(),
+        };
+    }
+
+    /// Hands the output in `bytes` to `output`, up to the expected mark; returns the mark and how
+    /// many bytes were used.
+    pub(crate) fn push(
+        &mut self,
+        bytes: &[u8],
+        output: &mut dyn FnMut(&[u8]),
+    ) -> (usize, Option<Mark>) {
+        let mut used = 0;
+        if !self.held.is_empty() {
+            match self.push_held(bytes, output) {
+                (taken, Some(mark)) => return (taken, Some(mark)),
+                (taken, None) => used = taken,
+            }
+        }
+        let rest = bytes.get(used..).unwrap_or_default();
+        let (taken, mark) = self.push_fresh(rest, output);
+        (used + taken, mark)
+    }
+
+    /// Goes on with bytes held back before; none are held afterwards unless all of `bytes` were.
+    fn push_held(&mut self, bytes: &[u8], output: &mut dyn FnMut(&[u8])) -> (usize, Option<Mark>) {
+        let before = self.held.len();
+        let taken = bytes
+            .len()
+            .min(limits::MAX_MARK_BYTES.saturating_sub(before));
+        self.held.extend(bytes.iter().take(taken));
+        match self.look(&self.held) {
+            Look::Mark(mark, length) => {
+                self.held.clear();
+                (length.saturating_sub(before), Some(mark))
+            }
+            Look::Partial => (taken, None),
+            Look::Other => {
+                self.held.truncate(before);
+                output(&self.held);
+                self.held.clear();
+                (0, None)
+            }
+        }
+    }
+
+    /// Returns the expected mark when the bytes are nothing else.
+    pub(crate) fn only_mark(&self, bytes: &[u8]) -> Option<Mark> {
+        match self.look(bytes) {
+            Look::Mark(mark, length) if self.held.is_empty() && length == bytes.len() => Some(mark),
+            _ => None,
+        }
+    }
+
+    /// Returns where the expected mark is among bytes of which nothing else counts.
+    pub(crate) fn find_mark(&self, bytes: &[u8]) -> Option<Range<usize>> {
+        self.expected?;
+        let mut starts = memchr::memmem::find_iter(bytes, &self.prefix);
+        starts.find_map(|start| {
+            let rest = bytes.get(start..)?;
+            match self.look(rest) {
+                Look::Mark(_, length) => Some(start..start + length),
+                Look::Partial | Look::Other => None,
+            }
+        })
+    }
+
+    fn push_fresh(&mut self, bytes: &[u8], output: &mut dyn FnMut(&[u8])) -> (usize, Option<Mark>) {
+        let mut from = 0;
+        while self.expected.is_some() {
+            let rest = bytes.get(from..).unwrap_or_default();
+            let Some(found) = find_start(rest) else {
+                break;
+            };
+            let start = from + found;
+            let (before, after) = bytes.split_at(start);
+            match self.look(after) {
+                Look::Mark(mark, length) => {
+                    emit(before, output);
+                    return (start + length, Some(mark));
+                }
+                Look::Partial => {
+                    emit(before, output);
+                    self.held.extend_from_slice(after);
+                    return (bytes.len(), None);
+                }
+                Look::Other => from = start + 1,
+            }
+        }
+        emit(bytes, output);
+        (bytes.len(), None)
+    }
+
+    fn look(&self, bytes: &[u8]) -> Look {
+        if self.expected.is_none() {
+            return Look::Other;
+        }
+        let Some(body) = bytes.strip_prefix(self.prefix.as_slice()) else {
+            let is_start = self.prefix.starts_with(bytes);
+            return if is_start { Look::Partial } else { Look::Other };
+        };
+        let Some(end) = memchr::memmem::find(body, &self.closing) else {
+            let is_open = bytes.len() < limits::MAX_MARK_BYTES;
+            return if is_open { Look::Partial } else { Look::Other };
+        };
+        let (fields, _) = body.split_at(end);
+        let length = self.prefix.len() + end + self.closing.len();
+        parse(fields).map_or(Look::Other, |mark| Look::Mark(mark, length))
+    }
+}
+
+/// Returns where a mark may begin. Colours begin like it, and there are many of them.
+fn find_start(bytes: &[u8]) -> Option<usize> {
+    let at_end = || bytes.ends_with(&[ESCAPE]).then(|| bytes.len() - 1);
+    memchr::memmem::find(bytes, START).or_else(at_end)
+}
+
+fn emit(bytes: &[u8], output: &mut dyn FnMut(&[u8])) {
+    if !bytes.is_empty() {
+        output(bytes);
+    }
+}
+
+/// Reads `STATUS;FLAGS;CWD`.
+fn parse(fields: &[u8]) -> Option<Mark> {
+    let mut parts = fields.splitn(3, |byte| *byte == b';');
+    let status = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    // ksh counts signals from 256.
+    let status = if status > 256 { status - 128 } else { status };
+    let flags = parts.next()?;
+    let cwd = PathBuf::from(OsString::from_vec(parts.next()?.to_vec()));
+    Some(Mark {
+        status,
+        is_errexit: flags.contains(&b'e'),
+        is_restricted: flags.contains(&b'r'),
+        lacks_values: delivery::lacks_values(flags),
+        cwd,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: &str = "\x1b]133;D;n0;7;3;himBH;/a b;n0\x07";
+
+    /// Pushes pieces while mark 7 of nonce `n0` is expected; marks are shown as `<status cwd>`.
+    fn cut(pieces: &[&[u8]]) -> String {
+        let mut cutter = MarkCutter::new("n0");
+        cutter.await_mark(Some(7));
+        let mut shown = Vec::new();
+        for piece in pieces {
+            let mut rest = *piece;
+            while !rest.is_empty() {
+                let (used, mark) = cutter.push(rest, &mut |bytes| shown.extend_from_slice(bytes));
+                rest = &rest[used..];
+                if let Some(mark) = mark {
+                    shown.extend(format!("<{} {}>", mark.status, mark.cwd.display()).bytes());
+                    cutter.await_mark(None);
+                }
+            }
+        }
+        String::from_utf8(shown).unwrap()
+    }
+
+    /// Checks the whole, every split point and single bytes.
+    fn check(input: &str, expected: &str) {
+        let bytes = input.as_bytes();
+        assert_eq!(cut(&[bytes]), expected, "{input:?}");
+        for at in 1..bytes.len() {
+            let (first, second) = bytes.split_at(at);
+            assert_eq!(cut(&[first, second]), expected, "{input:?} split at {at}");
+        }
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(cut(&single), expected, "{input:?} byte by byte");
+    }
+
+    #[test]
+    fn the_expected_mark_is_cut_out() {
+        check(MARK, "<3 /a b>");
+        check(&format!("out\n{MARK}late"), "out\n<3 /a b>late");
+        check("\x1b]133;D;n0;7;0;;;n0\x07", "<0 >");
+        check("\x1b]133;D;n0;7;258;;/;n0\x07", "<130 />");
+        check("\x1b]133;D;n0;7;0;e;/a;n1\x07;n0\x07x", "<0 /a;n1\x07>x");
+        check(&format!("\x1b[1m\x1b{MARK}"), "\x1b[1m\x1b<3 /a b>");
+        check(&format!("\x1b]133;D;n0;{MARK}"), "\x1b]133;D;n0;<3 /a b>");
+    }
+
+    #[test]
+    fn a_mark_alone_is_known() {
+        let check = |held: &[u8], text: &str, expected: bool| {
+            let mut cutter = MarkCutter::new("n0");
+            cutter.await_mark(Some(7));
+            cutter.push(held, &mut |_| {});
+            assert_eq!(
+                cutter.only_mark(text.as_bytes()).is_some(),
+                expected,
+                "{text:?}"
+            );
+        };
+        check(b"", MARK, true);
+        check(b"\x1b]133", MARK, false);
+        for text in [
+            "",
+            "x",
+            &MARK[1..],
+            &format!("{MARK} "),
+            &format!(" {MARK}"),
+        ] {
+            check(b"", text, false);
+        }
+        check(b"", &MARK.replace(";7;", ";6;"), false);
+    }
+
+    #[test]
+    fn forged_and_replayed_marks_stay_output() {
+        for text in [
+            "\x1b]133;D;0\x07 ",
+            "\x1b]133;D;nonce;7;0;;/;nonce\x07 ",
+            "\x1b]133;D;n0;6;0;;/;n0\x07 ",
+            "\x1b]133;D;n0;77;0;;/;n0\x07 ",
+            "\x1b]133;D;n0;7;x;;/;n0\x07 ",
+        ] {
+            check(text, text);
+        }
+        check(&format!("{MARK}{MARK}"), &format!("<3 /a b>{MARK}"));
+    }
+
+    #[test]
+    fn an_endless_mark_is_output() {
+        let text = format!(
+            "\x1b]133;D;n0;7;0;;{}",
+            "x".repeat(2 * limits::MAX_MARK_BYTES)
+        );
+        assert_eq!(cut(&[text.as_bytes()]), text);
+        let single: Vec<&[u8]> = text.as_bytes().chunks(999).collect();
+        assert_eq!(cut(&single), text);
+    }
+
+    #[test]
+    fn options_are_seen() {
+        let check = |flags: &str, expected: (bool, bool)| {
+            let mark = parse(format!("0;{flags};/er").as_bytes()).unwrap();
+            assert_eq!((mark.is_errexit, mark.is_restricted), expected, "{flags}");
+        };
+        check("ehimBs", (true, false));
+        check("himrBs", (false, true));
+        check("himBs", (false, false));
+    }
+}

@@ -1,0 +1,13 @@
+//! The terminal of one shell: how it is spawned, and what passes between it and the session.
+
+pub mod bootstrap;
+pub(crate) mod directory;
+pub(crate) mod fast_path;
+pub mod key;
+pub(crate) mod live_shell;
+pub(crate) mod mark_fifo;
+pub(crate) mod marks;
+pub(crate) mod output_gate;
+pub(crate) mod output_hints;
+mod procfs_handles;
+pub(crate) mod spawn;

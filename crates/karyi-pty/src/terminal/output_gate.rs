@@ -1,0 +1,112 @@
+//! Keeps the session's thread asleep while a caller reads the terminal in its place.
+//!
+//! The thread does not wait for the terminal itself but for this gate, which is readable when the
+//! terminal is or the shell has told something, unless it is shut. To open and to shut it wakes nobody.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+#[cfg(target_os = "linux")]
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+/// Whether a terminal has output, or its shell has told something, for who may know.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    #[cfg(target_os = "linux")]
+    epoll: Epoll,
+    #[cfg(not(target_os = "linux"))]
+    never: std::convert::Infallible,
+}
+
+#[cfg(target_os = "linux")]
+impl Gate {
+    /// Makes an open one; none where the system has none left.
+    pub(crate) fn new(sources: [&OwnedFd; 2]) -> Option<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).ok()?;
+        for source in sources {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, 0);
+            epoll.add(source, event).ok()?;
+        }
+        Some(Self { epoll })
+    }
+
+    /// Hides what there is; returns whether that is so.
+    pub(crate) fn shut(&self, sources: [&OwnedFd; 2]) -> bool {
+        let is_hidden = |source| {
+            let mut event = EpollEvent::new(EpollFlags::empty(), 0);
+            self.epoll.modify(source, &mut event).is_ok()
+        };
+        sources.into_iter().all(is_hidden)
+    }
+
+    /// Shows it again.
+    pub(crate) fn open(&self, sources: [&OwnedFd; 2]) {
+        for source in sources {
+            let mut event = EpollEvent::new(EpollFlags::EPOLLIN, 0);
+            let _ = self.epoll.modify(source, &mut event);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl AsFd for Gate {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Gate {
+    /// There is none: the session's thread reads the terminal alone.
+    pub(crate) fn new(_sources: [&OwnedFd; 2]) -> Option<Self> {
+        None
+    }
+
+    /// Never called.
+    pub(crate) fn shut(&self, _sources: [&OwnedFd; 2]) -> bool {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub(crate) fn open(&self, _sources: [&OwnedFd; 2]) {
+        match self.never {}
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl AsFd for Gate {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self.never {}
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+    use super::*;
+
+    #[test]
+    fn output_is_seen_through_an_open_gate_only() {
+        let pair = nix::pty::openpty(None, None).unwrap();
+        let (told, tells) = nix::unistd::pipe().unwrap();
+        let sources = [&pair.master, &told];
+        let gate = Gate::new(sources).unwrap();
+        let is_seen = |wait_ms: u16| {
+            let mut asked = [PollFd::new(gate.as_fd(), PollFlags::POLLIN)];
+            poll(&mut asked, PollTimeout::from(wait_ms)).unwrap() > 0
+        };
+        for (source, writer) in [(&told, &tells), (&pair.master, &pair.slave)] {
+            assert!(!is_seen(0));
+            assert!(gate.shut(sources));
+            nix::unistd::write(writer, b"x").unwrap();
+            assert!(!is_seen(50));
+            gate.open(sources);
+            assert!(is_seen(10_000));
+            assert!(gate.shut(sources));
+            assert!(!is_seen(0));
+            nix::unistd::read(source, &mut [0; 9]).unwrap();
+            gate.open(sources);
+        }
+    }
+}

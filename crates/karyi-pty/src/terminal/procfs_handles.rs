@@ -1,0 +1,95 @@
+//! Files of `/proc` about one shell, kept open: to find them by name after every command would cost
+//! more than to read them.
+//!
+//! They are those of this very process, whoever gets its number later.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{FileStat, fstatat};
+
+/// Bytes of a list of processes that are read at once.
+const LIST_BYTES: usize = 1024;
+
+/// What the kernel shows about a shell; where it shows nothing, nothing is there.
+#[derive(Debug)]
+pub(crate) struct KeptFiles {
+    descriptors: Option<File>,
+    children: Option<File>,
+}
+
+impl KeptFiles {
+    /// Opens those of a process.
+    pub(crate) fn of(pid: i32) -> Self {
+        Self {
+            descriptors: File::open(format!("/proc/{pid}/fd")).ok(),
+            children: File::open(format!("/proc/{pid}/task/{pid}/children")).ok(),
+        }
+    }
+
+    /// Returns what the process has as its standard input.
+    pub(crate) fn input(&self) -> Option<FileStat> {
+        fstatat(self.descriptors.as_ref()?, "0", AtFlags::empty()).ok()
+    }
+
+    /// Whether the kernel tells which processes there are below.
+    pub(crate) fn tell_children(&self) -> bool {
+        self.children.is_some()
+    }
+
+    /// Returns the processes that the first thread of the process started, where that is told.
+    pub(crate) fn children(&self) -> Option<Vec<i32>> {
+        let list = self.children.as_ref()?;
+        let mut chunk = [0; LIST_BYTES];
+        let mut text = Vec::new();
+        while let Ok(count) = list.read_at(&mut chunk, text.len() as u64)
+            && count > 0
+        {
+            text.extend_from_slice(chunk.get(..count).unwrap_or_default());
+        }
+        let ids = text.split(u8::is_ascii_whitespace);
+        let ids = ids.filter_map(|id| std::str::from_utf8(id).ok()?.parse().ok());
+        Some(ids.collect())
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn they_follow_the_process() {
+        let line = "exec </dev/null; i=0; while [ $i -lt 250 ]; do sleep 100 & i=$((i+1)); done; \
+                    echo; exec cat /dev/zero";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).stdin(Stdio::piped());
+        let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
+        let kept = KeptFiles::of(child.id().cast_signed());
+        let input = || kept.input().map(|input| (input.st_dev, input.st_ino));
+        // Its first line comes when all have started.
+        let mut first = [0; 1];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+        let null = std::fs::metadata("/dev/null").unwrap();
+        assert_eq!(input(), Some((null.dev(), null.ino())));
+        let children = kept.children().unwrap();
+        assert_eq!(children.len(), 250);
+        for pid in children {
+            let pid = nix::unistd::Pid::from_raw(pid);
+            nix::sys::signal::kill(pid, nix::sys::signal::SIGKILL).unwrap();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((input(), kept.children()), (None, Some(Vec::new())));
+    }
+
+    #[test]
+    fn of_a_process_that_is_gone_there_are_none() {
+        let kept = KeptFiles::of(-1);
+        assert!(kept.input().is_none() && kept.children().is_none());
+    }
+}

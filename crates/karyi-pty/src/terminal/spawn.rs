@@ -1,0 +1,281 @@
+//! How a shell is started: its terminal, its FIFOs, its files, its environment.
+//!
+//! The thread that starts the shell must live as long as the shell: the shell asks the kernel for
+//! a signal when its parent ends, and to the kernel that is the thread.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Arc, OnceLock};
+
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::sys::termios::{self, InputFlags, LocalFlags, OutputFlags, SetArg, Termios};
+use nix::unistd::mkfifo;
+use portable_pty::{CommandBuilder, native_pty_system};
+
+use crate::host::error_hints::Lack;
+use crate::process;
+use crate::shell::{Places, STATUS_SCRIPT, Shell, variable};
+use crate::sys;
+use crate::teardown::registry;
+use crate::teardown::stamp::{Stamp, stamp_argument};
+use crate::terminal::bootstrap;
+use crate::terminal::fast_path::Kept;
+use crate::terminal::live_shell::{Live, Owned, ScriptFile, Size};
+use crate::terminal::output_gate::Gate;
+use crate::terminal::output_hints::Hints;
+
+/// What is needed to start a shell.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) shell: Shell,
+    pub(crate) bootstrap: PathBuf,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    /// The session's private directory.
+    pub(crate) directory: PathBuf,
+    pub(crate) nonce: String,
+    /// The session's name among those of this program.
+    pub(crate) tag: String,
+    /// What its processes are known by.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+impl Plan {
+    /// Starts the shell in a directory, on a terminal of a size.
+    ///
+    /// # Errors
+    /// When the system cannot make a terminal, a FIFO or a process.
+    pub(crate) fn spawn(&self, cwd: &Path, size: Size) -> io::Result<(Live, Owned)> {
+        // The error tells the same in its own words.
+        let pair = native_pty_system()
+            .openpty(size.into())
+            .map_err(|_| Lack::of_terminal(io::Error::last_os_error()))?;
+        let raw = pair
+            .master
+            .as_raw_fd()
+            .ok_or_else(|| io::Error::other("no terminal"))?;
+        let terminal = pair
+            .master
+            .tty_name()
+            .ok_or_else(|| io::Error::other("no terminal name"))?;
+        let master = sys::duplicate(raw)?;
+        set_nonblocking(&master)?;
+        let sane = sane_modes(&master)?;
+        let slave = open(
+            &terminal,
+            OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )?;
+        let places = Places {
+            directory: self.directory.clone(),
+            terminal,
+            nonce: self.nonce.clone(),
+        };
+        let fifo = make_fifo(&places.file("in"))?;
+        let marks = make_fifo(&places.file("marks"))?;
+        let state = self.make_state_fifo()?;
+        let builder = self.command(&places, cwd);
+        let child = pair
+            .slave
+            .spawn_command(builder)
+            .map_err(io::Error::other)?;
+        // The library's own type tells the name of a signal, not its number.
+        let child: Box<dyn portable_pty::Child> = child;
+        let child = child
+            .downcast::<Child>()
+            .map_err(|_| io::Error::other("no process"))?;
+        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+        let live = Live {
+            pid,
+            kept: Kept::of(pid, &fifo)?,
+            gate: Gate::new([&master, &marks]),
+            master,
+            slave,
+            fifo,
+            marks,
+            process: process::open(pid),
+            places,
+            hints: Hints::default(),
+            is_told: is_told(),
+            image: OnceLock::new(),
+        };
+        Ok((
+            live,
+            Owned {
+                child: *child,
+                state,
+                sane,
+            },
+        ))
+    }
+
+    /// Makes the FIFO into which the shell describes itself.
+    ///
+    /// # Errors
+    /// When the session's directory takes no files.
+    pub(crate) fn make_state_fifo(&self) -> io::Result<Arc<OwnedFd>> {
+        Ok(Arc::new(make_fifo(&self.directory.join("state"))?))
+    }
+
+    /// Makes the session's directory, if it is gone, and its files; returns the one for scripts.
+    ///
+    /// # Errors
+    /// When the directory cannot be made, is not ours alone, or takes no files.
+    pub(crate) fn write_files(&self) -> io::Result<ScriptFile> {
+        own_directory(&self.directory)?;
+        let places = Places {
+            directory: self.directory.clone(),
+            terminal: PathBuf::new(),
+            nonce: self.nonce.clone(),
+        };
+        let kind = self.shell.kind;
+        write_private(&places.file("setup"), &kind.setup_script(&places))?;
+        write_private(&places.file("snapshot"), &kind.snapshot_script(&places))?;
+        write_private(&places.file("status"), STATUS_SCRIPT)?;
+        let path = places.file("script");
+        let file = write_private(&path, "")?;
+        let found = file.metadata()?;
+        let identity = (found.dev(), found.ino());
+        Ok(ScriptFile {
+            file,
+            path,
+            identity,
+        })
+    }
+
+    /// Returns the names of the variables a shell starts with that a shell could unset.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        let names = self.env.iter().filter_map(|(name, _)| name.to_str());
+        let is_name = |name: &&str| karyi_core::secret::SecretName::parse(name).is_some();
+        names.filter(is_name).map(str::to_owned).collect()
+    }
+
+    fn command(&self, places: &Places, cwd: &Path) -> CommandBuilder {
+        let mut builder = CommandBuilder::new(&self.bootstrap);
+        builder.arg(bootstrap::ARGUMENT);
+        builder.arg(places.file("in"));
+        builder.arg(stamp_argument(self.stamp));
+        builder.arg(&self.shell.path);
+        builder.args(&self.shell.arguments);
+        builder.env_clear();
+        for (name, value) in &self.env {
+            builder.env(name, value);
+        }
+        for name in [
+            "COLUMNS",
+            "LINES",
+            "PROMPT_COMMAND",
+            "PS1",
+            "TMOUT",
+            "OLDPWD",
+        ] {
+            builder.env_remove(name);
+        }
+        if variable(&self.env, "PATH").is_none() {
+            builder.env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            );
+        }
+        if let Some(file) = variable(&self.env, "ENV") {
+            builder.env("KARYI_ENV", file);
+        }
+        // Neither removed nor empty: some shells would read a file of their own instead.
+        builder.env("ENV", "/dev/null");
+        // ksh would open the user's before it can be told not to.
+        builder.env("HISTFILE", "/dev/null");
+        builder.env("TERM", "xterm-256color");
+        builder.env("PWD", cwd);
+        builder.env(registry::TAG_VARIABLE, &self.tag);
+        builder.cwd(cwd);
+        builder
+    }
+
+    /// Returns the line that sets the tag of this session.
+    pub(crate) fn tag_line(&self) -> String {
+        format!("\\export {}={}\n", registry::TAG_VARIABLE, self.tag)
+    }
+}
+
+/// Sets and returns the modes of a terminal that a person would expect, without output processing:
+/// line feeds stay line feeds, and the kernel is several times faster.
+fn sane_modes(master: &OwnedFd) -> io::Result<Termios> {
+    let mut modes = termios::tcgetattr(master)?;
+    modes.output_flags.remove(OutputFlags::OPOST);
+    modes
+        .input_flags
+        .insert(InputFlags::ICRNL | InputFlags::IUTF8);
+    // Ctrl+S would stop all output, the marks too.
+    modes.input_flags.remove(InputFlags::IXON);
+    modes.local_flags.insert(
+        LocalFlags::ISIG
+            | LocalFlags::ICANON
+            | LocalFlags::IEXTEN
+            | LocalFlags::ECHO
+            | LocalFlags::ECHOE,
+    );
+    termios::tcsetattr(master, SetArg::TCSANOW, &modes)?;
+    Ok(termios::tcgetattr(master)?)
+}
+
+fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
+    use nix::fcntl::{FcntlArg, fcntl};
+    let flags = OFlag::from_bits_retain(fcntl(descriptor, FcntlArg::F_GETFL)?);
+    fcntl(descriptor, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn is_told() -> bool {
+    crate::wait::syscall::is_told()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_told() -> bool {
+    false
+}
+
+/// Makes a directory that only we can use, unless it is there.
+fn own_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    if found.mode() & 0o777 != 0o700 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<File> {
+    remove(path)?;
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a FIFO only we can use and opens both its ends, so that neither side ever sees it closed.
+pub(crate) fn make_fifo(path: &Path) -> io::Result<OwnedFd> {
+    remove(path)?;
+    mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?)
+}

@@ -1,0 +1,474 @@
+//! What the job in the foreground is doing: reading the terminal, looking at it, stopped, or busy.
+//!
+//! The kernel shows for every thread the system call it is blocked in. A read from the terminal, or
+//! a wait for several descriptors with the terminal among them, means that the job cannot go on
+//! without the user. A wait with a time limit, or for others as well, goes on by itself: the job
+//! accepts input, no more. Where the kernel does not show it, the modes of the terminal and silence
+//! must do, and what follows from them is only probable.
+
+#[cfg(target_os = "linux")]
+mod descriptors;
+mod guess;
+#[cfg(target_os = "linux")]
+mod scan;
+#[cfg(target_os = "linux")]
+mod stuck_shell;
+#[cfg(target_os = "linux")]
+pub(crate) mod syscall;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::termios::{InputFlags, LocalFlags, SpecialCharacterIndices, Termios, tcgetattr};
+use nix::unistd::tcgetpgrp;
+
+use karyi_core::limits;
+use karyi_core::secret::ByteSet;
+
+use crate::sys;
+
+pub(crate) use guess::Guess;
+#[cfg(target_os = "linux")]
+pub(crate) use scan::Scanner;
+
+/// What was seen in one look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// The shell waits for its next line: nothing runs.
+    ShellIdle,
+    /// The shell may wait for its next line: its own group is in the foreground and it has taken
+    /// every line.
+    ShellSilent,
+    /// A thread is blocked until the terminal gives it something; the number stands for which one,
+    /// and where.
+    Reading(u64),
+    /// A program of another user runs and the terminal asks for a password: it can be about to.
+    Hidden,
+    /// A thread waits for the terminal with a time limit, or for something else as well.
+    Accepting,
+    /// Every process of the job is stopped.
+    Stopped,
+    /// Some processes of the job are stopped, others are not.
+    PartlyStopped,
+    /// The kernel does not show what the job does; this is what the terminal looks like.
+    Opaque(Guess),
+    /// The terminal was hung up: nothing can be typed or printed any more.
+    HungUp,
+    /// A program of this number reads what is meant for the shell.
+    Astray(i32),
+    /// None of these.
+    Busy,
+}
+
+/// The terminal and shell that are looked at.
+#[derive(Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) shell: i32,
+    pub(crate) master: &'a OwnedFd,
+    /// The terminal's other side.
+    pub(crate) slave: &'a OwnedFd,
+    /// The shell's standard input.
+    pub(crate) fifo: &'a OwnedFd,
+    /// Whether the kernel tells what threads are blocked in.
+    pub(crate) is_told: bool,
+    /// Whether the output so far ends within a line, as after a question.
+    pub(crate) is_line_open: bool,
+}
+
+impl Subject<'_> {
+    /// Looks once.
+    pub(crate) fn look(&self, scanner: &mut Scanner) -> Activity {
+        // Input that nobody has taken yet makes a blocked reader go on in a moment. Asking first
+        // makes the kernel pass on what is still on its way.
+        let state = ask(self.slave);
+        if state.contains(PollFlags::POLLHUP) || is_nobodys(self.master) {
+            return Activity::HungUp;
+        }
+        let has_input = state.contains(PollFlags::POLLIN);
+        match self.look_at_job(scanner) {
+            activity @ (Activity::ShellIdle | Activity::ShellSilent | Activity::Stopped) => {
+                activity
+            }
+            _ if has_input => Activity::Busy,
+            activity => activity,
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn look_at_job(&self, scanner: &mut Scanner) -> Activity {
+        if self.is_told {
+            return self.look_at_processes(scanner);
+        }
+        self.look_from_outside()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn look_at_job(&self, _scanner: &mut Scanner) -> Activity {
+        self.look_from_outside()
+    }
+
+    /// Looks where the kernel shows no process.
+    fn look_from_outside(&self) -> Activity {
+        let is_shell = tcgetpgrp(self.master).is_ok_and(|group| group.as_raw() == self.shell);
+        let guess = self.guess();
+        // A shell that asks something has taken every line, too.
+        if is_shell && self.has_taken_lines() && guess == Guess::Nothing {
+            return Activity::ShellSilent;
+        }
+        Activity::Opaque(guess)
+    }
+
+    /// Whether the shell has read every line it was given.
+    fn has_taken_lines(&self) -> bool {
+        sys::bytes_waiting(self.fifo).is_ok_and(|count| count == 0)
+    }
+
+    /// Guesses from the terminal alone.
+    fn guess(&self) -> Guess {
+        tcgetattr(self.master).map_or(Guess::Nothing, |modes| {
+            Guess::from_terminal(&modes, self.is_line_open)
+        })
+    }
+
+    /// Whether the terminal the job reads hides what is typed but still gives whole lines: a
+    /// password prompt.
+    pub(crate) fn hides_input(&self, scanner: &Scanner) -> bool {
+        let Ok(modes) = tcgetattr(self.master) else {
+            return false;
+        };
+        is_password_prompt(&modes)
+            || !modes.local_flags.contains(LocalFlags::ECHO) && scanner.hides_input_inside()
+    }
+
+    /// Whether bytes reach the job as they are: neither our terminal acts on one of them, nor one inside of it
+    /// that the job was seen reading.
+    pub(crate) fn keeps(&self, bytes: ByteSet, scanner: &Scanner) -> bool {
+        let passes = |modes: &Termios| keeps(modes, bytes);
+        bytes.is_empty()
+            || tcgetattr(self.master).is_ok_and(|modes| passes(&modes))
+                && scanner.modes_inside().is_none_or(|modes| passes(&modes))
+    }
+
+    /// Whether the terminal gives whole lines only.
+    pub(crate) fn is_canonical(&self) -> bool {
+        tcgetattr(self.master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ICANON))
+    }
+}
+
+fn is_password_prompt(modes: &Termios) -> bool {
+    modes.local_flags.contains(LocalFlags::ICANON) && !modes.local_flags.contains(LocalFlags::ECHO)
+}
+
+/// Whether a terminal in these modes gives bytes on as they are.
+fn keeps(modes: &Termios, bytes: ByteSet) -> bool {
+    use SpecialCharacterIndices as Place;
+    let (local, input) = (modes.local_flags, modes.input_flags);
+    let is_canonical = local.contains(LocalFlags::ICANON);
+    let mut acted_on: Vec<Place> = Vec::new();
+    if is_canonical {
+        let lines = [
+            Place::VEOF,
+            Place::VEOL,
+            Place::VEOL2,
+            Place::VERASE,
+            Place::VKILL,
+        ];
+        acted_on.extend(lines);
+    }
+    if is_canonical && local.contains(LocalFlags::IEXTEN) {
+        acted_on.extend([Place::VWERASE, Place::VREPRINT, Place::VLNEXT]);
+    }
+    if local.contains(LocalFlags::ISIG) {
+        acted_on.extend([Place::VINTR, Place::VQUIT, Place::VSUSP]);
+    }
+    if input.contains(InputFlags::IXON) {
+        acted_on.extend([Place::VSTART, Place::VSTOP]);
+    }
+    let is_special = |place: &Place| {
+        let byte = modes.control_chars.get(*place as usize).copied();
+        byte.is_some_and(|byte| byte != 0 && bytes.has(byte))
+    };
+    let cuts = input.contains(InputFlags::ISTRIP) && (0x80..=u8::MAX).any(|byte| bytes.has(byte));
+    // To a program that reads keys they are keys.
+    let is_key = |byte: u8| bytes.has(byte) && !(is_canonical && byte == b'\t');
+    !cuts && !acted_on.iter().any(is_special) && !(0..b' ').chain([0x7f]).any(is_key)
+}
+
+/// Whether the terminal shows what is typed.
+pub(crate) fn shows_input(master: impl AsFd) -> bool {
+    tcgetattr(master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ECHO))
+}
+
+/// Whether no session has the terminal.
+pub(crate) fn is_nobodys(master: &OwnedFd) -> bool {
+    tcgetpgrp(master).is_ok_and(|group| group.as_raw() == 0)
+}
+
+/// Asks whether the terminal has input for its readers, and whether it was hung up.
+fn ask(slave: &OwnedFd) -> PollFlags {
+    let mut asked = [PollFd::new(slave.as_fd(), PollFlags::POLLIN)];
+    let _ = nix::poll::poll(&mut asked, PollTimeout::ZERO);
+    let [asked] = asked;
+    asked.revents().unwrap_or(PollFlags::empty())
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Subject<'_> {
+    /// Ends nothing: what programs read is not known here.
+    pub(crate) fn end_astray(&self, _pid: i32) {}
+
+    /// Continues nothing: what holds the shell up is not known here.
+    pub(crate) fn wake_copies(&self) -> bool {
+        false
+    }
+}
+
+/// Where there is nothing to scan.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug, Default)]
+pub(crate) struct Scanner;
+
+#[cfg(not(target_os = "linux"))]
+impl Scanner {
+    /// Whether a terminal inside ours asks for a password; unknown here.
+    fn hides_input_inside(&self) -> bool {
+        false
+    }
+
+    /// Whether this process was seen reading; unknown here.
+    pub(crate) fn has_seen_reading(&self, _pid: i32) -> bool {
+        false
+    }
+
+    /// The modes of a terminal inside ours; unknown here.
+    fn modes_inside(&self) -> Option<Termios> {
+        None
+    }
+}
+
+/// Decides from several looks what the job is doing for certain.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    last: Option<Activity>,
+    pause: Duration,
+    /// When the last look's activity was first seen.
+    since: Option<Instant>,
+}
+
+/// What is known after several looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The shell waits for its next line.
+    Idle,
+    /// The job waits for input.
+    Reading(Certainty),
+    /// The job accepts input, and for how long it has done nothing else.
+    Accepting(Duration, Certainty),
+    /// The job is stopped.
+    Stopped,
+    /// Some of the job is stopped, and the rest takes no notice.
+    PartlyStopped,
+    /// A program of this number reads what is meant for the shell.
+    Astray(i32),
+    /// The terminal was hung up.
+    HungUp,
+    /// Nothing shows what the job does, and for how long it has been silent.
+    Silent(Duration),
+    /// Nothing is certain.
+    Unknown,
+}
+
+/// Whether the kernel said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    Known,
+    Probable,
+}
+
+impl Watch {
+    /// Starts afresh: something has happened.
+    pub(crate) fn new() -> Self {
+        Self {
+            last: None,
+            pause: limits::WAIT_SCAN_MIN,
+            since: None,
+        }
+    }
+
+    /// How long to wait before the next look.
+    pub(crate) fn pause(&self) -> Duration {
+        self.pause
+    }
+
+    /// Whether the last look saw the job accept input, and how certain that is.
+    pub(crate) fn accepts(&self) -> Option<Certainty> {
+        match self.last {
+            Some(Activity::Accepting) => Some(Certainty::Known),
+            Some(Activity::Opaque(Guess::Keys)) => Some(Certainty::Probable),
+            _ => None,
+        }
+    }
+
+    /// Whether the last look saw the job at work.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.last == Some(Activity::Busy)
+    }
+
+    /// Whether the last look saw the job stopped.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.last == Some(Activity::Stopped)
+    }
+
+    /// Takes in a look and the processor time it took; only two equal ones in a row count.
+    pub(crate) fn add(&mut self, activity: Activity, now: Instant, cost: Duration) -> Finding {
+        let is_same = self.last == Some(activity);
+        self.last = Some(activity);
+        let since = self.since.filter(|_| is_same).unwrap_or(now);
+        self.since = Some(since);
+        let lasted = now.saturating_duration_since(since);
+        let longest = (cost * limits::WAIT_SCAN_SHARE)
+            .clamp(limits::WAIT_SCAN_MAX, limits::WAIT_SCAN_REST_MAX);
+        // A look that may be confirmed by the next one is followed by it at once.
+        self.pause = match activity {
+            _ if is_same || activity == Activity::Busy => (self.pause * 2).min(longest),
+            _ => limits::WAIT_SCAN_MIN,
+        };
+        // A large job gets no quick looks at the beginning either.
+        if cost > limits::WAIT_SCAN_MIN && activity == Activity::Busy {
+            self.pause = longest;
+        }
+        if is_same {
+            find(activity, lasted)
+        } else {
+            Finding::Unknown
+        }
+    }
+}
+
+/// Returns what follows when looks have shown the same for a time.
+fn find(activity: Activity, lasted: Duration) -> Finding {
+    use Certainty::{Known, Probable};
+    let is_quiet = lasted >= limits::GUESS_QUIET;
+    match activity {
+        Activity::HungUp => Finding::HungUp,
+        Activity::Astray(pid) => Finding::Astray(pid),
+        Activity::ShellIdle => Finding::Idle,
+        Activity::ShellSilent if is_quiet => Finding::Idle,
+        Activity::Reading(_) => Finding::Reading(Known),
+        Activity::Hidden if lasted >= limits::HIDDEN_PROMPT_QUIET => Finding::Reading(Known),
+        Activity::Opaque(Guess::Password) if lasted >= limits::HIDDEN_PROMPT_QUIET => {
+            Finding::Reading(Probable)
+        }
+        Activity::Opaque(Guess::Question) if is_quiet => Finding::Reading(Probable),
+        Activity::Opaque(Guess::Keys) => Finding::Accepting(lasted, Probable),
+        Activity::Opaque(Guess::Nothing) | Activity::ShellSilent => Finding::Silent(lasted),
+        Activity::Stopped if lasted >= limits::STOPPED_QUIET => Finding::Stopped,
+        Activity::PartlyStopped if lasted >= limits::STOPPED_QUIET => Finding::PartlyStopped,
+        Activity::Accepting => Finding::Accepting(lasted, Known),
+        Activity::Hidden | Activity::Opaque(_) | Activity::Busy => Finding::Unknown,
+        Activity::Stopped | Activity::PartlyStopped => Finding::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(looks: &[Activity], expected: &[Finding]) {
+        let mut watch = Watch::new();
+        let now = Instant::now();
+        let found: Vec<_> = looks
+            .iter()
+            .map(|look| watch.add(*look, now, Duration::ZERO))
+            .collect();
+        assert_eq!(found, expected, "{looks:?}");
+    }
+
+    #[test]
+    fn two_equal_looks_make_a_finding() {
+        use Activity::{Accepting, Busy, Reading, ShellIdle, Stopped};
+        let reading = Finding::Reading(Certainty::Known);
+        check(&[Reading(1), Reading(1)], &[Finding::Unknown, reading]);
+        check(
+            &[Reading(1), Reading(2)],
+            &[Finding::Unknown, Finding::Unknown],
+        );
+        check(&[Busy, Busy, Busy], &[Finding::Unknown; 3]);
+        check(&[Stopped, Stopped], &[Finding::Unknown; 2]);
+        check(&[ShellIdle, ShellIdle], &[Finding::Unknown, Finding::Idle]);
+        check(&[Accepting, Busy, Accepting], &[Finding::Unknown; 3]);
+    }
+
+    #[test]
+    fn some_findings_take_time() {
+        let mut watch = Watch::new();
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        let mut add = |activity, seconds| watch.add(activity, later(seconds), Duration::ZERO);
+        assert_eq!(add(Activity::Accepting, 0), Finding::Unknown);
+        let accepting =
+            |seconds| Finding::Accepting(Duration::from_secs(seconds), Certainty::Known);
+        assert_eq!(add(Activity::Accepting, 1), accepting(1));
+        assert_eq!(add(Activity::Accepting, 3), accepting(3));
+        assert_eq!(add(Activity::Busy, 4), Finding::Unknown);
+        assert_eq!(add(Activity::Accepting, 5), Finding::Unknown);
+        assert_eq!(add(Activity::Accepting, 6), accepting(1));
+        assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
+        assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
+        assert_eq!(add(Activity::Hidden, 8), Finding::Reading(Certainty::Known));
+        assert_eq!(add(Activity::Stopped, 9), Finding::Unknown);
+        assert_eq!(add(Activity::Stopped, 10), Finding::Stopped);
+    }
+
+    #[test]
+    fn looks_become_rarer_while_the_job_is_busy() {
+        let mut watch = Watch::new();
+        for _ in 0..10 {
+            watch.add(Activity::Busy, Instant::now(), Duration::ZERO);
+        }
+        assert_eq!(watch.pause(), limits::WAIT_SCAN_MAX);
+        watch.add(Activity::Reading(1), Instant::now(), Duration::ZERO);
+        assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
+    }
+
+    #[test]
+    fn guesses_take_time_and_are_only_probable() {
+        let start = Instant::now();
+        let check = |activity, lasted_ms, expected| {
+            let mut watch = Watch::new();
+            let later = start + Duration::from_millis(lasted_ms);
+            watch.add(activity, start, Duration::ZERO);
+            let found = watch.add(activity, later, Duration::ZERO);
+            assert_eq!(found, expected, "{activity:?} {lasted_ms}");
+        };
+        let lasted = Duration::from_millis;
+        let reading = Finding::Reading(Certainty::Probable);
+        check(Activity::Opaque(Guess::Password), 49, Finding::Unknown);
+        check(Activity::Opaque(Guess::Password), 50, reading);
+        check(Activity::Opaque(Guess::Question), 999, Finding::Unknown);
+        check(Activity::Opaque(Guess::Question), 1000, reading);
+        let keys = Finding::Accepting(lasted(9), Certainty::Probable);
+        check(Activity::Opaque(Guess::Keys), 9, keys);
+        check(
+            Activity::Opaque(Guess::Nothing),
+            9,
+            Finding::Silent(lasted(9)),
+        );
+        check(Activity::ShellSilent, 999, Finding::Silent(lasted(999)));
+        check(Activity::ShellSilent, 1000, Finding::Idle);
+    }
+
+    #[test]
+    fn expensive_looks_become_rare() {
+        let mut watch = Watch::new();
+        let cost = Duration::from_millis(5);
+        watch.add(Activity::Busy, Instant::now(), cost);
+        assert_eq!(watch.pause(), cost * limits::WAIT_SCAN_SHARE);
+        // Never for longer than somebody would wait.
+        watch.add(Activity::Busy, Instant::now(), Duration::from_secs(100));
+        assert_eq!(watch.pause(), limits::WAIT_SCAN_REST_MAX);
+        watch.add(Activity::Reading(1), Instant::now(), cost);
+        assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
+    }
+}

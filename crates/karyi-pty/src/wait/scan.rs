@@ -1,0 +1,582 @@
+//! Looks at the processes of a job through `/proc`.
+//!
+//! One look reads a bounded number of processes; of a larger job it sees a part, and the next look
+//! goes on where it stopped. Who was seen waiting is looked at first the next time.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::libc;
+use nix::poll::PollFlags;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::stat::Mode;
+use nix::sys::termios::{LocalFlags, SpecialCharacterIndices, Termios, tcgetattr};
+use nix::unistd::{Pid, getsid, tcgetpgrp};
+
+use karyi_core::limits;
+
+use super::{Activity, Subject, is_password_prompt};
+use crate::process::{self, Process};
+use crate::wait::descriptors::{Sources, Terminal};
+use crate::wait::syscall::{self, Blocked};
+
+/// What one look leaves for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Scanner {
+    suspect: Option<Suspect>,
+    /// Some of the group in the foreground that the last walk met.
+    company: Vec<i32>,
+    /// Processes still to be looked at; the next one is the last.
+    rest: Vec<Candidate>,
+}
+
+/// A thread that was seen waiting.
+#[derive(Debug, Clone, Copy)]
+struct Suspect {
+    pid: i32,
+    thread: i32,
+    relation: Relation,
+    /// The terminal it reads, when that is one inside ours.
+    inner: Option<Terminal>,
+}
+
+/// A process to be looked at.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    pid: i32,
+    relation: Relation,
+}
+
+/// How a process was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// Among those of the session.
+    Session,
+    /// Below a process of the job.
+    BelowJob,
+    /// Adopted by this program and in a session of its own, like the server of a terminal
+    /// multiplexer.
+    Stranger,
+}
+
+/// What is looked for: who reads this terminal.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    terminal: Terminal,
+    /// Whether a read of it ends by itself after a time.
+    is_timed: bool,
+    /// How many terminals it is inside of.
+    depth: usize,
+}
+
+/// What was seen of several processes together.
+#[derive(Debug)]
+struct Seen {
+    activity: Activity,
+    /// Processes left that may be looked at.
+    budget: usize,
+}
+
+impl Scanner {
+    /// Whether the terminal inside ours that the job was seen reading asks for a password.
+    pub(super) fn hides_input_inside(&self) -> bool {
+        self.modes_inside()
+            .is_some_and(|modes| is_password_prompt(&modes))
+    }
+
+    /// Returns the modes of the terminal inside ours that the job was seen reading.
+    pub(super) fn modes_inside(&self) -> Option<Termios> {
+        let terminal = self.suspect.and_then(|suspect| suspect.inner);
+        terminal.and_then(modes_inside)
+    }
+
+    /// Whether this process is the one that was seen reading.
+    pub(crate) fn has_seen_reading(&self, pid: i32) -> bool {
+        self.suspect.is_some_and(|suspect| suspect.pid == pid)
+    }
+
+    /// Takes note of a process of the group in the foreground.
+    fn meet(&mut self, pid: i32) {
+        if self.company.len() < limits::MAX_COMPANY {
+            self.company.push(pid);
+        }
+    }
+
+    /// Whether one of those met is stopped.
+    fn has_stopped_company(&self, group: i32) -> bool {
+        let is_stopped = |process: Process| process.is_stopped() && process.group == group;
+        let mut others = self.company.iter();
+        others.any(|pid| process::find(*pid).is_some_and(is_stopped))
+    }
+}
+
+impl Subject<'_> {
+    /// Looks at the shell, then at the processes of the job.
+    pub(super) fn look_at_processes(&self, scanner: &mut Scanner) -> Activity {
+        if self.is_shell_idle() {
+            return Activity::ShellIdle;
+        }
+        let (Ok(group), Some(terminal)) = (tcgetpgrp(self.master), Terminal::of_own(self.slave))
+        else {
+            return Activity::Busy;
+        };
+        let is_timed = tcgetattr(self.master).is_ok_and(|modes| has_timed_reads(&modes));
+        let target = Target {
+            terminal,
+            is_timed,
+            depth: 0,
+        };
+        let group = group.as_raw();
+        if let Some(found) = self.look_at_suspect(scanner, group, target) {
+            return found;
+        }
+        self.walk(scanner, group, target)
+    }
+
+    /// Whether the shell has read every line and waits for more.
+    fn is_shell_idle(&self) -> bool {
+        if !self.has_taken_lines() {
+            return false;
+        }
+        match syscall::blocked_in(self.shell, self.shell) {
+            Ok(Blocked::Read(descriptor)) => self.is_fifo(self.shell, descriptor),
+            // The `read` of busybox in a trap.
+            Ok(Blocked::Wait(descriptors, false)) => match descriptors.as_slice() {
+                [descriptor] => self.is_fifo(self.shell, *descriptor),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a descriptor of a process is where the shell gets its lines.
+    pub(super) fn is_fifo(&self, pid: i32, descriptor: i32) -> bool {
+        let fifo = nix::sys::stat::fstat(self.fifo).ok();
+        let fifo = fifo.map(|file| (file.st_dev, file.st_ino));
+        fifo.is_some() && file_of(pid, descriptor) == fifo
+    }
+
+    /// Ends a program that reads what is meant for the shell, if it still does.
+    pub(crate) fn end_astray(&self, pid: i32) {
+        let Some(process) = process::open(pid) else {
+            return;
+        };
+        let reads = |thread| {
+            let blocked = syscall::blocked_in(pid, thread);
+            matches!(blocked, Ok(Blocked::Read(descriptor)) if self.is_fifo(pid, descriptor))
+        };
+        if pid != self.shell && process::threads(pid).into_iter().any(reads) {
+            let _ = process::send(&process, Signal::SIGKILL);
+        }
+    }
+
+    /// Looks at who was seen reading the last time; what else there is does not matter while it
+    /// reads on.
+    fn look_at_suspect(
+        &self,
+        scanner: &mut Scanner,
+        group: i32,
+        target: Target,
+    ) -> Option<Activity> {
+        let suspect = scanner.suspect?;
+        let found = process::find(suspect.pid)
+            .filter(|process| self.belongs(process, suspect.relation, group))
+            .filter(|process| !process.is_stopped())
+            .map(|process| self.look_at_thread(&process, suspect.thread, target));
+        match found {
+            Some(Look {
+                activity: activity @ Activity::Reading(_),
+                inner,
+            }) => {
+                scanner.suspect = Some(Suspect { inner, ..suspect });
+                match scanner.has_stopped_company(group) {
+                    true => Some(Activity::PartlyStopped),
+                    false => Some(activity),
+                }
+            }
+            _ => {
+                scanner.suspect = None;
+                None
+            }
+        }
+    }
+
+    /// Whether what a process does counts for the job in the foreground.
+    fn belongs(&self, process: &Process, relation: Relation, group: i32) -> bool {
+        match relation {
+            _ if process.is_zombie() => false,
+            Relation::Session => process.group == group,
+            // One in a session of its own is not kept from the terminal.
+            Relation::BelowJob => process.group == group || process.session != self.shell,
+            Relation::Stranger => true,
+        }
+    }
+
+    fn walk(&self, scanner: &mut Scanner, group: i32, target: Target) -> Activity {
+        let is_first_part = scanner.rest.is_empty();
+        if is_first_part {
+            scanner.rest = self.candidates(group);
+        }
+        let mut seen = Seen {
+            activity: Activity::Busy,
+            budget: limits::MAX_SCANNED_PROCESSES,
+        };
+        let mut stops = Stops::default();
+        let mut is_group_seen = false;
+        let mut is_part_stopped = false;
+        if is_first_part {
+            scanner.company.clear();
+        }
+        while let Some(candidate) = scanner.rest.pop() {
+            let Some(process) = process::find(candidate.pid) else {
+                continue;
+            };
+            if process.group == group {
+                is_group_seen = true;
+                is_part_stopped |= process.is_stopped();
+                scanner.meet(process.pid);
+            }
+            let is_member = self.belongs(&process, candidate.relation, group);
+            if candidate.relation != Relation::Stranger {
+                let is_below = candidate.relation == Relation::BelowJob
+                    // What the shell has started before need not belong to the job.
+                    || is_member && process.pid != self.shell;
+                push_children(scanner, &process, is_below, group);
+            }
+            if is_member {
+                stops.add(&process);
+                let found = self.look_at_process(&process, candidate.relation, target, &mut seen);
+                if found.is_some() {
+                    scanner.suspect = found;
+                    return match is_part_stopped || self.has_stopped_company(scanner, group) {
+                        true => Activity::PartlyStopped,
+                        false => seen.activity,
+                    };
+                }
+            }
+            seen.budget = seen.budget.saturating_sub(1);
+            if seen.budget == 0 {
+                return seen.activity;
+            }
+        }
+        if is_first_part && stops.is_stopped() && waits_for_child(self.shell) {
+            return Activity::Stopped;
+        }
+        if is_part_stopped {
+            return Activity::PartlyStopped;
+        }
+        // Where /proc hides the programs of other users.
+        if is_first_part && !is_group_seen && exists(group) {
+            return self.look_at_denied();
+        }
+        seen.activity
+    }
+
+    /// Looks a little further for others of the group in the foreground, when one that reads was found;
+    /// returns whether one of them is stopped. A signal that stops a group reaches one after the other:
+    /// who still reads is about to be stopped, too.
+    fn has_stopped_company(&self, scanner: &mut Scanner, group: i32) -> bool {
+        for _ in 0..limits::MAX_COMPANY {
+            let Some(candidate) = scanner.rest.pop() else {
+                break;
+            };
+            let Some(process) = process::find(candidate.pid) else {
+                continue;
+            };
+            let is_member = process.group == group;
+            if is_member {
+                scanner.meet(process.pid);
+            }
+            if candidate.relation != Relation::Stranger {
+                let is_below = candidate.relation == Relation::BelowJob
+                    || is_member && process.pid != self.shell;
+                push_children(scanner, &process, is_below, group);
+            }
+        }
+        scanner.has_stopped_company(group)
+    }
+
+    /// Returns where a walk begins, in reverse.
+    fn candidates(&self, group: i32) -> Vec<Candidate> {
+        let candidate = |pid, relation| Candidate { pid, relation };
+        if !process::lists_children() {
+            let pids = process::all().into_iter().map(|process| process.pid);
+            return pids.map(|pid| candidate(pid, Relation::Session)).collect();
+        }
+        let own_session = getsid(None).map_or(0, Pid::as_raw);
+        let adopted = process::adopted();
+        let newest = adopted.iter().rev().take(limits::MAX_SCANNED_ORPHANS);
+        let mut candidates: Vec<Candidate> = newest
+            .filter_map(|pid| process::find(*pid))
+            .filter(|process| process.pid != self.shell && process.session != own_session)
+            .map(|process| match process.session == self.shell {
+                true => candidate(process.pid, Relation::Session),
+                false => candidate(process.pid, Relation::Stranger),
+            })
+            .collect();
+        candidates.push(candidate(self.shell, Relation::Session));
+        // First the one that most often is all there is.
+        if group != self.shell {
+            candidates.push(candidate(group, Relation::Session));
+        }
+        candidates
+    }
+
+    /// Looks at the threads of a process; returns one that reads, which ends the look. What is stopped
+    /// waits for nothing but to be continued, although the kernel still shows the call it was in.
+    fn look_at_process(
+        &self,
+        process: &Process,
+        relation: Relation,
+        target: Target,
+        seen: &mut Seen,
+    ) -> Option<Suspect> {
+        if process.is_stopped() {
+            return None;
+        }
+        for thread in process::threads(process.pid) {
+            let look = self.look_at_thread(process, thread, target);
+            let activity = match look.activity {
+                Activity::Reading(_) if relation == Relation::Stranger => Activity::Accepting,
+                activity => activity,
+            };
+            if weight(activity) > weight(seen.activity) {
+                seen.activity = activity;
+            }
+            if matches!(activity, Activity::Reading(_) | Activity::Astray(_)) {
+                return Some(Suspect {
+                    pid: process.pid,
+                    thread,
+                    relation,
+                    inner: look.inner,
+                });
+            }
+        }
+        None
+    }
+
+    fn look_at_thread(&self, process: &Process, thread: i32, target: Target) -> Look {
+        let blocked = match syscall::blocked_in(process.pid, thread) {
+            Ok(blocked) => blocked,
+            // A program of another user, like sudo: the terminal's modes must tell.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Look::at(self.look_at_denied());
+            }
+            Err(_) => return Look::at(Activity::Busy),
+        };
+        match blocked {
+            Blocked::Read(descriptor) if target.terminal.is_open_as(descriptor, process) => {
+                Look::at(match target.is_timed {
+                    true => Activity::Accepting,
+                    false => Activity::Reading(fingerprint(process.pid, thread)),
+                })
+            }
+            Blocked::Wait(descriptors, has_limit) => {
+                let mut sources = Sources::of(process, descriptors, target.terminal);
+                sources.has_timer |= has_limit;
+                self.look_at_sources(process, thread, &sources, target)
+            }
+            Blocked::Read(descriptor)
+                if process.pid != self.shell && self.is_fifo(process.pid, descriptor) =>
+            {
+                Look::at(Activity::Astray(process.pid))
+            }
+            Blocked::Read(_) | Blocked::Child | Blocked::Other => Look::at(Activity::Busy),
+        }
+    }
+
+    fn look_at_denied(&self) -> Activity {
+        let is_hidden = tcgetattr(self.master).is_ok_and(|modes| is_password_prompt(&modes));
+        if is_hidden {
+            return Activity::Hidden;
+        }
+        Activity::Opaque(self.guess())
+    }
+
+    fn look_at_sources(
+        &self,
+        process: &Process,
+        thread: i32,
+        sources: &Sources,
+        target: Target,
+    ) -> Look {
+        if !sources.has_terminal {
+            return Look::at(Activity::Busy);
+        }
+        if target.depth < limits::MAX_INNER_TERMINALS {
+            let inner = sources.inner.iter().map(|index| Terminal::numbered(*index));
+            let looks =
+                inner.filter_map(|inner| self.look_inside(process, inner, target.depth + 1));
+            if let Some(look) = looks.max_by_key(|look| weight(look.activity)) {
+                return look;
+            }
+        }
+        let goes_on = sources.has_timer || sources.has_others || !sources.inner.is_empty();
+        Look::at(match goes_on {
+            true => Activity::Accepting,
+            false => Activity::Reading(fingerprint(process.pid, thread)),
+        })
+    }
+
+    /// Looks at the job in the foreground of a terminal whose master side a process relays to ours;
+    /// nothing when nobody is there.
+    fn look_inside(&self, relay: &Process, terminal: Terminal, depth: usize) -> Option<Look> {
+        let below = below(relay.pid);
+        let mut inside = below.iter().filter(|process| terminal.controls(process));
+        let group = inside.next()?.foreground;
+        let opened = open_inside(terminal);
+        // As of our own terminal: its reader goes on in a moment.
+        let has_input = |inside: &OwnedFd| super::ask(inside).contains(PollFlags::POLLIN);
+        if opened.as_ref().is_some_and(has_input) {
+            return Some(Look::at(Activity::Busy));
+        }
+        let modes = opened.and_then(|inside| tcgetattr(inside).ok());
+        let is_timed = modes.is_some_and(|modes| has_timed_reads(&modes));
+        let target = Target {
+            terminal,
+            is_timed,
+            depth,
+        };
+        let mut best = Look::at(Activity::Busy);
+        let members = || below.iter().filter(|process| process.group == group);
+        // A part of it: the rest is about to be.
+        if members().any(Process::is_stopped) {
+            return Some(best);
+        }
+        for process in members() {
+            for thread in process::threads(process.pid) {
+                let look = self.look_at_thread(process, thread, target);
+                if weight(look.activity) > weight(best.activity) {
+                    best = Look {
+                        inner: Some(look.inner.unwrap_or(terminal)),
+                        ..look
+                    };
+                }
+            }
+        }
+        Some(best)
+    }
+}
+
+/// What was seen of one thread.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    activity: Activity,
+    /// The terminal that is read, when that is one inside ours.
+    inner: Option<Terminal>,
+}
+
+impl Look {
+    fn at(activity: Activity) -> Self {
+        let inner = None;
+        Self { activity, inner }
+    }
+}
+
+/// Which of two things that are seen at once says more.
+fn weight(activity: Activity) -> u8 {
+    match activity {
+        Activity::Astray(_) => 5,
+        Activity::Reading(_) => 4,
+        Activity::Accepting => 3,
+        Activity::Hidden => 2,
+        Activity::Opaque(_) => 1,
+        _ => 0,
+    }
+}
+
+/// Whether a job cannot go on until it is continued: everything is stopped, or waits for what is.
+/// A shell that takes notice of the stop is awake already and goes on.
+#[derive(Debug, Default)]
+struct Stops {
+    is_any_stopped: bool,
+    is_any_awake: bool,
+}
+
+impl Stops {
+    fn add(&mut self, process: &Process) {
+        if process.is_stopped() {
+            self.is_any_stopped = true;
+        } else if !self.is_any_awake {
+            self.is_any_awake = !waits_for_child(process.pid);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_any_stopped && !self.is_any_awake
+    }
+}
+
+fn push_children(scanner: &mut Scanner, process: &Process, is_below: bool, group: i32) {
+    let relation = if is_below {
+        Relation::BelowJob
+    } else {
+        Relation::Session
+    };
+    // The leader of the group comes first, by itself.
+    let children = process::children(process.pid)
+        .into_iter()
+        .filter(|pid| *pid != group);
+    scanner
+        .rest
+        .extend(children.map(|pid| Candidate { pid, relation }));
+}
+
+/// Returns a process's descendants, a bounded number of them.
+fn below(root: i32) -> Vec<Process> {
+    let mut found = Vec::new();
+    let mut open = process::children(root);
+    while let Some(pid) = open.pop() {
+        if found.len() >= limits::MAX_SCANNED_PROCESSES {
+            break;
+        }
+        found.extend(process::find(pid));
+        open.extend(process::children(pid));
+    }
+    found
+}
+
+/// Opens a terminal inside ours.
+fn open_inside(terminal: Terminal) -> Option<OwnedFd> {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    open(&terminal.path(), flags, Mode::empty()).ok()
+}
+
+/// Returns the modes of a terminal inside ours.
+fn modes_inside(terminal: Terminal) -> Option<Termios> {
+    tcgetattr(open_inside(terminal)?).ok()
+}
+
+/// Whether a read from a terminal ends by itself after a time.
+fn has_timed_reads(modes: &Termios) -> bool {
+    let least = modes
+        .control_chars
+        .get(SpecialCharacterIndices::VMIN as usize);
+    !modes.local_flags.contains(LocalFlags::ICANON) && least == Some(&(0 as libc::cc_t))
+}
+
+fn waits_for_child(pid: i32) -> bool {
+    matches!(syscall::blocked_in(pid, pid), Ok(Blocked::Child))
+}
+
+/// Whether a group has processes, visible or not.
+fn exists(group: i32) -> bool {
+    killpg(Pid::from_raw(group), None) != Err(Errno::ESRCH)
+}
+
+/// Returns a number for the place where a thread is blocked.
+fn fingerprint(pid: i32, thread: i32) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let place = std::fs::read(format!("/proc/{pid}/task/{thread}/syscall"));
+    (pid, thread, place.unwrap_or_default()).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn file_of(pid: i32, descriptor: i32) -> Option<(u64, u64)> {
+    use std::os::linux::fs::MetadataExt;
+    let file = std::fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+    Some((file.st_dev(), file.st_ino()))
+}

@@ -1,0 +1,41 @@
+//! A shell that is held up by its own stopped copy.
+//!
+//! zsh waits until a program it starts is in its group, and reads a pipe meanwhile. A signal that stops
+//! the group may reach the copy of the shell that is about to become the last program: then everything is
+//! stopped, and the shell takes no notice until the copy goes on.
+
+use std::os::linux::fs::MetadataExt;
+
+use nix::sys::signal::Signal;
+use nix::unistd::tcgetpgrp;
+
+use super::Subject;
+use crate::process;
+use crate::wait::syscall::{self, Blocked};
+
+impl Subject<'_> {
+    /// Continues the stopped copies of the shell that it waits for before it waits for its job; returns
+    /// whether there are any.
+    pub(crate) fn wake_copies(&self) -> bool {
+        let is_held = match syscall::blocked_in(self.shell, self.shell) {
+            Ok(Blocked::Read(descriptor)) => !self.is_fifo(self.shell, descriptor),
+            _ => false,
+        };
+        let (true, Ok(group), Some(own)) = (is_held, tcgetpgrp(self.master), program(self.shell))
+        else {
+            return false;
+        };
+        let children = process::children(self.shell).into_iter();
+        let copies = children.filter_map(process::find).filter(|child| {
+            child.is_stopped() && child.group == group.as_raw() && program(child.pid) == Some(own)
+        });
+        let woken = copies.filter(|copy| process::signal(copy, Signal::SIGCONT));
+        woken.count() > 0
+    }
+}
+
+/// The device and number of the file that a process runs.
+fn program(pid: i32) -> Option<(u64, u64)> {
+    let file = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    Some((file.st_dev(), file.st_ino()))
+}
