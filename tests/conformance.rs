@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use karyi::http::app_state::AppState;
 use karyi::http::server::{self, HostSetup, ServerOptions};
 use karyi::mcp::http::{DefaultSite, router_with};
-use karyi::pty::{Rc, SessionOptions, ShellSecrets};
+use karyi::pty::{SessionOptions, ShellSecrets, StartupFiles};
 use tokio::sync::oneshot;
 
 use crate::harness::program;
@@ -95,8 +95,8 @@ fn options(dir: &Path, port: u16) -> ServerOptions {
         runtime_dir: dir.to_owned(),
         cwd: dir.to_owned(),
         env: std::env::vars_os().collect(),
-        rc: Rc::None,
-        seed: None,
+        rc: StartupFiles::None,
+        fork_state: None,
         secrets: ShellSecrets::default(),
     };
     ServerOptions {

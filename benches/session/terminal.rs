@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use karyi::pty::{CommandRequest, Progress, Rc, Session, SessionOptions, Sink};
+use karyi::pty::{CommandRequest, Progress, Session, SessionOptions, Sink, StartupFiles};
 use nix::sys::termios::{OutputFlags, SetArg, cfmakeraw, tcgetattr, tcsetattr};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
@@ -134,8 +134,8 @@ fn options(home: &Path) -> SessionOptions {
             variable("PATH", &std::env::var("PATH").unwrap()),
             variable("LANG", "C.UTF-8"),
         ],
-        rc: Rc::None,
-        seed: None,
+        rc: StartupFiles::None,
+        fork_state: None,
         secrets: karyi::pty::ShellSecrets::default(),
     }
 }

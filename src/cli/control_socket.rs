@@ -60,7 +60,7 @@ impl SocketName {
 
     fn is_alive(self) -> bool {
         let pid = i32::try_from(self.pid).ok();
-        pid.and_then(inherited::started) == Some(self.started)
+        pid.and_then(inherited::start_time) == Some(self.started)
     }
 }
 
@@ -104,7 +104,7 @@ fn peer(stream: &UnixStream) -> Result<SocketName, ToolError> {
 /// Returns the process of this number at the other end of a socket, when it is surely inside no session and has not
 /// ended: as long as it is there no other process gets its number.
 fn outside(stream: &UnixStream, pid: i32) -> Option<SocketName> {
-    let started = inherited::started_outside(pid)?;
+    let started = inherited::start_time_outside_sessions(pid)?;
     let name = SocketName {
         pid: pid.try_into().ok()?,
         started,
@@ -348,7 +348,7 @@ pub(super) fn open(
 fn listen(directory: &Path) -> io::Result<(PathBuf, UnixListener)> {
     runtime::prepare(directory).map_err(io::Error::other)?;
     let pid = std::process::id();
-    let started = inherited::started(pid.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    let started = inherited::start_time(pid.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
     let path = SocketName { pid, started }.in_dir(directory);
     // The name is that of this process: whoever was there first has no right to it.
     let _ = std::fs::remove_file(&path);

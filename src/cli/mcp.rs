@@ -128,7 +128,7 @@ fn prepare(
 fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {
     let broken = |error: anyhow::Error| ToolError::new(ErrorCode::Io, format!("{error:#}"));
     let mut context = run::context(args, &Cancel::default(), Arc::new(Nobody)).map_err(broken)?;
-    context.secrets.protect_memory_with(guard::keep);
+    context.secrets.protect_memory_with(guard::protect);
     context
         .command_timeout
         .get_or_insert(limits::MCP_COMMAND_TIMEOUT);

@@ -180,7 +180,7 @@ impl Run {
             origin: origin.clone(),
         };
         let context = context(&args.session, &outside.cancel, Arc::new(terminal))?;
-        context.secrets.protect_memory_with(guard::keep);
+        context.secrets.protect_memory_with(guard::protect);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, &context);
         let permits = permits(&args.session, &context)?;

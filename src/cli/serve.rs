@@ -22,7 +22,7 @@ use crate::service::dispatcher::InputRecording;
 use crate::service::jwt::ExpectedClaims;
 use crate::service::log::Log;
 use crate::service::rate_limit::Rate;
-use karyi_pty::{Rc, SessionOptions, guard};
+use karyi_pty::{SessionOptions, StartupFiles, guard};
 use karyi_store::sqlite::{Lock, SqliteSites, make_directory};
 use karyi_vault::session::{Need, Secrets};
 
@@ -171,7 +171,7 @@ fn host_resources(
 ) -> anyhow::Result<HostResources> {
     let mut recorder = journal::recorder();
     let secrets = Secrets::default();
-    secrets.protect_memory_with(guard::keep);
+    secrets.protect_memory_with(guard::protect);
     let given = match names.is_empty() {
         true => vault::GivenArgs::default(),
         false => vault::GivenArgs::store(),
@@ -213,8 +213,8 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
         runtime_dir: runtime_dir(),
         cwd: root.map_or(current, Path::to_owned),
         env: std::env::vars_os().collect(),
-        rc: Rc::None,
-        seed: None,
+        rc: StartupFiles::None,
+        fork_state: None,
         secrets: karyi_pty::ShellSecrets::default(),
     })
 }

@@ -202,7 +202,7 @@ pub(super) fn open_to_show(
     is_needed: bool,
 ) -> Result<(Secrets, Option<JournalKey>), ToolError> {
     let secrets = Secrets::default();
-    secrets.protect_memory_with(guard::keep);
+    secrets.protect_memory_with(guard::protect);
     // All that is done with them is to mask them.
     secrets.accept_short();
     if flags.vault.0 == Some(Kind::Env) {

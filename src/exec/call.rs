@@ -169,7 +169,7 @@ async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Ta
     }
     let is_killed = outcome.status == Status::Killed;
     let goes_on = is_killed || target.terminal.session.job().is_some();
-    let leaves_jobs = target.terminal.session.has_left();
+    let leaves_jobs = target.terminal.session.has_unclaimed_background();
     let is_broken = outcome.error.is_some() || was_ended_by_signal(outcome);
     let ending = if goes_on {
         Ending::Cut

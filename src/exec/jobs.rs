@@ -18,7 +18,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, JobState, Status};
-use karyi_pty::background::{Background, Doing};
+use karyi_pty::background::{Background, BackgroundStatus};
 use karyi_vault::redact::Redactor;
 
 /// The jobs of a run.
@@ -244,7 +244,8 @@ impl Jobs {
         let records = self.lock().records.clone();
         for record in records.iter().filter(|record| record.id != except) {
             let is_open = in_foreground(record).is_some();
-            if is_open && record.terminal.session.look().await == Some(Status::AwaitingInput) {
+            if is_open && record.terminal.session.job_status().await == Some(Status::AwaitingInput)
+            {
                 return true;
             }
         }
@@ -303,8 +304,8 @@ impl Jobs {
     async fn describe(&self, record: &Record) -> JobNews {
         let session = &record.terminal.session;
         let (state, exit_code) = match &record.place {
-            Place::Background(job) => (state_of(job.doing()), None),
-            Place::Foreground(number, _) => match session.look().await {
+            Place::Background(job) => (state_of(job.status()), None),
+            Place::Foreground(number, _) => match session.job_status().await {
                 Some(status) if record.holds(*number) => (JobState::of_status(status), None),
                 _ => match session.exit_status(*number) {
                     // Its shell is gone, and how it ended is told once there is another one.
@@ -377,7 +378,7 @@ impl Jobs {
         let journal = Journal::new(&self.redactor);
         table.journals.insert(terminal.number, journal.clone());
         drop(table);
-        terminal.session.set_stray(Some(journal.sink()));
+        terminal.session.set_idle_sink(Some(journal.sink()));
         journal
     }
 
@@ -436,17 +437,17 @@ fn in_foreground(record: &Record) -> Option<(&Record, &Output)> {
 /// Returns the job that was stopped last and left its terminal to the shell.
 fn newest_stopped(records: &[Record]) -> Option<&Record> {
     let is_stopped = |record: &&Record| match &record.place {
-        Place::Background(job) => job.doing() == Doing::Stopped,
+        Place::Background(job) => job.status() == BackgroundStatus::Stopped,
         Place::Foreground(..) => false,
     };
     records.iter().rev().find(is_stopped)
 }
 
-fn state_of(doing: Doing) -> JobState {
+fn state_of(doing: BackgroundStatus) -> JobState {
     match doing {
-        Doing::Running => JobState::Running,
-        Doing::Stopped => JobState::Stopped,
-        Doing::Ended => JobState::Ended,
+        BackgroundStatus::Running => JobState::Running,
+        BackgroundStatus::Stopped => JobState::Stopped,
+        BackgroundStatus::Ended => JobState::Ended,
     }
 }
 

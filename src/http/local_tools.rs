@@ -60,7 +60,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
     let mut session = session.clone();
     let (values, current) = (secrets.clone(), secrets.clone());
     session.secrets = ShellSecrets::new(move |bytes| redactor.is_in(bytes))
-        .when(move || values.may_be_used())
+        .with_presence(move || values.may_be_used())
         .with_values(move |name| current.get(name));
     Context {
         sessions: Arc::new(Sessions::new(session)),
@@ -370,7 +370,7 @@ fn result_fields(outcome: &Outcome, is_pooled: bool) -> Result<FieldText, ToolEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karyi_pty::{Rc, ShellSecrets};
+    use karyi_pty::{ShellSecrets, StartupFiles};
 
     fn shells(dir: &std::path::Path) -> ShellPool {
         let session = SessionOptions {
@@ -380,8 +380,8 @@ mod tests {
             runtime_dir: dir.to_owned(),
             cwd: dir.to_owned(),
             env: Vec::new(),
-            rc: Rc::None,
-            seed: None,
+            rc: StartupFiles::None,
+            fork_state: None,
             secrets: ShellSecrets::default(),
         };
         let (root, output) = (Arc::new(Root::unconfined()), dir.join("output"));

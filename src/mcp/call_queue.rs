@@ -117,7 +117,7 @@ fn startable(planner: &mut Planner, cwd: &Path) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karyi_pty::{Rc, SessionOptions, ShellSecrets};
+    use karyi_pty::{SessionOptions, ShellSecrets, StartupFiles};
 
     fn queue() -> Arc<CallQueue> {
         CallQueue::new(Arc::new(Sessions::new(SessionOptions {
@@ -127,8 +127,8 @@ mod tests {
             runtime_dir: "/nowhere".into(),
             cwd: "/".into(),
             env: Vec::new(),
-            rc: Rc::None,
-            seed: None,
+            rc: StartupFiles::None,
+            fork_state: None,
             secrets: ShellSecrets::default(),
         })))
     }

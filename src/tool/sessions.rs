@@ -152,10 +152,10 @@ impl Sessions {
             Some(sibling) => sibling,
             None => terminal(self.first().await?, FIRST),
         };
-        let (snapshot_age, seed) = (busy.session.snapshot_age(), busy.session.seed());
-        let (wanted, is_there) = (seed.cwd.clone(), seed.is_there);
+        let (snapshot_age, fork_state) = (busy.session.snapshot_age(), busy.session.fork_state());
+        let (wanted, is_there) = (fork_state.cwd.clone(), fork_state.is_there);
         let mut options = self.options.clone();
-        options.seed = Some(seed);
+        options.fork_state = Some(fork_state);
         let session = Session::start(options).await?;
         let place = session.cwd();
         let real = |path: &Path| path.canonicalize().ok();

@@ -11,7 +11,7 @@ use karyi::exec::permit::Permits;
 use karyi::exec::stage::Stage;
 use karyi::files::root::Root;
 use karyi::head_tail::Cap;
-use karyi::pty::{Rc, SessionOptions, ShellSecrets};
+use karyi::pty::{SessionOptions, ShellSecrets, StartupFiles};
 use karyi::tool::context::{Context, Prompter};
 use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::vault::redact::{Redacted, Redactor};
@@ -30,8 +30,8 @@ pub fn sessions(shell: &Path, dir: &Path, secrets: &Secrets) -> Arc<Sessions> {
         runtime_dir: dir.join("run"),
         cwd: dir.to_owned(),
         env: std::env::vars_os().collect(),
-        rc: Rc::None,
-        seed: None,
+        rc: StartupFiles::None,
+        fork_state: None,
         secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))
             .with_values(move |name| current.get(name)),
     }))

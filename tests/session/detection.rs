@@ -201,12 +201,12 @@ fn no_busy_job_is_seen_waiting() {
         let shell = Shell::bash().await;
         let start = Instant::now();
         let wanted = rounds(1, 5000) as u64;
-        while shell.session.looks() < wanted {
+        while shell.session.scan_count() < wanted {
             for script in BUSY {
                 check_busy(&shell, script).await;
             }
         }
-        let looks = shell.session.looks();
+        let looks = shell.session.scan_count();
         println!(
             "{looks} looks at busy jobs in {:?}: none seen waiting",
             start.elapsed()

@@ -28,7 +28,7 @@ fn nothing_is_lost_between_a_caller_and_the_thread() {
     run(async {
         let shell = Shell::bash().await;
         let all = Taken::default();
-        shell.session.set_stray(Some(all.sink()));
+        shell.session.set_idle_sink(Some(all.sink()));
         let script = "mkfifo begin end; (read x <begin; for i in {1..3000}; do echo $i; done; echo x >end) &";
         shell.check(script, 0, "").await;
         let request = CommandRequest {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
 use karyi::outcome::Status;
-use karyi::pty::background::Doing;
+use karyi::pty::background::BackgroundStatus;
 use karyi::pty::key::{Key, names};
 use karyi::pty::{CommandRequest, InputRequest, Sink};
 
@@ -289,10 +289,10 @@ async fn end_stopped_jobs(name: &str) {
         let [(_, job)] = &left[..] else {
             panic!("{name}: {left:?}");
         };
-        assert_eq!(job.doing(), Doing::Stopped, "{name}");
+        assert_eq!(job.status(), BackgroundStatus::Stopped, "{name}");
         let ended = shell.session.end_background(job).await;
         assert_eq!(ended.ok(), Some(expected), "{name}");
-        assert_eq!(job.doing(), Doing::Ended, "{name}");
+        assert_eq!(job.status(), BackgroundStatus::Ended, "{name}");
         let error = shell.session.end_background(job).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::NoJob);
     }
@@ -317,7 +317,10 @@ fn a_job_in_the_group_of_the_shell_is_ended_without_the_shell() {
         };
         // What is started in the background without job control takes no notice of INT.
         let ended = shell.session.end_background(job).await;
-        assert_eq!((ended.ok(), job.doing()), (Some("TERM"), Doing::Ended));
+        assert_eq!(
+            (ended.ok(), job.status()),
+            (Some("TERM"), BackgroundStatus::Ended)
+        );
         shell.check("set -m; echo V=$V", 0, "V=1\n").await;
     });
 }
@@ -410,12 +413,12 @@ fn the_last_output_of_a_job_that_is_ended_is_told() {
             let taken = Arc::new(Mutex::new(Vec::new()));
             let kept = taken.clone();
             let sink: Sink = Box::new(move |bytes| kept.lock().unwrap().extend_from_slice(bytes));
-            let progress = shell.session.end_job_telling(sink).await.unwrap();
+            let progress = shell.session.end_job_with_output(sink).await.unwrap();
             assert_eq!(progress.exit_code, Some(expected), "{script}");
             let output = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
             assert_eq!(output.contains("bye"), expected == 7, "{output:?}");
         }
-        let error = shell.session.end_job_telling(Box::new(|_| {})).await;
+        let error = shell.session.end_job_with_output(Box::new(|_| {})).await;
         assert_eq!(error.unwrap_err().code, ErrorCode::NoJob);
     });
 }

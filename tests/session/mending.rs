@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use karyi::outcome::Status;
-use karyi::pty::Rc;
+use karyi::pty::StartupFiles;
 
 use super::support::{Shell, has, run};
 
@@ -197,7 +197,7 @@ fn an_rc_file_may_close_descriptors() {
     run(async {
         let shell = Shell::with(|options| {
             std::fs::write(options.cwd.join(".bashrc"), "RC=1; exec 10>&-\n").unwrap();
-            options.rc = Rc::User;
+            options.rc = StartupFiles::User;
         })
         .await;
         shell.check("echo $RC", 0, "1\n").await;

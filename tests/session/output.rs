@@ -150,7 +150,7 @@ fn a_command_does_not_take_the_background_its_listener() {
             let _ = seen.send(is_held);
             drop(held.lock().unwrap());
         });
-        shell.session.set_stray(Some(listener));
+        shell.session.set_idle_sink(Some(listener));
         let guard = gate.lock().unwrap();
         let patience = Duration::from_secs(30);
         while !sees.recv_timeout(patience).unwrap() {}
@@ -158,7 +158,7 @@ fn a_command_does_not_take_the_background_its_listener() {
         assert_eq!(ended.exit_code, Some(0));
         while sees.try_recv().is_ok() {}
         assert_eq!(sees.recv_timeout(patience), Ok(false));
-        shell.session.set_stray(None);
+        shell.session.set_idle_sink(None);
         while sees.try_recv().is_ok() {}
         shell.command("touch stop").await;
         assert!(sees.try_recv().is_err());

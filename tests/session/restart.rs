@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
 use karyi::outcome::Status;
-use karyi::pty::{CommandRequest, Rc, Session, ShellSecrets};
+use karyi::pty::{CommandRequest, Session, ShellSecrets, StartupFiles};
 
 use super::support::{Shell, has, options, run};
 
@@ -152,7 +152,7 @@ fn a_directory_for_one_command() {
 async fn with_rc(rc: &str) -> Shell {
     Shell::with(|options| {
         std::fs::write(options.cwd.join(".bashrc"), rc).unwrap();
-        options.rc = Rc::User;
+        options.rc = StartupFiles::User;
     })
     .await
 }
@@ -205,7 +205,7 @@ fn a_bad_rc_file_is_left_out() {
 async fn check_bad_rc(name: &str, file: &str, rc: &str) {
     let shell = Shell::with(|options| {
         std::fs::write(options.cwd.join(file), rc).unwrap();
-        options.rc = Rc::User;
+        options.rc = StartupFiles::User;
         options.shell = Some(name.into());
     })
     .await;
@@ -378,7 +378,7 @@ fn start_up_files_that_hide_built_in_commands_are_read() {
             let shell = Shell::with(|options| {
                 let rc = "RC=1; builtin() { echo hidden; }\n";
                 std::fs::write(options.cwd.join(file), rc).unwrap();
-                options.rc = Rc::User;
+                options.rc = StartupFiles::User;
                 options.shell = Some(name.into());
             })
             .await;
@@ -407,7 +407,7 @@ fn what_was_unset_stays_unset() {
                 let place = options.cwd.join(file);
                 std::fs::write(&place, rc).unwrap();
                 options.env.push(("ENV".into(), place.into()));
-                options.rc = Rc::User;
+                options.rc = StartupFiles::User;
                 options.shell = Some(name.into());
             })
             .await;

@@ -10,7 +10,9 @@ use karyi::error::ToolError;
 use karyi::outcome::Status;
 use karyi::pty::key::Key;
 use karyi::pty::text::TerminalText;
-use karyi::pty::{CommandRequest, InputRequest, Progress, Rc, Session, SessionOptions, Sink};
+use karyi::pty::{
+    CommandRequest, InputRequest, Progress, Session, SessionOptions, Sink, StartupFiles,
+};
 use karyi::secret::{Binding, SecretName, SecretValue};
 
 /// A call that hangs fails after this time instead of stopping the whole run.
@@ -64,8 +66,8 @@ pub(super) fn options(home: &Path) -> SessionOptions {
             variable("PATH", &std::env::var("PATH").unwrap()),
             variable("LANG", "C.UTF-8"),
         ],
-        rc: Rc::None,
-        seed: None,
+        rc: StartupFiles::None,
+        fork_state: None,
         secrets: karyi::pty::ShellSecrets::default(),
     }
 }

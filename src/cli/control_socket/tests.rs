@@ -26,7 +26,7 @@ fn names_are_read_back_and_nothing_else() {
 
 /// Returns the name of the socket of a process that runs.
 fn name_of(pid: u32) -> SocketName {
-    let started = inherited::started(pid.cast_signed()).unwrap();
+    let started = inherited::start_time(pid.cast_signed()).unwrap();
     SocketName { pid, started }
 }
 

@@ -12,7 +12,7 @@ use crate::cli::args::DoctorArgs;
 use crate::cli::runtime_dir::runtime_dir;
 use karyi_core::limits;
 use karyi_pty::health::{self, Check};
-use karyi_pty::{CommandRequest, Rc, Session, SessionOptions, find_shell};
+use karyi_pty::{CommandRequest, Session, SessionOptions, StartupFiles, find_shell};
 
 /// The shells looked for, and what makes each tell its version, if anything does.
 const SHELLS: &[(&str, &[&str])] = &[
@@ -42,7 +42,7 @@ pub(super) async fn checks(args: &DoctorArgs) -> Vec<Check> {
     checks
 }
 
-fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
+fn options(shell: Option<PathBuf>, rc: StartupFiles) -> anyhow::Result<SessionOptions> {
     Ok(SessionOptions {
         shell,
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
@@ -51,7 +51,7 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
         cwd: std::env::current_dir()?,
         env: std::env::vars_os().collect(),
         rc,
-        seed: None,
+        fork_state: None,
         secrets: karyi_pty::ShellSecrets::default(),
     })
 }
@@ -92,7 +92,7 @@ async fn shell(name: &str, arguments: &[&str], is_in_time: bool) -> Check {
 
 /// Starts a session with a shell and ends it.
 async fn try_shell(path: PathBuf) -> Result<(), String> {
-    let options = options(Some(path), Rc::None).map_err(|error| format!("{error:#}"))?;
+    let options = options(Some(path), StartupFiles::None).map_err(|error| format!("{error:#}"))?;
     match timeout(limits::CHECK_TIMEOUT, Session::start(options)).await {
         Ok(Ok(session)) => {
             session.close().await;
@@ -142,7 +142,7 @@ async fn session(args: &DoctorArgs) -> Vec<Check> {
     let advice = "install bash, or name a shell with --shell";
     let failed = |found: String| vec![Check::missing("session", found, "nothing can run", advice)];
     let asked = args.shell.clone();
-    let options = match options(asked, Rc::User) {
+    let options = match options(asked, StartupFiles::User) {
         Ok(options) => options,
         Err(error) => return failed(format!("{error:#}")),
     };

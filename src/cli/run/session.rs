@@ -18,7 +18,7 @@ use crate::tool::context::{Context, Prompter};
 use crate::tool::sessions::{JobFiles, Sessions};
 use karyi_core::secret::{SecretName, Template};
 use karyi_files::root::Root;
-use karyi_pty::{Rc, SessionOptions, ShellSecrets};
+use karyi_pty::{SessionOptions, ShellSecrets, StartupFiles};
 use karyi_vault::policy::PolicyFile;
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
@@ -60,10 +60,14 @@ pub(in crate::cli) fn context(
         runtime_dir: runtime_dir(),
         cwd,
         env,
-        rc: if args.no_rc { Rc::None } else { Rc::User },
-        seed: None,
+        rc: if args.no_rc {
+            StartupFiles::None
+        } else {
+            StartupFiles::User
+        },
+        fork_state: None,
         secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))
-            .when(move || values.may_be_used())
+            .with_presence(move || values.may_be_used())
             .with_values(move |name| current.get(name)),
     };
     Ok(Context {

@@ -37,7 +37,7 @@ type Done = Result<ExitCode, ToolError>;
 
 /// Runs `karyi var`.
 pub(super) fn var(args: VarArgs) -> ExitCode {
-    guard::keep_process();
+    guard::protect_process();
     let flags = &args.vault;
     let result = match args.command {
         VarCommand::Set(args) => set::set(flags, &args),

@@ -82,7 +82,7 @@ pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -
         command.env(name.as_str(), record.value.expose());
     }
     // Nothing of this process is left when it works.
-    guard::give_back();
+    guard::restore_core_limit();
     // The statuses are those of a shell.
     let (code, problem) = match command.exec() {
         error if error.kind() == ErrorKind::NotFound => (

@@ -4,7 +4,7 @@ use crate::exec::jobs::{Jobs, Place, Record};
 use crate::exec::log::Log;
 use karyi_core::limits;
 use karyi_core::outcome::JobState;
-use karyi_pty::background::{Background, Doing};
+use karyi_pty::background::{Background, BackgroundStatus};
 
 impl Jobs {
     /// Notes what was left in the background of a terminal: as that of the job that left it, else as
@@ -15,7 +15,7 @@ impl Jobs {
     pub(super) fn note_left(&self, current: &Record) -> Vec<Record> {
         let mut left = current.terminal.session.take_background();
         // The one that was stopped in the foreground is what the call was about.
-        let is_stopped = |(_, job): &(u64, Background)| job.doing() == Doing::Stopped;
+        let is_stopped = |(_, job): &(u64, Background)| job.status() == BackgroundStatus::Stopped;
         if let Some(last) = left.iter().rposition(is_stopped) {
             let stopped = left.remove(last);
             left.insert(0, stopped);
@@ -127,7 +127,7 @@ impl Jobs {
         let records = self.lock().records.clone();
         for record in &records {
             if let Place::Background(job) = &record.place
-                && job.doing() == Doing::Ended
+                && job.status() == BackgroundStatus::Ended
             {
                 let news = self.tell(record, JobState::Ended, None);
                 self.forget(record);

@@ -116,7 +116,7 @@ impl Tool for Ctrl {
             return Ok(Output::answer(Progress::killed(), terminal, None));
         }
         if is_end {
-            let call = terminal.session.end_job_telling((context.sink)());
+            let call = terminal.session.end_job_with_output((context.sink)());
             return Ok(Output::answer(call.await?, terminal, None));
         }
         let timeout = args.timeout.map(Seconds::duration);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     /// Waits until it is readable.
-    fn hear(alarm: &Alarm) -> bool {
+    fn is_readable(alarm: &Alarm) -> bool {
         let mut asked = [PollFd::new(alarm.as_fd(), PollFlags::POLLIN)];
         poll(&mut asked, PollTimeout::from(10_000_u16)).unwrap() == 1
     }
@@ -95,7 +95,7 @@ mod tests {
             alarm.set(start, at(60_000)) && alarm.set(start, at(20)) && alarm.set(start, at(30))
         );
         assert_eq!(alarm.at, Some(at(20)));
-        assert!(hear(&alarm) && Instant::now() >= at(20));
+        assert!(is_readable(&alarm) && Instant::now() >= at(20));
         // One that has come is silent again until it is to be heard.
         assert!(alarm.set(at(20), at(60_000)));
         let mut asked = [PollFd::new(alarm.as_fd(), PollFlags::POLLIN)];

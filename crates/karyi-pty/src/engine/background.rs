@@ -25,14 +25,14 @@ pub struct Background {
     /// Id of the process group.
     pub group: i32,
     shell: i32,
-    kin: Kin,
+    claims: ProcessClaims,
     members: Arc<Mutex<Members>>,
     has_terminal: bool,
 }
 
 /// The session of jobs in the background.
 #[derive(Debug, Clone)]
-pub(crate) struct Kin {
+pub(crate) struct ProcessClaims {
     tag: String,
     /// Processes that belong to a job, each by its id and the time it was started at.
     claimed: Arc<Mutex<HashSet<(i32, u64)>>>,
@@ -58,7 +58,7 @@ struct Member {
 
 /// What a job in the background does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum BackgroundStatus {
     /// It runs.
     Running,
     /// A signal stopped it.
@@ -100,19 +100,19 @@ impl Background {
 
     /// Returns what it does now.
     #[must_use]
-    pub fn doing(&self) -> Doing {
+    pub fn status(&self) -> BackgroundStatus {
         let mut members = self.members();
         if members.alive().next().is_none() {
             self.follow(&mut members);
         }
         let mut alive = members.alive();
         let Some(first) = alive.next() else {
-            return Doing::Ended;
+            return BackgroundStatus::Ended;
         };
         if is_stopped(first.pid) && alive.all(|member| is_stopped(member.pid)) {
-            Doing::Stopped
+            BackgroundStatus::Stopped
         } else {
-            Doing::Running
+            BackgroundStatus::Running
         }
     }
 
@@ -122,17 +122,17 @@ impl Background {
         if members.is_over || !process::are_shown() {
             return;
         }
-        let mut orphans = registry::orphans(&self.kin.tag);
+        let mut orphans = registry::orphans(&self.claims.tag);
         orphans.sort_by_key(|seen| (seen.started, seen.pid));
         let is_own = |seen: &Process| {
             self.has_own_group() && (seen.group, seen.session) == (self.group, self.shell)
         };
         let mut found: Vec<Member> = Vec::new();
         for seen in orphans.iter().filter(|seen| is_own(seen)) {
-            found.extend(self.kin.claim(seen).then(|| Member::of(seen)).flatten());
+            found.extend(self.claims.claim(seen).then(|| Member::of(seen)).flatten());
         }
         for ended in &members.list {
-            let is_next = |seen: &&Process| ended.may_go_on_in(seen) && self.kin.claim(seen);
+            let is_next = |seen: &&Process| ended.may_go_on_in(seen) && self.claims.claim(seen);
             let next = orphans.iter().filter(|seen| seen.session != self.shell);
             found.extend(next.clone().find(is_next).and_then(Member::of));
         }
@@ -207,7 +207,7 @@ fn is_stopped(pid: i32) -> bool {
     process::find(pid).is_some_and(|process| process.is_stopped())
 }
 
-impl Kin {
+impl ProcessClaims {
     pub(crate) fn new(tag: &str) -> Self {
         Self {
             tag: tag.to_owned(),
@@ -275,7 +275,7 @@ pub(crate) fn left_by(
     shell: i32,
     children: Vec<i32>,
     known: &mut HashSet<i32>,
-    kin: &Kin,
+    claims: &ProcessClaims,
 ) -> (Vec<Background>, u64) {
     if children.is_empty() {
         known.clear();
@@ -296,7 +296,7 @@ pub(crate) fn left_by(
         .filter(|process| !process.is_zombie() && process.parent == shell)
         .collect();
     *known = children.into_iter().collect();
-    (by_group(shell, fresh, kin), omitted)
+    (by_group(shell, fresh, claims), omitted)
 }
 
 /// Returns what a command left where the kernel does not list the children of a shell, as
@@ -306,7 +306,7 @@ pub(crate) fn left_unseen(
     shell: i32,
     may_leave: bool,
     known: &mut HashSet<i32>,
-    kin: &Kin,
+    claims: &ProcessClaims,
 ) -> (Vec<Background>, u64) {
     if !may_leave {
         return (Vec::new(), 0);
@@ -319,9 +319,9 @@ pub(crate) fn left_unseen(
     let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
     let omitted = found.len().saturating_sub(most) as u64;
     found.truncate(most);
-    let mut jobs = by_group(shell, found, kin);
+    let mut jobs = by_group(shell, found, claims);
     // Nothing else tells that a process has ended which is none of our children.
-    jobs.retain(|job| job.doing() != Doing::Ended);
+    jobs.retain(|job| job.status() != BackgroundStatus::Ended);
     (jobs, omitted)
 }
 
@@ -331,16 +331,16 @@ pub(crate) fn left_without(
     shell: i32,
     mut processes: Vec<Process>,
     known: &mut HashSet<i32>,
-    kin: &Kin,
+    claims: &ProcessClaims,
 ) -> (Vec<Background>, u64) {
     let own = std::process::id();
     // What those have started belongs to them.
     processes.retain(|process| u32::try_from(process.parent) == Ok(own) && process.pid != shell);
-    processes.retain(|process| known.insert(process.pid) && kin.claim(process));
+    processes.retain(|process| known.insert(process.pid) && claims.claim(process));
     let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
     let omitted = processes.len().saturating_sub(most) as u64;
     processes.truncate(most);
-    let mut jobs = by_group(shell, processes, kin);
+    let mut jobs = by_group(shell, processes, claims);
     for job in &mut jobs {
         job.has_terminal = false;
     }
@@ -354,7 +354,7 @@ pub(crate) fn left_apart(
     shell: i32,
     fresh: &[Background],
     since: Instant,
-    kin: &Kin,
+    claims: &ProcessClaims,
 ) -> (Vec<Background>, u64) {
     if !process::are_shown() {
         return (Vec::new(), 0);
@@ -369,14 +369,14 @@ pub(crate) fn left_apart(
     }
     for job in fresh {
         // What goes on in a child has it before others.
-        let _ = job.doing();
+        let _ = job.status();
     }
-    let mut apart = registry::orphans(&kin.tag);
-    apart.retain(|seen| is_apart(seen) && is_young(seen) && kin.claim(seen));
+    let mut apart = registry::orphans(&claims.tag);
+    apart.retain(|seen| is_apart(seen) && is_young(seen) && claims.claim(seen));
     let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
     let omitted = apart.len().saturating_sub(most) as u64;
     apart.truncate(most);
-    (by_group(shell, apart, kin), omitted)
+    (by_group(shell, apart, claims), omitted)
 }
 
 /// Whether this program may have adopted such a process. To look at all there are takes long, and mostly
@@ -392,7 +392,7 @@ fn has_adopted(_: impl Fn(&Process) -> bool) -> bool {
     true
 }
 
-fn by_group(shell: i32, processes: Vec<Process>, kin: &Kin) -> Vec<Background> {
+fn by_group(shell: i32, processes: Vec<Process>, claims: &ProcessClaims) -> Vec<Background> {
     let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
     for process in processes {
         if let Some(member) = Member::of(&process) {
@@ -402,7 +402,7 @@ fn by_group(shell: i32, processes: Vec<Process>, kin: &Kin) -> Vec<Background> {
     let make = |(group, list)| Background {
         group,
         shell,
-        kin: kin.clone(),
+        claims: claims.clone(),
         members: Arc::new(Mutex::new(Members {
             list,
             is_over: false,

@@ -1,17 +1,17 @@
 //! The sink of a call while it is used: the state is not held meanwhile.
 
-use crate::engine::pending_call::{Call, Sink};
+use crate::engine::pending_call::{PendingCall, Sink};
 use crate::engine::state::Shared;
 
 /// A call's sink, out for use while the state is not held.
-pub(crate) struct TakenSink {
+pub(crate) struct CallSink {
     number: u64,
     pub(crate) sink: Sink,
     earlier: Vec<u8>,
 }
 
-impl TakenSink {
-    pub(crate) fn from_call(call: &mut Call) -> Option<Self> {
+impl CallSink {
+    pub(crate) fn from_call(call: &mut PendingCall) -> Option<Self> {
         Some(Self {
             number: call.number,
             sink: call.sink.take()?,

@@ -9,8 +9,8 @@ use karyi_core::limits;
 
 use crate::engine::pending_call::Sink;
 use crate::shell::Kind;
-use crate::shell::secret_carriers::Carrier;
-use crate::terminal::live_shell::Live;
+use crate::shell::secret_carriers::SecretCarrier;
+use crate::terminal::live_shell::LiveShell;
 use crate::terminal::marks::Mark;
 
 /// The command in the foreground.
@@ -20,11 +20,11 @@ pub(crate) struct Job {
     /// round ends it.
     pub(crate) mark: u64,
     /// Where the session was before, when the command runs elsewhere.
-    pub(crate) home: Option<PathBuf>,
+    pub(crate) original_directory: Option<PathBuf>,
     /// Lines the shell gets after the mark.
     pub(crate) after: Vec<u8>,
     /// Carriers of its secrets, kept until it ends; none when the shell gets no secret for it.
-    pub(crate) secrets: Vec<Carrier>,
+    pub(crate) secrets: Vec<SecretCarrier>,
     /// Lines before those that run the script.
     pub(crate) before: Vec<u8>,
     /// Which of them the script cannot do without: not those that have the shell describe itself, and
@@ -40,9 +40,9 @@ pub(crate) struct Job {
     /// The line that prints the mark of a script that broke off the line before, not given yet.
     pub(crate) last_line: String,
     /// Whether it was given to a second shell.
-    pub(crate) is_second: bool,
+    pub(crate) was_moved: bool,
     /// How often a lost mark was asked for.
-    pub(crate) rescues: u32,
+    pub(crate) lost_mark_requests: u32,
     /// Takes the output no call waits for; out while the session's thread uses it.
     pub(crate) rest: Option<Sink>,
     /// Whether input was typed for it.
@@ -52,11 +52,11 @@ pub(crate) struct Job {
     /// Bytes typed since the last line break.
     pub(crate) open_line_bytes: usize,
     /// Whether the shell gets back what the command may have closed.
-    pub(crate) is_mended: bool,
+    pub(crate) is_repaired: bool,
     /// Whether it may close what the shell reads its lines from, so that it reads on in vain.
-    pub(crate) may_close: bool,
+    pub(crate) may_close_input: bool,
     /// Whether it may hide what its mark is printed with.
-    pub(crate) may_cover: bool,
+    pub(crate) may_hide_builtins: bool,
     /// Whether nothing else has the terminal, or will when it has ended.
     pub(crate) is_alone: bool,
     /// Whether its exit status is 0 also when a signal has stopped its last program.
@@ -64,13 +64,13 @@ pub(crate) struct Job {
     /// Whether it may leave something in the background.
     pub(crate) may_leave: bool,
     /// Whether that may have left the shell's session by the time it ends.
-    pub(crate) may_part: bool,
+    pub(crate) may_leave_session: bool,
     /// Whether it may have changed the directory.
     pub(crate) may_move: bool,
     /// Whether it may have limited the shell's descriptors.
     pub(crate) may_limit: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.
-    pub(crate) claim: Option<Mark>,
+    pub(crate) early_mark: Option<Mark>,
     /// How it ended, when that is known before the shell is ready or gone.
     pub(crate) verdict: Option<Verdict>,
 }
@@ -87,27 +87,33 @@ impl Job {
     }
 
     /// Writes its lines to a shell.
-    pub(crate) fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
+    pub(crate) fn send(&mut self, live: &LiveShell, kind: Kind) -> io::Result<()> {
         let mut lines = self.before.clone();
         // What is mended after the mark may be that descriptor.
-        let is_simple = self.is_alone && !self.is_mended && !self.may_cover;
+        let is_simple = self.is_alone && !self.is_repaired && !self.may_hide_builtins;
         let kept = match is_simple && self.secrets.is_empty() {
             true => {
                 let process = live.process.as_ref();
-                live.kept.lines(kind, &live.places, process, self.mark)
+                live.fast_path.lines(kind, &live.paths, process, self.mark)
             }
             false => None,
         };
-        let (places, number, may_cover) = (&live.places, self.mark, self.may_cover);
+        let (paths, number, may_hide_builtins) = (&live.paths, self.mark, self.may_hide_builtins);
         let [run, last_line] = match (self.secrets.is_empty(), kept) {
-            (false, _) => [kind.lines_after(places, number, may_cover), String::new()],
+            (false, _) => [
+                kind.lines_if_delivered(paths, number, may_hide_builtins),
+                String::new(),
+            ],
             (true, Some(kept)) => kept,
-            (true, None) => [kind.command_lines(places, number, may_cover), String::new()],
+            (true, None) => [
+                kind.command_lines(paths, number, may_hide_builtins),
+                String::new(),
+            ],
         };
         self.last_line = last_line;
         lines.extend(self.placed(run));
-        if self.is_mended {
-            lines.extend(kind.descriptor_lines(&live.places).into_bytes());
+        if self.is_repaired {
+            lines.extend(kind.descriptor_lines(&live.paths).into_bytes());
         }
         self.length = lines.len();
         live.write_lines(&lines)
@@ -125,7 +131,7 @@ impl Job {
 
     /// Writes the line that most commands end without: to read it costs the shell a tenth of the time
     /// of `true`.
-    pub(crate) fn give_last_line(&mut self, live: &Live) {
+    pub(crate) fn send_last_line(&mut self, live: &LiveShell) {
         let line = std::mem::take(&mut self.last_line);
         // Without it a lost mark is asked for as soon as the shell is seen waiting.
         if !line.is_empty() && live.write_lines(line.as_bytes()).is_ok() {
@@ -134,12 +140,12 @@ impl Job {
     }
 
     /// Whether a shell that has not begun its script may be given it again: values are given once only.
-    pub(crate) fn may_be_given_again(&self) -> bool {
-        !self.is_second && !self.was_interrupted && self.secrets.is_empty()
+    pub(crate) fn may_be_resent(&self) -> bool {
+        !self.was_moved && !self.was_interrupted && self.secrets.is_empty()
     }
 
     /// Leaves out what the script can do without: it may be that which kept the shell from it.
-    pub(crate) fn leave_out(&mut self) {
+    pub(crate) fn drop_optional_lines(&mut self) {
         let needed = self.before.get(self.needed.clone());
         self.before = needed.unwrap_or_default().to_vec();
         self.needed = 0..self.before.len();
@@ -147,21 +153,21 @@ impl Job {
 
     /// Writes its lines to the same shell again, of which it has not got those that run the script, with
     /// this number for its mark; returns whether that could be done.
-    pub(crate) fn give_again(&mut self, live: &Live, kind: Kind, mark: u64) -> bool {
+    pub(crate) fn resend(&mut self, live: &LiveShell, kind: Kind, mark: u64) -> bool {
         if self.repeats >= limits::MAX_REPEATED_LINES {
             return false;
         }
         self.repeats += 1;
         self.mark = mark;
-        self.leave_out();
+        self.drop_optional_lines();
         let mut lines = self.before.clone();
         // What it says of a round that ran nothing would be taken for the end of this one.
-        lines.extend(kind.forget_line("KARYI_LAST").into_bytes());
-        self.rescues = 0;
-        let run = kind.command_lines(&live.places, mark, self.may_cover);
+        lines.extend(kind.unset_line("KARYI_LAST").into_bytes());
+        self.lost_mark_requests = 0;
+        let run = kind.command_lines(&live.paths, mark, self.may_hide_builtins);
         lines.extend(self.placed(run));
-        if self.is_mended {
-            lines.extend(kind.descriptor_lines(&live.places).into_bytes());
+        if self.is_repaired {
+            lines.extend(kind.descriptor_lines(&live.paths).into_bytes());
         }
         let lines = spaced(&lines, limits::LINES_FOR_HOOKS);
         self.last_line.clear();
@@ -174,7 +180,7 @@ impl Job {
     pub(crate) fn last_lines(&self, is_errexit: bool, kind: Kind) -> Vec<u8> {
         let mut after = self.after.clone();
         if is_errexit {
-            after.extend(kind.no_errexit_line().into_bytes());
+            after.extend(kind.errexit_off_line().into_bytes());
         }
         match self.repeats {
             0 => after,
@@ -183,10 +189,10 @@ impl Job {
     }
 
     /// Whether the shell has read nothing of it; then another one may run it, once.
-    pub(crate) fn is_unread(&self, live: &Live) -> bool {
+    pub(crate) fn is_unread(&self, live: &LiveShell) -> bool {
         let waiting = crate::sys::bytes_waiting(&live.fifo).unwrap_or(0);
         // What it was asked later is no part of it.
-        let is_first = !self.is_second && !self.was_interrupted && self.rescues == 0;
+        let is_first = !self.was_moved && !self.was_interrupted && self.lost_mark_requests == 0;
         is_first && self.length > 0 && waiting >= self.length
     }
 }

@@ -32,20 +32,20 @@ use nix::sys::signal::Signal;
 use karyi_core::limits;
 
 use crate::engine::alarm::Alarm;
-use crate::engine::background::{Background, Kin};
-use crate::engine::call_sink::TakenSink;
+use crate::engine::background::{Background, ProcessClaims};
+use crate::engine::call_sink::CallSink;
 use crate::engine::job::Verdict;
-use crate::engine::job_start::Again;
-use crate::engine::screen_tracker::Tracker;
+use crate::engine::job_start::Resubmission;
+use crate::engine::screen_tracker::ScreenTracker;
 use crate::engine::state::{Order, Shared};
-use crate::session::options::Seed;
+use crate::session::options::ForkState;
 use crate::shell::delivery;
-use crate::shell::snapshot::Collector;
-use crate::terminal::live_shell::{InputPlace, Live, Owned, read_some};
-use crate::terminal::mark_fifo::Told;
-use crate::terminal::marks::{Mark, MarkCutter};
+use crate::shell::snapshot::SnapshotCollector;
+use crate::terminal::live_shell::{InputLocation, LiveShell, ShellChild, read_some};
+use crate::terminal::mark_fifo::MarkFifo;
+use crate::terminal::marks::{Mark, MarkExtractor};
 use crate::terminal::output_hints::HintReader;
-use crate::terminal::spawn::Plan;
+use crate::terminal::spawn::SpawnConfig;
 use crate::wait::{Scanner, Watch};
 
 fn timeout_until(due: Option<Instant>) -> PollTimeout {
@@ -62,38 +62,38 @@ fn timeout_until(due: Option<Instant>) -> PollTimeout {
 /// sleeps.
 pub(crate) struct Engine {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) plan: Plan,
+    pub(crate) spawn_config: SpawnConfig,
     pub(crate) has_rc: bool,
     pub(crate) running: Option<Running>,
-    pub(crate) cutter: MarkCutter,
-    pub(crate) tracker: Tracker,
-    pub(crate) collector: Collector,
+    pub(crate) mark_extractor: MarkExtractor,
+    pub(crate) tracker: ScreenTracker,
+    pub(crate) collector: SnapshotCollector,
     pub(crate) buffer: Vec<u8>,
     /// Limits how long a caller reads.
     pub(crate) alarm: Option<Alarm>,
     /// What a caller has read and left to the thread.
     pub(crate) unread: Vec<u8>,
     /// Whether the shell is ended since something else reads what is meant for it.
-    pub(crate) is_misread: bool,
+    pub(crate) has_input_thief: bool,
     /// What the shell has told beside the terminal.
-    pub(crate) told: Told,
+    pub(crate) mark_fifo: MarkFifo,
     pub(crate) watch: Watch,
     pub(crate) scanner: Scanner,
     pub(crate) hint_reader: HintReader,
     /// What the watch is about: the numbers of the job and the call.
     pub(crate) watched: (u64, u64),
-    pub(crate) next_look: Instant,
+    pub(crate) next_scan: Instant,
     /// How many looks in a row have seen the shell read in vain, and when the last was.
-    pub(crate) deaf_looks: (u32, Instant),
+    pub(crate) lost_input_scans: (u32, Instant),
     /// When the last command ended, if nothing was saved since.
     pub(crate) unsaved_since: Option<Instant>,
     pub(crate) ended_at: Instant,
     /// What the shell's jobs before the running one left in the background.
     pub(crate) known_children: HashSet<i32>,
     /// What those know of each other.
-    pub(crate) kin: Kin,
+    pub(crate) claims: ProcessClaims,
     /// What the first shell begins with.
-    pub(crate) seed: Option<Seed>,
+    pub(crate) fork_state: Option<ForkState>,
     /// When ended processes without a parent were last collected.
     pub(crate) reaped_at: Instant,
     /// How long the thread sleeps unless something happens.
@@ -105,8 +105,8 @@ pub(crate) struct Engine {
 
 /// A shell and what belongs to it on this side.
 pub(crate) struct Running {
-    pub(crate) live: Arc<Live>,
-    pub(crate) owned: Owned,
+    pub(crate) live: Arc<LiveShell>,
+    pub(crate) owned: ShellChild,
 }
 
 /// What there is to do after a sleep.
@@ -122,7 +122,7 @@ struct Events {
 /// What the thread waits for, and how long. The engine is free meanwhile.
 struct Sleep {
     timeout: PollTimeout,
-    live: Option<Arc<Live>>,
+    live: Option<Arc<LiveShell>>,
     snapshots: Option<Arc<OwnedFd>>,
     is_typing: bool,
 }
@@ -203,26 +203,26 @@ impl Sleep {
 impl Engine {
     /// Does what there is to do after a sleep.
     fn act(&mut self, events: Events) {
-        if events.has_output || !self.unread.is_empty() || self.told.is_pending() {
-            self.read_for_a_while();
+        if events.has_output || !self.unread.is_empty() || self.mark_fifo.is_pending() {
+            self.read_available();
         }
         if events.is_hung_up {
-            self.terminal_gone();
+            self.kill_shell_without_terminal();
         }
         if events.has_snapshot {
             self.read_snapshot();
         }
-        self.obey();
+        self.process_orders();
         // A shell that was killed with its session is followed by no other.
         if events.has_ended && !self.is_done && !self.is_ordered_to_end() {
             self.shell_ended();
         }
-        self.tend();
+        self.poll_job();
     }
 
     /// Ends a shell whose terminal was hung up, also one that rests: nothing could be typed or
     /// printed there any more, and the terminal would never be silent again.
-    fn terminal_gone(&mut self) {
+    fn kill_shell_without_terminal(&mut self) {
         if let Some(running) = &self.running {
             running.live.signal_shell(Signal::SIGKILL);
         }
@@ -248,7 +248,7 @@ impl Engine {
                 .map(|since| since + limits::SNAPSHOT_IDLE);
         }
         let deadline = state.call.as_ref().and_then(|call| call.deadline);
-        Some(deadline.map_or(self.next_look, |at| at.min(self.next_look)))
+        Some(deadline.map_or(self.next_scan, |at| at.min(self.next_scan)))
     }
 
     /// Whether the sleeping thread would miss what is to be done next.
@@ -275,8 +275,8 @@ impl Engine {
     }
 
     /// Reads what is there, but not for ever: orders and time limits wait meanwhile.
-    fn read_for_a_while(&mut self) {
-        self.hear();
+    fn read_available(&mut self) {
+        self.poll_mark_fifo();
         for _ in 0..limits::READS_IN_A_ROW {
             if !self.read_terminal() {
                 return;
@@ -292,18 +292,18 @@ impl Engine {
         let live = running.live.clone();
         if !self.unread.is_empty() {
             let unread = std::mem::take(&mut self.unread);
-            self.take_in(&unread, &live);
+            self.accept_output(&unread, &live);
             return true;
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         let count = read_some(&live.master, &mut buffer);
-        self.take_in(buffer.get(..count).unwrap_or_default(), &live);
+        self.accept_output(buffer.get(..count).unwrap_or_default(), &live);
         self.buffer = buffer;
-        self.take_in_told(count, &live) || count > 0
+        self.accept_due_mark(count, &live) || count > 0
     }
 
     /// Takes in what was read.
-    fn take_in(&mut self, bytes: &[u8], live: &Live) {
+    fn accept_output(&mut self, bytes: &[u8], live: &LiveShell) {
         if bytes.is_empty() {
             return;
         }
@@ -317,49 +317,50 @@ impl Engine {
                 None => self.answer(live),
             }
         }
-        self.look_afresh();
+        self.reset_watch();
     }
 
     /// Reads what the shell has told. What is on the terminal by now was printed before that.
-    pub(crate) fn hear(&mut self) {
+    pub(crate) fn poll_mark_fifo(&mut self) {
         let Some(running) = &self.running else {
             return;
         };
         let mark = self.shared.lock().awaited_mark();
-        self.cutter.await_mark(mark);
-        self.told.hear(&running.live.marks, &self.cutter, mark);
+        self.mark_extractor.await_mark(mark);
+        self.mark_fifo
+            .poll(&running.live.marks, &self.mark_extractor, mark);
     }
 
     /// Takes in a mark that was told, if the output before it is read; returns whether it did.
-    fn take_in_told(&mut self, count: usize, live: &Live) -> bool {
-        if !self.told.is_pending() {
+    fn accept_due_mark(&mut self, count: usize, live: &LiveShell) -> bool {
+        if !self.mark_fifo.is_pending() {
             return false;
         }
         let awaited = self.shared.lock().awaited_mark();
-        let Some(mark) = self.told.after(count, awaited) else {
+        let Some(mark) = self.mark_fifo.take_due(count, awaited) else {
             return false;
         };
-        self.take_in(&mark, live);
-        self.hear();
+        self.accept_output(&mark, live);
+        self.poll_mark_fifo();
         true
     }
 
     /// Hands output up to the next mark to whom it belongs.
-    fn pass_on(&mut self, bytes: &[u8], live: &Live) -> (usize, Option<Mark>) {
+    fn pass_on(&mut self, bytes: &[u8], live: &LiveShell) -> (usize, Option<Mark>) {
         let Self {
             shared,
-            cutter,
+            mark_extractor,
             tracker,
             ..
         } = self;
         let mut state = shared.lock();
         let job = state.job.as_ref().map(|job| job.number);
-        cutter.await_mark(state.awaited_mark());
+        mark_extractor.await_mark(state.awaited_mark());
         tracker.follow(job);
-        if let Some(mut taken) = state.call.as_mut().and_then(TakenSink::from_call) {
+        if let Some(mut taken) = state.call.as_mut().and_then(CallSink::from_call) {
             drop(state);
             taken.pass_on_earlier();
-            let result = cutter.push(bytes, &mut |output| {
+            let result = mark_extractor.push(bytes, &mut |output| {
                 tracker.pass_on(output, &live.master, &mut taken.sink);
             });
             taken.put_back(shared, tracker.is_full_screen());
@@ -367,42 +368,44 @@ impl Engine {
         }
         let Some(number) = job else {
             drop(state);
-            return self.pass_on_stray(bytes, live);
+            return self.pass_on_idle(bytes, live);
         };
-        let Some(mut sink) = state.rest_of(number).and_then(Option::take) else {
-            let result = cutter.push(bytes, &mut |output| {
-                tracker.pass_on(output, &live.master, &mut |output| state.keep(output));
+        let Some(mut sink) = state.output_sink_of(number).and_then(Option::take) else {
+            let result = mark_extractor.push(bytes, &mut |output| {
+                tracker.pass_on(output, &live.master, &mut |output| {
+                    state.store_backlog(output)
+                });
             });
             state.shows_screen = tracker.is_full_screen();
             return result;
         };
         drop(state);
-        let result = cutter.push(bytes, &mut |output| {
+        let result = mark_extractor.push(bytes, &mut |output| {
             tracker.pass_on(output, &live.master, &mut sink);
         });
         let mut state = shared.lock();
         state.shows_screen = tracker.is_full_screen();
         // A job that is gone meanwhile takes its sink along.
-        if let Some(place) = state.rest_of(number) {
+        if let Some(place) = state.output_sink_of(number) {
             *place = Some(sink);
         }
         result
     }
 
     /// Hands on what is printed while no command runs.
-    fn pass_on_stray(&mut self, bytes: &[u8], live: &Live) -> (usize, Option<Mark>) {
+    fn pass_on_idle(&mut self, bytes: &[u8], live: &LiveShell) -> (usize, Option<Mark>) {
         let Self {
             shared,
-            cutter,
+            mark_extractor,
             tracker,
             ..
         } = self;
-        let mut stray = shared.stray();
-        let mut hand_on = |output: &[u8]| match stray.as_mut() {
+        let mut idle_sink = shared.idle_sink();
+        let mut hand_on = |output: &[u8]| match idle_sink.as_mut() {
             Some(sink) => sink(output),
-            None => shared.lock().keep(output),
+            None => shared.lock().store_backlog(output),
         };
-        let result = cutter.push(bytes, &mut |output| {
+        let result = mark_extractor.push(bytes, &mut |output| {
             tracker.pass_on(output, &live.master, &mut hand_on);
         });
         shared.lock().shows_screen = tracker.is_full_screen();
@@ -410,16 +413,16 @@ impl Engine {
     }
 
     /// Types what the terminal answers to the job; not in the middle of other input.
-    pub(crate) fn answer(&mut self, live: &Live) {
+    pub(crate) fn answer(&mut self, live: &LiveShell) {
         if self.tracker.has_answers() && !self.is_typing() {
             self.tracker.answer(&live.master);
         }
     }
 
     /// Begins to watch the job as if nothing were known: it has done something.
-    pub(crate) fn look_afresh(&mut self) {
+    pub(crate) fn reset_watch(&mut self) {
         self.watch = Watch::new();
-        self.next_look = Instant::now() + self.watch.pause();
+        self.next_scan = Instant::now() + self.watch.pause();
     }
 
     /// The mark of the running command has come.
@@ -429,42 +432,42 @@ impl Engine {
             return;
         };
         let live = &running.live;
-        if live.kept.is_misled_by(&mark, &live.slave) {
+        if live.fast_path.contradicts(&mark, &live.slave) {
             // Asked for again by the terminal's name, the shell shows what it can still do.
-            live.kept.distrust_terminal();
+            live.fast_path.disable();
             return;
         }
-        let place = running.live.input_place();
+        let place = running.live.input_location();
         let mut state = self.shared.lock();
-        if !mark.lacks_values && !state.has_begun_script() && place == InputPlace::Here {
-            match state.give_again(live, self.shared.kind) {
-                Again::Given => return,
-                Again::InVain => {
+        if !mark.lacks_values && !state.has_begun_script() && place == InputLocation::Stdin {
+            match state.resend(live, self.shared.kind) {
+                Resubmission::Sent => return,
+                Resubmission::Exhausted => {
                     // The next shell has neither its traps nor its prompts and functions.
-                    self.is_misread = true;
+                    self.has_input_thief = true;
                     live.signal_shell(Signal::SIGKILL);
                     return;
                 }
-                Again::Refused => {}
+                Resubmission::Refused => {}
             }
         }
         match (place, &mut state.job) {
             (_, None) => return,
-            (InputPlace::Here, Some(job))
-                if job.may_limit && live.is_starved() || live.has_lost_terminal() =>
+            (InputLocation::Stdin, Some(job))
+                if job.may_limit && live.lacks_descriptors() || live.has_lost_terminal() =>
             {
                 job.verdict = Some(Verdict::Exited(mark, Instant::now()));
                 return;
             }
-            (InputPlace::Here, Some(_)) => {}
+            (InputLocation::Stdin, Some(_)) => {}
             // The script itself printed it: a mark comes when the script is done.
-            (InputPlace::Elsewhere, Some(job)) => {
-                job.claim = Some(mark);
+            (InputLocation::SetAside, Some(job)) => {
+                job.early_mark = Some(mark);
                 return;
             }
-            (InputPlace::Nowhere, Some(job)) => {
+            (InputLocation::Lost, Some(job)) => {
                 // The shell would never read the next command. What the mark told stays true.
-                let patience = if job.is_mended {
+                let patience = if job.is_repaired {
                     limits::MEND_TIMEOUT
                 } else {
                     limits::NO_GRACE
@@ -509,8 +512,8 @@ impl Engine {
         if !after.is_empty() {
             let _ = running.live.write_lines(&after);
         }
-        state.cwd = match job.home.clone() {
-            Some(home) if home.is_dir() => home,
+        state.cwd = match job.original_directory.clone() {
+            Some(original_directory) if original_directory.is_dir() => original_directory,
             // Its own directory is gone, so the shell stays where it is.
             Some(_) => mark.cwd,
             None if mark.cwd == state.cwd => mark.cwd,
@@ -522,13 +525,14 @@ impl Engine {
         } else if !has_begun {
             state.variables.forget();
         }
-        state.was_elsewhere = job.home.is_some() || state.was_elsewhere && !has_begun;
+        state.was_in_other_directory =
+            job.original_directory.is_some() || state.was_in_other_directory && !has_begun;
         state.last_status = mark.status;
         state.shows_screen = false;
         state.has_children = !self.known_children.is_empty();
-        state.note_background(job.number, background, omitted);
+        state.store_background(job.number, background, omitted);
         let answer = match mark.lacks_values {
-            true => state.end_unrun_job(job.number, delivery::lacking()),
+            true => state.end_unrun_job(job.number, delivery::not_delivered()),
             false if !has_begun => state.end_unbegun_job(&job),
             false => state.end_job(job.number, mark.status, has_stopped),
         };
@@ -541,24 +545,24 @@ impl Engine {
     }
 
     /// Returns what the running command leaves in the background, and how many processes are left out.
-    fn left_in_background(&mut self, live: &Live) -> (Vec<Background>, u64) {
-        let (shell, known, kin) = (live.pid, &mut self.known_children, &self.kin);
-        let (may_leave, may_part) = self.shared.may_leave();
-        let (mut left, omitted) = match live.kept.files.children() {
-            Some(children) => background::left_by(shell, children, known, kin),
-            None => background::left_unseen(shell, may_leave, known, kin),
+    fn left_in_background(&mut self, live: &LiveShell) -> (Vec<Background>, u64) {
+        let (shell, known, claims) = (live.pid, &mut self.known_children, &self.claims);
+        let (may_leave, may_leave_session) = self.shared.may_leave();
+        let (mut left, omitted) = match live.fast_path.procfs.children() {
+            Some(children) => background::left_by(shell, children, known, claims),
+            None => background::left_unseen(shell, may_leave, known, claims),
         };
-        if !may_part {
+        if !may_leave_session {
             return (left, omitted);
         }
-        let (apart, more) = background::left_apart(shell, &left, self.ended_at, kin);
+        let (apart, more) = background::left_apart(shell, &left, self.ended_at, claims);
         left.extend(apart);
         (left, omitted + more)
     }
 
     /// Does what the owner of the session asked for. What comes after the order to end is never
     /// obeyed: it would start a shell that nobody ends.
-    fn obey(&mut self) {
+    fn process_orders(&mut self) {
         while !self.is_done {
             // One by one, so that a start in vain ends as soon as the end is ordered.
             let order = self.shared.lock().orders.pop_front();

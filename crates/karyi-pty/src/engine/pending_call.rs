@@ -60,14 +60,14 @@ pub struct Restart {
     pub snapshot_age_ms: Option<u64>,
 }
 
-pub(crate) type Reply = oneshot::Sender<Result<Progress, ToolError>>;
+pub(crate) type ReplySender = oneshot::Sender<Result<Progress, ToolError>>;
 
 /// The call that waits for the job.
-pub(crate) struct Call {
+pub(crate) struct PendingCall {
     pub(crate) number: u64,
     /// Out while the session's thread uses it.
     pub(crate) sink: Option<Sink>,
-    pub(crate) reply: Reply,
+    pub(crate) reply: ReplySender,
     pub(crate) deadline: Option<Instant>,
     /// Whether nothing but the end of the job answers it.
     pub(crate) is_for_end: bool,
@@ -75,11 +75,11 @@ pub(crate) struct Call {
     pub(crate) stops: u32,
     /// Output from before the call that belongs to it.
     pub(crate) earlier: Vec<u8>,
-    pub(crate) input: Option<Input>,
+    pub(crate) input: Option<PendingInput>,
 }
 
 /// Bytes to be typed.
-pub(crate) struct Input {
+pub(crate) struct PendingInput {
     pub(crate) bytes: Zeroizing<Vec<u8>>,
     pub(crate) written: usize,
     /// How many bytes may be written: as many as a job was seen waiting for.
@@ -89,7 +89,7 @@ pub(crate) struct Input {
     pub(crate) values: ByteSet,
 }
 
-impl Input {
+impl PendingInput {
     /// Returns what may be written now.
     pub(crate) fn rest(&self) -> &[u8] {
         self.bytes
@@ -103,7 +103,7 @@ impl Input {
     }
 
     /// Whether it waits for a reader.
-    pub(crate) fn is_gated(&self) -> bool {
+    pub(crate) fn awaits_reader(&self) -> bool {
         self.rest().is_empty() && !self.unsent().is_empty()
     }
 
@@ -124,12 +124,12 @@ impl Input {
 
 /// What a call is told. Sent while the state is held, it would wake a caller who then waits for it.
 #[must_use]
-pub(crate) struct Answer {
-    pub(crate) reply: Reply,
+pub(crate) struct CallOutcome {
+    pub(crate) reply: ReplySender,
     pub(crate) result: Result<Progress, ToolError>,
 }
 
-impl Answer {
+impl CallOutcome {
     /// Tells it.
     pub(crate) fn send(self) {
         // A receiver that is gone wants no result.

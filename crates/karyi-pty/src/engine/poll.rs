@@ -12,20 +12,20 @@ use karyi_core::limits;
 use karyi_core::outcome::Status;
 
 use crate::engine::Engine;
-use crate::engine::call_sink::TakenSink;
+use crate::engine::call_sink::CallSink;
 use crate::engine::job::{Verdict, spaced};
-use crate::engine::pending_call::{Input, Progress};
+use crate::engine::pending_call::{PendingInput, Progress};
 use crate::teardown::registry;
-use crate::terminal::live_shell::{InputPlace, Live};
+use crate::terminal::live_shell::{InputLocation, LiveShell};
 use crate::wait::{Certainty, Finding, Watch, shows_input};
 
 impl Engine {
     /// Does what is due: types, looks at the job, keeps time limits, saves the shell's state.
-    pub(crate) fn tend(&mut self) {
+    pub(crate) fn poll_job(&mut self) {
         let Some(live) = self.running.as_ref().map(|running| running.live.clone()) else {
             return;
         };
-        self.reap_now_and_then();
+        self.reap_periodically();
         let mut state = self.shared.lock();
         let (job, call) = state.watched();
         let Some(running) = state.job.as_mut() else {
@@ -34,33 +34,33 @@ impl Engine {
             return;
         };
         // Most commands have ended before this thread wakes.
-        running.give_last_line(&live);
-        let is_asked = state.sight.is_asked();
+        running.send_last_line(&live);
+        let is_due = state.observation.is_due();
         drop(state);
         if self.watched != (job, call) {
             let is_same_job = self.watched.0 == job;
             self.watched = (job, call);
             // The end of a call changes nothing about its job.
             if call != 0 || !is_same_job {
-                self.look_afresh();
+                self.reset_watch();
             }
             // A new job does something first, and often ends in less time than a look takes.
             if is_same_job {
-                self.next_look = Instant::now();
+                self.next_scan = Instant::now();
             }
             self.pass_on_earlier();
         }
         self.type_input(&live);
         self.answer(&live);
-        self.end_if_deaf(&live);
-        if Instant::now() >= self.next_look || is_asked {
-            self.look(&live);
+        self.kill_if_input_lost(&live);
+        if Instant::now() >= self.next_scan || is_due {
+            self.scan(&live);
         }
-        self.keep_deadline();
+        self.enforce_deadline();
     }
 
     /// Collects ended processes also while commands follow each other without a rest.
-    fn reap_now_and_then(&mut self) {
+    fn reap_periodically(&mut self) {
         if self.reaped_at.elapsed() >= limits::REAP_EVERY {
             self.reaped_at = Instant::now();
             registry::reap_orphans();
@@ -74,14 +74,14 @@ impl Engine {
             .lock()
             .call
             .as_mut()
-            .and_then(TakenSink::from_call);
+            .and_then(CallSink::from_call);
         if let Some(mut taken) = taken {
             taken.pass_on_earlier();
             taken.put_back(&self.shared, self.tracker.is_full_screen());
         }
     }
 
-    fn type_input(&mut self, live: &Live) {
+    fn type_input(&mut self, live: &LiveShell) {
         let mut state = self.shared.lock();
         let state = &mut *state;
         let input = state.call.as_mut().and_then(|call| call.input.as_mut());
@@ -95,11 +95,11 @@ impl Engine {
         input.written += count;
         if input.rest().is_empty() {
             self.watch = Watch::new();
-            self.next_look = Instant::now() + self.watch.pause();
+            self.next_scan = Instant::now() + self.watch.pause();
         }
     }
 
-    fn look(&mut self, live: &Live) {
+    fn scan(&mut self, live: &LiveShell) {
         if live.process.is_none() && self.has_ended() {
             self.shell_ended();
             return;
@@ -107,29 +107,29 @@ impl Engine {
         if self.is_decided(live) {
             return;
         }
-        live.wake_if_stopped();
+        live.continue_if_stopped();
         let start = processor_time();
-        let activity = live.subject().look(&mut self.scanner);
+        let activity = live.watched_terminal().scan(&mut self.scanner);
         let now = Instant::now();
         let cost = processor_time().saturating_sub(start);
         let finding = self.watch.add(activity, now, cost);
         let mut state = self.shared.lock();
         let watched = state.watched();
-        state.sight.take_in(watched.0, finding, &self.watch);
-        let is_attached = state.call.is_some() || state.sight.is_wanted();
+        state.observation.record(watched.0, finding, &self.watch);
+        let is_attached = state.call.is_some() || state.observation.has_waiters();
         drop(state);
         let pause = if is_attached {
             self.watch.pause()
         } else {
             limits::WAIT_SCAN_DETACHED
         };
-        self.next_look = now + pause;
+        self.next_scan = now + pause;
         // What was seen before a call began is no answer to it.
         if finding == Finding::Unknown || watched != self.watched {
             return;
         }
         // What was printed before the job began to wait belongs to the result.
-        self.hear();
+        self.poll_mark_fifo();
         if self.read_terminal() {
             return;
         }
@@ -138,21 +138,21 @@ impl Engine {
 
     /// Ends the shell of a job that has closed what it reads its lines from, and reads on in vain. It
     /// may print errors all the time, so silence is no condition.
-    fn end_if_deaf(&mut self, live: &Live) {
+    fn kill_if_input_lost(&mut self, live: &LiveShell) {
         let state = self.shared.lock();
         let script = state.script_identity();
-        let may_close = state.job.as_ref().is_some_and(|job| job.may_close);
+        let may_close_input = state.job.as_ref().is_some_and(|job| job.may_close_input);
         drop(state);
         let now = Instant::now();
-        if !may_close {
-            self.deaf_looks = (0, now);
-        } else if now.saturating_duration_since(self.deaf_looks.1) >= limits::WAIT_SCAN_MAX {
-            let looks = if live.is_deaf(script) {
-                self.deaf_looks.0 + 1
+        if !may_close_input {
+            self.lost_input_scans = (0, now);
+        } else if now.saturating_duration_since(self.lost_input_scans.1) >= limits::WAIT_SCAN_MAX {
+            let looks = if live.has_lost_input(script) {
+                self.lost_input_scans.0 + 1
             } else {
                 0
             };
-            self.deaf_looks = (looks, now);
+            self.lost_input_scans = (looks, now);
             if looks >= limits::DEAF_LOOKS {
                 live.signal_shell(Signal::SIGKILL);
             }
@@ -168,13 +168,13 @@ impl Engine {
         child.is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_some()))
     }
 
-    fn act_on(&mut self, finding: Finding, live: &Live) {
+    fn act_on(&mut self, finding: Finding, live: &LiveShell) {
         match finding {
             Finding::Unknown => {}
-            Finding::Idle => self.rescue(live),
-            Finding::Astray(pid) => {
-                live.subject().end_astray(pid);
-                self.look_afresh();
+            Finding::Idle => self.request_lost_mark(live),
+            Finding::StealsInput(pid) => {
+                live.watched_terminal().kill_input_thief(pid);
+                self.reset_watch();
             }
             Finding::HungUp => live.signal_shell(Signal::SIGKILL),
             Finding::Reading(_) if self.is_misplaced(live) => {}
@@ -183,52 +183,52 @@ impl Engine {
             }
             Finding::Accepting(quiet, certainty) => {
                 let is_long = quiet >= limits::ACCEPTS_INPUT_QUIET;
-                if is_long || self.is_gated() && self.may_type(live) {
+                if is_long || self.awaits_reader() && self.may_type(live) {
                     self.job_waits(live, Status::AcceptsInput, certainty);
                 }
             }
             // Who sends input believes that it is read, and nothing speaks against it.
-            Finding::Silent(quiet) if self.is_gated() && quiet >= limits::GUESS_QUIET => {
+            Finding::Silent(quiet) if self.awaits_reader() && quiet >= limits::GUESS_QUIET => {
                 self.open_gate(live);
             }
             Finding::Silent(_) => {}
-            Finding::Stopped if self.is_gated() || self.is_for_end() => {}
+            Finding::Stopped if self.awaits_reader() || self.is_for_end() => {}
             Finding::Stopped => self.finish(Status::Stopped, None, Certainty::Known),
-            Finding::PartlyStopped => self.stop_rest(live),
+            Finding::PartlyStopped => self.repeat_stop(live),
         }
     }
 
     /// Has the rest of a job stop that was told to by a key: a program that was just being started lost
     /// the signal, and on a busy machine may lose the next one as well. One that the shell itself waits
     /// for was stopped too early, and goes on first.
-    fn stop_rest(&mut self, live: &Live) {
+    fn repeat_stop(&mut self, live: &LiveShell) {
         let mut state = self.shared.lock();
         let Some(call) = state.call.as_mut().filter(|call| call.stops > 0) else {
             return;
         };
         call.stops -= 1;
         drop(state);
-        let group = live.group_in_front();
-        if let Some(group) = group.filter(|_| !live.subject().wake_copies()) {
+        let group = live.foreground_group();
+        if let Some(group) = group.filter(|_| !live.watched_terminal().continue_stopped_copies()) {
             let _ = group.signal_at_once(Signal::SIGTSTP);
         }
-        self.look_afresh();
+        self.reset_watch();
     }
 
     /// Whether the call has input that waits for a reader.
-    fn is_gated(&self) -> bool {
+    fn awaits_reader(&self) -> bool {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
-        input.is_some_and(Input::is_gated)
+        input.is_some_and(PendingInput::awaits_reader)
     }
 
     /// Whether input may be typed now: a program that only starts to ask hides a secret later.
-    fn may_type(&self, live: &Live) -> bool {
+    fn may_type(&self, live: &LiveShell) -> bool {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
         let is_secret = input.is_some_and(|input| input.is_secret);
         drop(state);
-        !is_secret || live.subject().hides_input(&self.scanner)
+        !is_secret || live.watched_terminal().hides_input(&self.scanner)
     }
 
     /// Whether the call waits for nothing but the end of the job.
@@ -237,24 +237,24 @@ impl Engine {
         state.call.as_ref().is_some_and(|call| call.is_for_end)
     }
 
-    fn job_waits(&mut self, live: &Live, status: Status, certainty: Certainty) {
-        if self.is_gated() {
+    fn job_waits(&mut self, live: &LiveShell, status: Status, certainty: Certainty) {
+        if self.awaits_reader() {
             self.open_gate(live);
             return;
         }
         if !self.is_typing() && !self.is_for_end() {
-            let hides_input = || live.subject().hides_input(&self.scanner);
+            let hides_input = || live.watched_terminal().hides_input(&self.scanner);
             let echo = (status == Status::AwaitingInput).then(|| !hides_input());
             self.finish(status, echo, certainty);
         }
     }
 
     /// Lets input through to a job that waits for it.
-    fn open_gate(&mut self, live: &Live) {
-        let subject = live.subject();
+    fn open_gate(&mut self, live: &LiveShell) {
+        let subject = live.watched_terminal();
         let (is_hidden, is_canonical) =
             (subject.hides_input(&self.scanner), subject.is_canonical());
-        let is_kept = |values| subject.keeps(values, &self.scanner);
+        let is_kept = |values| subject.passes_unchanged(values, &self.scanner);
         let mut guard = self.shared.lock();
         let state = &mut *guard;
         if state.watched() != self.watched {
@@ -289,7 +289,7 @@ impl Engine {
 
     /// Whether the job's result waits for nothing but the shell, which must get its input back or
     /// end.
-    fn is_decided(&mut self, live: &Live) -> bool {
+    fn is_decided(&mut self, live: &LiveShell) -> bool {
         let verdict = self
             .shared
             .lock()
@@ -299,10 +299,10 @@ impl Engine {
         let Some(verdict) = verdict else {
             return false;
         };
-        self.next_look = Instant::now() + limits::WAIT_SCAN_MIN;
+        self.next_scan = Instant::now() + limits::WAIT_SCAN_MIN;
         if let Verdict::Exited(mark, until) = verdict {
-            let is_whole = !live.is_starved() && !live.has_lost_terminal();
-            if live.input_place() == InputPlace::Here && is_whole {
+            let is_whole = !live.lacks_descriptors() && !live.has_lost_terminal();
+            if live.input_location() == InputLocation::Stdin && is_whole {
                 self.complete(mark);
             } else if Instant::now() >= until {
                 live.signal_shell(Signal::SIGKILL);
@@ -314,7 +314,7 @@ impl Engine {
     /// Whether the shell has told its mark and reads the terminal in the place of its lines: the command
     /// has closed what the shell keeps of its own output, and it put its input back no more. It would take
     /// what is typed for lines of its own, so it is replaced; what the mark told stays true.
-    fn is_misplaced(&self, live: &Live) -> bool {
+    fn is_misplaced(&self, live: &LiveShell) -> bool {
         if !self.scanner.has_seen_reading(live.pid) {
             return false;
         }
@@ -325,7 +325,7 @@ impl Engine {
         let Some(job) = state.job.as_mut() else {
             return false;
         };
-        let Some(mark) = job.claim.take() else {
+        let Some(mark) = job.early_mark.take() else {
             return false;
         };
         job.verdict = Some(Verdict::Exited(mark, Instant::now()));
@@ -333,35 +333,34 @@ impl Engine {
     }
 
     /// The shell waits for its next line, and the mark did not come: asks for it again.
-    fn rescue(&mut self, live: &Live) {
+    fn request_lost_mark(&mut self, live: &LiveShell) {
         let kind = self.shared.kind;
         let mut state = self.shared.lock();
         let Some(job) = state.job.as_mut() else {
             return;
         };
-        if let Some(mark) = job.claim.take() {
+        if let Some(mark) = job.early_mark.take() {
             // It came at the end after all.
             drop(state);
             self.complete(mark);
             return;
         }
-        live.kept.distrust_terminal();
-        let lines = kind.rescue_lines(&live.places, job.mark, job.rescues);
+        live.fast_path.disable();
+        let lines = kind.lost_mark_lines(&live.paths, job.mark, job.lost_mark_requests);
         // What a trap or a hook reads in the shell's place is an empty line, and no line of ours.
         // One that reads the mark's line has one less to read.
         let lines = lines.map(|lines| spaced(lines.as_bytes(), limits::LINES_FOR_HOOKS - 1));
-        if job.rescues == 0 {
-            job.after
-                .extend(kind.forget_line("KARYI_LAST").into_bytes());
+        if job.lost_mark_requests == 0 {
+            job.after.extend(kind.unset_line("KARYI_LAST").into_bytes());
         }
-        job.rescues += 1;
-        let is_asked = lines.is_some_and(|lines| live.write_lines(&lines).is_ok());
-        if !is_asked {
+        job.lost_mark_requests += 1;
+        let is_due = lines.is_some_and(|lines| live.write_lines(&lines).is_ok());
+        if !is_due {
             job.verdict = Some(Verdict::Killed);
             live.signal_shell(Signal::SIGKILL);
         }
         drop(state);
-        self.look_afresh();
+        self.reset_watch();
     }
 
     /// Ends the call while the job goes on.
@@ -387,7 +386,7 @@ impl Engine {
         }));
     }
 
-    fn keep_deadline(&mut self) {
+    fn enforce_deadline(&mut self) {
         let state = self.shared.lock();
         let deadline = state.call.as_ref().and_then(|call| call.deadline);
         drop(state);
@@ -395,15 +394,15 @@ impl Engine {
             return;
         }
         // What has come in by now still belongs to the call, and may end it.
-        self.hear();
-        while self.read_terminal() && self.told.is_pending() {}
+        self.poll_mark_fifo();
+        while self.read_terminal() && self.mark_fifo.is_pending() {}
         if self.shared.lock().call.is_none() {
             return;
         }
         let is_unread = {
             let state = self.shared.lock();
             let input = state.call.as_ref().and_then(|call| call.input.as_ref());
-            input.is_some_and(Input::is_untouched)
+            input.is_some_and(PendingInput::is_untouched)
         };
         if is_unread {
             let error = self.unread();
@@ -425,19 +424,19 @@ impl Engine {
         ToolError::new(ErrorCode::NoReader, format!("{found}; nothing was sent"))
     }
 
-    fn save_when_idle(&mut self, live: &Live) {
+    fn save_when_idle(&mut self, live: &LiveShell) {
         let is_due = |since: Instant| since.elapsed() >= limits::SNAPSHOT_IDLE;
         if !self.unsaved_since.is_some_and(is_due) {
             return;
         }
         self.unsaved_since = None;
-        let line = self.shared.kind.resting_lines(&live.places);
+        let line = self.shared.kind.resting_lines(&live.paths);
         let mut state = self.shared.lock();
         // A command that came first is followed by a snapshot of its own.
         if state.job.is_none() {
             let _ = live.write_lines(line.as_bytes());
-            state.asked_snapshots += 1;
-            state.has_unsaved = false;
+            state.requested_snapshots += 1;
+            state.needs_snapshot = false;
         }
         drop(state);
         registry::reap_orphans();
@@ -451,7 +450,7 @@ fn processor_time() -> Duration {
 }
 
 /// The error of a secret that would be seen.
-fn shown_secret(live: &Live) -> ToolError {
+fn shown_secret(live: &LiveShell) -> ToolError {
     let shown = if shows_input(&live.master) {
         "shows"
     } else {

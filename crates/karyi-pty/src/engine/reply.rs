@@ -6,7 +6,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 
 use crate::engine::job::Job;
-use crate::engine::pending_call::{Answer, Input, Progress, too_late};
+use crate::engine::pending_call::{CallOutcome, PendingInput, Progress, too_late};
 use crate::engine::state::State;
 use crate::shell::delivery;
 
@@ -18,9 +18,9 @@ impl State {
         job: u64,
         exit_code: i32,
         has_stopped: bool,
-    ) -> Option<Answer> {
+    ) -> Option<CallOutcome> {
         self.last_status = exit_code;
-        self.note_end(job, exit_code);
+        self.record_end(job, exit_code);
         let status = match exit_code {
             _ if has_stopped => Status::Stopped,
             0 => Status::Ok,
@@ -30,17 +30,17 @@ impl State {
     }
 
     /// Ends the call that waits for a job that was not run.
-    pub(crate) fn end_unrun_job(&mut self, job: u64, error: ToolError) -> Option<Answer> {
-        self.note_end(job, 1);
+    pub(crate) fn end_unrun_job(&mut self, job: u64, error: ToolError) -> Option<CallOutcome> {
+        self.record_end(job, 1);
         let call = self.call.take()?;
-        Some(Answer {
+        Some(CallOutcome {
             reply: call.reply,
             result: Err(error),
         })
     }
 
     /// Ends the call that waits for a job whose script the shell has not begun, since others took its lines.
-    pub(crate) fn end_unbegun_job(&mut self, job: &Job) -> Option<Answer> {
+    pub(crate) fn end_unbegun_job(&mut self, job: &Job) -> Option<CallOutcome> {
         let way = job
             .prelude
             .as_ref()
@@ -50,11 +50,11 @@ impl State {
     }
 
     /// Ends the call that waits for a job whose script no shell has begun before it ended.
-    pub(crate) fn end_unseen_job(&mut self, job: &Job) -> Option<Answer> {
-        self.end_not_begun(job, delivery::not_seen())
+    pub(crate) fn end_unstarted_job(&mut self, job: &Job) -> Option<CallOutcome> {
+        self.end_not_begun(job, delivery::not_started())
     }
 
-    fn end_not_begun(&mut self, job: &Job, error: ToolError) -> Option<Answer> {
+    fn end_not_begun(&mut self, job: &Job, error: ToolError) -> Option<CallOutcome> {
         const INTERRUPTED_STATUS: i32 = 128 + nix::libc::SIGINT;
         match job.was_interrupted {
             true => self.end_job(job.number, INTERRUPTED_STATUS, false),
@@ -63,15 +63,15 @@ impl State {
     }
 
     /// Ends the call that waits for a job that had to be ended without its status being known.
-    pub(crate) fn end_killed_job(&mut self, job: u64) -> Option<Answer> {
-        self.note_end(job, KILLED_STATUS);
+    pub(crate) fn end_killed_job(&mut self, job: u64) -> Option<CallOutcome> {
+        self.record_end(job, KILLED_STATUS);
         self.end_call(Status::Killed, None)
     }
 
-    fn end_call(&mut self, status: Status, exit_code: Option<i32>) -> Option<Answer> {
+    fn end_call(&mut self, status: Status, exit_code: Option<i32>) -> Option<CallOutcome> {
         let unsent_bytes = self.unsent_bytes();
         let call = self.call.take()?;
-        let result = if call.input.as_ref().is_some_and(Input::is_untouched) {
+        let result = if call.input.as_ref().is_some_and(PendingInput::is_untouched) {
             Err(too_late(exit_code))
         } else {
             Ok(Progress {
@@ -84,7 +84,7 @@ impl State {
                 unsent_bytes,
             })
         };
-        Some(Answer {
+        Some(CallOutcome {
             reply: call.reply,
             result,
         })
@@ -93,7 +93,7 @@ impl State {
     /// Ends the call whose input cannot be typed, or not any further.
     pub(crate) fn refuse_input(&mut self, error: ToolError, is_shown: bool) {
         let input = self.call.as_ref().and_then(|call| call.input.as_ref());
-        if input.is_none_or(Input::is_untouched) {
+        if input.is_none_or(PendingInput::is_untouched) {
             self.reply(Err(error));
             return;
         }

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-use crate::engine::background::{self, Background, Doing};
+use crate::engine::background::{self, Background, BackgroundStatus};
 use crate::engine::job::{Job, Verdict};
 use crate::engine::pending_call::Restart;
 use crate::engine::state::Order;
@@ -22,11 +22,11 @@ use crate::engine::{Engine, Running};
 use crate::host::error_hints;
 use crate::process::{self, Process};
 use crate::shell::secrets::{ShellVariables, assignments};
-use crate::shell::snapshot::{Feeder, Snapshot};
+use crate::shell::snapshot::{Snapshot, SnapshotFeeder};
 use crate::teardown::registry;
-use crate::terminal::directory::enterable;
+use crate::terminal::directory::nearest_enterable;
 use crate::terminal::live_shell::read_some;
-use crate::terminal::mark_fifo::Told;
+use crate::terminal::mark_fifo::MarkFifo;
 use crate::terminal::marks::Mark;
 
 /// What is gone with every shell.
@@ -49,8 +49,10 @@ impl Engine {
     /// `session_failed` when it does not answer, not even without the user's start-up files.
     pub(crate) fn start(&mut self) -> Result<(), ToolError> {
         let cwd = self.shared.lock().cwd.clone();
-        match self.seed.take() {
-            Some(seed) => self.start_shell(&cwd, seed.snapshot.as_ref(), &seed.exports),
+        match self.fork_state.take() {
+            Some(fork_state) => {
+                self.start_shell(&cwd, fork_state.snapshot.as_ref(), &fork_state.exports)
+            }
             None => self.start_shell(&cwd, None, &[]),
         }
     }
@@ -69,12 +71,12 @@ impl Engine {
 
     /// Makes the session's files again when a command has removed them.
     fn write_files_again(&mut self) -> io::Result<()> {
-        if self.shared.lock().script.is_there() {
+        if self.shared.lock().script.exists() {
             return Ok(());
         }
-        let script = self.plan.write_files()?;
+        let script = self.spawn_config.write_files()?;
         if let Some(running) = &mut self.running {
-            running.owned.state = self.plan.make_state_fifo()?;
+            running.owned.state = self.spawn_config.make_state_fifo()?;
             self.collector.forget_partial();
         }
         self.shared.lock().set_script(script);
@@ -88,7 +90,7 @@ impl Engine {
             return;
         };
         let status = running.owned.child.wait().map_or(1, exit_code);
-        registry::collected(running.live.pid);
+        registry::shell_reaped(running.live.pid);
         self.collector.read(&running.owned.state);
         self.collector.forget_partial();
         let (mut background, omitted) = self.left_without(running.live.pid);
@@ -98,30 +100,29 @@ impl Engine {
         let job = state.job.as_ref();
         let number = job.map(|job| job.number);
         let has_begun = state.has_begun_script();
-        let is_unread = job.is_some_and(|job| {
-            job.is_unread(&running.live) || !has_begun && job.may_be_given_again()
-        });
-        let told = self.told_cwd(job, state.asked_snapshots);
+        let is_unread = job
+            .is_some_and(|job| job.is_unread(&running.live) || !has_begun && job.may_be_resent());
+        let told = self.reported_cwd(job, state.requested_snapshots);
         let is_known = told.is_some() || !job.is_some_and(|job| job.may_move);
         let cwd = told.unwrap_or_else(|| state.cwd.clone());
         drop(state);
         let restart = self.restart_in(cwd, is_known);
         // Those who ended with the shell are nothing it left.
-        background.retain(|left| left.doing() != Doing::Ended);
+        background.retain(|left| left.status() != BackgroundStatus::Ended);
         let mut state = self.shared.lock();
         // Another one may have begun with the new shell.
         let job = state.job.take_if(|job| Some(job.number) == number);
-        state.note_background(number.unwrap_or_default(), background, omitted);
+        state.store_background(number.unwrap_or_default(), background, omitted);
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
         let job = match job {
-            Some(job) if is_unread => match state.start_unread(job, self.shared.kind) {
+            Some(job) if is_unread => match state.restart_unread_job(job, self.shared.kind) {
                 Ok(()) => return,
                 Err(job) => Some(*job),
             },
             job => job,
         };
         let answer = job.and_then(|job| match job.verdict {
-            _ if !has_begun && job.repeats == 0 => state.end_unseen_job(&job),
+            _ if !has_begun && job.repeats == 0 => state.end_unstarted_job(&job),
             _ if !has_begun => state.end_unbegun_job(&job),
             Some(Verdict::Killed) => state.end_killed_job(job.number),
             Some(Verdict::Exited(mark, _)) => state.end_job(job.number, mark.status, false),
@@ -141,11 +142,12 @@ impl Engine {
         let is_of_last = |seen: &Process| seen.age().is_none_or(|age| age <= longest);
         all.retain(is_of_last);
         let state = self.shared.lock();
-        let is_told = process::are_shown() || state.job.as_ref().is_some_and(|job| job.may_leave);
+        let shows_syscalls =
+            process::are_shown() || state.job.as_ref().is_some_and(|job| job.may_leave);
         drop(state);
         let known = &mut self.known_children;
-        let (left, omitted) = background::left_without(shell, all, known, &self.kin);
-        match is_told {
+        let (left, omitted) = background::left_without(shell, all, known, &self.claims);
+        match shows_syscalls {
             true => (left, omitted),
             // It is not known of which command they are.
             false => (Vec::new(), omitted + left.len() as u64),
@@ -153,30 +155,30 @@ impl Engine {
     }
 
     /// Returns where the shell was when it ended, so far as it said so.
-    fn told_cwd(&self, job: Option<&Job>, asked_snapshots: u64) -> Option<PathBuf> {
-        if let Some(home) = job.and_then(|job| job.home.clone()) {
-            return Some(home);
+    fn reported_cwd(&self, job: Option<&Job>, requested_snapshots: u64) -> Option<PathBuf> {
+        if let Some(original_directory) = job.and_then(|job| job.original_directory.clone()) {
+            return Some(original_directory);
         }
         if let Some(Verdict::Exited(mark, _)) = job.and_then(|job| job.verdict.as_ref()) {
             return Some(mark.cwd.clone());
         }
         // One more than it was asked for is that of its end.
         let last = self.collector.last.as_ref();
-        let last = last.filter(|_| self.collector.received > asked_snapshots);
+        let last = last.filter(|_| self.collector.received > requested_snapshots);
         last.map(|snapshot| snapshot.cwd.clone())
     }
 
     /// Starts the next shell in a directory, which is known to be that of the last one or is not.
     fn restart_in(&mut self, cwd: PathBuf, is_known: bool) -> Result<Restart, ToolError> {
         let mut snapshot = self.collector.last.clone();
-        if std::mem::take(&mut self.is_misread) {
+        if std::mem::take(&mut self.has_input_thief) {
             // A function that reads between two commands would do so again.
-            snapshot = snapshot.map(|whole| whole.environment());
+            snapshot = snapshot.map(|whole| whole.environment_only());
         }
         let (fit, left_out) = match &snapshot {
             Some(whole) => {
                 let secrets = self.shared.lock().secrets.clone();
-                let (fit, left_out) = whole.without(&secrets);
+                let (fit, left_out) = whole.without_secrets(&secrets);
                 (Some(fit), left_out)
             }
             None => (None, Vec::new()),
@@ -185,7 +187,7 @@ impl Engine {
         let kind = self.shared.kind;
         let (restored, age) = match (&snapshot, &self.collector.last) {
             (Some(old), Some(new)) if new.taken > old.taken => {
-                let kept = old.kept(kind.restorable(), new);
+                let kept = old.unchanged_parts(kind.restorable(), new);
                 (kept, Some(old.taken.elapsed()))
             }
             _ => (Vec::new(), None),
@@ -210,7 +212,7 @@ impl Engine {
 
     /// Reads what the shell printed before it ended; others may go on printing.
     pub(crate) fn read_last_output(&mut self) {
-        self.hear();
+        self.poll_mark_fifo();
         let until = Instant::now() + limits::LAST_OUTPUT_TIMEOUT;
         while Instant::now() < until && self.read_terminal() {}
     }
@@ -238,7 +240,7 @@ impl Engine {
             self.has_rc = false;
             let (name, why) = (&self.shared.name, error.message);
             let note = format!("{name} runs without its start-up files, with which {why}");
-            self.shared.lock().without_rc = Some(note);
+            self.shared.lock().rc_failure = Some(note);
         }
         beginning.has_rc = false;
         let first = self.try_start(beginning, limits::SHELL_START_TIMEOUT + more);
@@ -253,14 +255,14 @@ impl Engine {
     fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
         self.write_files_again().map_err(|error| no_files(&error))?;
         let size = self.shared.lock().size;
-        let place = enterable(beginning.cwd);
-        let spawned = registry::register(&self.plan.tag, || {
-            self.plan
+        let place = nearest_enterable(beginning.cwd);
+        let spawned = registry::spawn_registered(&self.spawn_config.tag, || {
+            self.spawn_config
                 .spawn(place, size)
                 .map(|(live, owned)| (live.pid, (live, owned)))
         });
         let (live, owned) = spawned.map_err(|error| {
-            let reason = match error_hints::is_elsewhere(&error) {
+            let reason = match error_hints::is_unrelated_to_directory(&error) {
                 true => error.to_string(),
                 false => format!("{error} (in the directory {})", place.display()),
             };
@@ -269,7 +271,7 @@ impl Engine {
         let live = Arc::new(live);
         let mut running = Running { live, owned };
         match self.begin(&mut running, beginning, Instant::now() + limit) {
-            Ok(_) if beginning.has_rc && running.live.is_starved() => {
+            Ok(_) if beginning.has_rc && running.live.lacks_descriptors() => {
                 self.end_failed_start(&mut running);
                 Err(failed(&format!(
                     "they leave it fewer than {} descriptors (`ulimit -n`)",
@@ -296,7 +298,7 @@ impl Engine {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
         let _ = running.owned.child.wait();
-        registry::collected(running.live.pid);
+        registry::shell_reaped(running.live.pid);
     }
 
     /// Gives a new shell its first lines and waits for its first mark.
@@ -307,19 +309,19 @@ impl Engine {
         until: Instant,
     ) -> Result<Mark, ToolError> {
         let live = running.live.clone();
-        let (kind, places) = (self.shared.kind, &live.places);
+        let (kind, paths) = (self.shared.kind, &live.paths);
         let number = self.shared.lock().next_number();
         let mut lines = kind.first_line().as_bytes().to_vec();
         if beginning.has_rc {
-            lines.extend(kind.rc_lines(places).into_bytes());
-            lines.extend(kind.descriptor_lines(places).into_bytes());
+            lines.extend(kind.rc_lines(paths).into_bytes());
+            lines.extend(kind.descriptor_lines(paths).into_bytes());
         }
-        lines.extend(kind.setup_line(places).into_bytes());
+        lines.extend(kind.setup_line(paths).into_bytes());
         let mut feeder = None;
         let mut commands = beginning.snapshot.map_or_else(Vec::new, |snapshot| {
-            let mut commands = snapshot.restoring(kind, &self.plan.variables());
+            let mut commands = snapshot.restore_commands(kind, &self.spawn_config.variables());
             // The session that was described may be another one.
-            commands.extend(self.plan.tag_line().into_bytes());
+            commands.extend(self.spawn_config.tag_line().into_bytes());
             commands
         });
         commands.extend_from_slice(beginning.exports);
@@ -329,20 +331,21 @@ impl Engine {
         drop(state);
         commands.extend_from_slice(&assignments(kind, &secrets));
         if !commands.is_empty() {
-            lines.extend(kind.restore_line(places).into_bytes());
-            let fifo = places.file("restore");
-            feeder =
-                Some(Feeder::new(&fifo, commands).map_err(|error| failed(&error.to_string()))?);
+            lines.extend(kind.restore_line(paths).into_bytes());
+            let fifo = paths.file("restore");
+            feeder = Some(
+                SnapshotFeeder::new(&fifo, commands).map_err(|error| failed(&error.to_string()))?,
+            );
         }
         lines.extend(kind.directory_line(beginning.cwd));
         if beginning.snapshot.is_some() {
             // Tells what came back.
-            lines.extend(kind.snapshot_line(places).into_bytes());
+            lines.extend(kind.snapshot_line(paths).into_bytes());
         }
-        lines.extend(kind.mark_line(places, number).into_bytes());
+        lines.extend(kind.mark_line(paths, number).into_bytes());
         live.write_lines(&lines)
             .map_err(|error| failed(&error.to_string()))?;
-        self.cutter.await_mark(Some(number));
+        self.mark_extractor.await_mark(Some(number));
         let answer = self.await_first_mark(running, feeder, until);
         let answer = answer.and_then(|mark| self.forget_others(running, beginning, until, mark));
         answer.map_err(|(reason, printed)| match beginning.has_rc {
@@ -371,14 +374,14 @@ impl Engine {
         if names.is_empty() {
             return Ok(mark);
         }
-        let (kind, places) = (self.shared.kind, &running.live.places);
+        let (kind, paths) = (self.shared.kind, &running.live.paths);
         let number = self.shared.lock().next_number();
-        let mut lines: String = names.iter().map(|name| kind.forget_line(name)).collect();
-        lines.push_str(&kind.snapshot_line(places));
-        lines.push_str(&kind.mark_line(places, number));
+        let mut lines: String = names.iter().map(|name| kind.unset_line(name)).collect();
+        lines.push_str(&kind.snapshot_line(paths));
+        lines.push_str(&kind.mark_line(paths, number));
         let written = running.live.write_lines(lines.as_bytes());
         written.map_err(|_| ("it took no lines", Vec::new()))?;
-        self.cutter.await_mark(Some(number));
+        self.mark_extractor.await_mark(Some(number));
         self.await_first_mark(running, None, until)
     }
 
@@ -386,7 +389,7 @@ impl Engine {
     fn await_first_mark(
         &mut self,
         running: &mut Running,
-        mut feeder: Option<Feeder>,
+        mut feeder: Option<SnapshotFeeder>,
         until: Instant,
     ) -> Result<Mark, (&'static str, Vec<u8>)> {
         let mut printed = Vec::new();
@@ -394,7 +397,7 @@ impl Engine {
             if let Some(feeder) = &mut feeder {
                 feeder.step();
             }
-            let pause = match feeder.as_ref().is_some_and(Feeder::is_open) {
+            let pause = match feeder.as_ref().is_some_and(SnapshotFeeder::is_open) {
                 true => limits::WAIT_SCAN_MIN,
                 false => limits::WAIT_SCAN_MAX,
             };
@@ -404,7 +407,7 @@ impl Engine {
             let count = read_some(&running.live.master, &mut chunk);
             let bytes = chunk.get(..count).unwrap_or_default();
             let (_, mark) = self
-                .cutter
+                .mark_extractor
                 .push(bytes, &mut |output| printed.extend_from_slice(output));
             if let Some(mark) = mark {
                 self.collector.read(&running.owned.state);
@@ -436,21 +439,21 @@ impl Engine {
 
     /// A new shell has answered.
     fn settle(&mut self, running: Running, mark: Mark) {
-        registry::look_for_stamp(&self.plan.tag, running.live.pid);
+        registry::verify_stamp(&self.spawn_config.tag, running.live.pid);
         running.owned.reset_modes(&running.live);
         running.live.flush_input();
         let live = &running.live;
-        live.kept
-            .find_terminal(self.shared.kind, &live.places, live.process.as_ref());
-        let _ = std::fs::remove_file(running.live.places.file("restore"));
+        live.fast_path
+            .enable_if_possible(self.shared.kind, &live.paths, live.process.as_ref());
+        let _ = std::fs::remove_file(running.live.paths.file("restore"));
         let mut state = self.shared.lock();
         state.cwd = running.live.directory(mark.cwd);
         state.live = Some(running.live.clone());
         state.last_status = 0;
-        state.asked_snapshots = 0;
+        state.requested_snapshots = 0;
         drop(state);
         self.collector.received = 0;
-        self.told = Told::default();
+        self.mark_fifo = MarkFifo::default();
         self.running = Some(running);
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);

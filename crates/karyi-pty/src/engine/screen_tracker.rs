@@ -12,7 +12,7 @@ use nix::sys::termios::{LocalFlags, OutputFlags, tcgetattr};
 use crate::text::TerminalText;
 
 /// What is known about the terminal of one job.
-pub(crate) struct Tracker {
+pub(crate) struct ScreenTracker {
     job: Option<u64>,
     terminal: TerminalText,
     /// What waits to be typed.
@@ -22,7 +22,7 @@ pub(crate) struct Tracker {
     unread: String,
 }
 
-impl Tracker {
+impl ScreenTracker {
     pub(crate) fn new() -> Self {
         Self {
             job: None,

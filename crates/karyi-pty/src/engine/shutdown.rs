@@ -16,7 +16,7 @@ use crate::process;
 use crate::teardown::registry;
 
 /// The signals that end a session, in this order.
-const LADDER: [(Signal, &str); 3] = [
+const SIGNALS: [(Signal, &str); 3] = [
     (Signal::SIGHUP, "HUP"),
     (Signal::SIGTERM, "TERM"),
     (Signal::SIGKILL, "KILL"),
@@ -43,9 +43,9 @@ impl Engine {
             self.rest(limits::UNSEEN_SHELL_GRACE);
         }
         let mut last = None;
-        for (signal, name) in LADDER {
+        for (signal, name) in SIGNALS {
             let mut signalled = HashSet::new();
-            if registry::signal_all(&self.plan.tag, signal, &mut signalled) == 0 {
+            if registry::signal_all(&self.spawn_config.tag, signal, &mut signalled) == 0 {
                 break;
             }
             last = Some(name);
@@ -74,7 +74,7 @@ impl Engine {
         // Twice, because a look takes time, and what changes its parent meanwhile is not seen.
         let mut has_seen_none = false;
         while Instant::now() < until {
-            let is_none = registry::signal_all(&self.plan.tag, signal, &mut signalled) == 0;
+            let is_none = registry::signal_all(&self.spawn_config.tag, signal, &mut signalled) == 0;
             if is_none && has_seen_none {
                 return true;
             }
@@ -94,7 +94,7 @@ impl Engine {
         {
             let left = until.saturating_duration_since(Instant::now());
             if has_ended(&mut running.owned.child) {
-                registry::collected(running.live.pid);
+                registry::shell_reaped(running.live.pid);
                 std::thread::sleep(left);
             } else {
                 sleep_for_output(running, left);
@@ -112,7 +112,7 @@ impl Engine {
         if let Some(mut running) = self.running.take() {
             let _ = running.owned.child.try_wait();
         }
-        registry::unregister(&self.plan.tag);
+        registry::unregister(&self.spawn_config.tag);
         let mut state = self.shared.lock();
         state.live = None;
         state.job = None;

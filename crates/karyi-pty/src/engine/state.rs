@@ -20,14 +20,14 @@ use karyi_core::limits;
 
 use crate::engine::background::Background;
 use crate::engine::job::Job;
-use crate::engine::observation::Sight;
-use crate::engine::pending_call::{Call, Restart, Sink};
+use crate::engine::observation::Observation;
+use crate::engine::pending_call::{PendingCall, Restart, Sink};
 use crate::host::error_hints;
 use crate::shell::secrets::{ShellSecrets, ShellVariables};
 use crate::shell::snapshot::Snapshot;
 use crate::shell::{Kind, Shell};
 use crate::terminal::key::Key;
-use crate::terminal::live_shell::{Live, ScriptFile, Size};
+use crate::terminal::live_shell::{LiveShell, ScriptFile, Size};
 
 /// What the owner of a session wants of its thread.
 pub(crate) enum Order {
@@ -40,9 +40,9 @@ pub(crate) enum Order {
 }
 
 pub(crate) struct State {
-    pub(crate) live: Option<Arc<Live>>,
+    pub(crate) live: Option<Arc<LiveShell>>,
     pub(crate) job: Option<Job>,
-    pub(crate) call: Option<Call>,
+    pub(crate) call: Option<PendingCall>,
     /// What is to be done, in this order.
     pub(crate) orders: VecDeque<Order>,
     /// Number of the last mark or call given out.
@@ -68,22 +68,22 @@ pub(crate) struct State {
     /// Number of the job that was started last.
     pub(crate) newest_job: u64,
     /// Whether a script since the last snapshot may have defined what only a snapshot can tell.
-    pub(crate) has_unsaved: bool,
+    pub(crate) needs_snapshot: bool,
     /// How many snapshots the shell that runs was asked for.
-    pub(crate) asked_snapshots: u64,
+    pub(crate) requested_snapshots: u64,
     /// Jobs that ended while no call waited for them, and their exit status; the newest last.
     pub(crate) ended: VecDeque<(u64, i32)>,
     pub(crate) script: ScriptFile,
     /// What the job was last seen doing.
-    pub(crate) sight: Sight,
+    pub(crate) observation: Observation,
     /// Whether the job shows a screen of its own.
     pub(crate) shows_screen: bool,
     /// Whether a command that ran elsewhere was the last one to tell the shell where to be.
-    pub(crate) was_elsewhere: bool,
+    pub(crate) was_in_other_directory: bool,
     /// Whether the shell had children when the last command ended.
     pub(crate) has_children: bool,
     /// Why the shell is without the user's start-up files, when it is.
-    pub(crate) without_rc: Option<String>,
+    pub(crate) rc_failure: Option<String>,
     /// Secrets as the shells of the session know them.
     pub(crate) secrets: ShellSecrets,
     /// Secrets that the shell has variables for.
@@ -95,7 +95,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// Takes what is printed while no command runs. Beside the state, which others need while it
     /// takes something; whoever holds both has taken this one first.
-    stray: Mutex<Option<Sink>>,
+    idle_sink: Mutex<Option<Sink>>,
     waker: UnixStream,
     /// Whether the session's thread waits for the engine.
     is_claimed: AtomicBool,
@@ -117,7 +117,7 @@ impl Shared {
     ) -> Self {
         Self {
             state: Mutex::new(state),
-            stray: Mutex::default(),
+            idle_sink: Mutex::default(),
             waker,
             is_claimed: AtomicBool::new(false),
             kind: shell.kind,
@@ -134,8 +134,10 @@ impl Shared {
 
     /// Takes the place of the sink for what is printed while no command runs. A panic of the sink
     /// left it as whole as it was.
-    pub(crate) fn stray(&self) -> MutexGuard<'_, Option<Sink>> {
-        self.stray.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn idle_sink(&self) -> MutexGuard<'_, Option<Sink>> {
+        self.idle_sink
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the engine for the session's thread: callers who always want it next get it no more.
@@ -156,7 +158,7 @@ impl Shared {
     pub(crate) fn may_leave(&self) -> (bool, bool) {
         let state = self.lock();
         let job = state.job.as_ref();
-        job.map_or((false, false), |job| (job.may_leave, job.may_part))
+        job.map_or((false, false), |job| (job.may_leave, job.may_leave_session))
     }
 
     /// Has the session's thread look at the state.
@@ -186,16 +188,16 @@ impl State {
             saved_at: None,
             snapshot: None,
             newest_job: 0,
-            has_unsaved: false,
-            asked_snapshots: 0,
-            without_rc: None,
+            needs_snapshot: false,
+            requested_snapshots: 0,
+            rc_failure: None,
             background: VecDeque::new(),
             omitted_background: 0,
             last_signal: None,
             ended: VecDeque::new(),
-            sight: Sight::default(),
+            observation: Observation::default(),
             shows_screen: false,
-            was_elsewhere: false,
+            was_in_other_directory: false,
             has_children: false,
             script,
             secrets,
@@ -216,13 +218,13 @@ impl State {
 
     /// Returns the place of the running job's sink for output no call waits for, while it is that
     /// job.
-    pub(crate) fn rest_of(&mut self, number: u64) -> Option<&mut Option<Sink>> {
+    pub(crate) fn output_sink_of(&mut self, number: u64) -> Option<&mut Option<Sink>> {
         let job = self.job.as_mut().filter(|job| job.number == number);
         job.map(|job| &mut job.rest)
     }
 
     /// Keeps output nobody waits for; the oldest goes first.
-    pub(crate) fn keep(&mut self, bytes: &[u8]) {
+    pub(crate) fn store_backlog(&mut self, bytes: &[u8]) {
         let limit = limits::MAX_BACKLOG_BYTES;
         let kept = bytes
             .get(bytes.len().saturating_sub(limit)..)
@@ -265,14 +267,14 @@ impl State {
     }
 
     /// Takes note of a key for the job: who interrupts it does not want it to begin.
-    pub(crate) fn note_key(&mut self, key: Key) {
+    pub(crate) fn record_key(&mut self, key: Key) {
         if key == Key::INTERRUPT || key == Key::QUIT {
-            self.note_end_wish();
+            self.mark_interrupted();
         }
     }
 
     /// Takes note that somebody wants the job to end.
-    pub(crate) fn note_end_wish(&mut self) {
+    pub(crate) fn mark_interrupted(&mut self) {
         if let Some(job) = self.job.as_mut() {
             job.was_interrupted = true;
         }
@@ -292,12 +294,12 @@ impl State {
 
     /// Whether there is a shell, and what it needs for a command.
     pub(crate) fn is_ready(&self) -> bool {
-        self.live.is_some() && (self.job.is_some() || self.script.is_there())
+        self.live.is_some() && (self.job.is_some() || self.script.exists())
     }
 
     /// Keeps what a job left in the background until it is asked for; the oldest goes first. Nobody
     /// may ever ask, so neither their number nor that of their descriptors grows without end.
-    pub(crate) fn note_background(&mut self, job: u64, left: Vec<Background>, omitted: u64) {
+    pub(crate) fn store_background(&mut self, job: u64, left: Vec<Background>, omitted: u64) {
         self.omitted_background += omitted;
         if left.is_empty() {
             return;
@@ -318,8 +320,8 @@ impl State {
     }
 
     /// Remembers how a job ended.
-    pub(crate) fn note_end(&mut self, job: u64, status: i32) {
-        self.sight.dismiss();
+    pub(crate) fn record_end(&mut self, job: u64, status: i32) {
+        self.observation.notify_waiters();
         if self.ended.back() == Some(&(job, status)) {
             return;
         }

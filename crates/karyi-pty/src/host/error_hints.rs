@@ -15,13 +15,13 @@ pub(crate) const OTHER_DIRECTORY: &str =
 
 /// Something of the system that a session needs beside its directory, and why it cannot be had.
 #[derive(Debug)]
-pub(crate) struct Lack {
+pub(crate) struct MissingResource {
     what: &'static str,
     advice: &'static str,
     cause: io::Error,
 }
 
-impl Lack {
+impl MissingResource {
     /// Says that a terminal cannot be opened.
     pub(crate) fn of_terminal(cause: io::Error) -> io::Error {
         let advice = match cause.kind() {
@@ -47,12 +47,12 @@ impl Lack {
 
     fn error(what: &'static str, advice: &'static str, cause: io::Error) -> io::Error {
         let kind = cause.kind();
-        let lack = Self {
+        let resource = Self {
             what,
             advice,
             cause,
         };
-        io::Error::new(kind, lack)
+        io::Error::new(kind, resource)
     }
 
     fn within(error: &io::Error) -> Option<&Self> {
@@ -60,23 +60,23 @@ impl Lack {
     }
 }
 
-impl fmt::Display for Lack {
+impl fmt::Display for MissingResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.cause)
     }
 }
 
-impl Error for Lack {}
+impl Error for MissingResource {}
 
 /// Whether it is not about the session's directory.
-pub(crate) fn is_elsewhere(error: &io::Error) -> bool {
-    Lack::within(error).is_some() || files_advice(error).is_some()
+pub(crate) fn is_unrelated_to_directory(error: &io::Error) -> bool {
+    MissingResource::within(error).is_some() || files_advice(error).is_some()
 }
 
 /// Returns what to do about an error; nothing where only its words help.
 pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
-    if let Some(lack) = Lack::within(error) {
-        return files_advice(&lack.cause).or(Some(lack.advice));
+    if let Some(resource) = MissingResource::within(error) {
+        return files_advice(&resource.cause).or(Some(resource.advice));
     }
     files_advice(error).or(match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -140,15 +140,15 @@ mod tests {
         check(of(Errno::EACCES), "TMPDIR");
         check(of(Errno::EROFS), "TMPDIR");
         check(of(Errno::EAGAIN), "ulimit -u");
-        check(Lack::of_terminal(of(Errno::ENOENT)), "devpts");
-        check(Lack::of_terminal(of(Errno::ENOSPC)), "pty/max");
+        check(MissingResource::of_terminal(of(Errno::ENOENT)), "devpts");
+        check(MissingResource::of_terminal(of(Errno::ENOSPC)), "pty/max");
         check(
-            Lack::of_terminal(of(Errno::EACCES)),
+            MissingResource::of_terminal(of(Errno::EACCES)),
             "read and write /dev/ptmx",
         );
-        check(Lack::of_terminal(of(Errno::EMFILE)), "ulimit -n");
-        check(Lack::of_random(of(Errno::ENOENT)), "/dev");
-        check(Lack::of_sockets(of(Errno::EMFILE)), "ulimit -n");
+        check(MissingResource::of_terminal(of(Errno::EMFILE)), "ulimit -n");
+        check(MissingResource::of_random(of(Errno::ENOENT)), "/dev");
+        check(MissingResource::of_sockets(of(Errno::EMFILE)), "ulimit -n");
         assert_eq!(advice(&of(Errno::ENOENT)), None);
     }
 }

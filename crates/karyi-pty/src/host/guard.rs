@@ -11,8 +11,8 @@ use crate::sys;
 ///
 /// A core file has the soft limit 0 from then on, which children inherit and may raise; that the
 /// process cannot be looked into ends with the `exec` of a child.
-pub fn keep(value: &[u8]) {
-    keep_process();
+pub fn protect(value: &[u8]) {
+    protect_process();
     // The limit for locked memory is small, and a value that may be swapped is still a secret.
     let _ = sys::lock_memory(value);
 }
@@ -21,11 +21,11 @@ pub fn keep(value: &[u8]) {
 static CORE_BEFORE: OnceLock<Option<rlim_t>> = OnceLock::new();
 
 /// Protects the process, before a value is in it.
-pub fn keep_process() {
+pub fn protect_process() {
     CORE_BEFORE.get_or_init(|| {
         #[cfg(target_os = "linux")]
         {
-            crate::wait::syscall::is_told();
+            crate::wait::syscall::is_readable();
             let _ = nix::sys::prctl::set_dumpable(false);
         }
         let (before, most) = getrlimit(Resource::RLIMIT_CORE).ok()?;
@@ -36,7 +36,7 @@ pub fn keep_process() {
 
 /// Gives the limit of core files back, for another program that takes the place of this process: that it cannot be
 /// looked into ends by itself then.
-pub fn give_back() {
+pub fn restore_core_limit() {
     if let Some(Some(before)) = CORE_BEFORE.get()
         && let Ok((_, most)) = getrlimit(Resource::RLIMIT_CORE)
     {

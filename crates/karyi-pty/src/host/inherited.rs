@@ -56,7 +56,7 @@ fn has_ancestor(name: &str) -> bool {
 
 /// Returns when a process was started, in ticks since the system was; none when it has ended.
 #[must_use]
-pub fn started(pid: i32) -> Option<u64> {
+pub fn start_time(pid: i32) -> Option<u64> {
     let seen = process::find(pid)?;
     (!seen.is_zombie()).then_some(seen.started)
 }
@@ -65,7 +65,7 @@ pub fn started(pid: i32) -> Option<u64> {
 /// ancestors, down to the first process, are all known and are neither this program nor called karyi. A program of
 /// a session stays below it, as orphans are adopted.
 #[must_use]
-pub fn started_outside(pid: i32) -> Option<u64> {
+pub fn start_time_outside_sessions(pid: i32) -> Option<u64> {
     let seen = process::find(pid).filter(|seen| !seen.is_zombie())?;
     let own = std::process::id().cast_signed();
     if pid == own || stamp::is_on_process(pid)? {
@@ -141,21 +141,21 @@ mod tests {
     fn only_what_is_surely_outside_counts_as_that() {
         let own = std::process::id().cast_signed();
         let parent = nix::unistd::getppid().as_raw();
-        assert_eq!(started_outside(parent), started(parent));
-        assert!(started_outside(parent).is_some());
+        assert_eq!(start_time_outside_sessions(parent), start_time(parent));
+        assert!(start_time_outside_sessions(parent).is_some());
         // This program, one below it, and one that is not there.
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
         let below = i32::try_from(child.id()).unwrap();
-        assert!(started(below).is_some());
+        assert!(start_time(below).is_some());
         for pid in [own, below, 0, -1, i32::MAX] {
-            assert_eq!(started_outside(pid), None, "{pid}");
+            assert_eq!(start_time_outside_sessions(pid), None, "{pid}");
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(started(below), None);
+        assert_eq!(start_time(below), None);
     }
 
     #[test]

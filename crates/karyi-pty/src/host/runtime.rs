@@ -36,7 +36,7 @@ pub fn prepare(path: &Path) -> Result<(), ToolError> {
 /// Returns the error of a directory in which nothing can be made, or of what a session needs beside it.
 #[must_use]
 pub fn unusable(path: &Path, error: &io::Error) -> ToolError {
-    if error_hints::is_elsewhere(error) {
+    if error_hints::is_unrelated_to_directory(error) {
         return error_hints::failed(format!("no session can be made: {error}"), error);
     }
     let (shown, shortage) = (path.display(), error_hints::shortage(path, error));

@@ -23,26 +23,26 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
 use crate::engine::alarm::Alarm;
-use crate::engine::background::Kin;
-use crate::engine::job_start::Start;
-use crate::engine::pending_call::{self, Call, Input, Progress, Sink};
-use crate::engine::screen_tracker::Tracker;
+use crate::engine::background::ProcessClaims;
+use crate::engine::job_start::JobStart;
+use crate::engine::pending_call::{self, PendingCall, PendingInput, Progress, Sink};
+use crate::engine::screen_tracker::ScreenTracker;
 use crate::engine::state::{self, Order, Shared, State};
 use crate::engine::{self, Engine};
-use crate::host::error_hints::{self, Lack};
+use crate::host::error_hints::{self, MissingResource};
 use crate::host::runtime;
-use crate::session::options::{CommandRequest, InputRequest, Rc, SessionOptions};
-use crate::shell::choice::{self, Choice};
-use crate::shell::snapshot::Collector;
+use crate::session::options::{CommandRequest, InputRequest, SessionOptions, StartupFiles};
+use crate::shell::choice::{self, ShellChoice};
+use crate::shell::snapshot::SnapshotCollector;
 use crate::shell::variable;
 use crate::teardown::registry;
 use crate::teardown::sweep;
 use crate::terminal::key::Key;
 use crate::terminal::live_shell::Size;
-use crate::terminal::mark_fifo::Told;
-use crate::terminal::marks::MarkCutter;
+use crate::terminal::mark_fifo::MarkFifo;
+use crate::terminal::marks::MarkExtractor;
 use crate::terminal::output_hints::HintReader;
-use crate::terminal::spawn::Plan;
+use crate::terminal::spawn::SpawnConfig;
 use crate::wait::{Scanner, Watch};
 
 /// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
@@ -70,8 +70,8 @@ impl Session {
         let directories = choice::directories(search_path);
         let preferred = options.preferred_shell.as_deref();
         let mut choice = choice::choose(asked, preferred, &directories)?;
-        if asked.is_none() && options.secrets.are_there() {
-            choice = choice.taking_secrets(&directories);
+        if asked.is_none() && options.secrets.are_available() {
+            choice = choice.prefer_secret_support(&directories);
         }
         registry::adopt_orphans();
         let runtime_dir = options.runtime_dir.clone();
@@ -122,7 +122,7 @@ impl Session {
             if !is_ready {
                 self.start_again().await?;
             }
-            if let Some(reply) = self.begin_and_drive(&mut request, &mut sink)? {
+            if let Some(reply) = self.begin_and_wait_inline(&mut request, &mut sink)? {
                 drop(request);
                 return reply.wait().await;
             }
@@ -143,7 +143,7 @@ impl Session {
         request: InputRequest,
         sink: Sink,
     ) -> Result<Progress, ToolError> {
-        let input = Input {
+        let input = PendingInput {
             bytes: Zeroizing::new(bytes.to_vec()),
             written: 0,
             allowed: 0,
@@ -185,7 +185,7 @@ impl Session {
             if let (Some(call), Key::SUSPEND) = (&mut state.call, key) {
                 call.stops = limits::MAX_REPEATED_STOPS;
             }
-            state.note_key(key);
+            state.record_key(key);
             let pressed = live.press(key);
             if pressed.is_err() {
                 state.call = None;
@@ -203,7 +203,7 @@ impl Session {
     #[must_use]
     pub fn interrupt(&self) -> bool {
         let mut state = self.shared().lock();
-        state.note_key(Key::INTERRUPT);
+        state.record_key(Key::INTERRUPT);
         let live = state.live.as_ref().filter(|_| state.job.is_some());
         live.is_some_and(|live| live.press(Key::INTERRUPT).is_ok())
     }
@@ -259,13 +259,13 @@ impl Session {
     /// Returns why the shell is not the user's usual one, or is without its start-up files.
     #[must_use]
     pub fn fallback(&self) -> Option<String> {
-        let without_rc = self.shared().lock().without_rc.clone();
+        let rc_failure = self.shared().lock().rc_failure.clone();
         let notes: Vec<String> = self
             .shared()
             .fallback
             .clone()
             .into_iter()
-            .chain(without_rc)
+            .chain(rc_failure)
             .collect();
         (!notes.is_empty()).then(|| notes.join("; "))
     }
@@ -355,10 +355,10 @@ impl Session {
             state.backlog = earlier;
         }
         let own = std::mem::take(&mut request.bindings);
-        state.secrets.note(&own);
+        state.secrets.remember(&own);
         let named = state.secrets.named();
         let secrets = state.variables.update(own, named);
-        let started = state.start_job(&Start {
+        let started = state.start_job(&JobStart {
             kind: self.shared().kind,
             script: &request.script,
             cwd: request.cwd.as_deref(),
@@ -395,11 +395,11 @@ impl Session {
         state: &mut State,
         sink: Sink,
         timeout: Option<Duration>,
-        input: Option<Input>,
+        input: Option<PendingInput>,
     ) -> Waiting<'_> {
         let (reply, receiver) = oneshot::channel();
         let number = state.next_number();
-        state.call = Some(Call {
+        state.call = Some(PendingCall {
             number,
             is_for_end: false,
             stops: 0,
@@ -504,20 +504,20 @@ impl Drop for Waiting<'_> {
 /// Makes the files of a session, the two halves of it, and what wakes its thread.
 fn prepare(
     options: SessionOptions,
-    choice: Choice,
+    choice: ShellChoice,
 ) -> io::Result<(Engine, Arc<Shared>, UnixStream)> {
-    let Choice { shell, fallback } = choice;
+    let ShellChoice { shell, fallback } = choice;
     let directory = tempfile::Builder::new()
         .prefix(sweep::PREFIX)
         .tempdir_in(&options.runtime_dir)?;
     let nonce = make_nonce()?;
     // Not the nonce: programs of the session see the tag.
     let tag = make_nonce()?;
-    let (wakes, waker) = UnixStream::pair().map_err(Lack::of_sockets)?;
+    let (wakes, waker) = UnixStream::pair().map_err(MissingResource::of_sockets)?;
     wakes.set_nonblocking(true)?;
     waker.set_nonblocking(true)?;
-    let stamp = registry::open(directory.path(), &tag, random()?)?;
-    let plan = Plan {
+    let stamp = registry::register_session(directory.path(), &tag, random()?)?;
+    let spawn_config = SpawnConfig {
         shell,
         bootstrap: options.bootstrap,
         env: options.env,
@@ -527,36 +527,42 @@ fn prepare(
         stamp,
     };
     // Known from here on, and forgotten by whoever ends it.
-    let script = plan
+    let script = spawn_config
         .write_files()
-        .inspect_err(|_| registry::unregister(&plan.tag))?;
-    let seed = options.seed.as_ref();
-    let cwd = seed.map_or(options.cwd, |seed| seed.cwd.clone());
+        .inspect_err(|_| registry::unregister(&spawn_config.tag))?;
+    let fork_state = options.fork_state.as_ref();
+    let cwd = fork_state.map_or(options.cwd, |fork_state| fork_state.cwd.clone());
     let state = State::new(cwd, script, options.secrets);
-    let shared = Arc::new(Shared::new(state, waker, &plan.shell, fallback, tag));
+    let shared = Arc::new(Shared::new(
+        state,
+        waker,
+        &spawn_config.shell,
+        fallback,
+        tag,
+    ));
     let now = Instant::now();
     let engine = Engine {
         shared: shared.clone(),
-        plan,
-        has_rc: options.rc == Rc::User,
+        spawn_config,
+        has_rc: options.rc == StartupFiles::User,
         known_children: HashSet::new(),
-        kin: Kin::new(&shared.tag),
-        seed: options.seed,
+        claims: ProcessClaims::new(&shared.tag),
+        fork_state: options.fork_state,
         running: None,
-        cutter: MarkCutter::new(&nonce),
-        tracker: Tracker::new(),
-        collector: Collector::new(&nonce),
+        mark_extractor: MarkExtractor::new(&nonce),
+        tracker: ScreenTracker::new(),
+        collector: SnapshotCollector::new(&nonce),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
         alarm: Alarm::new(),
         unread: Vec::new(),
-        is_misread: false,
-        told: Told::default(),
+        has_input_thief: false,
+        mark_fifo: MarkFifo::default(),
         watch: Watch::new(),
         scanner: Scanner::default(),
         hint_reader: HintReader::default(),
         watched: (0, 0),
-        next_look: now,
-        deaf_looks: (0, now),
+        next_scan: now,
+        lost_input_scans: (0, now),
         unsaved_since: None,
         ended_at: now,
         reaped_at: now,
@@ -575,8 +581,10 @@ fn make_nonce() -> io::Result<String> {
 fn random() -> io::Result<u64> {
     use std::io::Read as _;
     let mut bytes = [0; 8];
-    let mut source = File::open("/dev/urandom").map_err(Lack::of_random)?;
-    source.read_exact(&mut bytes).map_err(Lack::of_random)?;
+    let mut source = File::open("/dev/urandom").map_err(MissingResource::of_random)?;
+    source
+        .read_exact(&mut bytes)
+        .map_err(MissingResource::of_random)?;
     Ok(u64::from_ne_bytes(bytes))
 }
 

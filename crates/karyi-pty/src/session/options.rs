@@ -12,7 +12,7 @@ use crate::shell::snapshot::Snapshot;
 
 /// Whether the user's start-up files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rc {
+pub enum StartupFiles {
     /// They are, for a limited time.
     User,
     /// They are not.
@@ -35,16 +35,16 @@ pub struct SessionOptions {
     /// The whole environment to start from.
     pub env: Vec<(OsString, OsString)>,
     /// Whether the user's start-up files are read.
-    pub rc: Rc,
+    pub rc: StartupFiles,
     /// What the shell begins with, for one that stands beside another.
-    pub seed: Option<Seed>,
+    pub fork_state: Option<ForkState>,
     /// Secrets as the shells of the session know them.
     pub secrets: ShellSecrets,
 }
 
 /// What a shell passes on to one that is started beside it.
 #[derive(Debug, Clone)]
-pub struct Seed {
+pub struct ForkState {
     /// Its directory.
     pub cwd: PathBuf,
     /// Whether it is there: a directory may be removed under a shell.

@@ -14,10 +14,10 @@ use crate::engine::background::Background;
 use crate::engine::pending_call::Sink;
 use crate::process;
 use crate::session::Session;
-use crate::session::options::Seed;
+use crate::session::options::ForkState;
 use crate::shell::snapshot::OWN_VARIABLES;
 use crate::teardown::registry::{self, TAG_VARIABLE};
-use crate::terminal::live_shell::Live;
+use crate::terminal::live_shell::LiveShell;
 use karyi_core::shell_word::quote_bytes;
 
 impl Session {
@@ -52,7 +52,7 @@ impl Session {
     /// Whether the job that was started last has left something in the background that nobody has
     /// taken yet.
     #[must_use]
-    pub fn has_left(&self) -> bool {
+    pub fn has_unclaimed_background(&self) -> bool {
         let state = self.shared().lock();
         let mut left = state.background.iter();
         left.any(|(number, _)| *number == state.newest_job)
@@ -68,7 +68,7 @@ impl Session {
     /// Whether anything runs in the session beside its shell, daemons too.
     #[must_use]
     pub fn has_others(&self) -> bool {
-        registry::running(&self.shared().tag) > 1
+        registry::count_running(&self.shared().tag) > 1
     }
 
     /// Returns the last signal that was needed to end the session.
@@ -79,24 +79,24 @@ impl Session {
 
     /// Returns what the job in the foreground does; nothing when none runs. The session's thread
     /// looks afresh, unless it is busy for long; then it is what was seen last.
-    pub async fn look(&self) -> Option<Status> {
+    pub async fn job_status(&self) -> Option<Status> {
         let (reply, looked) = oneshot::channel();
         {
             let mut state = self.shared().lock();
             state.job.as_ref()?;
-            state.sight.askers.push(reply);
+            state.observation.waiters.push(reply);
         }
         self.shared().wake();
         let _ = tokio::time::timeout(limits::LOOK_ANSWER_TIMEOUT, looked).await;
         let state = self.shared().lock();
         let number = state.job.as_ref()?.number;
-        Some(state.sight.status_of(number))
+        Some(state.observation.status_of(number))
     }
 
     /// Returns how often the session's thread has looked at what its jobs do.
     #[must_use]
-    pub fn looks(&self) -> u64 {
-        self.shared().lock().sight.looks
+    pub fn scan_count(&self) -> u64 {
+        self.shared().lock().observation.scans
     }
 
     /// Returns the process group in the foreground of the terminal.
@@ -108,10 +108,10 @@ impl Session {
 
     /// Gives what is printed while no command runs to `sink` from now on; without one it is kept, up
     /// to a limit, for the next call.
-    pub fn set_stray(&self, sink: Option<Sink>) {
-        let mut stray = self.shared().stray();
-        *stray = sink;
-        if let Some(sink) = stray.as_mut() {
+    pub fn set_idle_sink(&self, sink: Option<Sink>) {
+        let mut idle_sink = self.shared().idle_sink();
+        *idle_sink = sink;
+        if let Some(sink) = idle_sink.as_mut() {
             let earlier = std::mem::take(&mut self.shared().lock().backlog);
             sink(&earlier);
         }
@@ -120,7 +120,7 @@ impl Session {
     /// Returns what a shell beside this one begins with: its directory, its environment as its
     /// foreground job has it, and its functions, aliases and options as of the last snapshot.
     #[must_use]
-    pub fn seed(&self) -> Seed {
+    pub fn fork_state(&self) -> ForkState {
         let state = self.shared().lock();
         let (live, cwd) = (state.live.clone(), state.cwd.clone());
         let snapshot = state.snapshot.clone();
@@ -131,9 +131,9 @@ impl Session {
             let environment = environment_of_job(&live, &self.shared().tag);
             exports = environment.map_or_else(Vec::new, |bytes| self::exports(&bytes));
             place = live.directory(cwd);
-            is_there = !live.is_in_nothing();
+            is_there = !live.is_directory_deleted();
         }
-        Seed {
+        ForkState {
             cwd: place,
             is_there,
             snapshot,
@@ -141,7 +141,7 @@ impl Session {
         }
     }
 
-    /// Returns how old the snapshot is that a seed takes functions and options from.
+    /// Returns how old the snapshot is that a fork_state takes functions and options from.
     #[must_use]
     pub fn snapshot_age(&self) -> Option<Duration> {
         self.saved_at().map(|at: Instant| at.elapsed())
@@ -149,7 +149,7 @@ impl Session {
 }
 
 /// Returns the environment of the job's newest process that has it from its shell.
-fn environment_of_job(live: &Live, tag: &str) -> Option<Vec<u8>> {
+fn environment_of_job(live: &LiveShell, tag: &str) -> Option<Vec<u8>> {
     let group = tcgetpgrp(&live.master).ok()?.as_raw();
     let own = format!("{TAG_VARIABLE}={tag}");
     let mut children = process::own_children(live.pid);

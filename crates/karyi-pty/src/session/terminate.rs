@@ -12,15 +12,15 @@ use nix::sys::signal::Signal;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-use crate::engine::background::{Background, Doing};
+use crate::engine::background::{Background, BackgroundStatus};
 use crate::engine::pending_call::{self, Progress, Sink};
 use crate::process::group::{self, Group};
 use crate::process::{self, Process};
 use crate::session::Session;
-use crate::terminal::live_shell::Live;
+use crate::terminal::live_shell::LiveShell;
 
 /// The signals, in this order.
-const LADDER: [(Signal, &str); 3] = [
+const SIGNALS: [(Signal, &str); 3] = [
     (Signal::SIGINT, "INT"),
     (Signal::SIGTERM, "TERM"),
     (Signal::SIGKILL, "KILL"),
@@ -35,8 +35,8 @@ impl Session {
     pub async fn end_job(&self) -> Result<&'static str, ToolError> {
         let job = self.job().ok_or_else(|| pending_call::too_late(None))?;
         let processes = self.processes().await;
-        for (signal, name) in LADDER {
-            if self.climb(job, signal).await {
+        for (signal, name) in SIGNALS {
+            if self.escalate(job, signal).await {
                 let rest = move || group::end_those(&processes);
                 let _ = tokio::task::spawn_blocking(rest).await;
                 return Ok(name);
@@ -49,13 +49,13 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Session::end_job`].
-    pub async fn end_job_telling(&self, sink: Sink) -> Result<Progress, ToolError> {
+    pub async fn end_job_with_output(&self, sink: Sink) -> Result<Progress, ToolError> {
         let reply = {
             let mut state = self.job_state()?;
             let reply = self.attach(&mut state, sink, Some(limits::INPUT_TIMEOUT), None);
             if let Some(call) = &mut state.call {
                 call.is_for_end = true;
-                state.note_end_wish();
+                state.mark_interrupted();
             }
             reply
         };
@@ -71,14 +71,16 @@ impl Session {
     /// # Errors
     /// `no_job` when it has ended, `session_failed` when it outlives all signals.
     pub async fn end_background(&self, job: &Background) -> Result<&'static str, ToolError> {
-        if job.doing() == Doing::Ended {
+        if job.status() == BackgroundStatus::Ended {
             let message = "the job has ended; nothing was sent";
             return Err(ToolError::new(ErrorCode::NoJob, message));
         }
         let job = job.clone();
         let ending = move || {
             let processes = job.processes();
-            let ended = LADDER.into_iter().find(|(signal, _)| job.climb(*signal));
+            let ended = SIGNALS
+                .into_iter()
+                .find(|(signal, _)| job.escalate(*signal));
             group::end_those(&processes);
             ended.map(|(_, name)| name)
         };
@@ -92,7 +94,7 @@ impl Session {
             return Vec::new();
         };
         let found = tokio::task::spawn_blocking(move || {
-            let Some(group) = live.group_in_front() else {
+            let Some(group) = live.foreground_group() else {
                 return Vec::new();
             };
             let all = process::all();
@@ -106,9 +108,9 @@ impl Session {
     }
 
     /// Sends one signal and waits; returns whether the job has ended.
-    async fn climb(&self, job: u64, signal: Signal) -> bool {
+    async fn escalate(&self, job: u64, signal: Signal) -> bool {
         let start = Instant::now();
-        let mut step = Step::new(signal);
+        let mut step = SignalStep::new(signal);
         let mut pause = limits::WAIT_SCAN_MIN;
         while start.elapsed() < limits::JOB_LADDER_STEP {
             if self.job() != Some(job) {
@@ -130,7 +132,7 @@ impl Session {
 impl Background {
     /// Signals all of it, also what it starts meanwhile, for the time of one step; returns whether
     /// it has ended.
-    fn climb(&self, signal: Signal) -> bool {
+    fn escalate(&self, signal: Signal) -> bool {
         let start = Instant::now();
         let mut reached = HashSet::new();
         let mut pause = limits::WAIT_SCAN_MIN;
@@ -138,7 +140,7 @@ impl Background {
             self.signal_members(signal, &mut reached);
             let group = self.own_group();
             let fresh = group.map_or(0, |group| group.signal_fresh(signal, &mut reached));
-            if fresh == 0 && self.doing() == Doing::Ended {
+            if fresh == 0 && self.status() == BackgroundStatus::Ended {
                 return true;
             }
             if start.elapsed() >= limits::JOB_LADDER_STEP {
@@ -158,7 +160,7 @@ fn outlived() -> ToolError {
 
 /// One signal on its way to whoever is in the foreground.
 #[derive(Debug)]
-struct Step {
+struct SignalStep {
     signal: Signal,
     /// The groups that have it.
     reached: Vec<Group>,
@@ -168,7 +170,7 @@ struct Step {
     is_repeated: bool,
 }
 
-impl Step {
+impl SignalStep {
     fn new(signal: Signal) -> Self {
         Self {
             signal,
@@ -180,8 +182,8 @@ impl Step {
     }
 
     /// Returns the group that is to get the signal now.
-    fn next_group(&mut self, live: &Live) -> Option<Group> {
-        let group = live.group_in_front()?;
+    fn next_group(&mut self, live: &LiveShell) -> Option<Group> {
+        let group = live.foreground_group()?;
         let is_shell = group.is_of_shell();
         if !is_shell {
             self.shell_since = None;

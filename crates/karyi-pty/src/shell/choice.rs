@@ -10,14 +10,14 @@ use crate::shell::{Kind, Shell};
 
 /// The shell of a session and, when it is not the user's usual one, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct ShellChoice {
     pub(crate) shell: Shell,
     pub(crate) fallback: Option<String>,
 }
 
-impl Choice {
+impl ShellChoice {
     /// Takes bash instead of a shell that cannot take secrets, where there is one.
-    pub(crate) fn taking_secrets(self, directories: &[PathBuf]) -> Self {
+    pub(crate) fn prefer_secret_support(self, directories: &[PathBuf]) -> Self {
         if self.shell.kind.takes_secrets() {
             return self;
         }
@@ -64,11 +64,11 @@ pub(crate) fn choose(
     asked: Option<&Path>,
     preferred: Option<&Path>,
     directories: &[PathBuf],
-) -> Result<Choice, ToolError> {
+) -> Result<ShellChoice, ToolError> {
     if let Some(asked) = asked {
-        let path = find_named(asked, directories).unwrap_or_else(|| asked.to_owned());
+        let path = find_by_name(asked, directories).unwrap_or_else(|| asked.to_owned());
         let shell = Shell::at(&path).ok_or_else(|| no_shell(&refusal(&path)))?;
-        return Ok(Choice {
+        return Ok(ShellChoice {
             shell,
             fallback: None,
         });
@@ -76,7 +76,7 @@ pub(crate) fn choose(
     // An empty $SHELL names none.
     let preferred = preferred.filter(|path| !path.as_os_str().is_empty());
     if let Some(shell) = preferred.and_then(Shell::at) {
-        return Ok(Choice {
+        return Ok(ShellChoice {
             shell,
             fallback: None,
         });
@@ -86,7 +86,7 @@ pub(crate) fn choose(
         .into_iter()
         .find_map(|name| shell_in(directories, name));
     match (found, reason) {
-        (Some(shell), reason) => Ok(Choice {
+        (Some(shell), reason) => Ok(ShellChoice {
             fallback: reason.map(|reason| format!("{reason}; {} runs instead", shell.name)),
             shell,
         }),
@@ -98,11 +98,11 @@ pub(crate) fn choose(
 /// Returns the path of the shell that a session would run for a name, when there is one.
 #[must_use]
 pub fn find(name: &Path, search_path: &OsStr) -> Option<PathBuf> {
-    find_named(name, &directories(search_path))
+    find_by_name(name, &directories(search_path))
 }
 
 /// Returns the path of a shell that is named without a directory.
-fn find_named(asked: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
+fn find_by_name(asked: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
     if asked.components().count() != 1 || asked.is_absolute() {
         return None;
     }
@@ -117,7 +117,7 @@ fn no_shell(message: &str) -> ToolError {
 fn refusal(path: &Path) -> String {
     let shown = path.display();
     if !is_program(path) {
-        return format!("expected a shell at {shown}, found {}", what_is_at(path));
+        return format!("expected a shell at {shown}, found {}", describe_path(path));
     }
     if path.file_name() == Some(OsStr::new("fish")) {
         return format!(
@@ -129,7 +129,7 @@ fn refusal(path: &Path) -> String {
 }
 
 /// Says what is in the place of a program.
-fn what_is_at(path: &Path) -> String {
+fn describe_path(path: &Path) -> String {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => "a directory".to_owned(),
         Ok(found) if found.is_file() => "a file that this user may not execute".to_owned(),
@@ -280,7 +280,7 @@ mod tests {
             let own = |text: &str| text.replace('@', home.path().to_str().unwrap());
             let preferred = preferred.map(|path| PathBuf::from(own(path)));
             let found = choose(None, preferred.as_deref(), &[home.path().to_owned()]);
-            let shown = |choice: Choice| {
+            let shown = |choice: ShellChoice| {
                 let reason = choice.fallback.unwrap_or_default();
                 format!("{} {reason}", choice.shell.name)
             };
@@ -319,7 +319,7 @@ mod tests {
             let own = |text: &str| text.replace('@', home.path().to_str().unwrap());
             let (preferred, directories) = (PathBuf::from(own(preferred)), [home.path().into()]);
             let choice = choose(None, Some(&preferred), &directories).unwrap();
-            let choice = choice.taking_secrets(&directories);
+            let choice = choice.prefer_secret_support(&directories);
             let reason = choice.fallback.unwrap_or_default();
             let found = format!("{} {reason}", choice.shell.name);
             assert_eq!(found, own(expected));

@@ -10,19 +10,19 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{Binding, VariableContent};
 
 /// The variable that is empty when all values came, and `~` until then. No secret has such a one.
-pub(crate) const CAME: &str = "__karyicame";
+pub(crate) const ARRIVED_VARIABLE: &str = "__karyicame";
 /// What the flags of a mark end with when the values did not come.
-const LACK: u8 = b'~';
+const MISSING_FLAG: u8 = b'~';
 
 /// The look at the values of one command.
 #[derive(Debug, Clone)]
-pub(crate) struct Delivery {
+pub(crate) struct DeliveryCheck {
     check: String,
     /// The variables of the values and of the paths of values.
     names: Vec<String>,
 }
 
-impl Delivery {
+impl DeliveryCheck {
     /// Makes the look for what the bindings hold, if there are any.
     pub(crate) fn of(bindings: &[Binding]) -> Option<Self> {
         if bindings.is_empty() {
@@ -38,24 +38,24 @@ impl Delivery {
     /// Returns the line before the values are read.
     pub(crate) fn first_line(&self) -> String {
         // Under `set -u` a variable that is not there would end the shell.
-        format!("{CAME}='~' {}=\n", self.names.join("= "))
+        format!("{ARRIVED_VARIABLE}='~' {}=\n", self.names.join("= "))
     }
 
     /// Returns the line behind it that looks whether they came.
     pub(crate) fn check_line(&self) -> String {
-        format!("[[ {} ]] && {CAME}=\n", self.check)
+        format!("[[ {} ]] && {ARRIVED_VARIABLE}=\n", self.check)
     }
 }
 
 /// Returns the command `run` for when the values came.
-pub(crate) fn guarded(run: &str) -> String {
-    format!("case ${{{CAME}-x}} in '') {run};; esac")
+pub(crate) fn only_if_arrived(run: &str) -> String {
+    format!("case ${{{ARRIVED_VARIABLE}-x}} in '') {run};; esac")
 }
 
 /// Returns the mark `mark` with what the look found behind its flags; nothing was found where another program has
 /// taken the lines of the look.
-pub(crate) fn telling(mark: &str) -> String {
-    mark.replacen("\"$-\"", &format!("\"$-${{{CAME}-~}}\""), 1)
+pub(crate) fn with_arrival_flag(mark: &str) -> String {
+    mark.replacen("\"$-\"", &format!("\"$-${{{ARRIVED_VARIABLE}-~}}\""), 1)
 }
 
 /// Returns the condition that a variable holds a path, or is as long as its value. Where the shell
@@ -71,11 +71,11 @@ fn check(binding: &Binding) -> String {
 
 /// Whether the flags of a mark say that values did not come.
 pub(crate) fn lacks_values(flags: &[u8]) -> bool {
-    flags.last() == Some(&LACK)
+    flags.last() == Some(&MISSING_FLAG)
 }
 
 /// Returns the error of a command that was not run since a value did not come.
-pub(crate) fn lacking() -> ToolError {
+pub(crate) fn not_delivered() -> ToolError {
     let message = "a value did not arrive in the shell as it is, so the command was not run";
     ToolError::new(ErrorCode::SecretNotDelivered, message)
 }
@@ -89,7 +89,7 @@ pub(crate) fn not_begun() -> ToolError {
 }
 
 /// Returns the error of a command whose shell ended before it had begun it, and that no other shell runs.
-pub(crate) fn not_seen() -> ToolError {
+pub(crate) fn not_started() -> ToolError {
     let message = "the shell ended before it had begun the command, so the command was not run";
     ToolError::new(ErrorCode::SessionFailed, message).with_hint("give the command again")
 }
@@ -110,12 +110,12 @@ mod tests {
             binding("V", "é-secret", VariableContent::Value),
             binding("W", "other", VariableContent::Path),
         ];
-        let delivery = Delivery::of(&bindings).unwrap();
+        let delivery = DeliveryCheck::of(&bindings).unwrap();
         let lines = [
             delivery.first_line(),
             delivery.check_line(),
-            guarded("run"),
-            telling("\"$-\" \"$PWD\""),
+            only_if_arrived("run"),
+            with_arrival_flag("\"$-\" \"$PWD\""),
         ];
         let expected = [
             "__karyicame='~' __karyi_V= __karyifile_W=\n",
@@ -124,7 +124,7 @@ mod tests {
             "\"$-${__karyicame-~}\" \"$PWD\"",
         ];
         assert_eq!(lines, expected);
-        assert!(Delivery::of(&[]).is_none());
+        assert!(DeliveryCheck::of(&[]).is_none());
         assert!(lacks_values(b"himBH~") && !lacks_values(b"himBH") && !lacks_values(b""));
     }
 }

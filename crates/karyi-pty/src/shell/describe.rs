@@ -7,25 +7,25 @@
 
 use std::ffi::OsStr;
 
-use crate::shell::{Kind, Places};
+use crate::shell::{Kind, SessionPaths};
 use karyi_core::shell_word::quote;
 
 impl Kind {
     /// Returns the text of the file `setup`, sourced once after the rc file.
-    pub(crate) fn setup_script(self, places: &Places) -> String {
+    pub(crate) fn setup_script(self, paths: &SessionPaths) -> String {
         let own = match self {
             Self::Bash => BASH_SETUP,
             Self::Zsh => ZSH_SETUP,
             Self::Ksh | Self::Mksh | Self::Posix => "",
         };
-        let trap = quote(OsStr::new(self.snapshot_line(places).trim_end()));
+        let trap = quote(OsStr::new(self.snapshot_line(paths).trim_end()));
         let builtin = self.builtin();
         format!("{own}{COMMON_SETUP}{builtin} trap {trap} EXIT\n")
     }
 
     /// Returns the text of the file `snapshot`, which prints what a restarted shell needs.
-    pub(crate) fn snapshot_script(self, places: &Places) -> String {
-        let nonce = &places.nonce;
+    pub(crate) fn snapshot_script(self, paths: &SessionPaths) -> String {
+        let nonce = &paths.nonce;
         let builtin = self.builtin();
         let mut text = format!("{builtin} set +e\n");
         let (before, after) = match self {
@@ -50,9 +50,9 @@ impl Kind {
 
     /// Returns the lines for a shell that rests: they put back what commands may have taken, and
     /// have it describe itself.
-    pub(crate) fn resting_lines(self, places: &Places) -> String {
-        let (descriptors, builtins) = (self.descriptor_lines(places), self.enable_line());
-        format!("{descriptors}{builtins}{}", self.snapshot_line(places))
+    pub(crate) fn resting_lines(self, paths: &SessionPaths) -> String {
+        let (descriptors, builtins) = (self.descriptor_lines(paths), self.enable_line());
+        format!("{descriptors}{builtins}{}", self.snapshot_line(paths))
     }
 
     /// Returns the line that prints a word and a line break.

@@ -42,13 +42,13 @@ pub(crate) struct Shell {
 
 /// The files and names a session's lines refer to.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct SessionPaths {
     pub(crate) directory: PathBuf,
     pub(crate) terminal: PathBuf,
     pub(crate) nonce: String,
 }
 
-impl Places {
+impl SessionPaths {
     /// Returns the path of a file of the session.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
@@ -64,7 +64,7 @@ impl Places {
 }
 
 /// The descriptor on which bash keeps the terminal, which no program inherits.
-pub(crate) const KEPT_TERMINAL: i32 = 255;
+pub(crate) const BASH_TERMINAL_FD: i32 = 255;
 
 impl Kind {
     /// Whether the shell reads secrets from a FIFO without help of another program.
@@ -83,13 +83,18 @@ impl Kind {
         }
     }
 
-    /// Returns the lines that run the script file and print the mark of the command; `uncovers` when
+    /// Returns the lines that run the script file and print the mark of the command; `may_hide_builtins` when
     /// the script may have made a function that hides what the mark is printed with.
-    pub(crate) fn command_lines(self, places: &Places, sequence: u64, uncovers: bool) -> String {
-        let run = self.run(places, "script");
-        let mark = match uncovers {
-            true => self.uncovered_mark(places, sequence),
-            false => self.mark(places, sequence),
+    pub(crate) fn command_lines(
+        self,
+        paths: &SessionPaths,
+        sequence: u64,
+        may_hide_builtins: bool,
+    ) -> String {
+        let run = self.run(paths, "script");
+        let mark = match may_hide_builtins {
+            true => self.mark_without_functions(paths, sequence),
+            false => self.mark(paths, sequence),
         };
         match self {
             // It moves groups to the foreground with what descriptor 2 was, which must stay the
@@ -100,27 +105,36 @@ impl Kind {
     }
 
     /// Returns the lines that do so when the values of the command came whole.
-    pub(crate) fn lines_after(self, places: &Places, sequence: u64, uncovers: bool) -> String {
-        let run = delivery::guarded(&self.run(places, "script"));
-        let mark = match uncovers {
-            true => self.uncovered_mark(places, sequence),
-            false => self.mark(places, sequence),
+    pub(crate) fn lines_if_delivered(
+        self,
+        paths: &SessionPaths,
+        sequence: u64,
+        may_hide_builtins: bool,
+    ) -> String {
+        let run = delivery::only_if_arrived(&self.run(paths, "script"));
+        let mark = match may_hide_builtins {
+            true => self.mark_without_functions(paths, sequence),
+            false => self.mark(paths, sequence),
         };
-        format!("{run}\n{}\n", delivery::telling(&mark))
+        format!("{run}\n{}\n", delivery::with_arrival_flag(&mark))
     }
 
     /// Returns the lines that do so in bash on the descriptor of the terminal that the shell keeps:
     /// nothing has to be opened, and what bash does before it reads a line comes after the mark, which
     /// is told beside the terminal. The second line prints the mark of a script that broke off the first; it does nothing else, so a
     /// command that has ended does without.
-    pub(crate) fn lines_with_kept_terminal(self, places: &Places, sequence: &str) -> [String; 2] {
-        let terminal = format!("&{KEPT_TERMINAL}");
+    pub(crate) fn lines_on_bash_terminal(
+        self,
+        paths: &SessionPaths,
+        sequence: &str,
+    ) -> [String; 2] {
+        let terminal = format!("&{BASH_TERMINAL_FD}");
         let run = self.run_on(
-            places,
+            paths,
             "script",
             &format!("0<{terminal} 1>{terminal} 2>{terminal}"),
         );
-        let mark = self.told_mark(places, &format!("{sequence};$?"));
+        let mark = self.fifo_mark(paths, &format!("{sequence};$?"));
         let last = self.last();
         [
             format!("{run}; {mark}\n"),
@@ -129,44 +143,44 @@ impl Kind {
     }
 
     /// Returns the command that sources a file of the session with the terminal on 0, 1 and 2.
-    fn run(self, places: &Places, name: &str) -> String {
-        let terminal = places.quoted_terminal();
-        self.run_on(places, name, &format!("0<>{terminal} 1>&0 2>&0"))
+    fn run(self, paths: &SessionPaths, name: &str) -> String {
+        let terminal = paths.quoted_terminal();
+        self.run_on(paths, name, &format!("0<>{terminal} 1>&0 2>&0"))
     }
 
-    fn run_on(self, places: &Places, name: &str, redirections: &str) -> String {
-        let (builtin, script) = (self.builtin(), places.quoted(name));
+    fn run_on(self, paths: &SessionPaths, name: &str, redirections: &str) -> String {
+        let (builtin, script) = (self.builtin(), paths.quoted(name));
         format!("{builtin} . {script} {redirections}")
     }
 
     /// Returns the line that prints a mark.
-    pub(crate) fn mark_line(self, places: &Places, sequence: u64) -> String {
-        let mark = self.mark(places, sequence);
+    pub(crate) fn mark_line(self, paths: &SessionPaths, sequence: u64) -> String {
+        let mark = self.mark(paths, sequence);
         format!("{mark}\n")
     }
 
     /// Returns the command that prints the mark of a command.
     ///
     /// It keeps number and status where [`Kind::last`] finds them should the mark fail.
-    pub(crate) fn mark(self, places: &Places, sequence: u64) -> String {
+    pub(crate) fn mark(self, paths: &SessionPaths, sequence: u64) -> String {
         match self {
-            Self::Bash => self.mark_of(places, &format!("{sequence};$?")),
-            _ => self.kept_mark(places, sequence, ""),
+            Self::Bash => self.mark_with(paths, &format!("{sequence};$?")),
+            _ => self.saved_mark(paths, sequence, ""),
         }
     }
 
     /// Returns the command that prints the mark after it has removed a function that hides what
     /// that takes: it would be run instead.
-    fn uncovered_mark(self, places: &Places, sequence: u64) -> String {
+    fn mark_without_functions(self, paths: &SessionPaths, sequence: u64) -> String {
         // Found before functions in all but bash and zsh, where few name a function so.
         let unset = format!("\\unset -f {}; ", &self.builtin()[1..]);
-        self.kept_mark(places, sequence, &unset)
+        self.saved_mark(paths, sequence, &unset)
     }
 
     /// Returns the command that keeps number and status, does `first`, and prints them.
-    fn kept_mark(self, places: &Places, sequence: u64, first: &str) -> String {
+    fn saved_mark(self, paths: &SessionPaths, sequence: u64, first: &str) -> String {
         let ending = format!("{sequence};$?");
-        let mark = self.mark_of(places, "${KARYI_LAST-}");
+        let mark = self.mark_with(paths, "${KARYI_LAST-}");
         match self {
             // After too deep a recursion ksh refuses to source anything, for good; then no mark is
             // to come. What it prints between lines comes to the terminal: prompts stay empty.
@@ -188,9 +202,9 @@ impl Kind {
     }
 
     /// Returns the command that prints a mark; `ending` expands to the command's number and status.
-    pub(crate) fn mark_of(self, places: &Places, ending: &str) -> String {
-        let (builtin, terminal) = (self.builtin(), places.quoted_terminal());
-        let nonce = &places.nonce;
+    pub(crate) fn mark_with(self, paths: &SessionPaths, ending: &str) -> String {
+        let (builtin, terminal) = (self.builtin(), paths.quoted_terminal());
+        let nonce = &paths.nonce;
         match self {
             // Its printf is another program.
             Self::Mksh => format!(
@@ -207,8 +221,8 @@ impl Kind {
 
     /// Returns the command that tells the mark of a command beside the terminal, by what is the shell's
     /// standard output between commands.
-    fn told_mark(self, places: &Places, ending: &str) -> String {
-        let (builtin, nonce) = (self.builtin(), &places.nonce);
+    fn fifo_mark(self, paths: &SessionPaths, ending: &str) -> String {
+        let (builtin, nonce) = (self.builtin(), &paths.nonce);
         // The last word is printed nowhere; it is there for `$_`.
         format!(
             "{builtin} printf '\\033]133;D;%s\\007%.0s' \"{nonce};{ending};$-;${{PWD-}};{nonce}\" \"{ending}\""
@@ -216,9 +230,9 @@ impl Kind {
     }
 
     /// Returns the line that lets the next command see the exit status of the last one.
-    pub(crate) fn status_line(self, places: &Places, status: i32) -> Option<String> {
+    pub(crate) fn status_line(self, paths: &SessionPaths, status: i32) -> Option<String> {
         let builtin = self.builtin();
-        let file = places.quoted("status");
+        let file = paths.quoted("status");
         match self {
             _ if status == 0 => None,
             // A failure before `&&` runs no ERR trap and does not end a shell under -e.
@@ -233,14 +247,17 @@ impl Kind {
     }
 
     /// Returns the line that ends `set -e`.
-    pub(crate) fn no_errexit_line(self) -> String {
+    pub(crate) fn errexit_off_line(self) -> String {
         format!("{} set +e\n", self.builtin())
     }
 
     /// Returns the lines before and after a script that may end the shell: what its trap prints
     /// then comes to the terminal, though the shell has taken the script's redirections back.
-    pub(crate) fn farewell_lines(self, places: &Places) -> Option<(String, &'static str)> {
-        let terminal = places.quoted_terminal();
+    pub(crate) fn exit_trap_output_lines(
+        self,
+        paths: &SessionPaths,
+    ) -> Option<(String, &'static str)> {
+        let terminal = paths.quoted_terminal();
         match self {
             Self::Bash | Self::Zsh | Self::Mksh => None,
             Self::Ksh => Some((format!("\\exec >{terminal}\n"), "\\exec >/dev/null\n")),
@@ -302,21 +319,21 @@ impl Kind {
     }
 
     /// Returns the line that forgets a secret.
-    pub(crate) fn forget_line(self, variable: &str) -> String {
+    pub(crate) fn unset_line(self, variable: &str) -> String {
         format!("{} unset -v {variable}\n", self.builtin())
     }
 
     /// Returns the line that has the shell describe itself into the FIFO `state`.
-    pub(crate) fn snapshot_line(self, places: &Places) -> String {
+    pub(crate) fn snapshot_line(self, paths: &SessionPaths) -> String {
         let builtin = self.builtin();
-        let (file, state) = (places.quoted("snapshot"), places.quoted("state"));
+        let (file, state) = (paths.quoted("snapshot"), paths.quoted("state"));
         // The braces keep the trace of `set -x` away as well.
         format!("{{ {builtin} . {file} 1>{state}; }} 2>/dev/null\n")
     }
 
     /// Returns the line that reads a snapshot back from the FIFO `restore`.
-    pub(crate) fn restore_line(self, places: &Places) -> String {
-        format!("{} . {}\n", self.builtin(), places.quoted("restore"))
+    pub(crate) fn restore_line(self, paths: &SessionPaths) -> String {
+        format!("{} . {}\n", self.builtin(), paths.quoted("restore"))
     }
 
     /// Returns the line that gives ENV its value back: shells read the file it names while they
@@ -327,9 +344,9 @@ impl Kind {
     }
 
     /// Returns the lines that source the user's start-up files.
-    pub(crate) fn rc_lines(self, places: &Places) -> String {
+    pub(crate) fn rc_lines(self, paths: &SessionPaths) -> String {
         let builtin = self.builtin();
-        let terminal = places.quoted_terminal();
+        let terminal = paths.quoted_terminal();
         let files: &[&str] = match self {
             Self::Bash => &["/etc/bash.bashrc", "${HOME-}/.bashrc"],
             Self::Zsh => &[
@@ -357,15 +374,15 @@ impl Kind {
 
     /// Returns the line that sources `setup`, and from then on keeps what the shell itself prints
     /// between commands - prompts, traces, notices - away from the terminal.
-    pub(crate) fn setup_line(self, places: &Places) -> String {
+    pub(crate) fn setup_line(self, paths: &SessionPaths) -> String {
         let builtin = self.builtin();
         // Named through `builtin`, exec would take its redirections back.
         let quiet = match self {
-            Self::Bash => format!("\\exec >{} 2>/dev/null", places.quoted("marks")),
+            Self::Bash => format!("\\exec >{} 2>/dev/null", paths.quoted("marks")),
             Self::Ksh => "\\exec >/dev/null".to_owned(),
             Self::Zsh | Self::Mksh | Self::Posix => "\\exec >/dev/null 2>&1".to_owned(),
         };
-        format!("{quiet}\n{builtin} . {}\n", places.quoted("setup"))
+        format!("{quiet}\n{builtin} . {}\n", paths.quoted("setup"))
     }
 }
 
@@ -382,8 +399,8 @@ pub(crate) fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Optio
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places {
+    fn paths() -> SessionPaths {
+        SessionPaths {
             directory: "/run/it's".into(),
             terminal: "/dev/pts/3".into(),
             nonce: "n0".into(),
@@ -395,18 +412,18 @@ mod tests {
         let bash = r#"\builtin . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 \builtin printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "7;$?" "$-" "${PWD-}" "7;$?" >'/dev/pts/3'
 "#;
-        assert_eq!(Kind::Bash.command_lines(&places(), 7, false), bash);
+        assert_eq!(Kind::Bash.command_lines(&paths(), 7, false), bash);
         let kept = r#"\builtin . '/run/it'\''s/script' 0<&255 1>&255 2>&255; MARK
 case ${_-} in "7;"*) ;; *) MARK;; esac
 "#;
         let mark = r#"\builtin printf '\033]133;D;%s\007%.0s' "n0;7;$?;$-;${PWD-};n0" "7;$?""#;
         assert_eq!(
-            Kind::Bash.lines_with_kept_terminal(&places(), "7").concat(),
+            Kind::Bash.lines_on_bash_terminal(&paths(), "7").concat(),
             kept.replace("MARK", mark)
         );
         let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_LAST-}" "$-" "${PWD-}" "${KARYI_LAST-}" >'/dev/pts/3'
 "#;
-        assert_eq!(Kind::Posix.command_lines(&places(), 7, false), dash);
+        assert_eq!(Kind::Posix.command_lines(&paths(), 7, false), dash);
     }
 }

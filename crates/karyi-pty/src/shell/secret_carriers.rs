@@ -25,7 +25,7 @@ use karyi_core::secret::{Binding, SecretValue, VariableContent};
 
 /// What brings secrets to the shell, as long as their command runs.
 #[derive(Debug)]
-pub(crate) enum Carrier {
+pub(crate) enum SecretCarrier {
     /// The shell reads values from here, into these variables.
     Fifo(SecretFifo, Vec<String>),
     /// The command finds a value here; the variable has the path.
@@ -37,7 +37,7 @@ pub(crate) enum Carrier {
 pub(crate) fn carriers(
     bindings: &[Binding],
     place: impl Fn(usize) -> PathBuf,
-) -> io::Result<Vec<Carrier>> {
+) -> io::Result<Vec<SecretCarrier>> {
     let (values, paths): (Vec<&Binding>, Vec<&Binding>) = bindings
         .iter()
         .partition(|binding| binding.holds == VariableContent::Value);
@@ -45,16 +45,16 @@ pub(crate) fn carriers(
     if !values.is_empty() {
         let fifo = SecretFifo::new(place(0), values.iter().map(|binding| &binding.value))?;
         let variables = values.iter().map(|binding| binding.variable());
-        carriers.push(Carrier::Fifo(fifo, variables.collect()));
+        carriers.push(SecretCarrier::Fifo(fifo, variables.collect()));
     }
     for (index, binding) in paths.into_iter().enumerate() {
         let file = SecretFile::new(&place(index + 1), &binding.value)?;
-        carriers.push(Carrier::File(file, binding.variable()));
+        carriers.push(SecretCarrier::File(file, binding.variable()));
     }
     Ok(carriers)
 }
 
-impl Carrier {
+impl SecretCarrier {
     /// Returns the line that takes what it brings.
     pub(crate) fn line(&self, kind: Kind) -> String {
         match self {
@@ -73,7 +73,7 @@ pub(crate) struct SecretFifo {
     path: PathBuf,
     /// Finds the FIFO when its name is gone.
     handle: Option<OwnedFd>,
-    is_over: Arc<AtomicBool>,
+    is_cancelled: Arc<AtomicBool>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -90,17 +90,17 @@ impl SecretFifo {
             bytes.extend_from_slice(value.expose().as_bytes());
             bytes.push(0);
         }
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (target, stop) = (path.clone(), Arc::clone(&is_over));
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let (target, stop) = (path.clone(), Arc::clone(&is_cancelled));
         // Before the writer may unlink it.
         let handle = handle(&path);
         let writer = std::thread::Builder::new()
             .name("secret".into())
-            .spawn(move || give(&target, &bytes, &stop))?;
+            .spawn(move || serve(&target, &bytes, &stop))?;
         Ok(Self {
             handle,
             path,
-            is_over,
+            is_cancelled,
             writer: Some(writer),
         })
     }
@@ -128,14 +128,14 @@ fn handle(_: &Path) -> Option<OwnedFd> {
 }
 
 /// Waits for a reader and gives it the bytes; what a pipe does not hold waits until it reads on.
-fn give(path: &Path, bytes: &[u8], is_over: &AtomicBool) {
+fn serve(path: &Path, bytes: &[u8], is_cancelled: &AtomicBool) {
     let Ok(mut fifo) = OpenOptions::new().write(true).open(path) else {
         return;
     };
     let _ = std::fs::remove_file(path);
     for part in bytes.chunks(limits::SECRET_PART_BYTES) {
         // A reader that is gone needs nothing more.
-        if is_over.load(Ordering::SeqCst) || fifo.write_all(part).is_err() {
+        if is_cancelled.load(Ordering::SeqCst) || fifo.write_all(part).is_err() {
             return;
         }
     }
@@ -153,7 +153,7 @@ fn drain(reader: &OwnedFd, writer: &JoinHandle<()>) {
 
 impl Drop for SecretFifo {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
+        self.is_cancelled.store(true, Ordering::SeqCst);
         // One that nobody can reach any more waits for ever, and nobody for it.
         if let Some(writer) = self.writer.take() {
             let reader = (!writer.is_finished()).then(|| self.reader()).flatten();
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    fn made(dir: &Path, bindings: &[Binding]) -> Vec<Carrier> {
+    fn made(dir: &Path, bindings: &[Binding]) -> Vec<SecretCarrier> {
         carriers(bindings, |index| dir.join(format!("place{index}"))).unwrap()
     }
 
@@ -314,7 +314,7 @@ mod tests {
     fn a_file_of_a_killed_program_can_be_removed() {
         let dir = tempfile::tempdir().unwrap();
         let mut carriers = made(dir.path(), &[binding(VariableContent::Path, "value-1")]);
-        let Some(Carrier::File(file, _)) = carriers.pop() else {
+        let Some(SecretCarrier::File(file, _)) = carriers.pop() else {
             panic!("no file");
         };
         let path = file.path.clone();
@@ -330,7 +330,7 @@ mod tests {
     fn a_file_is_private_and_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
         let carriers = made(dir.path(), &[binding(VariableContent::Path, "value-1")]);
-        let [Carrier::File(file, _)] = carriers.as_slice() else {
+        let [SecretCarrier::File(file, _)] = carriers.as_slice() else {
             panic!("no file");
         };
         let path = file.path.clone();

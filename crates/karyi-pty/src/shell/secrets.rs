@@ -16,38 +16,38 @@ use karyi_core::secret::{Binding, SecretName, SecretValue, VariableContent};
 /// Answers what the shells of a session must know about secrets; the default knows none. Clones belong to one session.
 #[derive(Clone, Default)]
 pub struct ShellSecrets {
-    test: Option<Arc<Test>>,
-    presence: Option<Arc<Presence>>,
-    value_of: Option<Arc<ValueOf>>,
+    detector: Option<Arc<SecretDetector>>,
+    presence: Option<Arc<SecretPresence>>,
+    value_of: Option<Arc<ValueLookup>>,
     /// Secrets that scripts of the session have named.
     named: Arc<Mutex<BTreeSet<SecretName>>>,
 }
 
-type Test = dyn Fn(&[u8]) -> bool + Send + Sync;
-type ValueOf = dyn Fn(&SecretName) -> Option<SecretValue> + Send + Sync;
+type SecretDetector = dyn Fn(&[u8]) -> bool + Send + Sync;
+type ValueLookup = dyn Fn(&SecretName) -> Option<SecretValue> + Send + Sync;
 
 /// Tells if there are secrets; the first answer stays, since all shells of a run must be one kind.
-struct Presence {
-    found: OnceLock<bool>,
-    look: Box<dyn Fn() -> bool + Send + Sync>,
+struct SecretPresence {
+    answer: OnceLock<bool>,
+    check: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl ShellSecrets {
-    /// Wraps a test whether bytes hold a secret.
+    /// Wraps a detector whether bytes hold a secret.
     #[must_use]
-    pub fn new(test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+    pub fn new(detector: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
         Self {
-            test: Some(Arc::new(test)),
+            detector: Some(Arc::new(detector)),
             ..Self::default()
         }
     }
 
     /// Adds what tells, when the first shell starts, whether commands may be given secrets.
     #[must_use]
-    pub fn when(mut self, look: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.presence = Some(Arc::new(Presence {
-            found: OnceLock::new(),
-            look: Box::new(look),
+    pub fn with_presence(mut self, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.presence = Some(Arc::new(SecretPresence {
+            answer: OnceLock::new(),
+            check: Box::new(check),
         }));
         self
     }
@@ -63,18 +63,20 @@ impl ShellSecrets {
     }
 
     /// Returns true if commands may be given secrets.
-    pub(crate) fn are_there(&self) -> bool {
+    pub(crate) fn are_available(&self) -> bool {
         let presence = self.presence.as_ref();
-        presence.is_some_and(|presence| *presence.found.get_or_init(|| (presence.look)()))
+        presence.is_some_and(|presence| *presence.answer.get_or_init(|| (presence.check)()))
     }
 
     /// Returns true if bytes hold a secret.
-    pub(crate) fn are_in(&self, text: &[u8]) -> bool {
-        self.test.as_ref().is_some_and(|test| test(text))
+    pub(crate) fn are_contained_in(&self, text: &[u8]) -> bool {
+        self.detector
+            .as_ref()
+            .is_some_and(|detector| detector(text))
     }
 
     /// Takes note of the secrets that a script names.
-    pub(crate) fn note(&self, bindings: &[Binding]) {
+    pub(crate) fn remember(&self, bindings: &[Binding]) {
         let values = bindings
             .iter()
             .filter(|b| b.holds == VariableContent::Value);
@@ -112,7 +114,7 @@ impl ShellSecrets {
 impl fmt::Debug for ShellSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ShellSecrets")
-            .field(&self.test.is_some())
+            .field(&self.detector.is_some())
             .finish()
     }
 }
@@ -275,7 +277,7 @@ mod tests {
         let secrets = ShellSecrets::default()
             .with_values(|name| (name.as_str() != "GONE").then(|| SecretValue::new("v".into())));
         let beside = secrets.clone();
-        secrets.note(&[
+        secrets.remember(&[
             value("A", "v"),
             value("GONE", "v"),
             binding("F", "v", VariableContent::Path),

@@ -4,7 +4,7 @@
 //! hide or switch off built-in commands, or forbid redirections. What can be put back is put back;
 //! else the shell is asked to end with the status of the command, so that it is not lost with it.
 
-use crate::shell::{Kind, Places};
+use crate::shell::{Kind, SessionPaths};
 use karyi_core::shell_word::quote;
 
 impl Kind {
@@ -12,41 +12,43 @@ impl Kind {
     /// [`Kind::descriptor_lines`] are to follow its mark.
     ///
     /// They must reach the shell in one read with those before them: bash reads 1024 bytes.
-    pub(crate) fn needs_mending(self, script: &str) -> bool {
+    pub(crate) fn needs_descriptor_repair(self, script: &str) -> bool {
         // Others keep theirs where a script cannot name them.
-        self == Self::Bash && holds(script, "exec")
+        self == Self::Bash && contains_word(script, "exec")
     }
 
     /// Whether a script may close what the shell keeps of its input, and the shell then reads on in
     /// vain.
-    pub(crate) fn may_close(self, script: &str) -> bool {
-        self == Self::Posix && holds(script, "exec")
+    pub(crate) fn may_close_input(self, script: &str) -> bool {
+        self == Self::Posix && contains_word(script, "exec")
     }
 
     /// Whether a script may make a function of the name with which built-in commands are called:
     /// it has the name, or runs text from elsewhere.
-    pub(crate) fn may_cover(self, script: &str) -> bool {
+    pub(crate) fn may_hide_builtins(self, script: &str) -> bool {
         let name = &self.builtin()[1..];
         [name, "eval", "source", ". "]
             .iter()
-            .any(|word| holds(script, word))
+            .any(|word| contains_word(script, word))
     }
 
     /// Whether a script may end the shell, or say what is to be done then.
     pub(crate) fn may_exit(script: &str) -> bool {
-        ["exit", "trap"].iter().any(|word| holds(script, word))
+        ["exit", "trap"]
+            .iter()
+            .any(|word| contains_word(script, word))
     }
 
     /// Whether a script may have changed the directory when it ended the shell.
     pub(crate) fn may_move(script: &str) -> bool {
         ["cd", "pushd", "popd", "eval", "source", ". "]
             .iter()
-            .any(|word| holds(script, word))
+            .any(|word| contains_word(script, word))
     }
 
     /// Whether a script may leave the shell too few descriptors for what surrounds the next one.
     pub(crate) fn may_limit(script: &str) -> bool {
-        holds(script, "limit")
+        contains_word(script, "limit")
     }
 
     /// Returns the exit status that one of the shell's own stands for: with an ERR trap ksh gives 256
@@ -66,20 +68,20 @@ impl Kind {
     }
 
     /// Returns the line after the mark of a script that may have switched off what is needed.
-    pub(crate) fn enable_line_after(self, script: &str) -> Option<&'static str> {
-        let may_disable = holds(script, "enable") || holds(script, "disable");
+    pub(crate) fn enable_line_if_needed(self, script: &str) -> Option<&'static str> {
+        let may_disable = contains_word(script, "enable") || contains_word(script, "disable");
         may_disable.then(|| self.enable_line())
     }
 
     /// Returns the lines that put the descriptors 0 to 2 back, and the one bash moves groups to the
     /// foreground with.
-    pub(crate) fn descriptor_lines(self, places: &Places) -> String {
+    pub(crate) fn descriptor_lines(self, paths: &SessionPaths) -> String {
         if self != Self::Bash {
             return String::new();
         }
-        let fifo = quote(places.file("in").as_os_str());
-        let marks = quote(places.file("marks").as_os_str());
-        let terminal = quote(places.terminal.as_os_str());
+        let fifo = quote(paths.file("in").as_os_str());
+        let marks = quote(paths.file("marks").as_os_str());
+        let terminal = quote(paths.terminal.as_os_str());
         // Keywords leave `$_` alone, which may hold the status of the command.
         format!(
             "[[ /dev/stdin -ef {fifo} && /dev/stdout -ef {marks} && ! -t 2 ]] \
@@ -108,32 +110,32 @@ impl Kind {
     /// there is nothing left to try.
     ///
     /// The status comes from what the failed mark has left behind: `$?` is that of the failure.
-    pub(crate) fn rescue_lines(
+    pub(crate) fn lost_mark_lines(
         self,
-        places: &Places,
+        paths: &SessionPaths,
         sequence: u64,
         attempt: u32,
     ) -> Option<String> {
         let last = self.last();
-        let again = self.mark_of(places, last);
+        let again = self.mark_with(paths, last);
         match attempt {
             0 if self == Self::Ksh => Some(format!(
                 "case {last} in \"{sequence};\"*) ;; *) KARYI_LAST=\"{sequence};$?\";; esac; \
                  \\command . /dev/null && {again}; PS1= PS2=\n"
             )),
             1 if self == Self::Ksh => {
-                let functions = self.uncover_lines();
+                let functions = self.unhide_lines();
                 Some(format!("{functions}\\command . /dev/null && {again}\n"))
             }
             0 => Some(format!(
                 "case {last} in \"{sequence};\"*) {again};; *) {};; esac\n",
-                self.mark(places, sequence)
+                self.mark(paths, sequence)
             )),
             1 => {
-                let again = self.mark_of(places, "${KARYI_LAST-}");
+                let again = self.mark_with(paths, "${KARYI_LAST-}");
                 Some(format!(
                     "KARYI_LAST=\"{last}\"\n{}{again}\n",
-                    self.uncover_lines()
+                    self.unhide_lines()
                 ))
             }
             // Twice, because stopped jobs make a shell refuse once.
@@ -153,7 +155,7 @@ impl Kind {
 
     /// Returns the lines that make built-in commands reachable again after the user hid them or
     /// switched them off.
-    fn uncover_lines(self) -> String {
+    fn unhide_lines(self) -> String {
         let functions = match self {
             // In POSIX mode `unset` is found before a function of that name.
             Self::Bash => {
@@ -194,7 +196,7 @@ fn puts_in_background(script: &str, at: usize) -> bool {
     !matches!(before, Some(b'&' | b'>' | b'<')) && !matches!(after, Some(b'&' | b'>'))
 }
 
-fn holds(script: &str, word: &str) -> bool {
+fn contains_word(script: &str, word: &str) -> bool {
     memchr::memmem::find(script.as_bytes(), word.as_bytes()).is_some()
 }
 

@@ -1,4 +1,4 @@
-//! What a shell last said about itself, kept in memory for the shell that comes after it.
+//! What a shell last output about itself, kept in memory for the shell that comes after it.
 //!
 //! A snapshot may hold whatever the user exported, secrets too, so it travels through FIFOs and
 //! never touches a disk.
@@ -29,7 +29,7 @@ pub(crate) struct Snapshot {
 }
 
 /// One part of a snapshot.
-pub(crate) struct Section<'a> {
+pub(crate) struct SnapshotSection<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) text: &'a [u8],
     /// The whole line before it.
@@ -42,7 +42,7 @@ pub(crate) const OWN_VARIABLES: [&[u8]; 5] = [b"PWD", b"OLDPWD", b"SHLVL", b"_",
 impl Snapshot {
     /// Returns the commands that bring a shell of this kind back to what it was; `inherited` are
     /// the names of the environment it starts with.
-    pub(crate) fn restoring(&self, kind: Kind, inherited: &[String]) -> Vec<u8> {
+    pub(crate) fn restore_commands(&self, kind: Kind, inherited: &[String]) -> Vec<u8> {
         let mut text = kind.restoring_lines().as_bytes().to_vec();
         let mut last = Vec::new();
         for section in self.sections() {
@@ -52,7 +52,7 @@ impl Snapshot {
                 b"=aliases" => write_aliases(section.text, &mut text),
                 b"environment" => {
                     for name in inherited.iter().filter(|name| !section.names(name)) {
-                        text.extend(kind.forget_line(name).into_bytes());
+                        text.extend(kind.unset_line(name).into_bytes());
                     }
                     text.extend_from_slice(section.text);
                 }
@@ -65,7 +65,7 @@ impl Snapshot {
     }
 
     /// Returns it without all but the environment and the directory.
-    pub(crate) fn environment(&self) -> Self {
+    pub(crate) fn environment_only(&self) -> Self {
         let sections = self.sections().into_iter();
         let environment = sections.filter(|section| section.name == b"environment");
         let commands = environment.flat_map(|section| [section.heading, section.text].concat());
@@ -77,7 +77,7 @@ impl Snapshot {
     }
 
     /// Returns which of these parts are the same in another snapshot.
-    pub(crate) fn kept<'a>(&self, names: &[&'a str], other: &Self) -> Vec<&'a str> {
+    pub(crate) fn unchanged_parts<'a>(&self, names: &[&'a str], other: &Self) -> Vec<&'a str> {
         let is_there = |name: &&&str| self.part(name) == other.part(name);
         names.iter().filter(is_there).copied().collect()
     }
@@ -103,20 +103,22 @@ impl Snapshot {
 
     /// Returns the lines of a part, without those that differ from shell to shell.
     fn part(&self, name: &str) -> HashSet<&[u8]> {
-        let is_part = |section: &Section<'_>| {
+        let is_part = |section: &SnapshotSection<'_>| {
             let prefix = section.name.strip_suffix(name.as_bytes());
             prefix.is_some_and(|prefix| prefix.len() < 2)
         };
         let sections = self.sections().into_iter().filter(is_part);
         let lines = sections.flat_map(|section| section.text.split(|byte| *byte == b'\n'));
         lines
-            .filter(|line| !is_transient(line) && !is_own_variable(line) && !is_note(line))
+            .filter(|line| {
+                !is_transient(line) && !is_own_variable(line) && !is_autoload_comment(line)
+            })
             .collect()
     }
 
     /// Cuts the text at its headings, each `#NAME NONCE`; the first line is one.
-    pub(crate) fn sections(&self) -> Vec<Section<'_>> {
-        let mut found: Vec<Section<'_>> = Vec::new();
+    pub(crate) fn sections(&self) -> Vec<SnapshotSection<'_>> {
+        let mut found: Vec<SnapshotSection<'_>> = Vec::new();
         let first = self.commands.split(|byte| *byte == b'\n').next();
         let Some(at) = first.and_then(|line| memchr::memchr(b' ', line)) else {
             return found;
@@ -131,7 +133,7 @@ impl Snapshot {
             }
             let name = after.get(1..heading.name_length + 1).unwrap_or_default();
             let body = after.get(heading.length..).unwrap_or_default();
-            found.push(Section {
+            found.push(SnapshotSection {
                 name,
                 text: body,
                 heading: after.get(..heading.length).unwrap_or_default(),
@@ -142,7 +144,7 @@ impl Snapshot {
     }
 }
 
-impl Section<'_> {
+impl SnapshotSection<'_> {
     /// Whether a variable of this name is among the lines; a value may look like one, too.
     fn names(&self, name: &str) -> bool {
         let mut found = memchr::memmem::find_iter(self.text, name.as_bytes());
@@ -201,7 +203,7 @@ fn is_transient(line: &[u8]) -> bool {
 
 /// Whether zsh says with a line that a function is to be loaded when it is called; once it was read
 /// back the function is the same, and the note is gone.
-fn is_note(line: &[u8]) -> bool {
+fn is_autoload_comment(line: &[u8]) -> bool {
     line.trim_ascii() == b"# undefined"
 }
 
@@ -258,7 +260,7 @@ fn write_aliases(text: &[u8], commands: &mut Vec<u8>) {
 
 /// Collects snapshots as they come in.
 #[derive(Debug)]
-pub(crate) struct Collector {
+pub(crate) struct SnapshotCollector {
     begin: Vec<u8>,
     state: Vec<u8>,
     end: Vec<u8>,
@@ -269,7 +271,7 @@ pub(crate) struct Collector {
     pub(crate) last: Option<Snapshot>,
 }
 
-impl Collector {
+impl SnapshotCollector {
     /// Makes a collector of the snapshots of one session.
     pub(crate) fn new(nonce: &str) -> Self {
         Self {
@@ -338,13 +340,13 @@ impl Collector {
 
 /// Gives a snapshot to a shell through a FIFO and ends it there.
 #[derive(Debug)]
-pub(crate) struct Feeder {
+pub(crate) struct SnapshotFeeder {
     fifo: Option<OwnedFd>,
     commands: Zeroizing<Vec<u8>>,
     written: usize,
 }
 
-impl Feeder {
+impl SnapshotFeeder {
     /// Makes the FIFO.
     pub(crate) fn new(path: &Path, commands: Vec<u8>) -> std::io::Result<Self> {
         Ok(Self {
@@ -380,7 +382,7 @@ mod tests {
     use super::*;
 
     fn check(pieces: &[&str], expected: Option<(&str, &str)>) {
-        let mut collector = Collector::new("n");
+        let mut collector = SnapshotCollector::new("n");
         for piece in pieces {
             collector.push(piece.as_bytes());
         }
@@ -429,7 +431,7 @@ mod tests {
                     #functions n\nf () \n{ \n    : #x n\n}\n\
                     #+options n\nset -o errexit\nset -o noclobber\n";
         let inherited = ["A", "B", "C", "E"].map(str::to_owned);
-        let commands = snapshot(text).restoring(Kind::Posix, &inherited);
+        let commands = snapshot(text).restore_commands(Kind::Posix, &inherited);
         let expected = "\\command unalias -a\n\\shopt -s extglob\n\
                         \\command unset -v C\n\\command unset -v E\n\
                         export A='1\n#+x m\n2'\nexport B\n\
@@ -438,7 +440,7 @@ mod tests {
                         \\shopt -s expand_aliases\n\\command set +e\n";
         assert_eq!(String::from_utf8(commands).unwrap(), expected);
         assert_eq!(
-            snapshot("").restoring(Kind::Posix, &[]),
+            snapshot("").restore_commands(Kind::Posix, &[]),
             b"\\command unalias -a\n\\command set +e\n"
         );
     }
@@ -450,7 +452,11 @@ mod tests {
         let check = |change: (&str, &str), expected: &[&str]| {
             let names = ["environment", "functions", "options"];
             let other = snapshot(&one.replace(change.0, change.1));
-            assert_eq!(snapshot(one).kept(&names, &other), expected, "{change:?}");
+            assert_eq!(
+                snapshot(one).unchanged_parts(&names, &other),
+                expected,
+                "{change:?}"
+            );
         };
         check(("", ""), &["environment", "functions", "options"]);
         check(

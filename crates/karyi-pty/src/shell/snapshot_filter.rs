@@ -1,4 +1,4 @@
-//! Leaves out of what a shell said about itself what holds a secret: a shell that comes after another
+//! Leaves out of what a shell output about itself what holds a secret: a shell that comes after another
 //! must not have values that nobody gave it.
 
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::shell::snapshot::Snapshot;
 impl Snapshot {
     /// Returns the snapshot without what holds a secret, and what that was: `export NAME`, `alias
     /// NAME`. Functions are left out together.
-    pub(crate) fn without(&self, secrets: &ShellSecrets) -> (Self, Vec<String>) {
+    pub(crate) fn without_secrets(&self, secrets: &ShellSecrets) -> (Self, Vec<String>) {
         let mut left_out = Vec::new();
         let mut commands = Vec::with_capacity(self.commands.len());
         for section in self.sections() {
             commands.extend_from_slice(section.heading);
             if section.name.ends_with(b"functions") {
-                if !is_in(secrets, section.text) {
+                if !contains_secret(secrets, section.text) {
                     commands.extend_from_slice(section.text);
                 }
                 continue;
@@ -28,7 +28,7 @@ impl Snapshot {
                 "export"
             };
             for statement in statements(section.text) {
-                if !is_in(secrets, statement) {
+                if !contains_secret(secrets, statement) {
                     commands.extend_from_slice(statement);
                 } else if left_out.len() < limits::MAX_LEFT_OUT_NAMES {
                     left_out.extend(name(statement).map(|name| format!("{kind} {name}")));
@@ -47,8 +47,8 @@ impl Snapshot {
 }
 
 /// Returns true for shell text that holds a secret, as it stands or once its quotation marks are read.
-fn is_in(secrets: &ShellSecrets, text: &[u8]) -> bool {
-    secrets.are_in(text) || secrets.are_in(&unquoted(text))
+fn contains_secret(secrets: &ShellSecrets, text: &[u8]) -> bool {
+    secrets.are_contained_in(text) || secrets.are_contained_in(&unquoted(text))
 }
 
 /// Returns the name a statement gives a value, when it is a plain one.
@@ -64,7 +64,7 @@ fn name(statement: &[u8]) -> Option<String> {
 fn statements(text: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut start = 0;
-    let mut reader = Reader::default();
+    let mut reader = QuoteReader::default();
     for (at, byte) in text.iter().enumerate() {
         reader.read(*byte);
         if *byte == b'\n' && reader.quote.is_none() {
@@ -79,7 +79,7 @@ fn statements(text: &[u8]) -> Vec<&[u8]> {
 /// Returns the text as a shell reads it, without quotation marks.
 fn unquoted(text: &[u8]) -> zeroize::Zeroizing<Vec<u8>> {
     let mut plain = zeroize::Zeroizing::new(Vec::with_capacity(text.len()));
-    let mut reader = Reader::default();
+    let mut reader = QuoteReader::default();
     for byte in text {
         plain.extend(reader.read(*byte));
         if reader.begins_ansi {
@@ -92,7 +92,7 @@ fn unquoted(text: &[u8]) -> zeroize::Zeroizing<Vec<u8>> {
 
 /// Reads quotation marks, byte by byte.
 #[derive(Default)]
-struct Reader {
+struct QuoteReader {
     quote: Option<Quote>,
     is_escaped: bool,
     is_after_dollar: bool,
@@ -109,21 +109,21 @@ enum Quote {
     Ansi,
 }
 
-impl Reader {
+impl QuoteReader {
     /// Takes a byte; returns what it says.
     fn read(&mut self, byte: u8) -> Vec<u8> {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         if let Some((value, digits)) = self.octal.take() {
             if digits < 3 && matches!(byte, b'0'..=b'7') {
                 self.octal = Some((value.wrapping_mul(8).wrapping_add(byte - b'0'), digits + 1));
-                return said;
+                return output;
             }
-            said.push(value);
+            output.push(value);
         }
         let was_after_dollar = std::mem::take(&mut self.is_after_dollar);
         if std::mem::take(&mut self.is_escaped) {
-            self.escaped(byte, &mut said);
-            return said;
+            self.escaped(byte, &mut output);
+            return output;
         }
         match (self.quote, byte) {
             (None | Some(Quote::Double | Quote::Ansi), b'\\') => self.is_escaped = true,
@@ -138,23 +138,23 @@ impl Reader {
             }
             _ => {
                 self.is_after_dollar = self.quote.is_none() && byte == b'$';
-                said.push(byte);
+                output.push(byte);
             }
         }
-        said
+        output
     }
 
-    fn escaped(&mut self, byte: u8, said: &mut Vec<u8>) {
+    fn escaped(&mut self, byte: u8, output: &mut Vec<u8>) {
         match (self.quote, byte) {
             (Some(Quote::Ansi), b'0'..=b'7') => self.octal = Some((byte - b'0', 1)),
-            (Some(Quote::Ansi), b'n') => said.push(b'\n'),
-            (Some(Quote::Ansi), b't') => said.push(b'\t'),
-            (Some(Quote::Ansi), b'r') => said.push(b'\r'),
-            (Some(Quote::Ansi), b'e' | b'E') => said.push(0x1b),
+            (Some(Quote::Ansi), b'n') => output.push(b'\n'),
+            (Some(Quote::Ansi), b't') => output.push(b'\t'),
+            (Some(Quote::Ansi), b'r') => output.push(b'\r'),
+            (Some(Quote::Ansi), b'e' | b'E') => output.push(0x1b),
             (Some(Quote::Double), byte) if !b"\\\"$`".contains(&byte) => {
-                said.extend([b'\\', byte]);
+                output.extend([b'\\', byte]);
             }
-            (_, byte) => said.push(byte),
+            (_, byte) => output.push(byte),
         }
     }
 }
@@ -195,7 +195,7 @@ mod tests {
             taken: Instant::now(),
         };
         let secrets = ShellSecrets::new(|bytes| memchr::memmem::find(bytes, b"S3\"cret").is_some());
-        let (rest, left_out) = snapshot.without(&secrets);
+        let (rest, left_out) = snapshot.without_secrets(&secrets);
         let expected = "#environment n\ndeclare -x A=\"1\"\nexport C=3\n#=aliases n\nb='c'\n\
                         #functions n\n#+options n\nset -o noclobber\n";
         assert_eq!(String::from_utf8_lossy(&rest.commands), expected);

@@ -1,7 +1,7 @@
 //! Ends every process of a session, however far it went: background jobs, disowned ones, those in
 //! a session of their own, those whose parents ended, those whose environment was cleared.
 //!
-//! A process is known by the [`Stamp`] it inherited; without one, by the tag in its environment, by
+//! A process is registry by the [`Stamp`] it inherited; without one, by the tag in its environment, by
 //! the session it is in or by what it descends from. This program adopts what loses its parent (it
 //! is the subreaper), so nothing leaves the tree below it while it runs. Its own other children
 //! carry no stamp of ours: they are left alone. Only where stamps do not work is an adopted process
@@ -25,7 +25,7 @@ use nix::unistd::{Pid, getpid, getsid};
 use karyi_core::limits;
 
 use crate::process::{self, Process};
-use crate::teardown::session_record::Claim;
+use crate::teardown::session_record::DirectoryClaim;
 use crate::teardown::stamp::{self, Stamp};
 
 /// The environment variable by which processes of a session know each other.
@@ -36,14 +36,14 @@ static SESSIONS: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
 
 #[derive(Debug, Default)]
 struct Registry {
-    sessions: Vec<Known>,
+    sessions: Vec<RegisteredSession>,
     /// Processes elsewhere, by process id and session, that need not be looked at again while a
     /// session is ended: a stamp is never put on later.
     foreign: HashSet<(i32, i32)>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct RegisteredSession {
     tag: String,
     stamp: Option<Stamp>,
     /// Whether its processes turned out to carry no stamp.
@@ -52,10 +52,10 @@ struct Known {
     shells: Vec<i32>,
     /// Those of them whose exit status is still to be collected.
     children: HashSet<i32>,
-    claim: Claim,
+    claim: DirectoryClaim,
 }
 
-impl Known {
+impl RegisteredSession {
     /// Adds a shell; those of which nothing is left are forgotten when there are many.
     fn add_shell(&mut self, pid: i32) {
         self.shells.push(pid);
@@ -73,7 +73,7 @@ impl Known {
 
 /// What one look found of a session.
 #[derive(Debug, Default)]
-struct Look {
+struct ProcessScan {
     running: Vec<Process>,
     /// How many had ended and were collected.
     collected: usize,
@@ -85,14 +85,18 @@ pub(crate) fn adopt_orphans() {
     let _ = nix::sys::prctl::set_child_subreaper(true);
 }
 
-/// Makes a session known, whose files are in `directory`; its processes get a stamp of `random`.
+/// Makes a session registry, whose files are in `directory`; its processes get a stamp of `random`.
 ///
 /// # Errors
 /// When nothing can be written there.
-pub(crate) fn open(directory: &Path, tag: &str, random: u64) -> std::io::Result<Option<Stamp>> {
+pub(crate) fn register_session(
+    directory: &Path,
+    tag: &str,
+    random: u64,
+) -> std::io::Result<Option<Stamp>> {
     let stamp = Stamp::new(random);
-    let claim = Claim::new(directory, tag, stamp)?;
-    sessions().sessions.push(Known {
+    let claim = DirectoryClaim::new(directory, tag, stamp)?;
+    sessions().sessions.push(RegisteredSession {
         tag: tag.to_owned(),
         stamp,
         is_unstamped: stamp.is_none(),
@@ -104,14 +108,18 @@ pub(crate) fn open(directory: &Path, tag: &str, random: u64) -> std::io::Result<
 }
 
 /// Starts a shell with `spawn`, which returns its process id, so that nobody takes it for an
-/// escapee before it is known. It must not call anything of this module.
-pub(crate) fn register<T, E>(
+/// escapee before it is registry. It must not call anything of this module.
+pub(crate) fn spawn_registered<T, E>(
     tag: &str,
     spawn: impl FnOnce() -> Result<(i32, T), E>,
 ) -> Result<T, E> {
-    let mut known = sessions();
+    let mut registry = sessions();
     let (pid, value) = spawn()?;
-    if let Some(session) = known.sessions.iter_mut().find(|session| session.tag == tag) {
+    if let Some(session) = registry
+        .sessions
+        .iter_mut()
+        .find(|session| session.tag == tag)
+    {
         session.children.insert(pid);
         session.add_shell(pid);
     }
@@ -119,16 +127,20 @@ pub(crate) fn register<T, E>(
 }
 
 /// Takes note that the exit status of a shell was collected: its number may be another's by now.
-pub(crate) fn collected(pid: i32) {
+pub(crate) fn shell_reaped(pid: i32) {
     for session in &mut sessions().sessions {
         session.children.remove(&pid);
     }
 }
 
 /// Finds out whether the processes of a session carry its stamp, by a shell that runs.
-pub(crate) fn look_for_stamp(tag: &str, shell: i32) {
-    let mut known = sessions();
-    if let Some(session) = known.sessions.iter_mut().find(|session| session.tag == tag) {
+pub(crate) fn verify_stamp(tag: &str, shell: i32) {
+    let mut registry = sessions();
+    if let Some(session) = registry
+        .sessions
+        .iter_mut()
+        .find(|session| session.tag == tag)
+    {
         let limits = stamp::limits_of(shell);
         let found = session.stamp.zip(limits);
         session.is_unstamped = !found.is_some_and(|(stamp, limits)| stamp.is_on(limits));
@@ -137,9 +149,9 @@ pub(crate) fn look_for_stamp(tag: &str, shell: i32) {
 
 /// Forgets a session that has ended.
 pub(crate) fn unregister(tag: &str) {
-    let mut known = sessions();
-    known.sessions.retain(|session| session.tag != tag);
-    known.foreign.clear();
+    let mut registry = sessions();
+    registry.sessions.retain(|session| session.tag != tag);
+    registry.foreign.clear();
 }
 
 /// Sends a signal to what still runs of a session, once to each; returns how much that is. It is 0
@@ -149,7 +161,7 @@ pub(crate) fn unregister(tag: &str) {
 pub(crate) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
     let mut quiet = 0;
     for _ in 0..limits::MAX_ENDING_LOOKS {
-        let look = look(tag);
+        let look = scan(tag);
         if !look.running.is_empty() {
             match signal {
                 Signal::SIGKILL => kill_now(tag, &look.running),
@@ -175,10 +187,10 @@ pub(crate) fn kill_all(tag: &str) {
 
 /// Collects the exit status of adopted processes that have ended.
 pub(crate) fn reap_orphans() {
-    let known = sessions();
+    let registry = sessions();
     let children = process::children(getpid().as_raw());
     for process in children.into_iter().filter_map(process::find) {
-        if process.is_zombie() && may_collect(&process, &known.sessions) {
+        if process.is_zombie() && may_reap(&process, &registry.sessions) {
             reap(process.pid);
         }
     }
@@ -208,17 +220,17 @@ fn kill_now(tag: &str, running: &[Process]) {
         process::signal(seen, Signal::SIGKILL);
     }
     let stamp = {
-        let known = sessions();
-        let session = known.sessions.iter().find(|session| session.tag == tag);
+        let registry = sessions();
+        let session = registry.sessions.iter().find(|session| session.tag == tag);
         session.and_then(|session| session.stamp)
     };
     if let Some(stamp) = stamp {
-        kill_fleeing(stamp);
+        kill_newly_adopted(stamp);
     }
 }
 
 /// Kills what this program adopts just now.
-fn kill_fleeing(stamp: Stamp) {
+fn kill_newly_adopted(stamp: Stamp) {
     for _ in 0..limits::QUICK_ENDING_LOOKS {
         let mut is_any = false;
         // The kernel gives orphans to the first thread.
@@ -240,53 +252,56 @@ fn kill_fleeing(stamp: Stamp) {
 }
 
 /// Returns how many processes of a session run, its shell too.
-pub(crate) fn running(tag: &str) -> usize {
-    look(tag).running.len()
+pub(crate) fn count_running(tag: &str) -> usize {
+    scan(tag).running.len()
 }
 
 /// Returns the processes of a session that run, its shell too.
 pub(crate) fn processes(tag: &str) -> Vec<Process> {
-    look(tag).running
+    scan(tag).running
 }
 
 /// Returns those processes of a session that run and that this program has adopted.
 pub(crate) fn orphans(tag: &str) -> Vec<Process> {
-    let mut found = look(tag).running;
-    let known = sessions();
-    found.retain(|process| is_adopted(process, &known.sessions));
+    let mut found = scan(tag).running;
+    let registry = sessions();
+    found.retain(|process| is_adopted(process, &registry.sessions));
     found
 }
 
 /// Looks at everything once, and collects what has ended.
-fn look(tag: &str) -> Look {
-    let mut known = sessions();
-    let mut own = known.sessions.iter().filter(|session| session.tag == tag);
+fn scan(tag: &str) -> ProcessScan {
+    let mut registry = sessions();
+    let mut own = registry
+        .sessions
+        .iter()
+        .filter(|session| session.tag == tag);
     if own.all(|session| session.shells.is_empty()) {
         // Nothing was ever started in it.
-        return Look::default();
+        return ProcessScan::default();
     }
     if !process::are_shown() && has_no_children() {
-        return Look::default();
+        return ProcessScan::default();
     }
     let all = process::all();
     let below = process::belonging(&all, &[], &[getpid().as_raw()]);
-    let stamped = stamped(&all, &below, &mut known);
+    let stamped = stamped(&all, &below, &mut registry);
     // Without /proc neither stamps nor parents are seen: the session a process is in must do.
     let is_seen = process::find(getpid().as_raw()).is_some();
     let is_shell = |pid: &i32| {
-        known
+        registry
             .sessions
             .iter()
-            .any(|known| known.shells.contains(pid))
+            .any(|registry| registry.shells.contains(pid))
     };
     let is_near = |p: &&Process| {
         let is_inside = !is_seen && is_shell(&p.session);
         below.contains(&p.pid) || stamped.contains_key(&p.pid) || is_inside
     };
-    // Shells of old are known by numbers that may be used again elsewhere.
+    // Shells of old are registry by numbers that may be used again elsewhere.
     let near: Vec<Process> = all.iter().filter(is_near).copied().collect();
-    let targets = targets(tag, &near, &stamped, &known.sessions);
-    let mut look = Look::default();
+    let targets = targets(tag, &near, &stamped, &registry.sessions);
+    let mut look = ProcessScan::default();
     for process in near
         .into_iter()
         .filter(|process| targets.contains(&process.pid))
@@ -294,7 +309,7 @@ fn look(tag: &str) -> Look {
         if !process.is_zombie() {
             look.running.push(process);
         // The shells are collected by those who started them.
-        } else if may_collect(&process, &known.sessions) && reap(process.pid) {
+        } else if may_reap(&process, &registry.sessions) && reap(process.pid) {
             look.collected += 1;
         }
     }
@@ -302,7 +317,7 @@ fn look(tag: &str) -> Look {
 }
 
 /// Whether this program has no children: what it adopts is one, so nothing stands below it either.
-/// Known at once, where to ask for each process takes long.
+/// RegisteredSession at once, where to ask for each process takes long.
 #[cfg(target_os = "linux")]
 fn has_no_children() -> bool {
     use nix::errno::Errno;
@@ -319,32 +334,32 @@ fn has_no_children() -> bool {
 }
 
 /// Returns the processes that carry a stamp of ours, each with its session's place in the list.
-fn stamped(all: &[Process], below: &HashSet<i32>, known: &mut Registry) -> HashMap<i32, usize> {
+fn stamped(all: &[Process], below: &HashSet<i32>, registry: &mut Registry) -> HashMap<i32, usize> {
     let own_session = own_session();
     let mut found = HashMap::new();
     for process in all {
         let name = (process.pid, process.session);
         let is_none_of_ours = process.session == own_session || process.session <= 0;
         let is_below = below.contains(&process.pid);
-        if is_none_of_ours || (!is_below && known.foreign.contains(&name)) {
+        if is_none_of_ours || (!is_below && registry.foreign.contains(&name)) {
             continue;
         }
-        match place_of(process.pid, &known.sessions) {
+        match place_of(process.pid, &registry.sessions) {
             Some(place) => {
                 found.insert(process.pid, place);
             }
             None if is_below => {}
             None => {
-                known.foreign.insert(name);
+                registry.foreign.insert(name);
             }
         }
     }
     found
 }
 
-fn place_of(pid: i32, known: &[Known]) -> Option<usize> {
+fn place_of(pid: i32, registry: &[RegisteredSession]) -> Option<usize> {
     let limits = stamp::limits_of(pid)?;
-    known
+    registry
         .iter()
         .position(|session| session.stamp.is_some_and(|stamp| stamp.is_on(limits)))
 }
@@ -354,15 +369,15 @@ fn targets(
     tag: &str,
     near: &[Process],
     stamped: &HashMap<i32, usize>,
-    known: &[Known],
+    registry: &[RegisteredSession],
 ) -> HashSet<i32> {
-    let own = known.iter().position(|session| session.tag == tag);
-    let is_last = known.iter().all(|session| session.tag == tag);
-    let is_alone = is_last && known.iter().all(|session| session.is_unstamped);
+    let own = registry.iter().position(|session| session.tag == tag);
+    let is_last = registry.iter().all(|session| session.tag == tag);
+    let is_alone = is_last && registry.iter().all(|session| session.is_unstamped);
     let is_own = |process: &&Process| match stamped.get(&process.pid) {
         Some(place) => Some(*place) == own,
         None => {
-            is_adopted(process, known)
+            is_adopted(process, registry)
                 && match find_tag(process.pid) {
                     Some(found) => found == tag,
                     None => is_alone || is_last && has_lost_stamp(process.pid),
@@ -375,7 +390,7 @@ fn targets(
         .map(|process| process.pid)
         .collect();
     let shells = |is_mine: bool| -> Vec<i32> {
-        let sessions = known
+        let sessions = registry
             .iter()
             .filter(|session| (session.tag == tag) == is_mine);
         sessions
@@ -400,21 +415,21 @@ fn has_lost_stamp(pid: i32) -> bool {
 }
 
 /// Whether a process became our child without our doing: it is in no session of ours.
-fn is_adopted(process: &Process, known: &[Known]) -> bool {
+fn is_adopted(process: &Process, registry: &[RegisteredSession]) -> bool {
     process.parent == getpid().as_raw()
         && process.session != own_session()
-        && !known
+        && !registry
             .iter()
             .any(|session| session.children.contains(&process.pid))
 }
 
 /// Whether an adopted process that has ended came from one of our sessions. Another part of the
 /// program waits for the children it started itself, some of them in sessions of their own.
-fn may_collect(process: &Process, known: &[Known]) -> bool {
-    let is_of_shell = |session: &Known| session.shells.contains(&process.session);
-    is_adopted(process, known)
-        && (place_of(process.pid, known).is_some()
-            || known
+fn may_reap(process: &Process, registry: &[RegisteredSession]) -> bool {
+    let is_of_shell = |session: &RegisteredSession| session.shells.contains(&process.session);
+    is_adopted(process, registry)
+        && (place_of(process.pid, registry).is_some()
+            || registry
                 .iter()
                 .any(|session| session.is_unstamped || is_of_shell(session)))
 }

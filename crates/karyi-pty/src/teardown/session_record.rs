@@ -25,7 +25,7 @@ const DRAFT_NAME: &str = "owner.new";
 
 /// A process that a process id alone would not name for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Birth {
+pub(crate) struct ProcessIdentity {
     pub(crate) pid: i32,
     /// When it was started, in ticks since the system was.
     pub(crate) started: u64,
@@ -33,19 +33,19 @@ pub(crate) struct Birth {
 
 /// What is known of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct SessionRecord {
     /// The process whose session it is.
-    pub(crate) owner: Birth,
+    pub(crate) owner: ProcessIdentity,
     /// Where process ids mean the same: the boot of the system and the namespace.
-    pub(crate) world: String,
+    pub(crate) pid_domain: String,
     pub(crate) tag: String,
     pub(crate) stamp: Option<Stamp>,
-    pub(crate) shells: Vec<Birth>,
+    pub(crate) shells: Vec<ProcessIdentity>,
 }
 
 /// A session's directory that no other process takes for abandoned.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct DirectoryClaim {
     directory: PathBuf,
     /// The lines before those of the shells.
     head: String,
@@ -53,15 +53,15 @@ pub(crate) struct Claim {
     _lock: Option<File>,
 }
 
-impl Claim {
+impl DirectoryClaim {
     /// Locks a new directory and writes the record of its session.
     ///
     /// # Errors
     /// When the record cannot be written.
     pub(crate) fn new(directory: &Path, tag: &str, stamp: Option<Stamp>) -> io::Result<Self> {
         let lock = lock_own(directory);
-        let owner = birth(std::process::id().cast_signed());
-        let mut head = format!("world {}\ntag {tag}\n", world());
+        let owner = identity_of(std::process::id().cast_signed());
+        let mut head = format!("world {}\ntag {tag}\n", pid_domain());
         if let Some(owner) = owner {
             let _ = writeln!(head, "owner {} {}", owner.pid, owner.started);
         }
@@ -78,8 +78,8 @@ impl Claim {
 
     /// Writes the record anew with these shells: those before are gone.
     pub(crate) fn set_shells(&mut self, shells: &[i32]) {
-        let births = shells.iter().filter_map(|pid| birth(*pid));
-        let lines: String = births.map(shell_line).collect();
+        let identities = shells.iter().filter_map(|pid| identity_of(*pid));
+        let lines: String = identities.map(shell_line).collect();
         // The old one stays true, should that fail.
         if let Ok(record) = write(&self.directory, &format!("{}{lines}", self.head)) {
             self.record = record;
@@ -88,14 +88,14 @@ impl Claim {
 
     /// Adds a shell that was started.
     pub(crate) fn add_shell(&mut self, pid: i32) {
-        if let Some(shell) = birth(pid) {
+        if let Some(shell) = identity_of(pid) {
             // What is not on the record is still known by its stamp.
             let _ = self.record.write_all(shell_line(shell).as_bytes());
         }
     }
 }
 
-fn shell_line(shell: Birth) -> String {
+fn shell_line(shell: ProcessIdentity) -> String {
     format!("shell {} {}\n", shell.pid, shell.started)
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn lock(directory: &Path) -> Option<File> {
 }
 
 /// Reads the record of a session.
-pub(crate) fn read(directory: &Path) -> Option<Record> {
+pub(crate) fn read(directory: &Path) -> Option<SessionRecord> {
     use std::io::Read as _;
     let file = File::open(directory.join(NAME)).ok()?;
     let mut text = String::new();
@@ -142,44 +142,44 @@ pub(crate) fn read(directory: &Path) -> Option<Record> {
     parse(&text)
 }
 
-fn parse(text: &str) -> Option<Record> {
+fn parse(text: &str) -> Option<SessionRecord> {
     let mut owner = None;
     let (mut world, mut tag, mut stamp, mut shells) = (None, None, None, Vec::new());
     for line in text.lines() {
         match line.split_once(' ') {
-            Some(("owner", value)) => owner = parse_birth(value),
+            Some(("owner", value)) => owner = parse_identity(value),
             Some(("world", value)) => world = Some(value.to_owned()),
             Some(("tag", value)) => tag = Some(value.to_owned()),
             Some(("stamp", value)) => stamp = Stamp::parse(value),
-            Some(("shell", value)) => shells.extend(parse_birth(value)),
+            Some(("shell", value)) => shells.extend(parse_identity(value)),
             _ => {}
         }
     }
-    Some(Record {
+    Some(SessionRecord {
         owner: owner?,
-        world: world?,
+        pid_domain: world?,
         tag: tag.filter(|tag| !tag.is_empty())?,
         stamp,
         shells,
     })
 }
 
-fn parse_birth(text: &str) -> Option<Birth> {
+fn parse_identity(text: &str) -> Option<ProcessIdentity> {
     let (pid, started) = text.split_once(' ')?;
-    Some(Birth {
+    Some(ProcessIdentity {
         pid: pid.parse().ok()?,
         started: started.parse().ok()?,
     })
 }
 
 /// Returns a process that runs.
-pub(crate) fn birth(pid: i32) -> Option<Birth> {
+pub(crate) fn identity_of(pid: i32) -> Option<ProcessIdentity> {
     let started = process::find(pid)?.started;
-    Some(Birth { pid, started })
+    Some(ProcessIdentity { pid, started })
 }
 
 /// Returns a name for where process ids mean the same.
-pub(crate) fn world() -> String {
+pub(crate) fn pid_domain() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     format!("{} {}", boot.trim(), namespace.display())
@@ -193,16 +193,16 @@ mod tests {
     fn a_record_is_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let stamp = Stamp::parse("3:9");
-        let mut claim = Claim::new(directory.path(), "t1", stamp).unwrap();
+        let mut claim = DirectoryClaim::new(directory.path(), "t1", stamp).unwrap();
         let own = std::process::id().cast_signed();
         claim.add_shell(own);
         claim.add_shell(-1);
-        let expected = Record {
-            owner: birth(own).unwrap(),
-            world: world(),
+        let expected = SessionRecord {
+            owner: identity_of(own).unwrap(),
+            pid_domain: pid_domain(),
             tag: "t1".into(),
             stamp,
-            shells: vec![birth(own).unwrap()],
+            shells: vec![identity_of(own).unwrap()],
         };
         assert_eq!(read(directory.path()), Some(expected));
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_directory_is_locked_as_long_as_its_claim_lives() {
         let directory = tempfile::tempdir().unwrap();
-        let claim = Claim::new(directory.path(), "t1", None).unwrap();
+        let claim = DirectoryClaim::new(directory.path(), "t1", None).unwrap();
         assert!(lock(directory.path()).is_none());
         drop(claim);
         assert!(lock(directory.path()).is_some());
@@ -221,7 +221,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let other = lock(directory.path()).unwrap();
         let path = directory.path().to_owned();
-        let claiming = std::thread::spawn(move || Claim::new(&path, "t1", None).unwrap());
+        let claiming = std::thread::spawn(move || DirectoryClaim::new(&path, "t1", None).unwrap());
         sleep(limits::CLAIM_TIMEOUT / 4);
         drop(other);
         let claim = claiming.join().unwrap();
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn shells_that_are_gone_leave_the_record() {
         let directory = tempfile::tempdir().unwrap();
-        let mut claim = Claim::new(directory.path(), "t1", None).unwrap();
+        let mut claim = DirectoryClaim::new(directory.path(), "t1", None).unwrap();
         let own = std::process::id().cast_signed();
         (0..3).for_each(|_| claim.add_shell(own));
         let shells = || read(directory.path()).unwrap().shells.len();

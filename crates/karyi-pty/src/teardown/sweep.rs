@@ -20,17 +20,17 @@ use karyi_core::limits;
 use crate::process::{self, Process};
 use crate::shell::secret_carriers;
 use crate::teardown::registry::find_tag;
-use crate::teardown::session_record::{self, Birth, Record};
+use crate::teardown::session_record::{self, ProcessIdentity, SessionRecord};
 use crate::teardown::stamp;
 
 /// How the names of directories of sessions begin.
 pub(crate) const PREFIX: &str = "session-";
 
 /// An abandoned session.
-struct Abandoned {
+struct AbandonedSession {
     directory: PathBuf,
     /// None when its owner was killed before it could write one.
-    record: Option<Record>,
+    record: Option<SessionRecord>,
     /// Keeps others away.
     _lock: File,
 }
@@ -40,17 +40,17 @@ struct Abandoned {
 pub(crate) fn sweep(runtime_dir: &Path) {
     let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
     let names = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
-    let abandoned: Vec<Abandoned> = names
+    let abandoned: Vec<AbandonedSession> = names
         .take(limits::MAX_SWEPT_SESSIONS)
         .filter_map(|entry| find_abandoned(entry.path()))
         .collect();
     if abandoned.is_empty() {
         return;
     }
-    let world = session_record::world();
+    let world = session_record::pid_domain();
     let records = abandoned.iter().filter_map(|found| found.record.as_ref());
-    let records: Vec<&Record> = records
-        .filter(|record| record.world == world && !is_around_us(record))
+    let records: Vec<&SessionRecord> = records
+        .filter(|record| record.pid_domain == world && !is_around_us(record))
         .collect();
     let are_gone = end(&records);
     for found in &abandoned {
@@ -63,7 +63,7 @@ pub(crate) fn sweep(runtime_dir: &Path) {
 }
 
 /// Returns the session of a directory when its owner is gone.
-fn find_abandoned(directory: PathBuf) -> Option<Abandoned> {
+fn find_abandoned(directory: PathBuf) -> Option<AbandonedSession> {
     let metadata = fs::symlink_metadata(&directory).ok()?;
     if !metadata.is_dir() || metadata.uid() != geteuid().as_raw() {
         return None;
@@ -74,7 +74,7 @@ fn find_abandoned(directory: PathBuf) -> Option<Abandoned> {
     }
     let lock = session_record::lock(&directory)?;
     let record = session_record::read(&directory);
-    is_gone(record.as_ref(), &metadata).then_some(Abandoned {
+    is_gone(record.as_ref(), &metadata).then_some(AbandonedSession {
         directory,
         record,
         _lock: lock,
@@ -82,9 +82,9 @@ fn find_abandoned(directory: PathBuf) -> Option<Abandoned> {
 }
 
 /// Whether the owner of a directory with this record is gone.
-fn is_gone(record: Option<&Record>, directory: &Metadata) -> bool {
+fn is_gone(record: Option<&SessionRecord>, directory: &Metadata) -> bool {
     match record {
-        Some(record) => record.world != session_record::world() || !is_alive(record),
+        Some(record) => record.pid_domain != session_record::pid_domain() || !is_alive(record),
         // Somebody may be making it.
         None => directory.modified().is_ok_and(|at| {
             at.elapsed()
@@ -94,19 +94,19 @@ fn is_gone(record: Option<&Record>, directory: &Metadata) -> bool {
 }
 
 /// Whether the owner still runs; one whose end nobody takes note of does not.
-fn is_alive(record: &Record) -> bool {
+fn is_alive(record: &SessionRecord) -> bool {
     let owner = record.owner;
     let is_ended = process::find(owner.pid).is_some_and(|process| process.is_zombie());
-    !is_ended && session_record::birth(owner.pid) == Some(owner)
+    !is_ended && session_record::identity_of(owner.pid) == Some(owner)
 }
 
 /// Whether this program runs inside the session: it would end itself.
-fn is_around_us(record: &Record) -> bool {
+fn is_around_us(record: &SessionRecord) -> bool {
     belongs(std::process::id().cast_signed(), record)
 }
 
 /// Ends what is left of sessions; returns whether nothing was seen of it in the end.
-fn end(records: &[&Record]) -> bool {
+fn end(records: &[&SessionRecord]) -> bool {
     let until = Instant::now() + limits::SWEEP_TIMEOUT;
     // A process that was being started while it was looked for is there the second time.
     let (mut quiet, mut wanted) = (0, limits::QUIET_ENDING_LOOKS);
@@ -131,7 +131,7 @@ fn end(records: &[&Record]) -> bool {
 /// Kills those of the sessions that were started just now; returns whether there were any. A process
 /// that forks and ends without pause is somewhere else whenever a look at everything is over, but
 /// always among the newest.
-fn kill_newest(records: &[&Record]) -> bool {
+fn kill_newest(records: &[&SessionRecord]) -> bool {
     let mut is_any = false;
     for _ in 0..limits::QUICK_ENDING_LOOKS {
         let Some(newest) = process::newest() else {
@@ -154,11 +154,11 @@ fn kill_newest(records: &[&Record]) -> bool {
 }
 
 /// Returns the processes of the sessions.
-fn left_of(records: &[&Record]) -> Vec<Process> {
+fn left_of(records: &[&SessionRecord]) -> Vec<Process> {
     let shells = records.iter().flat_map(|record| &record.shells);
     let sessions: Vec<i32> = shells
-        .filter(|shell| session_record::birth(shell.pid) == Some(**shell))
-        .map(|shell: &Birth| shell.pid)
+        .filter(|shell| session_record::identity_of(shell.pid) == Some(**shell))
+        .map(|shell: &ProcessIdentity| shell.pid)
         .collect();
     let is_left = |process: &Process| {
         !process.is_zombie()
@@ -168,11 +168,11 @@ fn left_of(records: &[&Record]) -> Vec<Process> {
     process::all().into_iter().filter(is_left).collect()
 }
 
-fn belongs(pid: i32, record: &Record) -> bool {
+fn belongs(pid: i32, record: &SessionRecord) -> bool {
     is_stamped(pid, record) || find_tag(pid).is_some_and(|tag| tag == record.tag)
 }
 
-fn is_stamped(pid: i32, record: &Record) -> bool {
+fn is_stamped(pid: i32, record: &SessionRecord) -> bool {
     let stamp = record.stamp.zip(stamp::limits_of(pid));
     stamp.is_some_and(|(stamp, limits)| stamp.is_on(limits))
 }

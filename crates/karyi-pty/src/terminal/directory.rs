@@ -18,7 +18,7 @@ pub(crate) fn may_enter(directory: &Path) -> io::Result<()> {
 }
 
 /// Returns a directory that a shell can start in: the one given, or one of its parents.
-pub(crate) fn enterable(directory: &Path) -> &Path {
+pub(crate) fn nearest_enterable(directory: &Path) -> &Path {
     directory
         .ancestors()
         .find(|path| path.is_dir() && may_enter(path).is_ok())

@@ -26,23 +26,23 @@ use nix::{fcntl::OFlag, libc::EBADF};
 use karyi_core::limits;
 
 #[cfg(target_os = "linux")]
-use crate::shell::KEPT_TERMINAL;
-use crate::shell::{Kind, Places};
+use crate::shell::BASH_TERMINAL_FD;
+use crate::shell::{Kind, SessionPaths};
 use crate::terminal::marks::Mark;
-use crate::terminal::procfs_handles::KeptFiles;
+use crate::terminal::procfs_handles::ProcfsHandles;
 #[cfg(target_os = "linux")]
 use crate::wait::syscall::{self, Blocked};
 
 /// What one shell was found to be, and what would have to be made for every command.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct FastPath {
     /// What the kernel shows about the shell.
-    pub(crate) files: KeptFiles,
+    pub(crate) procfs: ProcfsHandles,
     /// The device and number of the shell's FIFO.
     pub(crate) fifo: (u64, u64),
     pid: i32,
     /// Whether scripts go to the descriptor on which the shell keeps the terminal, and marks beside it.
-    has_terminal: AtomicBool,
+    is_enabled: AtomicBool,
     /// A copy of that descriptor.
     #[cfg(target_os = "linux")]
     terminal: OnceLock<OwnedFd>,
@@ -59,17 +59,17 @@ pub(crate) struct Kept {
     lines: OnceLock<[Vec<String>; 2]>,
 }
 
-impl Kept {
+impl FastPath {
     /// Makes that of a new shell.
     ///
     /// # Errors
     /// When the system does not know the FIFO.
     pub(crate) fn of(pid: i32, fifo: &OwnedFd) -> io::Result<Self> {
         Ok(Self {
-            files: KeptFiles::of(pid),
+            procfs: ProcfsHandles::of(pid),
             fifo: identity(&fstat(fifo)?),
             pid,
-            has_terminal: AtomicBool::new(false),
+            is_enabled: AtomicBool::new(false),
             #[cfg(target_os = "linux")]
             terminal: OnceLock::new(),
             #[cfg(target_os = "linux")]
@@ -85,20 +85,25 @@ impl Kept {
     /// Finds out whether the shell keeps a descriptor of the terminal that can be lent, and tells its
     /// marks beside the terminal.
     #[cfg(target_os = "linux")]
-    pub(crate) fn find_terminal(&self, kind: Kind, places: &Places, process: Option<&OwnedFd>) {
+    pub(crate) fn enable_if_possible(
+        &self,
+        kind: Kind,
+        paths: &SessionPaths,
+        process: Option<&OwnedFd>,
+    ) {
         let is_at = |descriptor: i32, path: &Path| {
             let entry = format!("/proc/{}/fd/{descriptor}", self.pid);
             std::fs::read_link(entry).is_ok_and(|found| found == path)
         };
         if kind != Kind::Bash
-            || !is_at(KEPT_TERMINAL, &places.terminal)
-            || !self.files.tell_children()
+            || !is_at(BASH_TERMINAL_FD, &paths.terminal)
+            || !self.procfs.lists_children()
         {
             return;
         }
         // The mark that says that the shell is there went to the terminal by its name: on a busy machine
         // it is read before the shell has put back what it prints to between commands.
-        let marks = places.file("marks");
+        let marks = paths.file("marks");
         let until = Instant::now() + limits::MEND_TIMEOUT;
         while !is_at(1, &marks) && !self.waits_for_line() && Instant::now() < until {
             sleep(limits::WAIT_SCAN_MIN);
@@ -110,10 +115,10 @@ impl Kept {
         if let Some(input) = copy_of(0).filter(|input| self.is_fifo(input)) {
             let _ = self.input.set(input);
         }
-        if let Some(terminal) = copy_of(KEPT_TERMINAL).filter(is_usual)
+        if let Some(terminal) = copy_of(BASH_TERMINAL_FD).filter(has_default_flags)
             && self.terminal.set(terminal).is_ok()
         {
-            self.has_terminal.store(true, Ordering::Relaxed);
+            self.is_enabled.store(true, Ordering::Relaxed);
         }
     }
 
@@ -133,7 +138,7 @@ impl Kept {
     /// Whether the shell still has under a number what a copy was made of; unknown where the kernel does
     /// not tell.
     #[cfg(target_os = "linux")]
-    fn is_still(&self, number: i32, copy: &OwnedFd) -> Option<bool> {
+    fn still_has(&self, number: i32, copy: &OwnedFd) -> Option<bool> {
         if self.refuses_comparing.load(Ordering::Relaxed) {
             return None;
         }
@@ -158,11 +163,13 @@ impl Kept {
         let Some(terminal) = self.terminal.get() else {
             return false;
         };
-        self.is_still(KEPT_TERMINAL, terminal).unwrap_or_else(|| {
-            let copy = process.and_then(|p| crate::sys::descriptor_of(p, KEPT_TERMINAL).ok());
-            let both = copy.and_then(|copy| Some((fstat(copy).ok()?, fstat(terminal).ok()?)));
-            both.is_some_and(|(found, ours)| identity(&found) == identity(&ours))
-        })
+        self.still_has(BASH_TERMINAL_FD, terminal)
+            .unwrap_or_else(|| {
+                let copy =
+                    process.and_then(|p| crate::sys::descriptor_of(p, BASH_TERMINAL_FD).ok());
+                let both = copy.and_then(|copy| Some((fstat(copy).ok()?, fstat(terminal).ok()?)));
+                both.is_some_and(|(found, ours)| identity(&found) == identity(&ours))
+            })
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -172,12 +179,12 @@ impl Kept {
 
     /// Elsewhere nothing tells what it is.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn find_terminal(&self, _: Kind, _: &Places, _: Option<&OwnedFd>) {}
+    pub(crate) fn enable_if_possible(&self, _: Kind, _: &SessionPaths, _: Option<&OwnedFd>) {}
 
     /// Whether the shell can put its own descriptors aside: it does so behind the one it copies.
     #[cfg(target_os = "linux")]
     fn has_room(&self) -> bool {
-        const MOST: u64 = KEPT_TERMINAL as u64 + 4;
+        const MOST: u64 = BASH_TERMINAL_FD as u64 + 4;
         crate::sys::descriptor_limit(self.pid).is_ok_and(|limit| limit >= MOST)
     }
 
@@ -188,21 +195,21 @@ impl Kept {
 
     /// Sets the kept descriptor back to how it was found, if a program has changed that.
     #[cfg(target_os = "linux")]
-    fn mend_terminal(&self) {
+    fn restore_terminal_flags(&self) {
         use nix::fcntl::{FcntlArg, fcntl};
         if let Some(terminal) = self.terminal.get()
-            && !is_usual(terminal)
+            && !has_default_flags(terminal)
         {
             let _ = fcntl(terminal, FcntlArg::F_SETFL(OFlag::O_RDWR));
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn mend_terminal(&self) {}
+    fn restore_terminal_flags(&self) {}
 
     /// Has scripts and marks go to the terminal by its name: the shell's own descriptors are not to be relied on.
-    pub(crate) fn distrust_terminal(&self) {
-        self.has_terminal.store(false, Ordering::Relaxed);
+    pub(crate) fn disable(&self) {
+        self.is_enabled.store(false, Ordering::Relaxed);
     }
 
     /// Returns the lines that run the script file there and tell the command's mark, if they may.
@@ -210,21 +217,21 @@ impl Kept {
     pub(crate) fn lines(
         &self,
         kind: Kind,
-        places: &Places,
+        paths: &SessionPaths,
         process: Option<&OwnedFd>,
         number: u64,
     ) -> Option<[String; 2]> {
-        if !self.has_terminal() || !self.has_room() {
+        if !self.is_enabled() || !self.has_room() {
             return None;
         }
         if !self.keeps_terminal(process) {
-            self.distrust_terminal();
+            self.disable();
             return None;
         }
-        self.mend_terminal();
+        self.restore_terminal_flags();
         let parts = self.lines.get_or_init(|| {
             // No path has this character.
-            let lines = kind.lines_with_kept_terminal(places, "\0");
+            let lines = kind.lines_on_bash_terminal(paths, "\0");
             lines.map(|line| line.split('\0').map(str::to_owned).collect())
         });
         let number = number.to_string();
@@ -232,32 +239,32 @@ impl Kept {
     }
 
     /// Whether scripts go to the descriptor the shell keeps.
-    fn has_terminal(&self) -> bool {
-        self.has_terminal.load(Ordering::Relaxed)
+    fn is_enabled(&self) -> bool {
+        self.is_enabled.load(Ordering::Relaxed)
     }
 
     /// Whether a mark was told although the shell cannot open the terminal any more, as it must for the
     /// next script.
-    pub(crate) fn is_misled_by(&self, mark: &Mark, terminal: &OwnedFd) -> bool {
+    pub(crate) fn contradicts(&self, mark: &Mark, terminal: &OwnedFd) -> bool {
         let owner = Mode::S_IRUSR | Mode::S_IWUSR;
         let opens = || {
             let found = fstat(terminal);
             found.is_ok_and(|file| Mode::from_bits_truncate(file.st_mode).contains(owner))
         };
-        self.has_terminal() && (mark.is_restricted || !opens())
+        self.is_enabled() && (mark.is_restricted || !opens())
     }
 
     /// Whether the shell has its FIFO as its input, so far as that can be seen at a glance.
     pub(crate) fn has_input(&self, process: Option<&OwnedFd>) -> bool {
         #[cfg(target_os = "linux")]
         if let Some(input) = self.input.get()
-            && self.is_still(0, input) == Some(true)
+            && self.still_has(0, input) == Some(true)
         {
             return true;
         }
         // To take a copy of the descriptor is half the work of following its name.
         let input = self.copy_input(process).and_then(|copy| fstat(copy).ok());
-        let input = input.or_else(|| self.files.input());
+        let input = input.or_else(|| self.procfs.input());
         input.is_some_and(|input| identity(&input) == self.fifo)
     }
 
@@ -283,7 +290,7 @@ impl Kept {
 
 /// Whether a descriptor works as terminals do: waits until it can read or take all that is written.
 #[cfg(target_os = "linux")]
-fn is_usual(descriptor: &OwnedFd) -> bool {
+fn has_default_flags(descriptor: &OwnedFd) -> bool {
     use nix::fcntl::{FcntlArg, fcntl};
     let unusual = OFlag::O_NONBLOCK | OFlag::O_ASYNC | OFlag::O_APPEND | OFlag::O_DIRECT;
     let flags = fcntl(descriptor, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);

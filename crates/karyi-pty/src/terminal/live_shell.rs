@@ -20,13 +20,13 @@ use karyi_core::limits;
 
 use crate::process;
 use crate::process::group::Group;
-use crate::shell::Places;
+use crate::shell::SessionPaths;
 use crate::sys;
-use crate::terminal::fast_path::Kept;
+use crate::terminal::fast_path::FastPath;
 use crate::terminal::key::Key;
-use crate::terminal::output_gate::Gate;
-use crate::terminal::output_hints::Hints;
-use crate::wait::Subject;
+use crate::terminal::output_gate::OutputGate;
+use crate::terminal::output_hints::OutputHints;
+use crate::wait::WatchedTerminal;
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) struct ScriptFile {
 
 impl ScriptFile {
     /// Whether the shell would find it: a command may have removed it, or its directory.
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         let found = fs::symlink_metadata(&self.path);
         found.is_ok_and(|file| (file.dev(), file.ino()) == self.identity)
     }
@@ -86,7 +86,7 @@ impl ScriptFile {
 
 /// A running shell, as everyone may use it.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveShell {
     pub(crate) pid: i32,
     pub(crate) master: OwnedFd,
     pub(crate) slave: OwnedFd,
@@ -95,42 +95,42 @@ pub(crate) struct Live {
     pub(crate) marks: OwnedFd,
     /// Readable when the shell has ended.
     pub(crate) process: Option<OwnedFd>,
-    pub(crate) places: Places,
+    pub(crate) paths: SessionPaths,
     /// Between the terminal's output and the session's thread, where a caller may read it as well.
-    pub(crate) gate: Option<Gate>,
+    pub(crate) gate: Option<OutputGate>,
     /// What the output told about the job.
-    pub(crate) hints: Hints,
+    pub(crate) hints: OutputHints,
     /// Whether the kernel tells what threads are blocked in.
-    pub(crate) is_told: bool,
+    pub(crate) shows_syscalls: bool,
     /// What makes a command cheap.
-    pub(crate) kept: Kept,
+    pub(crate) fast_path: FastPath,
     /// What the kernel tells of the program the shell is, once that has come up.
     pub(crate) image: OnceLock<Vec<u8>>,
 }
 
 /// Where the FIFO is among a shell's descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InputPlace {
+pub(crate) enum InputLocation {
     /// On 0: the shell reads its next line from it.
-    Here,
+    Stdin,
     /// Put aside: a script runs.
-    Elsewhere,
+    SetAside,
     /// A command has closed it, or the shell was replaced.
-    Nowhere,
+    Lost,
 }
 
 /// What only the thread that started the shell needs.
-pub(crate) struct Owned {
+pub(crate) struct ShellChild {
     pub(crate) child: Child,
     /// Where the shell writes its snapshots.
     pub(crate) state: Arc<OwnedFd>,
     /// The terminal's modes between commands.
-    pub(crate) sane: Termios,
+    pub(crate) default_modes: Termios,
 }
 
-impl Live {
+impl LiveShell {
     /// Returns where the end of a command may be told.
-    pub(crate) fn sources(&self) -> [&OwnedFd; 2] {
+    pub(crate) fn mark_sources(&self) -> [&OwnedFd; 2] {
         [&self.master, &self.marks]
     }
 
@@ -166,13 +166,13 @@ impl Live {
         if key != Key::INTERRUPT {
             return write_all(&self.master, &key.bytes());
         }
-        let group = self.group_in_front().ok_or(Errno::ESRCH)?;
+        let group = self.foreground_group().ok_or(Errno::ESRCH)?;
         Ok(group.signal_now(Signal::SIGINT)?)
     }
 
     /// Returns the process group in the foreground of the terminal, unless a signal to it would reach
     /// others than those of the shell's session.
-    pub(crate) fn group_in_front(&self) -> Option<Group> {
+    pub(crate) fn foreground_group(&self) -> Option<Group> {
         Group::new(tcgetpgrp(&self.master).ok()?.as_raw(), self.pid)
     }
 
@@ -203,13 +203,13 @@ impl Live {
     }
 
     /// Returns what wait detection looks at.
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject {
+    pub(crate) fn watched_terminal(&self) -> WatchedTerminal<'_> {
+        WatchedTerminal {
             shell: self.pid,
             master: &self.master,
             slave: &self.slave,
             fifo: &self.fifo,
-            is_told: self.is_told,
+            shows_syscalls: self.shows_syscalls,
             is_line_open: self.hints.is_line_open(),
         }
     }
@@ -223,7 +223,7 @@ impl Live {
     }
 
     /// Has a stopped shell go on: nobody else could, and no command would ever end.
-    pub(crate) fn wake_if_stopped(&self) {
+    pub(crate) fn continue_if_stopped(&self) {
         let is_stopped = match process::are_shown() {
             true => process::find(self.pid).is_some_and(|shell| shell.is_stopped()),
             false => process::is_child_stopped(self.pid),
@@ -236,7 +236,7 @@ impl Live {
     /// Whether nothing gives the shell lines any more, and it runs no script: a command has closed what
     /// it keeps of its input, and it tries to read that again and again. `script` is the script's
     /// device and number.
-    pub(crate) fn is_deaf(&self, script: (u64, u64)) -> bool {
+    pub(crate) fn has_lost_input(&self, script: (u64, u64)) -> bool {
         let directory = format!("/proc/{}/fd", self.pid);
         let is_script = |path: &Path| {
             let file = fs::metadata(path).ok();
@@ -244,7 +244,7 @@ impl Live {
         };
         let mut all = fs::read_dir(&directory).into_iter().flatten().flatten();
         process::children(self.pid).is_empty()
-            && self.input_place() == InputPlace::Nowhere
+            && self.input_location() == InputLocation::Lost
             && !all.any(|entry| is_script(&entry.path()))
             && self
                 .image
@@ -267,7 +267,7 @@ impl Live {
     }
 
     /// Whether the shell has too few descriptors left to put its own aside for a script.
-    pub(crate) fn is_starved(&self) -> bool {
+    pub(crate) fn lacks_descriptors(&self) -> bool {
         let soft = process::limits_of(self.pid, "Max open files").and_then(|(soft, _)| soft);
         soft.is_some_and(|soft| soft < limits::MIN_SHELL_DESCRIPTORS)
     }
@@ -275,15 +275,15 @@ impl Live {
     /// Whether the terminal is nobody's: a program took it from the shell and has ended. No key is a
     /// signal there any more.
     pub(crate) fn has_lost_terminal(&self) -> bool {
-        crate::wait::is_nobodys(&self.master)
+        crate::wait::has_no_session(&self.master)
     }
 
     /// Returns where the shell's own input is, between two commands or in the middle of one.
-    pub(crate) fn input_place(&self) -> InputPlace {
-        if self.kept.has_input(self.process.as_ref()) {
-            return InputPlace::Here;
+    pub(crate) fn input_location(&self) -> InputLocation {
+        if self.fast_path.has_input(self.process.as_ref()) {
+            return InputLocation::Stdin;
         }
-        let own = self.kept.fifo;
+        let own = self.fast_path.fifo;
         let is_fifo = |path: &Path| {
             let file = fs::metadata(path).ok()?;
             Some((file.dev(), file.ino()) == own)
@@ -291,15 +291,15 @@ impl Live {
         // A shell that has ended, or that cannot be looked at, has lost nothing.
         let directory = format!("/proc/{}/fd", self.pid);
         match is_fifo(Path::new(&format!("{directory}/0"))) {
-            Some(true) => return InputPlace::Here,
-            None if !Path::new(&directory).exists() => return InputPlace::Here,
+            Some(true) => return InputLocation::Stdin,
+            None if !Path::new(&directory).exists() => return InputLocation::Stdin,
             _ => {}
         }
         let mut all = fs::read_dir(directory).into_iter().flatten().flatten();
         if all.any(|entry| is_fifo(&entry.path()) == Some(true)) {
-            InputPlace::Elsewhere
+            InputLocation::SetAside
         } else {
-            InputPlace::Nowhere
+            InputLocation::Lost
         }
     }
 
@@ -327,7 +327,7 @@ impl Live {
     }
 
     /// Whether the directory the shell is in was removed.
-    pub(crate) fn is_in_nothing(&self) -> bool {
+    pub(crate) fn is_directory_deleted(&self) -> bool {
         // Those above are gone as well, or it would have a name.
         let found = fs::metadata(format!("/proc/{}/cwd", self.pid));
         found.is_ok_and(|directory| directory.nlink() == 0)
@@ -344,11 +344,11 @@ impl Live {
     }
 }
 
-impl Owned {
+impl ShellChild {
     /// Sets the terminal's modes back if a command changed them.
-    pub(crate) fn reset_modes(&self, live: &Live) {
-        if termios::tcgetattr(&live.master).is_ok_and(|modes| modes != self.sane) {
-            let _ = termios::tcsetattr(&live.master, SetArg::TCSANOW, &self.sane);
+    pub(crate) fn reset_modes(&self, live: &LiveShell) {
+        if termios::tcgetattr(&live.master).is_ok_and(|modes| modes != self.default_modes) {
+            let _ = termios::tcsetattr(&live.master, SetArg::TCSANOW, &self.default_modes);
         }
     }
 }

@@ -13,51 +13,56 @@ use std::os::fd::OwnedFd;
 use karyi_core::limits;
 
 use crate::terminal::live_shell::read_some;
-use crate::terminal::marks::MarkCutter;
+use crate::terminal::marks::MarkExtractor;
 
 /// The mark of a command, and what may become one.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct MarkFifo {
     /// What was read behind the last mark.
-    heard: Vec<u8>,
-    mark: Option<Known>,
+    buffer: Vec<u8>,
+    mark: Option<PendingMark>,
 }
 
 /// A mark, while output from before it may still be unread.
 #[derive(Debug)]
-struct Known {
+struct PendingMark {
     job: u64,
     bytes: Vec<u8>,
     /// How much output may stand before it.
     left: usize,
 }
 
-impl Told {
-    /// Reads what the shell has told; returns whether that is the mark the cutter waits for.
-    pub(crate) fn hear(&mut self, from: &OwnedFd, cutter: &MarkCutter, job: Option<u64>) -> bool {
+impl MarkFifo {
+    /// Reads what the shell has told; returns whether that is the mark the mark_extractor waits for.
+    pub(crate) fn poll(
+        &mut self,
+        from: &OwnedFd,
+        mark_extractor: &MarkExtractor,
+        job: Option<u64>,
+    ) -> bool {
         if self.mark.as_ref().is_some_and(|mark| Some(mark.job) == job) {
             return true;
         }
         let mut buffer = [0; 1024];
         for _ in 0..limits::READS_OF_TOLD {
             let count = read_some(from, &mut buffer);
-            self.heard
+            self.buffer
                 .extend_from_slice(buffer.get(..count).unwrap_or_default());
             if count < buffer.len() {
                 break;
             }
         }
-        if let (Some(job), Some(at)) = (job, cutter.find_mark(&self.heard)) {
+        if let (Some(job), Some(at)) = (job, mark_extractor.find_mark(&self.buffer)) {
             // The script may have written this one; its own comes behind it.
-            let rest = self.heard.split_off(at.end);
-            let mut bytes = std::mem::replace(&mut self.heard, rest);
+            let rest = self.buffer.split_off(at.end);
+            let mut bytes = std::mem::replace(&mut self.buffer, rest);
             bytes.drain(..at.start);
             let left = limits::MAX_UNREAD_OUTPUT;
-            self.mark = Some(Known { job, bytes, left });
+            self.mark = Some(PendingMark { job, bytes, left });
             return true;
         }
-        let excess = self.heard.len().saturating_sub(limits::MAX_MARK_BYTES);
-        self.heard.drain(..excess);
+        let excess = self.buffer.len().saturating_sub(limits::MAX_MARK_BYTES);
+        self.buffer.drain(..excess);
         false
     }
 
@@ -73,7 +78,7 @@ impl Told {
 
     /// Takes note of output that was read, none meaning that all is read; returns the mark when its
     /// turn has come. Somebody may print without end, so it comes after as much as a terminal holds.
-    pub(crate) fn after(&mut self, count: usize, job: Option<u64>) -> Option<Vec<u8>> {
+    pub(crate) fn take_due(&mut self, count: usize, job: Option<u64>) -> Option<Vec<u8>> {
         self.mark.take_if(|mark| Some(mark.job) != job);
         let mark = self.mark.as_mut()?;
         mark.left = mark.left.saturating_sub(count);
@@ -84,7 +89,7 @@ impl Told {
     }
 
     /// Forgets the mark that is there: it was taken in.
-    pub(crate) fn pass(&mut self) {
+    pub(crate) fn discard(&mut self) {
         self.mark = None;
     }
 }
@@ -98,24 +103,24 @@ mod tests {
     const MARK: &str = "\x1b]133;D;n0;7;3;himBH;/a b;n0\x07";
 
     /// Tells pieces one after another; returns after which of them the mark was known.
-    fn tell(pieces: &[&str], told: &mut Told) -> Option<usize> {
+    fn tell(pieces: &[&str], fifo: &mut MarkFifo) -> Option<usize> {
         let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_NONBLOCK).unwrap();
         let mut writer = std::fs::File::from(writer);
-        let mut cutter = MarkCutter::new("n0");
-        cutter.await_mark(Some(7));
+        let mut mark_extractor = MarkExtractor::new("n0");
+        mark_extractor.await_mark(Some(7));
         pieces.iter().position(|piece| {
             writer.write_all(piece.as_bytes()).unwrap();
-            told.hear(&reader, &cutter, Some(7))
+            fifo.poll(&reader, &mark_extractor, Some(7))
         })
     }
 
     #[test]
     fn a_mark_is_found_among_anything() {
         let check = |pieces: &[&str], expected: Option<usize>| {
-            let mut told = Told::default();
-            assert_eq!(tell(pieces, &mut told), expected, "{pieces:?}");
+            let mut fifo = MarkFifo::default();
+            assert_eq!(tell(pieces, &mut fifo), expected, "{pieces:?}");
             let mark = expected.map(|_| MARK.as_bytes());
-            assert_eq!(told.mark(), mark, "{pieces:?}");
+            assert_eq!(fifo.mark(), mark, "{pieces:?}");
         };
         let noise = "PC\n".repeat(9999);
         let old = MARK.replace(";7;", ";6;");
@@ -130,30 +135,30 @@ mod tests {
 
     #[test]
     fn one_behind_another_is_not_lost() {
-        let mut told = Told::default();
-        assert_eq!(tell(&[&MARK.repeat(2)], &mut told), Some(0));
-        assert_eq!(told.after(0, Some(7)), Some(MARK.as_bytes().to_vec()));
-        assert_eq!(tell(&[""], &mut told), Some(0));
-        assert_eq!(told.after(0, Some(7)), Some(MARK.as_bytes().to_vec()));
-        assert_eq!(tell(&[""], &mut told), None);
+        let mut fifo = MarkFifo::default();
+        assert_eq!(tell(&[&MARK.repeat(2)], &mut fifo), Some(0));
+        assert_eq!(fifo.take_due(0, Some(7)), Some(MARK.as_bytes().to_vec()));
+        assert_eq!(tell(&[""], &mut fifo), Some(0));
+        assert_eq!(fifo.take_due(0, Some(7)), Some(MARK.as_bytes().to_vec()));
+        assert_eq!(tell(&[""], &mut fifo), None);
     }
 
     #[test]
     fn its_turn_comes_when_the_terminal_is_read() {
-        let mut told = Told::default();
-        assert_eq!(told.after(0, Some(7)), None);
-        tell(&[MARK], &mut told);
-        assert_eq!(told.after(4096, Some(7)), None);
-        assert_eq!(told.after(0, Some(7)), Some(MARK.as_bytes().to_vec()));
-        assert_eq!(told.after(0, Some(7)), None);
+        let mut fifo = MarkFifo::default();
+        assert_eq!(fifo.take_due(0, Some(7)), None);
+        tell(&[MARK], &mut fifo);
+        assert_eq!(fifo.take_due(4096, Some(7)), None);
+        assert_eq!(fifo.take_due(0, Some(7)), Some(MARK.as_bytes().to_vec()));
+        assert_eq!(fifo.take_due(0, Some(7)), None);
         // Of an endless output only as much is waited for as a terminal holds.
-        tell(&[MARK], &mut told);
-        assert_eq!(told.after(limits::MAX_UNREAD_OUTPUT - 1, Some(7)), None);
-        assert_eq!(told.after(1, Some(7)), Some(MARK.as_bytes().to_vec()));
+        tell(&[MARK], &mut fifo);
+        assert_eq!(fifo.take_due(limits::MAX_UNREAD_OUTPUT - 1, Some(7)), None);
+        assert_eq!(fifo.take_due(1, Some(7)), Some(MARK.as_bytes().to_vec()));
         // One of a job that is gone has none.
-        tell(&[MARK], &mut told);
-        assert_eq!(told.after(0, None), None);
-        assert!(!told.is_pending());
+        tell(&[MARK], &mut fifo);
+        assert_eq!(fifo.take_due(0, None), None);
+        assert!(!fifo.is_pending());
     }
 
     #[cfg(target_os = "linux")]

@@ -34,32 +34,32 @@ pub(crate) struct Mark {
 
 /// Finds the one mark that is expected, in a stream cut anywhere.
 #[derive(Debug)]
-pub(crate) struct MarkCutter {
+pub(crate) struct MarkExtractor {
     nonce: String,
     closing: Vec<u8>,
     /// The beginning of the expected mark, with its number.
     prefix: Vec<u8>,
     expected: Option<u64>,
     /// Bytes that may be the beginning of the mark.
-    held: Vec<u8>,
+    partial: Vec<u8>,
 }
 
 /// What bytes are, seen from their first one.
-enum Look {
+enum MarkMatch {
     Mark(Mark, usize),
     Partial,
     Other,
 }
 
-impl MarkCutter {
-    /// Makes a cutter for the marks of one session.
+impl MarkExtractor {
+    /// Makes a mark_extractor for the marks of one session.
     pub(crate) fn new(nonce: &str) -> Self {
         Self {
             nonce: nonce.to_owned(),
             closing: format!(";{nonce}\x07").into_bytes(),
             prefix: Vec::new(),
             expected: None,
-            held: Vec::new(),
+            partial: Vec::new(),
         }
     }
 
@@ -83,8 +83,8 @@ impl MarkCutter {
         output: &mut dyn FnMut(&[u8]),
     ) -> (usize, Option<Mark>) {
         let mut used = 0;
-        if !self.held.is_empty() {
-            match self.push_held(bytes, output) {
+        if !self.partial.is_empty() {
+            match self.push_partial(bytes, output) {
                 (taken, Some(mark)) => return (taken, Some(mark)),
                 (taken, None) => used = taken,
             }
@@ -94,23 +94,27 @@ impl MarkCutter {
         (used + taken, mark)
     }
 
-    /// Goes on with bytes held back before; none are held afterwards unless all of `bytes` were.
-    fn push_held(&mut self, bytes: &[u8], output: &mut dyn FnMut(&[u8])) -> (usize, Option<Mark>) {
-        let before = self.held.len();
+    /// Goes on with bytes partial back before; none are partial afterwards unless all of `bytes` were.
+    fn push_partial(
+        &mut self,
+        bytes: &[u8],
+        output: &mut dyn FnMut(&[u8]),
+    ) -> (usize, Option<Mark>) {
+        let before = self.partial.len();
         let taken = bytes
             .len()
             .min(limits::MAX_MARK_BYTES.saturating_sub(before));
-        self.held.extend(bytes.iter().take(taken));
-        match self.look(&self.held) {
-            Look::Mark(mark, length) => {
-                self.held.clear();
+        self.partial.extend(bytes.iter().take(taken));
+        match self.match_mark(&self.partial) {
+            MarkMatch::Mark(mark, length) => {
+                self.partial.clear();
                 (length.saturating_sub(before), Some(mark))
             }
-            Look::Partial => (taken, None),
-            Look::Other => {
-                self.held.truncate(before);
-                output(&self.held);
-                self.held.clear();
+            MarkMatch::Partial => (taken, None),
+            MarkMatch::Other => {
+                self.partial.truncate(before);
+                output(&self.partial);
+                self.partial.clear();
                 (0, None)
             }
         }
@@ -118,8 +122,10 @@ impl MarkCutter {
 
     /// Returns the expected mark when the bytes are nothing else.
     pub(crate) fn only_mark(&self, bytes: &[u8]) -> Option<Mark> {
-        match self.look(bytes) {
-            Look::Mark(mark, length) if self.held.is_empty() && length == bytes.len() => Some(mark),
+        match self.match_mark(bytes) {
+            MarkMatch::Mark(mark, length) if self.partial.is_empty() && length == bytes.len() => {
+                Some(mark)
+            }
             _ => None,
         }
     }
@@ -130,9 +136,9 @@ impl MarkCutter {
         let mut starts = memchr::memmem::find_iter(bytes, &self.prefix);
         starts.find_map(|start| {
             let rest = bytes.get(start..)?;
-            match self.look(rest) {
-                Look::Mark(_, length) => Some(start..start + length),
-                Look::Partial | Look::Other => None,
+            match self.match_mark(rest) {
+                MarkMatch::Mark(_, length) => Some(start..start + length),
+                MarkMatch::Partial | MarkMatch::Other => None,
             }
         })
     }
@@ -146,38 +152,46 @@ impl MarkCutter {
             };
             let start = from + found;
             let (before, after) = bytes.split_at(start);
-            match self.look(after) {
-                Look::Mark(mark, length) => {
+            match self.match_mark(after) {
+                MarkMatch::Mark(mark, length) => {
                     emit(before, output);
                     return (start + length, Some(mark));
                 }
-                Look::Partial => {
+                MarkMatch::Partial => {
                     emit(before, output);
-                    self.held.extend_from_slice(after);
+                    self.partial.extend_from_slice(after);
                     return (bytes.len(), None);
                 }
-                Look::Other => from = start + 1,
+                MarkMatch::Other => from = start + 1,
             }
         }
         emit(bytes, output);
         (bytes.len(), None)
     }
 
-    fn look(&self, bytes: &[u8]) -> Look {
+    fn match_mark(&self, bytes: &[u8]) -> MarkMatch {
         if self.expected.is_none() {
-            return Look::Other;
+            return MarkMatch::Other;
         }
         let Some(body) = bytes.strip_prefix(self.prefix.as_slice()) else {
             let is_start = self.prefix.starts_with(bytes);
-            return if is_start { Look::Partial } else { Look::Other };
+            return if is_start {
+                MarkMatch::Partial
+            } else {
+                MarkMatch::Other
+            };
         };
         let Some(end) = memchr::memmem::find(body, &self.closing) else {
             let is_open = bytes.len() < limits::MAX_MARK_BYTES;
-            return if is_open { Look::Partial } else { Look::Other };
+            return if is_open {
+                MarkMatch::Partial
+            } else {
+                MarkMatch::Other
+            };
         };
         let (fields, _) = body.split_at(end);
         let length = self.prefix.len() + end + self.closing.len();
-        parse(fields).map_or(Look::Other, |mark| Look::Mark(mark, length))
+        parse(fields).map_or(MarkMatch::Other, |mark| MarkMatch::Mark(mark, length))
     }
 }
 
@@ -218,17 +232,18 @@ mod tests {
 
     /// Pushes pieces while mark 7 of nonce `n0` is expected; marks are shown as `<status cwd>`.
     fn cut(pieces: &[&[u8]]) -> String {
-        let mut cutter = MarkCutter::new("n0");
-        cutter.await_mark(Some(7));
+        let mut mark_extractor = MarkExtractor::new("n0");
+        mark_extractor.await_mark(Some(7));
         let mut shown = Vec::new();
         for piece in pieces {
             let mut rest = *piece;
             while !rest.is_empty() {
-                let (used, mark) = cutter.push(rest, &mut |bytes| shown.extend_from_slice(bytes));
+                let (used, mark) =
+                    mark_extractor.push(rest, &mut |bytes| shown.extend_from_slice(bytes));
                 rest = &rest[used..];
                 if let Some(mark) = mark {
                     shown.extend(format!("<{} {}>", mark.status, mark.cwd.display()).bytes());
-                    cutter.await_mark(None);
+                    mark_extractor.await_mark(None);
                 }
             }
         }
@@ -260,12 +275,12 @@ mod tests {
 
     #[test]
     fn a_mark_alone_is_known() {
-        let check = |held: &[u8], text: &str, expected: bool| {
-            let mut cutter = MarkCutter::new("n0");
-            cutter.await_mark(Some(7));
-            cutter.push(held, &mut |_| {});
+        let check = |partial: &[u8], text: &str, expected: bool| {
+            let mut mark_extractor = MarkExtractor::new("n0");
+            mark_extractor.await_mark(Some(7));
+            mark_extractor.push(partial, &mut |_| {});
             assert_eq!(
-                cutter.only_mark(text.as_bytes()).is_some(),
+                mark_extractor.only_mark(text.as_bytes()).is_some(),
                 expected,
                 "{text:?}"
             );

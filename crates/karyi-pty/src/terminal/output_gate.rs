@@ -10,7 +10,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 /// Whether a terminal has output, or its shell has told something, for who may know.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct OutputGate {
     #[cfg(target_os = "linux")]
     epoll: Epoll,
     #[cfg(not(target_os = "linux"))]
@@ -18,7 +18,7 @@ pub(crate) struct Gate {
 }
 
 #[cfg(target_os = "linux")]
-impl Gate {
+impl OutputGate {
     /// Makes an open one; none where the system has none left.
     pub(crate) fn new(sources: [&OwnedFd; 2]) -> Option<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).ok()?;
@@ -48,14 +48,14 @@ impl Gate {
 }
 
 #[cfg(target_os = "linux")]
-impl AsFd for Gate {
+impl AsFd for OutputGate {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Gate {
+impl OutputGate {
     /// There is none: the session's thread reads the terminal alone.
     pub(crate) fn new(_sources: [&OwnedFd; 2]) -> Option<Self> {
         None
@@ -73,7 +73,7 @@ impl Gate {
 }
 
 #[cfg(not(target_os = "linux"))]
-impl AsFd for Gate {
+impl AsFd for OutputGate {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self.never {}
     }
@@ -91,7 +91,7 @@ mod tests {
         let pair = nix::pty::openpty(None, None).unwrap();
         let (told, tells) = nix::unistd::pipe().unwrap();
         let sources = [&pair.master, &told];
-        let gate = Gate::new(sources).unwrap();
+        let gate = OutputGate::new(sources).unwrap();
         let is_seen = |wait_ms: u16| {
             let mut asked = [PollFd::new(gate.as_fd(), PollFlags::POLLIN)];
             poll(&mut asked, PollTimeout::from(wait_ms)).unwrap() > 0

@@ -15,7 +15,7 @@ const SIGNAL_KEYS: [&[u8]; 3] = [b"^C", b"^Z", b"^\\"];
 
 /// What is known from the output so far; both sides of a session ask for it.
 #[derive(Debug, Default)]
-pub(crate) struct Hints {
+pub(crate) struct OutputHints {
     has_application_keys: AtomicBool,
     is_line_open: AtomicBool,
 }
@@ -24,10 +24,10 @@ pub(crate) struct Hints {
 #[derive(Debug, Default)]
 pub(crate) struct HintReader {
     /// An unfinished sequence at the end of the last piece.
-    held: Vec<u8>,
+    partial: Vec<u8>,
 }
 
-impl Hints {
+impl OutputHints {
     /// Whether the job has asked for cursor keys in application mode.
     pub(crate) fn has_application_keys(&self) -> bool {
         self.has_application_keys.load(Ordering::Relaxed)
@@ -47,26 +47,26 @@ impl Hints {
 
 impl HintReader {
     /// Takes in a piece of output.
-    pub(crate) fn push(&mut self, bytes: &[u8], hints: &Hints) {
+    pub(crate) fn push(&mut self, bytes: &[u8], hints: &OutputHints) {
         if bytes.is_empty() {
             return;
         }
-        let held = std::mem::take(&mut self.held);
-        if !held.is_empty() && bytes.len() < limits::OPEN_LINE_BYTES {
-            self.push_whole(&[&held, bytes].concat(), hints);
+        let partial = std::mem::take(&mut self.partial);
+        if !partial.is_empty() && bytes.len() < limits::OPEN_LINE_BYTES {
+            self.push_whole(&[&partial, bytes].concat(), hints);
             return;
         }
-        if !held.is_empty() {
+        if !partial.is_empty() {
             let start = bytes.iter().take(limits::MAX_MODE_SEQUENCE_BYTES);
             set_modes(
-                &held.iter().chain(start).copied().collect::<Vec<u8>>(),
+                &partial.iter().chain(start).copied().collect::<Vec<u8>>(),
                 hints,
             );
         }
         self.push_whole(bytes, hints);
     }
 
-    fn push_whole(&mut self, bytes: &[u8], hints: &Hints) {
+    fn push_whole(&mut self, bytes: &[u8], hints: &OutputHints) {
         set_modes(bytes, hints);
         self.hold(bytes);
         if let Some(is_open) = is_line_open(bytes) {
@@ -84,13 +84,13 @@ impl HintReader {
         let rest = end.get(start..).unwrap_or_default();
         let is_start = rest.starts_with(START) || START.starts_with(rest);
         if is_start && parse(rest.get(START.len()..).unwrap_or_default()).is_none() {
-            self.held.extend_from_slice(rest);
+            self.partial.extend_from_slice(rest);
         }
     }
 }
 
 /// Follows every sequence that sets private modes.
-fn set_modes(bytes: &[u8], hints: &Hints) {
+fn set_modes(bytes: &[u8], hints: &OutputHints) {
     for start in memchr::memmem::find_iter(bytes, START) {
         let rest = bytes.get(start + START.len()..).unwrap_or_default();
         if let Some((mut modes, is_set)) = parse(rest)
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn check(pieces: &[&str], keys: bool, line: bool) {
-        let hints = Hints::default();
+        let hints = OutputHints::default();
         let mut reader = HintReader::default();
         for piece in pieces {
             reader.push(piece.as_bytes(), &hints);

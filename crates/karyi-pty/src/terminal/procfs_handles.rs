@@ -14,12 +14,12 @@ const LIST_BYTES: usize = 1024;
 
 /// What the kernel shows about a shell; where it shows nothing, nothing is there.
 #[derive(Debug)]
-pub(crate) struct KeptFiles {
+pub(crate) struct ProcfsHandles {
     descriptors: Option<File>,
     children: Option<File>,
 }
 
-impl KeptFiles {
+impl ProcfsHandles {
     /// Opens those of a process.
     pub(crate) fn of(pid: i32) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl KeptFiles {
     }
 
     /// Whether the kernel tells which processes there are below.
-    pub(crate) fn tell_children(&self) -> bool {
+    pub(crate) fn lists_children(&self) -> bool {
         self.children.is_some()
     }
 
@@ -69,7 +69,7 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).stdin(Stdio::piped());
         let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
-        let kept = KeptFiles::of(child.id().cast_signed());
+        let kept = ProcfsHandles::of(child.id().cast_signed());
         let input = || kept.input().map(|input| (input.st_dev, input.st_ino));
         // Its first line comes when all have started.
         let mut first = [0; 1];
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn of_a_process_that_is_gone_there_are_none() {
-        let kept = KeptFiles::of(-1);
+        let kept = ProcfsHandles::of(-1);
         assert!(kept.input().is_none() && kept.children().is_none());
     }
 }

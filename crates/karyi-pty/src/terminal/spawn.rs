@@ -18,21 +18,21 @@ use nix::sys::termios::{self, InputFlags, LocalFlags, OutputFlags, SetArg, Termi
 use nix::unistd::mkfifo;
 use portable_pty::{CommandBuilder, native_pty_system};
 
-use crate::host::error_hints::Lack;
+use crate::host::error_hints::MissingResource;
 use crate::process;
-use crate::shell::{Places, STATUS_SCRIPT, Shell, variable};
+use crate::shell::{STATUS_SCRIPT, SessionPaths, Shell, variable};
 use crate::sys;
 use crate::teardown::registry;
 use crate::teardown::stamp::{Stamp, stamp_argument};
 use crate::terminal::bootstrap;
-use crate::terminal::fast_path::Kept;
-use crate::terminal::live_shell::{Live, Owned, ScriptFile, Size};
-use crate::terminal::output_gate::Gate;
-use crate::terminal::output_hints::Hints;
+use crate::terminal::fast_path::FastPath;
+use crate::terminal::live_shell::{LiveShell, ScriptFile, ShellChild, Size};
+use crate::terminal::output_gate::OutputGate;
+use crate::terminal::output_hints::OutputHints;
 
 /// What is needed to start a shell.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct SpawnConfig {
     pub(crate) shell: Shell,
     pub(crate) bootstrap: PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -45,16 +45,16 @@ pub(crate) struct Plan {
     pub(crate) stamp: Option<Stamp>,
 }
 
-impl Plan {
+impl SpawnConfig {
     /// Starts the shell in a directory, on a terminal of a size.
     ///
     /// # Errors
     /// When the system cannot make a terminal, a FIFO or a process.
-    pub(crate) fn spawn(&self, cwd: &Path, size: Size) -> io::Result<(Live, Owned)> {
+    pub(crate) fn spawn(&self, cwd: &Path, size: Size) -> io::Result<(LiveShell, ShellChild)> {
         // The error tells the same in its own words.
         let pair = native_pty_system()
             .openpty(size.into())
-            .map_err(|_| Lack::of_terminal(io::Error::last_os_error()))?;
+            .map_err(|_| MissingResource::of_terminal(io::Error::last_os_error()))?;
         let raw = pair
             .master
             .as_raw_fd()
@@ -65,21 +65,21 @@ impl Plan {
             .ok_or_else(|| io::Error::other("no terminal name"))?;
         let master = sys::duplicate(raw)?;
         set_nonblocking(&master)?;
-        let sane = sane_modes(&master)?;
+        let default_modes = default_modes(&master)?;
         let slave = open(
             &terminal,
             OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC,
             Mode::empty(),
         )?;
-        let places = Places {
+        let paths = SessionPaths {
             directory: self.directory.clone(),
             terminal,
             nonce: self.nonce.clone(),
         };
-        let fifo = make_fifo(&places.file("in"))?;
-        let marks = make_fifo(&places.file("marks"))?;
+        let fifo = make_fifo(&paths.file("in"))?;
+        let marks = make_fifo(&paths.file("marks"))?;
         let state = self.make_state_fifo()?;
-        let builder = self.command(&places, cwd);
+        let builder = self.command(&paths, cwd);
         let child = pair
             .slave
             .spawn_command(builder)
@@ -90,26 +90,26 @@ impl Plan {
             .downcast::<Child>()
             .map_err(|_| io::Error::other("no process"))?;
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
-        let live = Live {
+        let live = LiveShell {
             pid,
-            kept: Kept::of(pid, &fifo)?,
-            gate: Gate::new([&master, &marks]),
+            fast_path: FastPath::of(pid, &fifo)?,
+            gate: OutputGate::new([&master, &marks]),
             master,
             slave,
             fifo,
             marks,
             process: process::open(pid),
-            places,
-            hints: Hints::default(),
-            is_told: is_told(),
+            paths,
+            hints: OutputHints::default(),
+            shows_syscalls: shows_syscalls(),
             image: OnceLock::new(),
         };
         Ok((
             live,
-            Owned {
+            ShellChild {
                 child: *child,
                 state,
-                sane,
+                default_modes,
             },
         ))
     }
@@ -128,16 +128,16 @@ impl Plan {
     /// When the directory cannot be made, is not ours alone, or takes no files.
     pub(crate) fn write_files(&self) -> io::Result<ScriptFile> {
         own_directory(&self.directory)?;
-        let places = Places {
+        let paths = SessionPaths {
             directory: self.directory.clone(),
             terminal: PathBuf::new(),
             nonce: self.nonce.clone(),
         };
         let kind = self.shell.kind;
-        write_private(&places.file("setup"), &kind.setup_script(&places))?;
-        write_private(&places.file("snapshot"), &kind.snapshot_script(&places))?;
-        write_private(&places.file("status"), STATUS_SCRIPT)?;
-        let path = places.file("script");
+        write_private(&paths.file("setup"), &kind.setup_script(&paths))?;
+        write_private(&paths.file("snapshot"), &kind.snapshot_script(&paths))?;
+        write_private(&paths.file("status"), STATUS_SCRIPT)?;
+        let path = paths.file("script");
         let file = write_private(&path, "")?;
         let found = file.metadata()?;
         let identity = (found.dev(), found.ino());
@@ -155,10 +155,10 @@ impl Plan {
         names.filter(is_name).map(str::to_owned).collect()
     }
 
-    fn command(&self, places: &Places, cwd: &Path) -> CommandBuilder {
+    fn command(&self, paths: &SessionPaths, cwd: &Path) -> CommandBuilder {
         let mut builder = CommandBuilder::new(&self.bootstrap);
         builder.arg(bootstrap::ARGUMENT);
-        builder.arg(places.file("in"));
+        builder.arg(paths.file("in"));
         builder.arg(stamp_argument(self.stamp));
         builder.arg(&self.shell.path);
         builder.args(&self.shell.arguments);
@@ -204,7 +204,7 @@ impl Plan {
 
 /// Sets and returns the modes of a terminal that a person would expect, without output processing:
 /// line feeds stay line feeds, and the kernel is several times faster.
-fn sane_modes(master: &OwnedFd) -> io::Result<Termios> {
+fn default_modes(master: &OwnedFd) -> io::Result<Termios> {
     let mut modes = termios::tcgetattr(master)?;
     modes.output_flags.remove(OutputFlags::OPOST);
     modes
@@ -231,12 +231,12 @@ fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn is_told() -> bool {
-    crate::wait::syscall::is_told()
+fn shows_syscalls() -> bool {
+    crate::wait::syscall::is_readable()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_told() -> bool {
+fn shows_syscalls() -> bool {
     false
 }
 

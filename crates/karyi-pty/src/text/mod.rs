@@ -48,7 +48,7 @@ pub struct TerminalText {
     escape: Escape,
     decoder: Decoder,
     view: View,
-    /// Kept where the program is answered.
+    /// FastPath where the program is answered.
     answers: Option<Answers>,
     /// Whether colours stay in the text of plain lines, and whether one was given.
     colours: Option<bool>,

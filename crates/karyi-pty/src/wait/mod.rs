@@ -51,19 +51,19 @@ pub(crate) enum Activity {
     Stopped,
     /// Some processes of the job are stopped, others are not.
     PartlyStopped,
-    /// The kernel does not show what the job does; this is what the terminal looks like.
+    /// The kernel does not show what the job does; this is what the terminal activities like.
     Opaque(Guess),
     /// The terminal was hung up: nothing can be typed or printed any more.
     HungUp,
     /// A program of this number reads what is meant for the shell.
-    Astray(i32),
+    StealsInput(i32),
     /// None of these.
     Busy,
 }
 
 /// The terminal and shell that are looked at.
 #[derive(Debug)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct WatchedTerminal<'a> {
     pub(crate) shell: i32,
     pub(crate) master: &'a OwnedFd,
     /// The terminal's other side.
@@ -71,22 +71,22 @@ pub(crate) struct Subject<'a> {
     /// The shell's standard input.
     pub(crate) fifo: &'a OwnedFd,
     /// Whether the kernel tells what threads are blocked in.
-    pub(crate) is_told: bool,
+    pub(crate) shows_syscalls: bool,
     /// Whether the output so far ends within a line, as after a question.
     pub(crate) is_line_open: bool,
 }
 
-impl Subject<'_> {
+impl WatchedTerminal<'_> {
     /// Looks once.
-    pub(crate) fn look(&self, scanner: &mut Scanner) -> Activity {
+    pub(crate) fn scan(&self, scanner: &mut Scanner) -> Activity {
         // Input that nobody has taken yet makes a blocked reader go on in a moment. Asking first
         // makes the kernel pass on what is still on its way.
-        let state = ask(self.slave);
-        if state.contains(PollFlags::POLLHUP) || is_nobodys(self.master) {
+        let state = poll_slave(self.slave);
+        if state.contains(PollFlags::POLLHUP) || has_no_session(self.master) {
             return Activity::HungUp;
         }
         let has_input = state.contains(PollFlags::POLLIN);
-        match self.look_at_job(scanner) {
+        match self.scan_job(scanner) {
             activity @ (Activity::ShellIdle | Activity::ShellSilent | Activity::Stopped) => {
                 activity
             }
@@ -96,20 +96,20 @@ impl Subject<'_> {
     }
 
     #[cfg(target_os = "linux")]
-    fn look_at_job(&self, scanner: &mut Scanner) -> Activity {
-        if self.is_told {
-            return self.look_at_processes(scanner);
+    fn scan_job(&self, scanner: &mut Scanner) -> Activity {
+        if self.shows_syscalls {
+            return self.scan_processes(scanner);
         }
-        self.look_from_outside()
+        self.scan_terminal_only()
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn look_at_job(&self, _scanner: &mut Scanner) -> Activity {
-        self.look_from_outside()
+    fn scan_job(&self, _scanner: &mut Scanner) -> Activity {
+        self.scan_terminal_only()
     }
 
     /// Looks where the kernel shows no process.
-    fn look_from_outside(&self) -> Activity {
+    fn scan_terminal_only(&self) -> Activity {
         let is_shell = tcgetpgrp(self.master).is_ok_and(|group| group.as_raw() == self.shell);
         let guess = self.guess();
         // A shell that asks something has taken every line, too.
@@ -143,8 +143,8 @@ impl Subject<'_> {
 
     /// Whether bytes reach the job as they are: neither our terminal acts on one of them, nor one inside of it
     /// that the job was seen reading.
-    pub(crate) fn keeps(&self, bytes: ByteSet, scanner: &Scanner) -> bool {
-        let passes = |modes: &Termios| keeps(modes, bytes);
+    pub(crate) fn passes_unchanged(&self, bytes: ByteSet, scanner: &Scanner) -> bool {
+        let passes = |modes: &Termios| passes_unchanged(modes, bytes);
         bytes.is_empty()
             || tcgetattr(self.master).is_ok_and(|modes| passes(&modes))
                 && scanner.modes_inside().is_none_or(|modes| passes(&modes))
@@ -161,7 +161,7 @@ fn is_password_prompt(modes: &Termios) -> bool {
 }
 
 /// Whether a terminal in these modes gives bytes on as they are.
-fn keeps(modes: &Termios, bytes: ByteSet) -> bool {
+fn passes_unchanged(modes: &Termios, bytes: ByteSet) -> bool {
     use SpecialCharacterIndices as Place;
     let (local, input) = (modes.local_flags, modes.input_flags);
     let is_canonical = local.contains(LocalFlags::ICANON);
@@ -201,25 +201,25 @@ pub(crate) fn shows_input(master: impl AsFd) -> bool {
 }
 
 /// Whether no session has the terminal.
-pub(crate) fn is_nobodys(master: &OwnedFd) -> bool {
+pub(crate) fn has_no_session(master: &OwnedFd) -> bool {
     tcgetpgrp(master).is_ok_and(|group| group.as_raw() == 0)
 }
 
 /// Asks whether the terminal has input for its readers, and whether it was hung up.
-fn ask(slave: &OwnedFd) -> PollFlags {
-    let mut asked = [PollFd::new(slave.as_fd(), PollFlags::POLLIN)];
-    let _ = nix::poll::poll(&mut asked, PollTimeout::ZERO);
-    let [asked] = asked;
-    asked.revents().unwrap_or(PollFlags::empty())
+fn poll_slave(slave: &OwnedFd) -> PollFlags {
+    let mut polled = [PollFd::new(slave.as_fd(), PollFlags::POLLIN)];
+    let _ = nix::poll::poll(&mut polled, PollTimeout::ZERO);
+    let [polled] = polled;
+    polled.revents().unwrap_or(PollFlags::empty())
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Subject<'_> {
+impl WatchedTerminal<'_> {
     /// Ends nothing: what programs read is not known here.
-    pub(crate) fn end_astray(&self, _pid: i32) {}
+    pub(crate) fn kill_input_thief(&self, _pid: i32) {}
 
     /// Continues nothing: what holds the shell up is not known here.
-    pub(crate) fn wake_copies(&self) -> bool {
+    pub(crate) fn continue_stopped_copies(&self) -> bool {
         false
     }
 }
@@ -247,7 +247,7 @@ impl Scanner {
     }
 }
 
-/// Decides from several looks what the job is doing for certain.
+/// Decides from several activities what the job is doing for certain.
 #[derive(Debug)]
 pub(crate) struct Watch {
     last: Option<Activity>,
@@ -256,7 +256,7 @@ pub(crate) struct Watch {
     since: Option<Instant>,
 }
 
-/// What is known after several looks.
+/// What is known after several activities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// The shell waits for its next line.
@@ -270,7 +270,7 @@ pub(crate) enum Finding {
     /// Some of the job is stopped, and the rest takes no notice.
     PartlyStopped,
     /// A program of this number reads what is meant for the shell.
-    Astray(i32),
+    StealsInput(i32),
     /// The terminal was hung up.
     HungUp,
     /// Nothing shows what the job does, and for how long it has been silent.
@@ -326,7 +326,7 @@ impl Watch {
         self.last = Some(activity);
         let since = self.since.filter(|_| is_same).unwrap_or(now);
         self.since = Some(since);
-        let lasted = now.saturating_duration_since(since);
+        let duration = now.saturating_duration_since(since);
         let longest = (cost * limits::WAIT_SCAN_SHARE)
             .clamp(limits::WAIT_SCAN_MAX, limits::WAIT_SCAN_REST_MAX);
         // A look that may be confirmed by the next one is followed by it at once.
@@ -334,38 +334,38 @@ impl Watch {
             _ if is_same || activity == Activity::Busy => (self.pause * 2).min(longest),
             _ => limits::WAIT_SCAN_MIN,
         };
-        // A large job gets no quick looks at the beginning either.
+        // A large job gets no quick activities at the beginning either.
         if cost > limits::WAIT_SCAN_MIN && activity == Activity::Busy {
             self.pause = longest;
         }
         if is_same {
-            find(activity, lasted)
+            finding_after(activity, duration)
         } else {
             Finding::Unknown
         }
     }
 }
 
-/// Returns what follows when looks have shown the same for a time.
-fn find(activity: Activity, lasted: Duration) -> Finding {
+/// Returns what follows when activities have shown the same for a time.
+fn finding_after(activity: Activity, duration: Duration) -> Finding {
     use Certainty::{Known, Probable};
-    let is_quiet = lasted >= limits::GUESS_QUIET;
+    let is_quiet = duration >= limits::GUESS_QUIET;
     match activity {
         Activity::HungUp => Finding::HungUp,
-        Activity::Astray(pid) => Finding::Astray(pid),
+        Activity::StealsInput(pid) => Finding::StealsInput(pid),
         Activity::ShellIdle => Finding::Idle,
         Activity::ShellSilent if is_quiet => Finding::Idle,
         Activity::Reading(_) => Finding::Reading(Known),
-        Activity::Hidden if lasted >= limits::HIDDEN_PROMPT_QUIET => Finding::Reading(Known),
-        Activity::Opaque(Guess::Password) if lasted >= limits::HIDDEN_PROMPT_QUIET => {
+        Activity::Hidden if duration >= limits::HIDDEN_PROMPT_QUIET => Finding::Reading(Known),
+        Activity::Opaque(Guess::Password) if duration >= limits::HIDDEN_PROMPT_QUIET => {
             Finding::Reading(Probable)
         }
         Activity::Opaque(Guess::Question) if is_quiet => Finding::Reading(Probable),
-        Activity::Opaque(Guess::Keys) => Finding::Accepting(lasted, Probable),
-        Activity::Opaque(Guess::Nothing) | Activity::ShellSilent => Finding::Silent(lasted),
-        Activity::Stopped if lasted >= limits::STOPPED_QUIET => Finding::Stopped,
-        Activity::PartlyStopped if lasted >= limits::STOPPED_QUIET => Finding::PartlyStopped,
-        Activity::Accepting => Finding::Accepting(lasted, Known),
+        Activity::Opaque(Guess::Keys) => Finding::Accepting(duration, Probable),
+        Activity::Opaque(Guess::Nothing) | Activity::ShellSilent => Finding::Silent(duration),
+        Activity::Stopped if duration >= limits::STOPPED_QUIET => Finding::Stopped,
+        Activity::PartlyStopped if duration >= limits::STOPPED_QUIET => Finding::PartlyStopped,
+        Activity::Accepting => Finding::Accepting(duration, Known),
         Activity::Hidden | Activity::Opaque(_) | Activity::Busy => Finding::Unknown,
         Activity::Stopped | Activity::PartlyStopped => Finding::Unknown,
     }
@@ -375,14 +375,14 @@ fn find(activity: Activity, lasted: Duration) -> Finding {
 mod tests {
     use super::*;
 
-    fn check(looks: &[Activity], expected: &[Finding]) {
+    fn check(activities: &[Activity], expected: &[Finding]) {
         let mut watch = Watch::new();
         let now = Instant::now();
-        let found: Vec<_> = looks
+        let found: Vec<_> = activities
             .iter()
             .map(|look| watch.add(*look, now, Duration::ZERO))
             .collect();
-        assert_eq!(found, expected, "{looks:?}");
+        assert_eq!(found, expected, "{activities:?}");
     }
 
     #[test]
@@ -442,20 +442,20 @@ mod tests {
             let found = watch.add(activity, later, Duration::ZERO);
             assert_eq!(found, expected, "{activity:?} {lasted_ms}");
         };
-        let lasted = Duration::from_millis;
+        let duration = Duration::from_millis;
         let reading = Finding::Reading(Certainty::Probable);
         check(Activity::Opaque(Guess::Password), 49, Finding::Unknown);
         check(Activity::Opaque(Guess::Password), 50, reading);
         check(Activity::Opaque(Guess::Question), 999, Finding::Unknown);
         check(Activity::Opaque(Guess::Question), 1000, reading);
-        let keys = Finding::Accepting(lasted(9), Certainty::Probable);
+        let keys = Finding::Accepting(duration(9), Certainty::Probable);
         check(Activity::Opaque(Guess::Keys), 9, keys);
         check(
             Activity::Opaque(Guess::Nothing),
             9,
-            Finding::Silent(lasted(9)),
+            Finding::Silent(duration(9)),
         );
-        check(Activity::ShellSilent, 999, Finding::Silent(lasted(999)));
+        check(Activity::ShellSilent, 999, Finding::Silent(duration(999)));
         check(Activity::ShellSilent, 1000, Finding::Idle);
     }
 

@@ -1,7 +1,7 @@
 //! Looks at the processes of a job through `/proc`.
 //!
 //! One look reads a bounded number of processes; of a larger job it sees a part, and the next look
-//! goes on where it stopped. Who was seen waiting is looked at first the next time.
+//! goes on where it stopped. Who was state waiting is looked at first the next time.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ use nix::unistd::{Pid, getsid, tcgetpgrp};
 
 use karyi_core::limits;
 
-use super::{Activity, Subject, is_password_prompt};
+use super::{Activity, WatchedTerminal, is_password_prompt};
 use crate::process::{self, Process};
 use crate::wait::descriptors::{Sources, Terminal};
 use crate::wait::syscall::{self, Blocked};
@@ -26,16 +26,16 @@ use crate::wait::syscall::{self, Blocked};
 /// What one look leaves for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Scanner {
-    suspect: Option<Suspect>,
+    last_reader: Option<LastReader>,
     /// Some of the group in the foreground that the last walk met.
-    company: Vec<i32>,
+    group_members: Vec<i32>,
     /// Processes still to be looked at; the next one is the last.
-    rest: Vec<Candidate>,
+    queue: Vec<Candidate>,
 }
 
-/// A thread that was seen waiting.
+/// A thread that was state waiting.
 #[derive(Debug, Clone, Copy)]
-struct Suspect {
+struct LastReader {
     pid: i32,
     thread: i32,
     relation: Relation,
@@ -59,12 +59,12 @@ enum Relation {
     BelowJob,
     /// Adopted by this program and in a session of its own, like the server of a terminal
     /// multiplexer.
-    Stranger,
+    Adopted,
 }
 
 /// What is looked for: who reads this terminal.
 #[derive(Debug, Clone, Copy)]
-struct Target {
+struct ScanTarget {
     terminal: Terminal,
     /// Whether a read of it ends by itself after a time.
     is_timed: bool,
@@ -72,50 +72,51 @@ struct Target {
     depth: usize,
 }
 
-/// What was seen of several processes together.
+/// What was state of several processes together.
 #[derive(Debug)]
-struct Seen {
+struct ScanState {
     activity: Activity,
     /// Processes left that may be looked at.
     budget: usize,
 }
 
 impl Scanner {
-    /// Whether the terminal inside ours that the job was seen reading asks for a password.
+    /// Whether the terminal inside ours that the job was state reading asks for a password.
     pub(super) fn hides_input_inside(&self) -> bool {
         self.modes_inside()
             .is_some_and(|modes| is_password_prompt(&modes))
     }
 
-    /// Returns the modes of the terminal inside ours that the job was seen reading.
+    /// Returns the modes of the terminal inside ours that the job was state reading.
     pub(super) fn modes_inside(&self) -> Option<Termios> {
-        let terminal = self.suspect.and_then(|suspect| suspect.inner);
+        let terminal = self.last_reader.and_then(|last_reader| last_reader.inner);
         terminal.and_then(modes_inside)
     }
 
-    /// Whether this process is the one that was seen reading.
+    /// Whether this process is the one that was state reading.
     pub(crate) fn has_seen_reading(&self, pid: i32) -> bool {
-        self.suspect.is_some_and(|suspect| suspect.pid == pid)
+        self.last_reader
+            .is_some_and(|last_reader| last_reader.pid == pid)
     }
 
     /// Takes note of a process of the group in the foreground.
-    fn meet(&mut self, pid: i32) {
-        if self.company.len() < limits::MAX_COMPANY {
-            self.company.push(pid);
+    fn add_member(&mut self, pid: i32) {
+        if self.group_members.len() < limits::MAX_COMPANY {
+            self.group_members.push(pid);
         }
     }
 
     /// Whether one of those met is stopped.
-    fn has_stopped_company(&self, group: i32) -> bool {
+    fn has_stopped_member(&self, group: i32) -> bool {
         let is_stopped = |process: Process| process.is_stopped() && process.group == group;
-        let mut others = self.company.iter();
+        let mut others = self.group_members.iter();
         others.any(|pid| process::find(*pid).is_some_and(is_stopped))
     }
 }
 
-impl Subject<'_> {
+impl WatchedTerminal<'_> {
     /// Looks at the shell, then at the processes of the job.
-    pub(super) fn look_at_processes(&self, scanner: &mut Scanner) -> Activity {
+    pub(super) fn scan_processes(&self, scanner: &mut Scanner) -> Activity {
         if self.is_shell_idle() {
             return Activity::ShellIdle;
         }
@@ -124,13 +125,13 @@ impl Subject<'_> {
             return Activity::Busy;
         };
         let is_timed = tcgetattr(self.master).is_ok_and(|modes| has_timed_reads(&modes));
-        let target = Target {
+        let target = ScanTarget {
             terminal,
             is_timed,
             depth: 0,
         };
         let group = group.as_raw();
-        if let Some(found) = self.look_at_suspect(scanner, group, target) {
+        if let Some(found) = self.rescan_last_reader(scanner, group, target) {
             return found;
         }
         self.walk(scanner, group, target)
@@ -160,7 +161,7 @@ impl Subject<'_> {
     }
 
     /// Ends a program that reads what is meant for the shell, if it still does.
-    pub(crate) fn end_astray(&self, pid: i32) {
+    pub(crate) fn kill_input_thief(&self, pid: i32) {
         let Some(process) = process::open(pid) else {
             return;
         };
@@ -173,32 +174,35 @@ impl Subject<'_> {
         }
     }
 
-    /// Looks at who was seen reading the last time; what else there is does not matter while it
+    /// Looks at who was state reading the last time; what else there is does not matter while it
     /// reads on.
-    fn look_at_suspect(
+    fn rescan_last_reader(
         &self,
         scanner: &mut Scanner,
         group: i32,
-        target: Target,
+        target: ScanTarget,
     ) -> Option<Activity> {
-        let suspect = scanner.suspect?;
-        let found = process::find(suspect.pid)
-            .filter(|process| self.belongs(process, suspect.relation, group))
+        let last_reader = scanner.last_reader?;
+        let found = process::find(last_reader.pid)
+            .filter(|process| self.belongs(process, last_reader.relation, group))
             .filter(|process| !process.is_stopped())
-            .map(|process| self.look_at_thread(&process, suspect.thread, target));
+            .map(|process| self.scan_thread(&process, last_reader.thread, target));
         match found {
-            Some(Look {
+            Some(ThreadActivity {
                 activity: activity @ Activity::Reading(_),
                 inner,
             }) => {
-                scanner.suspect = Some(Suspect { inner, ..suspect });
-                match scanner.has_stopped_company(group) {
+                scanner.last_reader = Some(LastReader {
+                    inner,
+                    ..last_reader
+                });
+                match scanner.has_stopped_member(group) {
                     true => Some(Activity::PartlyStopped),
                     false => Some(activity),
                 }
             }
             _ => {
-                scanner.suspect = None;
+                scanner.last_reader = None;
                 None
             }
         }
@@ -211,36 +215,36 @@ impl Subject<'_> {
             Relation::Session => process.group == group,
             // One in a session of its own is not kept from the terminal.
             Relation::BelowJob => process.group == group || process.session != self.shell,
-            Relation::Stranger => true,
+            Relation::Adopted => true,
         }
     }
 
-    fn walk(&self, scanner: &mut Scanner, group: i32, target: Target) -> Activity {
-        let is_first_part = scanner.rest.is_empty();
+    fn walk(&self, scanner: &mut Scanner, group: i32, target: ScanTarget) -> Activity {
+        let is_first_part = scanner.queue.is_empty();
         if is_first_part {
-            scanner.rest = self.candidates(group);
+            scanner.queue = self.candidates(group);
         }
-        let mut seen = Seen {
+        let mut state = ScanState {
             activity: Activity::Busy,
             budget: limits::MAX_SCANNED_PROCESSES,
         };
-        let mut stops = Stops::default();
+        let mut stops = StopTally::default();
         let mut is_group_seen = false;
         let mut is_part_stopped = false;
         if is_first_part {
-            scanner.company.clear();
+            scanner.group_members.clear();
         }
-        while let Some(candidate) = scanner.rest.pop() {
+        while let Some(candidate) = scanner.queue.pop() {
             let Some(process) = process::find(candidate.pid) else {
                 continue;
             };
             if process.group == group {
                 is_group_seen = true;
                 is_part_stopped |= process.is_stopped();
-                scanner.meet(process.pid);
+                scanner.add_member(process.pid);
             }
             let is_member = self.belongs(&process, candidate.relation, group);
-            if candidate.relation != Relation::Stranger {
+            if candidate.relation != Relation::Adopted {
                 let is_below = candidate.relation == Relation::BelowJob
                     // What the shell has started before need not belong to the job.
                     || is_member && process.pid != self.shell;
@@ -248,18 +252,18 @@ impl Subject<'_> {
             }
             if is_member {
                 stops.add(&process);
-                let found = self.look_at_process(&process, candidate.relation, target, &mut seen);
+                let found = self.scan_process(&process, candidate.relation, target, &mut state);
                 if found.is_some() {
-                    scanner.suspect = found;
-                    return match is_part_stopped || self.has_stopped_company(scanner, group) {
+                    scanner.last_reader = found;
+                    return match is_part_stopped || self.has_stopped_member(scanner, group) {
                         true => Activity::PartlyStopped,
-                        false => seen.activity,
+                        false => state.activity,
                     };
                 }
             }
-            seen.budget = seen.budget.saturating_sub(1);
-            if seen.budget == 0 {
-                return seen.activity;
+            state.budget = state.budget.saturating_sub(1);
+            if state.budget == 0 {
+                return state.activity;
             }
         }
         if is_first_part && stops.is_stopped() && waits_for_child(self.shell) {
@@ -270,17 +274,17 @@ impl Subject<'_> {
         }
         // Where /proc hides the programs of other users.
         if is_first_part && !is_group_seen && exists(group) {
-            return self.look_at_denied();
+            return self.guess_hidden();
         }
-        seen.activity
+        state.activity
     }
 
     /// Looks a little further for others of the group in the foreground, when one that reads was found;
     /// returns whether one of them is stopped. A signal that stops a group reaches one after the other:
     /// who still reads is about to be stopped, too.
-    fn has_stopped_company(&self, scanner: &mut Scanner, group: i32) -> bool {
+    fn has_stopped_member(&self, scanner: &mut Scanner, group: i32) -> bool {
         for _ in 0..limits::MAX_COMPANY {
-            let Some(candidate) = scanner.rest.pop() else {
+            let Some(candidate) = scanner.queue.pop() else {
                 break;
             };
             let Some(process) = process::find(candidate.pid) else {
@@ -288,15 +292,15 @@ impl Subject<'_> {
             };
             let is_member = process.group == group;
             if is_member {
-                scanner.meet(process.pid);
+                scanner.add_member(process.pid);
             }
-            if candidate.relation != Relation::Stranger {
+            if candidate.relation != Relation::Adopted {
                 let is_below = candidate.relation == Relation::BelowJob
                     || is_member && process.pid != self.shell;
                 push_children(scanner, &process, is_below, group);
             }
         }
-        scanner.has_stopped_company(group)
+        scanner.has_stopped_member(group)
     }
 
     /// Returns where a walk begins, in reverse.
@@ -314,7 +318,7 @@ impl Subject<'_> {
             .filter(|process| process.pid != self.shell && process.session != own_session)
             .map(|process| match process.session == self.shell {
                 true => candidate(process.pid, Relation::Session),
-                false => candidate(process.pid, Relation::Stranger),
+                false => candidate(process.pid, Relation::Adopted),
             })
             .collect();
         candidates.push(candidate(self.shell, Relation::Session));
@@ -327,27 +331,27 @@ impl Subject<'_> {
 
     /// Looks at the threads of a process; returns one that reads, which ends the look. What is stopped
     /// waits for nothing but to be continued, although the kernel still shows the call it was in.
-    fn look_at_process(
+    fn scan_process(
         &self,
         process: &Process,
         relation: Relation,
-        target: Target,
-        seen: &mut Seen,
-    ) -> Option<Suspect> {
+        target: ScanTarget,
+        state: &mut ScanState,
+    ) -> Option<LastReader> {
         if process.is_stopped() {
             return None;
         }
         for thread in process::threads(process.pid) {
-            let look = self.look_at_thread(process, thread, target);
+            let look = self.scan_thread(process, thread, target);
             let activity = match look.activity {
-                Activity::Reading(_) if relation == Relation::Stranger => Activity::Accepting,
+                Activity::Reading(_) if relation == Relation::Adopted => Activity::Accepting,
                 activity => activity,
             };
-            if weight(activity) > weight(seen.activity) {
-                seen.activity = activity;
+            if significance(activity) > significance(state.activity) {
+                state.activity = activity;
             }
-            if matches!(activity, Activity::Reading(_) | Activity::Astray(_)) {
-                return Some(Suspect {
+            if matches!(activity, Activity::Reading(_) | Activity::StealsInput(_)) {
+                return Some(LastReader {
                     pid: process.pid,
                     thread,
                     relation,
@@ -358,18 +362,18 @@ impl Subject<'_> {
         None
     }
 
-    fn look_at_thread(&self, process: &Process, thread: i32, target: Target) -> Look {
+    fn scan_thread(&self, process: &Process, thread: i32, target: ScanTarget) -> ThreadActivity {
         let blocked = match syscall::blocked_in(process.pid, thread) {
             Ok(blocked) => blocked,
             // A program of another user, like sudo: the terminal's modes must tell.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return Look::at(self.look_at_denied());
+                return ThreadActivity::at(self.guess_hidden());
             }
-            Err(_) => return Look::at(Activity::Busy),
+            Err(_) => return ThreadActivity::at(Activity::Busy),
         };
         match blocked {
             Blocked::Read(descriptor) if target.terminal.is_open_as(descriptor, process) => {
-                Look::at(match target.is_timed {
+                ThreadActivity::at(match target.is_timed {
                     true => Activity::Accepting,
                     false => Activity::Reading(fingerprint(process.pid, thread)),
                 })
@@ -377,18 +381,20 @@ impl Subject<'_> {
             Blocked::Wait(descriptors, has_limit) => {
                 let mut sources = Sources::of(process, descriptors, target.terminal);
                 sources.has_timer |= has_limit;
-                self.look_at_sources(process, thread, &sources, target)
+                self.classify_sources(process, thread, &sources, target)
             }
             Blocked::Read(descriptor)
                 if process.pid != self.shell && self.is_fifo(process.pid, descriptor) =>
             {
-                Look::at(Activity::Astray(process.pid))
+                ThreadActivity::at(Activity::StealsInput(process.pid))
             }
-            Blocked::Read(_) | Blocked::Child | Blocked::Other => Look::at(Activity::Busy),
+            Blocked::Read(_) | Blocked::Child | Blocked::Other => {
+                ThreadActivity::at(Activity::Busy)
+            }
         }
     }
 
-    fn look_at_denied(&self) -> Activity {
+    fn guess_hidden(&self) -> Activity {
         let is_hidden = tcgetattr(self.master).is_ok_and(|modes| is_password_prompt(&modes));
         if is_hidden {
             return Activity::Hidden;
@@ -396,26 +402,26 @@ impl Subject<'_> {
         Activity::Opaque(self.guess())
     }
 
-    fn look_at_sources(
+    fn classify_sources(
         &self,
         process: &Process,
         thread: i32,
         sources: &Sources,
-        target: Target,
-    ) -> Look {
+        target: ScanTarget,
+    ) -> ThreadActivity {
         if !sources.has_terminal {
-            return Look::at(Activity::Busy);
+            return ThreadActivity::at(Activity::Busy);
         }
         if target.depth < limits::MAX_INNER_TERMINALS {
             let inner = sources.inner.iter().map(|index| Terminal::numbered(*index));
-            let looks =
-                inner.filter_map(|inner| self.look_inside(process, inner, target.depth + 1));
-            if let Some(look) = looks.max_by_key(|look| weight(look.activity)) {
+            let looks = inner
+                .filter_map(|inner| self.scan_inner_terminal(process, inner, target.depth + 1));
+            if let Some(look) = looks.max_by_key(|look| significance(look.activity)) {
                 return look;
             }
         }
         let goes_on = sources.has_timer || sources.has_others || !sources.inner.is_empty();
-        Look::at(match goes_on {
+        ThreadActivity::at(match goes_on {
             true => Activity::Accepting,
             false => Activity::Reading(fingerprint(process.pid, thread)),
         })
@@ -423,34 +429,39 @@ impl Subject<'_> {
 
     /// Looks at the job in the foreground of a terminal whose master side a process relays to ours;
     /// nothing when nobody is there.
-    fn look_inside(&self, relay: &Process, terminal: Terminal, depth: usize) -> Option<Look> {
+    fn scan_inner_terminal(
+        &self,
+        relay: &Process,
+        terminal: Terminal,
+        depth: usize,
+    ) -> Option<ThreadActivity> {
         let below = below(relay.pid);
         let mut inside = below.iter().filter(|process| terminal.controls(process));
         let group = inside.next()?.foreground;
         let opened = open_inside(terminal);
         // As of our own terminal: its reader goes on in a moment.
-        let has_input = |inside: &OwnedFd| super::ask(inside).contains(PollFlags::POLLIN);
+        let has_input = |inside: &OwnedFd| super::poll_slave(inside).contains(PollFlags::POLLIN);
         if opened.as_ref().is_some_and(has_input) {
-            return Some(Look::at(Activity::Busy));
+            return Some(ThreadActivity::at(Activity::Busy));
         }
         let modes = opened.and_then(|inside| tcgetattr(inside).ok());
         let is_timed = modes.is_some_and(|modes| has_timed_reads(&modes));
-        let target = Target {
+        let target = ScanTarget {
             terminal,
             is_timed,
             depth,
         };
-        let mut best = Look::at(Activity::Busy);
+        let mut best = ThreadActivity::at(Activity::Busy);
         let members = || below.iter().filter(|process| process.group == group);
-        // A part of it: the rest is about to be.
+        // A part of it: the queue is about to be.
         if members().any(Process::is_stopped) {
             return Some(best);
         }
         for process in members() {
             for thread in process::threads(process.pid) {
-                let look = self.look_at_thread(process, thread, target);
-                if weight(look.activity) > weight(best.activity) {
-                    best = Look {
+                let look = self.scan_thread(process, thread, target);
+                if significance(look.activity) > significance(best.activity) {
+                    best = ThreadActivity {
                         inner: Some(look.inner.unwrap_or(terminal)),
                         ..look
                     };
@@ -461,25 +472,25 @@ impl Subject<'_> {
     }
 }
 
-/// What was seen of one thread.
+/// What was state of one thread.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct ThreadActivity {
     activity: Activity,
     /// The terminal that is read, when that is one inside ours.
     inner: Option<Terminal>,
 }
 
-impl Look {
+impl ThreadActivity {
     fn at(activity: Activity) -> Self {
         let inner = None;
         Self { activity, inner }
     }
 }
 
-/// Which of two things that are seen at once says more.
-fn weight(activity: Activity) -> u8 {
+/// Which of two things that are state at once says more.
+fn significance(activity: Activity) -> u8 {
     match activity {
-        Activity::Astray(_) => 5,
+        Activity::StealsInput(_) => 5,
         Activity::Reading(_) => 4,
         Activity::Accepting => 3,
         Activity::Hidden => 2,
@@ -491,12 +502,12 @@ fn weight(activity: Activity) -> u8 {
 /// Whether a job cannot go on until it is continued: everything is stopped, or waits for what is.
 /// A shell that takes notice of the stop is awake already and goes on.
 #[derive(Debug, Default)]
-struct Stops {
+struct StopTally {
     is_any_stopped: bool,
     is_any_awake: bool,
 }
 
-impl Stops {
+impl StopTally {
     fn add(&mut self, process: &Process) {
         if process.is_stopped() {
             self.is_any_stopped = true;
@@ -521,7 +532,7 @@ fn push_children(scanner: &mut Scanner, process: &Process, is_below: bool, group
         .into_iter()
         .filter(|pid| *pid != group);
     scanner
-        .rest
+        .queue
         .extend(children.map(|pid| Candidate { pid, relation }));
 }
 

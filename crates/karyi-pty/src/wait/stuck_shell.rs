@@ -9,14 +9,14 @@ use std::os::linux::fs::MetadataExt;
 use nix::sys::signal::Signal;
 use nix::unistd::tcgetpgrp;
 
-use super::Subject;
+use super::WatchedTerminal;
 use crate::process;
 use crate::wait::syscall::{self, Blocked};
 
-impl Subject<'_> {
+impl WatchedTerminal<'_> {
     /// Continues the stopped copies of the shell that it waits for before it waits for its job; returns
     /// whether there are any.
-    pub(crate) fn wake_copies(&self) -> bool {
+    pub(crate) fn continue_stopped_copies(&self) -> bool {
         let is_held = match syscall::blocked_in(self.shell, self.shell) {
             Ok(Blocked::Read(descriptor)) => !self.is_fifo(self.shell, descriptor),
             _ => false,

@@ -2,13 +2,16 @@
 //!
 //! Known are i386 programs on `x86_64`. Elsewhere every program is taken for a native one.
 
-use super::{Blocked, Call, Thread};
+use super::{Blocked, RawSyscall, Thread};
 
 /// Whether a process is a 32-bit program. The stack and the code of such a program lie low; a
-/// native program that places them there is told apart by its file.
+/// native program that stack_and_code them there is told apart by its file.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn is_compat(pid: i32, places: [u64; 2]) -> bool {
-    places.iter().all(|place| *place <= u64::from(u32::MAX)) && has_32_bit_file(pid)
+pub(super) fn is_compat(pid: i32, stack_and_code: [u64; 2]) -> bool {
+    stack_and_code
+        .iter()
+        .all(|place| *place <= u64::from(u32::MAX))
+        && has_32_bit_file(pid)
 }
 
 /// Whether a process is a 32-bit program.
@@ -29,13 +32,13 @@ fn has_32_bit_file(pid: i32) -> bool {
 
 /// Says what a call of a 32-bit program waits for.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn classify(_thread: Thread, _call: Call) -> Blocked {
+pub(super) fn classify(_thread: Thread, _call: RawSyscall) -> Blocked {
     Blocked::Other
 }
 
 /// Says what a call of a 32-bit program waits for; the numbers are those of i386.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn classify(thread: Thread, call: Call) -> Blocked {
+pub(super) fn classify(thread: Thread, call: RawSyscall) -> Blocked {
     use super::{low, memory, polled, registered, restarted, selected, uring};
     let pid = thread.pid;
     let [first, second, third, fourth, fifth, _] = call.arguments;
@@ -82,11 +85,11 @@ mod tests {
     fn check(number: i64, arguments: [u64; 6], expected: &Blocked) {
         let own = i32::try_from(std::process::id()).unwrap();
         let thread = Thread { pid: own, id: own };
-        let places = [0, 0];
-        let call = Call {
+        let stack_and_code = [0, 0];
+        let call = RawSyscall {
             number,
             arguments,
-            places,
+            stack_and_code,
         };
         assert_eq!(classify(thread, call), *expected, "{number}");
     }

@@ -35,11 +35,11 @@ pub(crate) enum Blocked {
 
 /// The number and the arguments of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Call {
+struct RawSyscall {
     number: i64,
     arguments: [u64; 6],
     /// Where the stack and the code of the thread are.
-    places: [u64; 2],
+    stack_and_code: [u64; 2],
 }
 
 /// The thread that is looked at.
@@ -59,7 +59,7 @@ pub(crate) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
         return Ok(Blocked::Other);
     };
     let thread = Thread { pid, id };
-    Ok(if compat::is_compat(pid, call.places) {
+    Ok(if compat::is_compat(pid, call.stack_and_code) {
         compat::classify(thread, call)
     } else {
         classify(thread, call)
@@ -68,14 +68,14 @@ pub(crate) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
 
 /// Whether the kernel tells what threads are blocked in: there is a `/proc`, and it has the file.
 /// Looked at once: of a process that holds secrets it tells nothing any more, not even to itself.
-pub(crate) fn is_told() -> bool {
-    static IS_TOLD: OnceLock<bool> = OnceLock::new();
+pub(crate) fn is_readable() -> bool {
+    static IS_READABLE: OnceLock<bool> = OnceLock::new();
     let own = std::process::id();
-    *IS_TOLD.get_or_init(|| std::fs::read(format!("/proc/{own}/task/{own}/syscall")).is_ok())
+    *IS_READABLE.get_or_init(|| std::fs::read(format!("/proc/{own}/task/{own}/syscall")).is_ok())
 }
 
 /// Reads `NUMBER 0xARGUMENT … 0xSTACK 0xCODE`; a running thread has none.
-fn parse(text: &str) -> Option<Call> {
+fn parse(text: &str) -> Option<RawSyscall> {
     let mut fields = text.split_ascii_whitespace();
     let number = fields.next()?.parse().ok()?;
     let mut words = [0; 8];
@@ -84,14 +84,14 @@ fn parse(text: &str) -> Option<Call> {
         *word = u64::from_str_radix(hex, 16).ok()?;
     }
     let [a, b, c, d, e, f, stack, code] = words;
-    (number >= 0).then_some(Call {
+    (number >= 0).then_some(RawSyscall {
         number,
         arguments: [a, b, c, d, e, f],
-        places: [stack, code],
+        stack_and_code: [stack, code],
     })
 }
 
-fn classify(thread: Thread, call: Call) -> Blocked {
+fn classify(thread: Thread, call: RawSyscall) -> Blocked {
     let pid = thread.pid;
     let [first, second, third, fourth, fifth, _] = call.arguments;
     match call.number {
@@ -225,14 +225,15 @@ mod tests {
     #[test]
     fn lines_of_the_kernel_are_read() {
         let call = |number, arguments| {
-            Some(Call {
+            Some(RawSyscall {
                 number,
                 arguments,
-                places: [0x7ffc, 0x7f],
+                stack_and_code: [0x7ffc, 0x7f],
             })
         };
-        let check =
-            |text: &str, expected: Option<Call>| assert_eq!(parse(text), expected, "{text:?}");
+        let check = |text: &str, expected: Option<RawSyscall>| {
+            assert_eq!(parse(text), expected, "{text:?}")
+        };
         check("running\n", None);
         check("-1 0x7ffc 0x7f\n", None);
         check("", None);
