@@ -8,7 +8,7 @@ use std::time::Instant;
 use karyi_core::limits;
 
 use crate::engine::pending_call::Sink;
-use crate::shell::Kind;
+use crate::shell::Dialect;
 use crate::shell::secret_carriers::SecretCarrier;
 use crate::terminal::live_shell::LiveShell;
 use crate::terminal::marks::Mark;
@@ -87,33 +87,34 @@ impl Job {
     }
 
     /// Writes its lines to a shell.
-    pub(crate) fn send(&mut self, live: &LiveShell, kind: Kind) -> io::Result<()> {
+    pub(crate) fn send(&mut self, live: &LiveShell, dialect: &dyn Dialect) -> io::Result<()> {
         let mut lines = self.before.clone();
         // What is mended after the mark may be that descriptor.
         let is_simple = self.is_alone && !self.is_repaired && !self.may_hide_builtins;
         let kept = match is_simple && self.secrets.is_empty() {
             true => {
                 let process = live.process.as_ref();
-                live.fast_path.lines(kind, &live.paths, process, self.mark)
+                live.fast_path
+                    .lines(dialect, &live.paths, process, self.mark)
             }
             false => None,
         };
         let (paths, number, may_hide_builtins) = (&live.paths, self.mark, self.may_hide_builtins);
         let [run, last_line] = match (self.secrets.is_empty(), kept) {
             (false, _) => [
-                kind.lines_if_delivered(paths, number, may_hide_builtins),
+                dialect.lines_if_delivered(paths, number, may_hide_builtins),
                 String::new(),
             ],
             (true, Some(kept)) => kept,
             (true, None) => [
-                kind.command_lines(paths, number, may_hide_builtins),
+                dialect.command_lines(paths, number, may_hide_builtins),
                 String::new(),
             ],
         };
         self.last_line = last_line;
         lines.extend(self.placed(run));
         if self.is_repaired {
-            lines.extend(kind.descriptor_lines(&live.paths).into_bytes());
+            lines.extend(dialect.descriptor_lines(&live.paths).into_bytes());
         }
         self.length = lines.len();
         live.write_lines(&lines)
@@ -153,7 +154,7 @@ impl Job {
 
     /// Writes its lines to the same shell again, of which it has not got those that run the script, with
     /// this number for its mark; returns whether that could be done.
-    pub(crate) fn resend(&mut self, live: &LiveShell, kind: Kind, mark: u64) -> bool {
+    pub(crate) fn resend(&mut self, live: &LiveShell, dialect: &dyn Dialect, mark: u64) -> bool {
         if self.repeats >= limits::MAX_REPEATED_LINES {
             return false;
         }
@@ -162,12 +163,12 @@ impl Job {
         self.drop_optional_lines();
         let mut lines = self.before.clone();
         // What it says of a round that ran nothing would be taken for the end of this one.
-        lines.extend(kind.unset_line("KARYI_LAST").into_bytes());
+        lines.extend(dialect.unset_line("KARYI_LAST").into_bytes());
         self.lost_mark_requests = 0;
-        let run = kind.command_lines(&live.paths, mark, self.may_hide_builtins);
+        let run = dialect.command_lines(&live.paths, mark, self.may_hide_builtins);
         lines.extend(self.placed(run));
         if self.is_repaired {
-            lines.extend(kind.descriptor_lines(&live.paths).into_bytes());
+            lines.extend(dialect.descriptor_lines(&live.paths).into_bytes());
         }
         let lines = spaced(&lines, limits::LINES_FOR_HOOKS);
         self.last_line.clear();
@@ -177,10 +178,10 @@ impl Job {
 
     /// Returns the lines the shell gets when the command has ended; whoever took those of the command
     /// may take these as well.
-    pub(crate) fn last_lines(&self, is_errexit: bool, kind: Kind) -> Vec<u8> {
+    pub(crate) fn last_lines(&self, is_errexit: bool, dialect: &dyn Dialect) -> Vec<u8> {
         let mut after = self.after.clone();
         if is_errexit {
-            after.extend(kind.errexit_off_line().into_bytes());
+            after.extend(dialect.errexit_off_line().into_bytes());
         }
         match self.repeats {
             0 => after,

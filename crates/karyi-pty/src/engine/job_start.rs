@@ -9,17 +9,17 @@ use karyi_core::secret::VariableContent;
 
 use crate::engine::job::Job;
 use crate::engine::state::{State, failure, no_shell};
-use crate::shell::Kind;
+use crate::shell::Dialect;
 use crate::shell::delivery::{self, DeliveryCheck};
+use crate::shell::script_words::{self, starts_background, starts_job};
 use crate::shell::secret_carriers::{SecretCarrier, carriers};
 use crate::shell::secrets::VariableChanges;
-use crate::shell::shell_repair::{starts_background, starts_job};
 use crate::terminal::directory::may_enter;
 use crate::terminal::live_shell::LiveShell;
 
 /// What a command is started with.
 pub(crate) struct JobStart<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) dialect: &'static dyn Dialect,
     pub(crate) script: &'a str,
     pub(crate) cwd: Option<&'a Path>,
     pub(crate) secrets: VariableChanges,
@@ -59,7 +59,7 @@ impl State {
         let mut job = self
             .prepare_job(&live, start, number)
             .map_err(|error| failure(&error))?;
-        job.send(&live, start.kind)
+        job.send(&live, start.dialect)
             .map_err(|error| failure(&error))?;
         // Only now: a job that was not given has saved nothing.
         self.needs_snapshot = may_define(start.script);
@@ -69,13 +69,13 @@ impl State {
     }
 
     /// Gives the shell a job again whose script it has not begun.
-    pub(crate) fn resend(&mut self, live: &LiveShell, kind: Kind) -> Resubmission {
+    pub(crate) fn resend(&mut self, live: &LiveShell, dialect: &dyn Dialect) -> Resubmission {
         let mark = self.next_number();
         let job = self.job.as_mut().filter(|job| job.may_be_resent());
         let Some(job) = job else {
             return Resubmission::Refused;
         };
-        match job.resend(live, kind, mark) {
+        match job.resend(live, dialect, mark) {
             true => Resubmission::Sent,
             // It may be the directory that keeps it from its script; the required_directory back is shorter for the next
             // shell.
@@ -100,14 +100,18 @@ impl State {
 
     /// Gives a job to the shell that took the place of another one, which never read it; gives it back
     /// when that failed.
-    pub(crate) fn restart_unread_job(&mut self, mut job: Job, kind: Kind) -> Result<(), Box<Job>> {
+    pub(crate) fn restart_unread_job(
+        &mut self,
+        mut job: Job,
+        dialect: &dyn Dialect,
+    ) -> Result<(), Box<Job>> {
         job.was_moved = true;
         job.drop_optional_lines();
         // What the last shell was asked is no part of it.
         (job.verdict, job.early_mark, job.lost_mark_requests) = (None, None, 0);
         match &self.live {
             // The file may have been made again, without the script.
-            Some(live) if self.has_script() && job.send(live, kind).is_ok() => {
+            Some(live) if self.has_script() && job.send(live, dialect).is_ok() => {
                 self.job = Some(job);
                 Ok(())
             }
@@ -122,31 +126,31 @@ impl State {
         start: &JobStart<'_>,
         own: (String, String),
     ) -> ScriptFrame {
-        let (kind, paths) = (start.kind, &live.paths);
+        let (dialect, paths) = (start.dialect, &live.paths);
         let (mut before, mut after) = (Vec::new(), Vec::new());
         if self.needs_snapshot {
             self.requested_snapshots += 1;
-            before.extend(kind.snapshot_line(paths).into_bytes());
+            before.extend(dialect.snapshot_line(paths).into_bytes());
         }
         let saving = before.len();
         let (taking, forgetting) = own;
         before.extend(taking.into_bytes());
         after.extend(forgetting.into_bytes());
-        let status = kind.status_line(paths, self.last_status);
+        let status = dialect.status_line(paths, self.last_status);
         if start.cwd.is_some() {
-            after.extend(kind.directory_line(&self.cwd));
+            after.extend(dialect.directory_line(&self.cwd));
         }
         let required_directory = self.required_directory(live, start.cwd);
         let prelude = required_directory.map(|directory| {
-            let line = kind.prelude(directory, status.as_deref());
+            let line = dialect.prelude(directory, status.as_deref());
             (directory.to_owned(), line)
         });
         if let Some(line) = status.filter(|_| prelude.is_none()) {
             before.extend(line.into_bytes());
         }
         let needed = saving..before.len();
-        let farewell = kind.exit_trap_output_lines(paths);
-        if let Some((first, last)) = farewell.filter(|_| Kind::may_exit(start.script)) {
+        let farewell = dialect.exit_trap_output_lines(paths);
+        if let Some((first, last)) = farewell.filter(|_| script_words::may_exit(start.script)) {
             before.extend(first.into_bytes());
             after.extend(last.bytes());
         }
@@ -165,22 +169,22 @@ impl State {
         start: &JobStart<'_>,
         number: u64,
     ) -> io::Result<Job> {
-        let (kind, paths) = (start.kind, &live.paths);
+        let (dialect, paths) = (start.dialect, &live.paths);
         // Names of their own: what carried the last command's may be removed only later.
         let place = |index| paths.file(&format!("secret{number}-{index}"));
         let secrets = carriers(&start.secrets.sent, place)?;
-        let own = secret_lines(kind, &start.secrets, &secrets);
+        let own = secret_lines(dialect, &start.secrets, &secrets);
         let ScriptFrame {
             before,
             needed,
             prelude,
             mut after,
         } = self.lines_around(live, start, own);
-        if kind == Kind::Bash && kind.may_hide_builtins(start.script) {
-            after.extend(kind.unset_line("KARYI_LAST").into_bytes());
+        if dialect.keeps_last_word() && dialect.may_hide_builtins(start.script) {
+            after.extend(dialect.unset_line("KARYI_LAST").into_bytes());
         }
         let may_leave = starts_background(start.script);
-        let enabling = kind.enable_line_if_needed(start.script);
+        let enabling = dialect.enable_line_if_needed(start.script);
         after.extend(enabling.unwrap_or_default().bytes());
         Ok(Job {
             number,
@@ -200,15 +204,15 @@ impl State {
             was_typed_to: false,
             was_interrupted: false,
             open_line_bytes: 0,
-            is_repaired: kind.needs_descriptor_repair(start.script),
+            is_repaired: dialect.needs_descriptor_repair(start.script),
             is_alone: !self.has_children && !may_leave,
             may_leave,
             may_leave_session: starts_job(start.script),
-            may_close_input: kind.may_close_input(start.script),
-            may_hide_builtins: kind.may_hide_builtins(start.script),
-            may_move: Kind::may_move(start.script),
-            may_limit: Kind::may_limit(start.script),
-            may_hide_stop: kind.hides_stop(start.script),
+            may_close_input: dialect.may_close_input(start.script),
+            may_hide_builtins: dialect.may_hide_builtins(start.script),
+            may_move: script_words::may_move(start.script),
+            may_limit: script_words::may_limit(start.script),
+            may_hide_stop: dialect.hides_stop(start.script),
             early_mark: None,
             verdict: None,
         })
@@ -231,13 +235,13 @@ fn may_define(script: &str) -> bool {
 /// Returns the lines that bring the variables of secrets up to date, and those that forget after the command what is
 /// its own: the paths of files, which go with it.
 fn secret_lines(
-    kind: Kind,
+    dialect: &dyn Dialect,
     changes: &VariableChanges,
     carriers: &[SecretCarrier],
 ) -> (String, String) {
     let (mut taking, mut forgetting) = (String::new(), String::new());
     for name in &changes.removed {
-        taking.push_str(&kind.unset_line(&name.variable(VariableContent::Value)));
+        taking.push_str(&dialect.unset_line(&name.variable(VariableContent::Value)));
     }
     if let Some(delivery) = DeliveryCheck::of(&changes.sent) {
         // What a script has made of the variables, an integer or capital letters, must not change the values.
@@ -245,16 +249,16 @@ fn secret_lines(
             .sent
             .iter()
             .filter(|b| b.holds == VariableContent::Value);
-        taking.extend(values.map(|value| kind.unset_line(&value.variable())));
+        taking.extend(values.map(|value| dialect.unset_line(&value.variable())));
         taking.push_str(&delivery.first_line());
-        taking.extend(carriers.iter().map(|carrier| carrier.line(kind)));
+        taking.extend(carriers.iter().map(|carrier| carrier.line(dialect)));
         taking.push_str(&delivery.check_line());
-        forgetting.push_str(&kind.unset_line(delivery::ARRIVED_VARIABLE));
+        forgetting.push_str(&dialect.unset_line(delivery::ARRIVED_VARIABLE));
     }
     let paths = changes
         .sent
         .iter()
         .filter(|b| b.holds == VariableContent::Path);
-    forgetting.extend(paths.map(|path| kind.unset_line(&path.variable())));
+    forgetting.extend(paths.map(|path| dialect.unset_line(&path.variable())));
     (taking, forgetting)
 }

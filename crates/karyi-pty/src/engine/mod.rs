@@ -427,7 +427,7 @@ impl Engine {
 
     /// The mark of the running command has come.
     pub(crate) fn command_ended(&mut self, mut mark: Mark) {
-        mark.status = self.shared.kind.exit_status(mark.status);
+        mark.status = self.shared.dialect.exit_status(mark.status);
         let Some(running) = &self.running else {
             return;
         };
@@ -440,7 +440,7 @@ impl Engine {
         let place = running.live.input_location();
         let mut state = self.shared.lock();
         if !mark.lacks_values && !state.has_begun_script() && place == InputLocation::Stdin {
-            match state.resend(live, self.shared.kind) {
+            match state.resend(live, self.shared.dialect) {
                 Resubmission::Sent => return,
                 Resubmission::Exhausted => {
                     // The next shell has neither its traps nor its prompts and functions.
@@ -498,7 +498,7 @@ impl Engine {
         };
         running.live.hints.reset();
         let mut has_stopped = running.live.has_stopped_child(mark.status);
-        let kind = self.shared.kind;
+        let dialect = self.shared.dialect;
         let mut state = self.shared.lock();
         let Some(job) = state.job.take() else {
             return;
@@ -508,7 +508,7 @@ impl Engine {
         }
         let is_stop = job.may_hide_stop && mark.status == 0;
         has_stopped |= is_stop && background.iter().any(Background::has_stopped);
-        let after = job.last_lines(mark.is_errexit, kind);
+        let after = job.last_lines(mark.is_errexit, dialect);
         if !after.is_empty() {
             let _ = running.live.write_lines(&after);
         }

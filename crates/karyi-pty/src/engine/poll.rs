@@ -334,7 +334,7 @@ impl Engine {
 
     /// The shell waits for its next line, and the mark did not come: asks for it again.
     fn request_lost_mark(&mut self, live: &LiveShell) {
-        let kind = self.shared.kind;
+        let dialect = self.shared.dialect;
         let mut state = self.shared.lock();
         let Some(job) = state.job.as_mut() else {
             return;
@@ -346,12 +346,13 @@ impl Engine {
             return;
         }
         live.fast_path.disable();
-        let lines = kind.lost_mark_lines(&live.paths, job.mark, job.lost_mark_requests);
+        let lines = dialect.lost_mark_lines(&live.paths, job.mark, job.lost_mark_requests);
         // What a trap or a hook reads in the shell's place is an empty line, and no line of ours.
         // One that reads the mark's line has one less to read.
         let lines = lines.map(|lines| spaced(lines.as_bytes(), limits::LINES_FOR_HOOKS - 1));
         if job.lost_mark_requests == 0 {
-            job.after.extend(kind.unset_line("KARYI_LAST").into_bytes());
+            job.after
+                .extend(dialect.unset_line("KARYI_LAST").into_bytes());
         }
         job.lost_mark_requests += 1;
         let is_due = lines.is_some_and(|lines| live.write_lines(&lines).is_ok());
@@ -430,7 +431,7 @@ impl Engine {
             return;
         }
         self.unsaved_since = None;
-        let line = self.shared.kind.resting_lines(&live.paths);
+        let line = self.shared.dialect.idle_lines(&live.paths);
         let mut state = self.shared.lock();
         // A command that came first is followed by a snapshot of its own.
         if state.job.is_none() {

@@ -21,6 +21,7 @@ use crate::engine::state::Order;
 use crate::engine::{Engine, Running};
 use crate::host::error_hints;
 use crate::process::{self, Process};
+use crate::shell::command_lines::RESTORE_ENV_LINE;
 use crate::shell::secrets::{ShellVariables, assignments};
 use crate::shell::snapshot::{Snapshot, SnapshotFeeder};
 use crate::teardown::registry;
@@ -115,7 +116,7 @@ impl Engine {
         state.store_background(number.unwrap_or_default(), background, omitted);
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
         let job = match job {
-            Some(job) if is_unread => match state.restart_unread_job(job, self.shared.kind) {
+            Some(job) if is_unread => match state.restart_unread_job(job, self.shared.dialect) {
                 Ok(()) => return,
                 Err(job) => Some(*job),
             },
@@ -184,21 +185,21 @@ impl Engine {
             None => (None, Vec::new()),
         };
         self.start_shell(&cwd, fit.as_ref(), &[])?;
-        let kind = self.shared.kind;
+        let dialect = self.shared.dialect;
         let (restored, age) = match (&snapshot, &self.collector.last) {
             (Some(old), Some(new)) if new.taken > old.taken => {
-                let kept = old.unchanged_parts(kind.restorable(), new);
+                let kept = old.unchanged_parts(dialect.restorable(), new);
                 (kept, Some(old.taken.elapsed()))
             }
             _ => (Vec::new(), None),
         };
         let is_lost = |name: &&&str| !restored.contains(*name);
-        let lost = kind.restorable().iter().filter(is_lost);
+        let lost = dialect.restorable().iter().filter(is_lost);
         let is_there = is_known && self.shared.lock().cwd == cwd;
         let place = |is_wanted: bool| ["cwd"].into_iter().filter(move |_| is_wanted);
         let lost = place(!is_there)
             .chain(lost.copied())
-            .chain(kind.unprintable().iter().copied())
+            .chain(dialect.unprintable().iter().copied())
             .chain(ALWAYS_LOST);
         Ok(Restart {
             lost: lost.map(str::to_owned).chain(left_out).collect(),
@@ -309,17 +310,17 @@ impl Engine {
         until: Instant,
     ) -> Result<Mark, ToolError> {
         let live = running.live.clone();
-        let (kind, paths) = (self.shared.kind, &live.paths);
+        let (dialect, paths) = (self.shared.dialect, &live.paths);
         let number = self.shared.lock().next_number();
-        let mut lines = kind.first_line().as_bytes().to_vec();
+        let mut lines = RESTORE_ENV_LINE.as_bytes().to_vec();
         if beginning.has_rc {
-            lines.extend(kind.rc_lines(paths).into_bytes());
-            lines.extend(kind.descriptor_lines(paths).into_bytes());
+            lines.extend(dialect.rc_lines(paths).into_bytes());
+            lines.extend(dialect.descriptor_lines(paths).into_bytes());
         }
-        lines.extend(kind.setup_line(paths).into_bytes());
+        lines.extend(dialect.setup_line(paths).into_bytes());
         let mut feeder = None;
         let mut commands = beginning.snapshot.map_or_else(Vec::new, |snapshot| {
-            let mut commands = snapshot.restore_commands(kind, &self.spawn_config.variables());
+            let mut commands = snapshot.restore_commands(dialect, &self.spawn_config.variables());
             // The session that was described may be another one.
             commands.extend(self.spawn_config.tag_line().into_bytes());
             commands
@@ -329,20 +330,20 @@ impl Engine {
         let secrets = state.secrets.named();
         state.variables = ShellVariables::of(&secrets);
         drop(state);
-        commands.extend_from_slice(&assignments(kind, &secrets));
+        commands.extend_from_slice(&assignments(dialect, &secrets));
         if !commands.is_empty() {
-            lines.extend(kind.restore_line(paths).into_bytes());
+            lines.extend(dialect.restore_line(paths).into_bytes());
             let fifo = paths.file("restore");
             feeder = Some(
                 SnapshotFeeder::new(&fifo, commands).map_err(|error| failed(&error.to_string()))?,
             );
         }
-        lines.extend(kind.directory_line(beginning.cwd));
+        lines.extend(dialect.directory_line(beginning.cwd));
         if beginning.snapshot.is_some() {
             // Tells what came back.
-            lines.extend(kind.snapshot_line(paths).into_bytes());
+            lines.extend(dialect.snapshot_line(paths).into_bytes());
         }
-        lines.extend(kind.mark_line(paths, number).into_bytes());
+        lines.extend(dialect.mark_line(paths, number).into_bytes());
         live.write_lines(&lines)
             .map_err(|error| failed(&error.to_string()))?;
         self.mark_extractor.await_mark(Some(number));
@@ -374,11 +375,11 @@ impl Engine {
         if names.is_empty() {
             return Ok(mark);
         }
-        let (kind, paths) = (self.shared.kind, &running.live.paths);
+        let (dialect, paths) = (self.shared.dialect, &running.live.paths);
         let number = self.shared.lock().next_number();
-        let mut lines: String = names.iter().map(|name| kind.unset_line(name)).collect();
-        lines.push_str(&kind.snapshot_line(paths));
-        lines.push_str(&kind.mark_line(paths, number));
+        let mut lines: String = names.iter().map(|name| dialect.unset_line(name)).collect();
+        lines.push_str(&dialect.snapshot_line(paths));
+        lines.push_str(&dialect.mark_line(paths, number));
         let written = running.live.write_lines(lines.as_bytes());
         written.map_err(|_| ("it took no lines", Vec::new()))?;
         self.mark_extractor.await_mark(Some(number));
@@ -444,7 +445,7 @@ impl Engine {
         running.live.flush_input();
         let live = &running.live;
         live.fast_path
-            .enable_if_possible(self.shared.kind, &live.paths, live.process.as_ref());
+            .enable_if_possible(self.shared.dialect, &live.paths, live.process.as_ref());
         let _ = std::fs::remove_file(running.live.paths.file("restore"));
         let mut state = self.shared.lock();
         state.cwd = running.live.directory(mark.cwd);

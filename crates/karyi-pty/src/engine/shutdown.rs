@@ -29,7 +29,7 @@ impl Engine {
         let had_job = state.job.is_some();
         drop(state);
         if let Some(running) = &self.running
-            && self.shared.kind.ignores_hangup()
+            && self.shared.dialect.ignores_hangup()
             && !had_job
             && process::own_children(running.live.pid).is_empty()
         {

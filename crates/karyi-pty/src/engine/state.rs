@@ -25,7 +25,7 @@ use crate::engine::pending_call::{PendingCall, Restart, Sink};
 use crate::host::error_hints;
 use crate::shell::secrets::{ShellSecrets, ShellVariables};
 use crate::shell::snapshot::Snapshot;
-use crate::shell::{Kind, Shell};
+use crate::shell::{Dialect, Shell};
 use crate::terminal::key::Key;
 use crate::terminal::live_shell::{LiveShell, ScriptFile, Size};
 
@@ -99,7 +99,7 @@ pub(crate) struct Shared {
     waker: UnixStream,
     /// Whether the session's thread waits for the engine.
     is_claimed: AtomicBool,
-    pub(crate) kind: Kind,
+    pub(crate) dialect: &'static dyn Dialect,
     pub(crate) name: String,
     /// Why it is not the user's usual shell, when it is not.
     pub(crate) fallback: Option<String>,
@@ -120,7 +120,7 @@ impl Shared {
             idle_sink: Mutex::default(),
             waker,
             is_claimed: AtomicBool::new(false),
-            kind: shell.kind,
+            dialect: shell.dialect,
             name: shell.name.clone(),
             fallback,
             tag,

@@ -12,7 +12,7 @@ use crate::terminal::directory::may_enter;
 impl Session {
     /// Refuses a command that this shell cannot run as it is meant.
     pub(crate) fn check_command(&self, request: &CommandRequest) -> Result<(), ToolError> {
-        if !request.bindings.is_empty() && !self.shared().kind.takes_secrets() {
+        if !request.bindings.is_empty() && !self.shared().dialect.takes_secrets() {
             let message = format!("{} cannot take secrets", self.shared().name);
             return Err(ToolError::new(ErrorCode::UnsupportedShell, message));
         }

@@ -34,7 +34,6 @@ use crate::host::runtime;
 use crate::session::options::{CommandRequest, InputRequest, SessionOptions, StartupFiles};
 use crate::shell::choice::{self, ShellChoice};
 use crate::shell::snapshot::SnapshotCollector;
-use crate::shell::variable;
 use crate::teardown::registry;
 use crate::teardown::sweep;
 use crate::terminal::key::Key;
@@ -43,6 +42,7 @@ use crate::terminal::mark_fifo::MarkFifo;
 use crate::terminal::marks::MarkExtractor;
 use crate::terminal::output_hints::HintReader;
 use crate::terminal::spawn::SpawnConfig;
+use crate::terminal::spawn::variable;
 use crate::wait::{Scanner, Watch};
 
 /// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
@@ -253,7 +253,7 @@ impl Session {
     /// Whether the shell can print its functions, so that another one has them, too.
     #[must_use]
     pub fn prints_functions(&self) -> bool {
-        self.shared().kind.unprintable().is_empty()
+        self.shared().dialect.unprintable().is_empty()
     }
 
     /// Returns why the shell is not the user's usual one, or is without its start-up files.
@@ -359,7 +359,7 @@ impl Session {
         let named = state.secrets.named();
         let secrets = state.variables.update(own, named);
         let started = state.start_job(&JobStart {
-            kind: self.shared().kind,
+            dialect: self.shared().dialect,
             script: &request.script,
             cwd: request.cwd.as_deref(),
             secrets,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use karyi_core::error::{ErrorCode, ToolError};
 
-use crate::shell::{Kind, Shell};
+use crate::shell::{DIALECTS, Dialect, Shell};
 
 /// The shell of a session and, when it is not the user's usual one, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct ShellChoice {
 impl ShellChoice {
     /// Takes bash instead of a shell that cannot take secrets, where there is one.
     pub(crate) fn prefer_secret_support(self, directories: &[PathBuf]) -> Self {
-        if self.shell.kind.takes_secrets() {
+        if self.shell.dialect.takes_secrets() {
             return self;
         }
         let Some(shell) = shell_in(directories, "bash") else {
@@ -153,38 +153,25 @@ impl Shell {
         let name = path.file_name()?.to_str()?.to_owned();
         let real = path.canonicalize().ok();
         let real = real.as_deref().and_then(Path::file_name);
-        let (kind, arguments) = kind_of(&name, real.and_then(OsStr::to_str))?;
+        let target = real.and_then(OsStr::to_str).map(without_version);
+        let (dialect, arguments) = recognize(without_version(&name), target)?;
         Some(Self {
             path: path.to_owned(),
             name,
-            kind,
+            dialect,
             arguments: arguments.to_vec(),
         })
     }
 }
 
-const BASH: &[&str] = &["--norc", "--noprofile", "--noediting", "-i"];
-const BASH_AS_SH: &[&str] = &["--posix", "--norc", "--noprofile", "--noediting", "-i"];
-
-/// Returns what a program is by its name and, for one with a name that several have, by that of the
-/// file it is a link to; and its arguments.
-fn kind_of(name: &str, real: Option<&str>) -> Option<(Kind, &'static [&'static str])> {
-    match without_version(name) {
-        "bash" => Some((Kind::Bash, BASH)),
-        "zsh" => Some((Kind::Zsh, &["-f", "-i", "-s"])),
-        "dash" | "ash" => Some((Kind::Posix, &["-i"])),
-        "busybox" => Some((Kind::Posix, &["ash", "-i"])),
-        "mksh" => Some((Kind::Mksh, &["-i"])),
-        name @ ("sh" | "ksh") => match (name, real.map(without_version)) {
-            // A bash that is called sh needs to be told not to use its line editor.
-            (_, Some("bash")) => Some((Kind::Bash, BASH_AS_SH)),
-            (_, Some("mksh" | "lksh")) => Some((Kind::Mksh, &["-i"])),
-            (_, Some("zsh")) => Some((Kind::Zsh, &["-f", "-i", "-s"])),
-            ("ksh", _) | (_, Some("ksh")) => Some((Kind::Ksh, &["-i"])),
-            _ => Some((Kind::Posix, &["-i"])),
-        },
-        _ => None,
-    }
+/// Returns the dialect of a program and the arguments it needs, by its name and by that of the file it is a link to.
+fn recognize(
+    name: &str,
+    target: Option<&str>,
+) -> Option<(&'static dyn Dialect, &'static [&'static str])> {
+    DIALECTS
+        .into_iter()
+        .find_map(|dialect| Some((dialect, dialect.arguments(name, target)?)))
 }
 
 /// Returns a program's name without the version some systems add: `bash-5.2`, `ksh93`.
@@ -197,24 +184,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_tells_the_kind() {
-        let check = |name: &str, real: &str, expected: Option<(Kind, &str)>| {
-            let found = kind_of(name, Some(real));
-            let found = found.map(|(kind, arguments)| (kind, arguments.join(" ")));
-            assert_eq!(found, expected.map(|(kind, text)| (kind, text.to_owned())));
+    fn a_name_tells_the_dialect() {
+        let check = |name: &str, target: &str, expected: Option<(&str, &str)>| {
+            let found = recognize(without_version(name), Some(without_version(target)));
+            let found = found.map(|(dialect, arguments)| (dialect.name(), arguments.join(" ")));
+            let expected = expected.map(|(name, text)| (name, text.to_owned()));
+            assert_eq!(found, expected, "{name} {target}");
         };
-        let posix_bash = "--posix --norc --noprofile --noediting -i";
-        check("bash-5.2", "bash", Some((Kind::Bash, &BASH.join(" "))));
-        check("sh", "bash", Some((Kind::Bash, posix_bash)));
-        check("sh", "dash", Some((Kind::Posix, "-i")));
-        check("sh", "busybox", Some((Kind::Posix, "-i")));
-        check("sh", "mksh", Some((Kind::Mksh, "-i")));
-        check("ksh", "ksh93", Some((Kind::Ksh, "-i")));
-        check("ksh", "mksh", Some((Kind::Mksh, "-i")));
-        check("ksh93", "ksh93", Some((Kind::Ksh, "-i")));
-        check("busybox", "busybox", Some((Kind::Posix, "ash -i")));
-        check("ash", "busybox", Some((Kind::Posix, "-i")));
-        check("zsh", "zsh5", Some((Kind::Zsh, "-f -i -s")));
+        let bash = "--norc --noprofile --noediting -i";
+        check("bash-5.2", "bash", Some(("bash", bash)));
+        check("sh", "bash", Some(("bash", &format!("--posix {bash}"))));
+        check("sh", "dash", Some(("posix", "-i")));
+        check("sh", "busybox", Some(("posix", "-i")));
+        check("sh", "mksh", Some(("mksh", "-i")));
+        check("sh", "ksh93", Some(("ksh", "-i")));
+        check("sh", "zsh5", Some(("zsh", "-f -i -s")));
+        check("ksh", "ksh93", Some(("ksh", "-i")));
+        check("ksh", "bash", Some(("bash", &format!("--posix {bash}"))));
+        check("ksh", "lksh", Some(("mksh", "-i")));
+        check("ksh", "mksh", Some(("mksh", "-i")));
+        check("ksh93", "ksh93", Some(("ksh", "-i")));
+        check("busybox", "busybox", Some(("posix", "ash -i")));
+        check("ash", "busybox", Some(("posix", "-i")));
+        check("zsh", "zsh5", Some(("zsh", "-f -i -s")));
         check("rbash", "bash", None);
         check("fish", "fish", None);
         check("", "", None);

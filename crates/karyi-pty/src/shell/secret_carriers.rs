@@ -19,7 +19,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use zeroize::Zeroizing;
 
-use crate::shell::Kind;
+use crate::shell::Dialect;
 use karyi_core::limits;
 use karyi_core::secret::{Binding, SecretValue, VariableContent};
 
@@ -56,13 +56,13 @@ pub(crate) fn carriers(
 
 impl SecretCarrier {
     /// Returns the line that takes what it brings.
-    pub(crate) fn line(&self, kind: Kind) -> String {
+    pub(crate) fn line(&self, dialect: &dyn Dialect) -> String {
         match self {
             Self::Fifo(fifo, variables) => {
                 let variables: Vec<&str> = variables.iter().map(String::as_str).collect();
-                kind.secrets_line(&variables, &fifo.path)
+                dialect.secrets_line(&variables, &fifo.path)
             }
-            Self::File(file, variable) => kind.path_line(variable, &file.path),
+            Self::File(file, variable) => dialect.path_line(variable, &file.path),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use zeroize::Zeroizing;
 
-use crate::shell::Kind;
+use crate::shell::Dialect;
 use karyi_core::secret::{Binding, SecretName, SecretValue, VariableContent};
 
 /// Answers what the shells of a session must know about secrets; the default knows none. Clones belong to one session.
@@ -120,7 +120,7 @@ impl fmt::Debug for ShellSecrets {
 }
 
 /// Returns the commands with which a new shell begins: one assignment for each secret.
-pub(crate) fn assignments(kind: Kind, bindings: &[Binding]) -> Zeroizing<Vec<u8>> {
+pub(crate) fn assignments(dialect: &dyn Dialect, bindings: &[Binding]) -> Zeroizing<Vec<u8>> {
     let lengths = bindings.iter().map(|b| b.value.expose().len() * 4 + 256);
     // Made in its whole size at once: growing would leave copies behind.
     let mut commands = Zeroizing::new(Vec::with_capacity(lengths.sum()));
@@ -133,7 +133,7 @@ pub(crate) fn assignments(kind: Kind, bindings: &[Binding]) -> Zeroizing<Vec<u8>
                 _ => commands.push(byte),
             }
         }
-        let builtin = kind.builtin();
+        let builtin = dialect.builtin();
         commands.extend(format!("'; {builtin} typeset +x {variable}\n").bytes());
     }
     commands
@@ -266,7 +266,10 @@ mod tests {
 
     #[test]
     fn a_new_shell_begins_with_assignments() {
-        let commands = assignments(Kind::Bash, &[value("A", "it's"), value("B", "x")]);
+        let commands = assignments(
+            &crate::shell::bash::Bash,
+            &[value("A", "it's"), value("B", "x")],
+        );
         let expected = "__karyi_A='it'\\''s'; \\builtin typeset +x __karyi_A\n\
                         __karyi_B='x'; \\builtin typeset +x __karyi_B\n";
         assert_eq!(String::from_utf8_lossy(&commands), expected);

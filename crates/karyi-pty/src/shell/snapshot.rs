@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use karyi_core::limits;
 
-use crate::shell::Kind;
+use crate::shell::Dialect;
 use crate::sys;
 use crate::terminal::live_shell::read_some;
 use crate::terminal::spawn::make_fifo;
@@ -40,10 +40,10 @@ pub(crate) struct SnapshotSection<'a> {
 pub(crate) const OWN_VARIABLES: [&[u8]; 5] = [b"PWD", b"OLDPWD", b"SHLVL", b"_", b"KARYI_LAST"];
 
 impl Snapshot {
-    /// Returns the commands that bring a shell of this kind back to what it was; `inherited` are
+    /// Returns the commands that bring a shell of this dialect back to what it was; `inherited` are
     /// the names of the environment it starts with.
-    pub(crate) fn restore_commands(&self, kind: Kind, inherited: &[String]) -> Vec<u8> {
-        let mut text = kind.restoring_lines().as_bytes().to_vec();
+    pub(crate) fn restore_commands(&self, dialect: &dyn Dialect, inherited: &[String]) -> Vec<u8> {
+        let mut text = dialect.clear_definitions().as_bytes().to_vec();
         let mut last = Vec::new();
         for section in self.sections() {
             match section.name {
@@ -52,7 +52,7 @@ impl Snapshot {
                 b"=aliases" => write_aliases(section.text, &mut text),
                 b"environment" => {
                     for name in inherited.iter().filter(|name| !section.names(name)) {
-                        text.extend(kind.unset_line(name).into_bytes());
+                        text.extend(dialect.unset_line(name).into_bytes());
                     }
                     text.extend_from_slice(section.text);
                 }
@@ -60,7 +60,7 @@ impl Snapshot {
             }
         }
         text.extend(last);
-        text.extend_from_slice(kind.restored_line().as_bytes());
+        text.extend_from_slice(dialect.end_restore().as_bytes());
         text
     }
 
@@ -431,7 +431,7 @@ mod tests {
                     #functions n\nf () \n{ \n    : #x n\n}\n\
                     #+options n\nset -o errexit\nset -o noclobber\n";
         let inherited = ["A", "B", "C", "E"].map(str::to_owned);
-        let commands = snapshot(text).restore_commands(Kind::Posix, &inherited);
+        let commands = snapshot(text).restore_commands(&crate::shell::posix::Posix, &inherited);
         let expected = "\\command unalias -a\n\\shopt -s extglob\n\
                         \\command unset -v C\n\\command unset -v E\n\
                         export A='1\n#+x m\n2'\nexport B\n\
@@ -440,7 +440,7 @@ mod tests {
                         \\shopt -s expand_aliases\n\\command set +e\n";
         assert_eq!(String::from_utf8(commands).unwrap(), expected);
         assert_eq!(
-            snapshot("").restore_commands(Kind::Posix, &[]),
+            snapshot("").restore_commands(&crate::shell::posix::Posix, &[]),
             b"\\command unalias -a\n\\command set +e\n"
         );
     }

@@ -26,8 +26,8 @@ use nix::{fcntl::OFlag, libc::EBADF};
 use karyi_core::limits;
 
 #[cfg(target_os = "linux")]
-use crate::shell::BASH_TERMINAL_FD;
-use crate::shell::{Kind, SessionPaths};
+use crate::shell::bash::TERMINAL_DESCRIPTOR;
+use crate::shell::{Dialect, SessionPaths};
 use crate::terminal::marks::Mark;
 use crate::terminal::procfs_handles::ProcfsHandles;
 #[cfg(target_os = "linux")]
@@ -87,7 +87,7 @@ impl FastPath {
     #[cfg(target_os = "linux")]
     pub(crate) fn enable_if_possible(
         &self,
-        kind: Kind,
+        dialect: &dyn Dialect,
         paths: &SessionPaths,
         process: Option<&OwnedFd>,
     ) {
@@ -95,8 +95,8 @@ impl FastPath {
             let entry = format!("/proc/{}/fd/{descriptor}", self.pid);
             std::fs::read_link(entry).is_ok_and(|found| found == path)
         };
-        if kind != Kind::Bash
-            || !is_at(BASH_TERMINAL_FD, &paths.terminal)
+        if !dialect.keeps_terminal()
+            || !is_at(TERMINAL_DESCRIPTOR, &paths.terminal)
             || !self.procfs.lists_children()
         {
             return;
@@ -115,7 +115,7 @@ impl FastPath {
         if let Some(input) = copy_of(0).filter(|input| self.is_fifo(input)) {
             let _ = self.input.set(input);
         }
-        if let Some(terminal) = copy_of(BASH_TERMINAL_FD).filter(has_default_flags)
+        if let Some(terminal) = copy_of(TERMINAL_DESCRIPTOR).filter(has_default_flags)
             && self.terminal.set(terminal).is_ok()
         {
             self.is_enabled.store(true, Ordering::Relaxed);
@@ -163,10 +163,10 @@ impl FastPath {
         let Some(terminal) = self.terminal.get() else {
             return false;
         };
-        self.still_has(BASH_TERMINAL_FD, terminal)
+        self.still_has(TERMINAL_DESCRIPTOR, terminal)
             .unwrap_or_else(|| {
                 let copy =
-                    process.and_then(|p| crate::sys::descriptor_of(p, BASH_TERMINAL_FD).ok());
+                    process.and_then(|p| crate::sys::descriptor_of(p, TERMINAL_DESCRIPTOR).ok());
                 let both = copy.and_then(|copy| Some((fstat(copy).ok()?, fstat(terminal).ok()?)));
                 both.is_some_and(|(found, ours)| identity(&found) == identity(&ours))
             })
@@ -179,12 +179,18 @@ impl FastPath {
 
     /// Elsewhere nothing tells what it is.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn enable_if_possible(&self, _: Kind, _: &SessionPaths, _: Option<&OwnedFd>) {}
+    pub(crate) fn enable_if_possible(
+        &self,
+        _: &dyn Dialect,
+        _: &SessionPaths,
+        _: Option<&OwnedFd>,
+    ) {
+    }
 
     /// Whether the shell can put its own descriptors aside: it does so behind the one it copies.
     #[cfg(target_os = "linux")]
     fn has_room(&self) -> bool {
-        const MOST: u64 = BASH_TERMINAL_FD as u64 + 4;
+        const MOST: u64 = TERMINAL_DESCRIPTOR as u64 + 4;
         crate::sys::descriptor_limit(self.pid).is_ok_and(|limit| limit >= MOST)
     }
 
@@ -216,7 +222,7 @@ impl FastPath {
     /// The script must be alone on the terminal.
     pub(crate) fn lines(
         &self,
-        kind: Kind,
+        dialect: &dyn Dialect,
         paths: &SessionPaths,
         process: Option<&OwnedFd>,
         number: u64,
@@ -231,8 +237,10 @@ impl FastPath {
         self.restore_terminal_flags();
         let parts = self.lines.get_or_init(|| {
             // No path has this character.
-            let lines = kind.lines_on_bash_terminal(paths, "\0");
-            lines.map(|line| line.split('\0').map(str::to_owned).collect())
+            let lines = dialect.kept_terminal_lines(paths, "\0");
+            lines
+                .unwrap_or_default()
+                .map(|line| line.split('\0').map(str::to_owned).collect())
         });
         let number = number.to_string();
         Some(parts.each_ref().map(|parts| parts.join(&number)))

@@ -3,7 +3,7 @@
 //! The thread that starts the shell must live as long as the shell: the shell asks the kernel for
 //! a signal when its parent ends, and to the kernel that is the thread.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -20,7 +20,8 @@ use portable_pty::{CommandBuilder, native_pty_system};
 
 use crate::host::error_hints::MissingResource;
 use crate::process;
-use crate::shell::{STATUS_SCRIPT, SessionPaths, Shell, variable};
+use crate::shell::command_lines::STATUS_SCRIPT;
+use crate::shell::{SessionPaths, Shell};
 use crate::sys;
 use crate::teardown::registry;
 use crate::teardown::stamp::{Stamp, stamp_argument};
@@ -133,9 +134,9 @@ impl SpawnConfig {
             terminal: PathBuf::new(),
             nonce: self.nonce.clone(),
         };
-        let kind = self.shell.kind;
-        write_private(&paths.file("setup"), &kind.setup_script(&paths))?;
-        write_private(&paths.file("snapshot"), &kind.snapshot_script(&paths))?;
+        let dialect = self.shell.dialect;
+        write_private(&paths.file("setup"), &dialect.setup_script(&paths))?;
+        write_private(&paths.file("snapshot"), &dialect.snapshot_script(&paths))?;
         write_private(&paths.file("status"), STATUS_SCRIPT)?;
         let path = paths.file("script");
         let file = write_private(&path, "")?;
@@ -200,6 +201,12 @@ impl SpawnConfig {
     pub(crate) fn tag_line(&self) -> String {
         format!("\\export {}={}\n", registry::TAG_VARIABLE, self.tag)
     }
+}
+
+/// Returns the value of a variable in an environment.
+pub(crate) fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+    let (_, value) = env.iter().rev().find(|(key, _)| key == name)?;
+    Some(value)
 }
 
 /// Sets and returns the modes of a terminal that a person would expect, without output processing:

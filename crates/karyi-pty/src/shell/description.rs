@@ -1,0 +1,77 @@
+//! The scripts that set a shell up and print a snapshot of it.
+//!
+//! A snapshot is a text the shell can read back: sections, each after a comment line with its name. `#NAME` holds
+//! commands as they are; `#+NAME` single lines that get a backslash, which keeps aliases away from them; `#=NAME` the
+//! bare `name='value'` lines of a shell that prints its aliases so.
+
+use std::ffi::OsStr;
+
+use karyi_core::shell_word::quote;
+
+use crate::shell::dialect::{Dialect, SessionPaths};
+
+const COMMON_SETUP: &str = r#"
+PS1= PS2=
+\unset HISTFILE
+\unset TMOUT
+PAGER=cat GIT_PAGER=cat EDITOR=false VISUAL=false TERM=xterm-256color
+\export PAGER GIT_PAGER EDITOR VISUAL TERM
+\unset COLUMNS LINES
+case "${LC_ALL:-${LC_CTYPE:-${LANG-}}}" in
+*[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;;
+*)
+  if [ -n "${LC_ALL-}" ]; then LANG=$LC_ALL; \export LANG; \unset LC_ALL; fi
+  LC_CTYPE=C.UTF-8
+  \export LC_CTYPE
+  ;;
+esac
+"#;
+
+impl dyn Dialect + '_ {
+    /// Returns the text of the file `setup`, sourced once after the start-up files.
+    pub(crate) fn setup_script(&self, paths: &SessionPaths) -> String {
+        let own = self.own_setup();
+        let trap = quote(OsStr::new(self.snapshot_line(paths).trim_end()));
+        format!("{own}{COMMON_SETUP}{} trap {trap} EXIT\n", self.builtin())
+    }
+
+    /// Returns the text of the file `snapshot`, which prints what a restarted shell needs.
+    pub(crate) fn snapshot_script(&self, paths: &SessionPaths) -> String {
+        let nonce = &paths.nonce;
+        let print = |line: String| self.print_line(&quote(OsStr::new(&line)));
+        let (before, after) = self.snapshot_guards();
+        let mut text = format!("{} set +e\n{before}", self.builtin());
+        text.push_str(&print(format!("#begin {nonce}")));
+        text.push_str(&self.print_line("\"${PWD-}\""));
+        text.push_str(&print(format!("#state {nonce}")));
+        for (name, lines) in self.snapshot_sections() {
+            text.push_str(&print(format!("#{name} {nonce}")));
+            text.push_str(lines);
+        }
+        text.push_str(&print(format!("#end {nonce}")));
+        text.push_str(after);
+        text
+    }
+
+    /// Returns the lines for an idle shell: they repair what commands may have broken, and print a snapshot.
+    pub(crate) fn idle_lines(&self, paths: &SessionPaths) -> String {
+        let (descriptors, builtins) = (self.descriptor_lines(paths), self.enable_line());
+        format!("{descriptors}{builtins}{}", self.snapshot_line(paths))
+    }
+
+    /// Returns the parts of a snapshot, in the words of a report.
+    pub(crate) fn restorable(&self) -> &'static [&'static str] {
+        match self.prints_functions() {
+            true => &["environment", "functions", "aliases", "options"],
+            false => &["environment", "aliases", "options"],
+        }
+    }
+
+    /// Returns what the shell cannot print about itself, in the words of a report.
+    pub(crate) fn unprintable(&self) -> &'static [&'static str] {
+        match self.prints_functions() {
+            true => &[],
+            false => &["functions"],
+        }
+    }
+}
