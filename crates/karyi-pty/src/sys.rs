@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 
-/// Whether the program was started without a standard output. Before `main` the standard library puts
+/// Returns true if the program was started without a standard output. Before `main` the standard library puts
 /// `/dev/null` in its place, where every report would be written and lost.
 #[must_use]
 pub fn lacks_output() -> bool {
@@ -124,7 +124,7 @@ pub(crate) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Whether what a process has under a number is the very thing that a descriptor of ours is a copy of.
+/// Returns true if what a process has under a number is the very thing that a descriptor of ours is a copy of.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_copied_from(process: i32, number: RawFd, copy: impl AsFd) -> io::Result<bool> {
     const FILE: libc::c_int = 0;

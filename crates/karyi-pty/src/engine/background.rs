@@ -42,7 +42,7 @@ pub(crate) struct ProcessClaims {
 #[derive(Debug)]
 struct Members {
     list: Vec<Member>,
-    /// Whether nothing goes on where they have ended.
+    /// True if nothing goes on where they have ended.
     is_over: bool,
 }
 
@@ -91,7 +91,7 @@ impl Background {
         members.list.iter().map(|member| member.pid).collect()
     }
 
-    /// Whether it still has the terminal it was started on: the kernel takes that away with the
+    /// Returns true if it still has the terminal it was started on: the kernel takes that away with the
     /// shell.
     #[must_use]
     pub fn has_terminal(&self) -> bool {
@@ -140,14 +140,14 @@ impl Background {
         members.list.extend(found);
     }
 
-    /// Whether a signal has stopped one of its processes: a shell goes on as soon as the last of a
+    /// Returns true if a signal has stopped one of its processes: a shell goes on as soon as the last of a
     /// pipeline is.
     pub(crate) fn has_stopped(&self) -> bool {
         let members = self.members();
         members.list.iter().any(|member| is_stopped(member.pid))
     }
 
-    /// Whether it is in a group of its own: without job control it is in that of the shell.
+    /// Returns true if it is in a group of its own: without job control it is in that of the shell.
     #[must_use]
     pub fn has_own_group(&self) -> bool {
         self.group != self.shell
@@ -246,7 +246,7 @@ impl Member {
         })
     }
 
-    /// Whether a process may be its child in which it went on: it was started soon after.
+    /// Returns true if a process may be its child in which it went on: it was started soon after.
     fn may_go_on_in(&self, seen: &Process) -> bool {
         let later = seen.started.saturating_sub(self.started);
         let is_soon = |age| age <= limits::SUCCESSOR_AGE;
@@ -254,7 +254,7 @@ impl Member {
         is_later && process::duration_of(later).is_some_and(is_soon)
     }
 
-    /// Whether it has ended. Its descriptor is closed when it is seen to have.
+    /// Returns true if it has ended. Its descriptor is closed when it is seen to have.
     fn has_ended(&mut self) -> bool {
         let Some(end) = &self.end else {
             return true;
@@ -379,7 +379,7 @@ pub(crate) fn left_apart(
     (by_group(shell, apart, claims), omitted)
 }
 
-/// Whether this program may have adopted such a process. To look at all there are takes long, and mostly
+/// Returns true if this program may have adopted such a process. To look at all there are takes long, and mostly
 /// there is none.
 #[cfg(target_os = "linux")]
 fn has_adopted(is_wanted: impl Fn(&Process) -> bool) -> bool {

@@ -39,35 +39,35 @@ pub(crate) struct Job {
     pub(crate) length: usize,
     /// The line that prints the mark of a script that broke off the line before, not given yet.
     pub(crate) last_line: String,
-    /// Whether it was given to a second shell.
+    /// True if it was given to a second shell.
     pub(crate) was_moved: bool,
     /// How often a lost mark was asked for.
     pub(crate) lost_mark_requests: u32,
     /// Takes the output no call waits for; out while the session's thread uses it.
     pub(crate) rest: Option<Sink>,
-    /// Whether input was typed for it.
+    /// True if input was typed for it.
     pub(crate) was_typed_to: bool,
-    /// Whether somebody wanted it to end.
+    /// True if somebody wanted it to end.
     pub(crate) was_interrupted: bool,
     /// Bytes typed since the last line break.
     pub(crate) open_line_bytes: usize,
-    /// Whether the shell gets back what the command may have closed.
+    /// True if the shell gets back what the command may have closed.
     pub(crate) is_repaired: bool,
-    /// Whether it may close what the shell reads its lines from, so that it reads on in vain.
+    /// True if it may close what the shell reads its lines from, so that it reads on in vain.
     pub(crate) may_close_input: bool,
-    /// Whether it may hide what its mark is printed with.
+    /// True if it may hide what its mark is printed with.
     pub(crate) may_hide_builtins: bool,
-    /// Whether nothing else has the terminal, or will when it has ended.
+    /// True if nothing else has the terminal, or will when it has ended.
     pub(crate) is_alone: bool,
-    /// Whether its exit status is 0 also when a signal has stopped its last program.
+    /// True if its exit status is 0 also when a signal has stopped its last program.
     pub(crate) may_hide_stop: bool,
-    /// Whether it may leave something in the background.
+    /// True if it may leave something in the background.
     pub(crate) may_leave: bool,
-    /// Whether that may have left the shell's session by the time it ends.
+    /// True if that may have left the shell's session by the time it ends.
     pub(crate) may_leave_session: bool,
-    /// Whether it may have changed the directory.
+    /// True if it may have changed the directory.
     pub(crate) may_move: bool,
-    /// Whether it may have limited the shell's descriptors.
+    /// True if it may have limited the shell's descriptors.
     pub(crate) may_limit: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.
     pub(crate) early_mark: Option<Mark>,
@@ -140,7 +140,7 @@ impl Job {
         }
     }
 
-    /// Whether a shell that has not begun its script may be given it again: values are given once only.
+    /// Returns true if a shell that has not begun its script may be given it again: values are given once only.
     pub(crate) fn may_be_resent(&self) -> bool {
         !self.was_moved && !self.was_interrupted && self.secrets.is_empty()
     }
@@ -189,7 +189,7 @@ impl Job {
         }
     }
 
-    /// Whether the shell has read nothing of it; then another one may run it, once.
+    /// Returns true if the shell has read nothing of it; then another one may run it, once.
     pub(crate) fn is_unread(&self, live: &LiveShell) -> bool {
         let waiting = crate::sys::bytes_waiting(&live.fifo).unwrap_or(0);
         // What it was asked later is no part of it.

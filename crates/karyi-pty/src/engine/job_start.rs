@@ -227,7 +227,7 @@ const DEFINING: [&str; 12] = [
     "declare", "typeset",
 ];
 
-/// Whether a script may define what a shell beside this one should have.
+/// Returns true if a script may define what a shell beside this one should have.
 fn may_define(script: &str) -> bool {
     script.starts_with(". ") || DEFINING.iter().any(|word| script.contains(word))
 }

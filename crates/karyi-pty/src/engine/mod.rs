@@ -73,7 +73,7 @@ pub(crate) struct Engine {
     pub(crate) alarm: Option<Alarm>,
     /// What a caller has read and left to the thread.
     pub(crate) unread: Vec<u8>,
-    /// Whether the shell is ended since something else reads what is meant for it.
+    /// True if the shell is ended since something else reads what is meant for it.
     pub(crate) has_input_thief: bool,
     /// What the shell has told beside the terminal.
     pub(crate) mark_fifo: MarkFifo,
@@ -251,7 +251,7 @@ impl Engine {
         Some(deadline.map_or(self.next_scan, |at| at.min(self.next_scan)))
     }
 
-    /// Whether the sleeping thread would miss what is to be done next.
+    /// Returns true if the sleeping thread would miss what is to be done next.
     pub(crate) fn sleeps_too_long(&self) -> bool {
         let due = self.next_due();
         due.is_some_and(|due| self.sleeps_until.is_none_or(|until| due < until))

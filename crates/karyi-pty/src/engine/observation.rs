@@ -24,12 +24,12 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// Whether nobody has looked yet for those who ask.
+    /// Returns true if nobody has looked yet for those who ask.
     pub(crate) fn is_due(&self) -> bool {
         self.has_waiters() && self.scans_since_request == 0
     }
 
-    /// Whether somebody waits for a look.
+    /// Returns true if somebody waits for a look.
     pub(crate) fn has_waiters(&self) -> bool {
         !self.waiters.is_empty()
     }

@@ -22,12 +22,12 @@ pub struct Progress {
     pub exit_code: Option<i32>,
     /// The session's directory, when the job ended.
     pub cwd: Option<PathBuf>,
-    /// Whether the terminal shows what is typed, when the job waits for input; if not, it asks for
+    /// True if the terminal shows what is typed, when the job waits for input; if not, it asks for
     /// a password.
     pub echo: Option<bool>,
     /// What became of the shell, when it had to be started again.
     pub restarted: Option<Restart>,
-    /// Whether the status is a guess: the kernel did not show what the job does.
+    /// True if the status is a guess: the kernel did not show what the job does.
     pub is_probable: bool,
     /// Bytes of the input that were not typed, because the job ended or did not read them.
     pub unsent_bytes: usize,
@@ -69,7 +69,7 @@ pub(crate) struct PendingCall {
     pub(crate) sink: Option<Sink>,
     pub(crate) reply: ReplySender,
     pub(crate) deadline: Option<Instant>,
-    /// Whether nothing but the end of the job answers it.
+    /// True if nothing but the end of the job answers it.
     pub(crate) is_for_end: bool,
     /// How often the key that stops the job is still repeated for a part that goes on.
     pub(crate) stops: u32,
@@ -102,12 +102,12 @@ impl PendingInput {
         self.bytes.get(self.written..).unwrap_or_default()
     }
 
-    /// Whether it waits for a reader.
+    /// Returns true if it waits for a reader.
     pub(crate) fn awaits_reader(&self) -> bool {
         self.rest().is_empty() && !self.unsent().is_empty()
     }
 
-    /// Whether nothing of it was written.
+    /// Returns true if nothing of it was written.
     pub(crate) fn is_untouched(&self) -> bool {
         self.allowed == 0
     }

@@ -215,14 +215,14 @@ impl Engine {
         self.reset_watch();
     }
 
-    /// Whether the call has input that waits for a reader.
+    /// Returns true if the call has input that waits for a reader.
     fn awaits_reader(&self) -> bool {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
         input.is_some_and(PendingInput::awaits_reader)
     }
 
-    /// Whether input may be typed now: a program that only starts to ask hides a secret later.
+    /// Returns true if input may be typed now: a program that only starts to ask hides a secret later.
     fn may_type(&self, live: &LiveShell) -> bool {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
@@ -231,7 +231,7 @@ impl Engine {
         !is_secret || live.watched_terminal().hides_input(&self.scanner)
     }
 
-    /// Whether the call waits for nothing but the end of the job.
+    /// Returns true if the call waits for nothing but the end of the job.
     fn is_for_end(&self) -> bool {
         let state = self.shared.lock();
         state.call.as_ref().is_some_and(|call| call.is_for_end)
@@ -287,7 +287,7 @@ impl Engine {
         self.type_input(live);
     }
 
-    /// Whether the job's result waits for nothing but the shell, which must get its input back or
+    /// Returns true if the job's result waits for nothing but the shell, which must get its input back or
     /// end.
     fn is_decided(&mut self, live: &LiveShell) -> bool {
         let verdict = self
@@ -311,7 +311,7 @@ impl Engine {
         true
     }
 
-    /// Whether the shell has told its mark and reads the terminal in the place of its lines: the command
+    /// Returns true if the shell has told its mark and reads the terminal in the place of its lines: the command
     /// has closed what the shell keeps of its own output, and it put its input back no more. It would take
     /// what is typed for lines of its own, so it is replaced; what the mark told stays true.
     fn is_misplaced(&self, live: &LiveShell) -> bool {

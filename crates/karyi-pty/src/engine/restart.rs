@@ -429,7 +429,7 @@ impl Engine {
         Err(("it did not answer in time", printed))
     }
 
-    /// Whether the owner wants no shell any more.
+    /// Returns true if the owner wants no shell any more.
     pub(crate) fn is_ordered_to_end(&self) -> bool {
         let state = self.shared.lock();
         state

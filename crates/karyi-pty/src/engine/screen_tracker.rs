@@ -40,12 +40,12 @@ impl ScreenTracker {
         }
     }
 
-    /// Whether the job shows a screen of its own.
+    /// Returns true if the job shows a screen of its own.
     pub(crate) fn is_full_screen(&self) -> bool {
         self.terminal.is_alternate()
     }
 
-    /// Whether the job was answered.
+    /// Returns true if the job was answered.
     pub(crate) fn has_answered(&self) -> bool {
         self.has_answered
     }
@@ -79,7 +79,7 @@ impl ScreenTracker {
         self.unread.clear();
     }
 
-    /// Whether the job has asked something.
+    /// Returns true if the job has asked something.
     pub(crate) fn has_answers(&mut self) -> bool {
         if self.answers.is_empty() {
             self.answers = self.terminal.take_answers();
@@ -100,7 +100,7 @@ impl ScreenTracker {
     }
 }
 
-/// Whether a line feed would mean a new line if the terminal processed output, which it never does
+/// Returns true if a line feed would mean a new line if the terminal processed output, which it never does
 /// in a session.
 fn means_new_line(master: &OwnedFd) -> bool {
     tcgetattr(master).is_ok_and(|modes| {

@@ -67,7 +67,7 @@ pub(crate) struct State {
     pub(crate) last_signal: Option<&'static str>,
     /// Number of the job that was started last.
     pub(crate) newest_job: u64,
-    /// Whether a script since the last snapshot may have defined what only a snapshot can tell.
+    /// True if a script since the last snapshot may have defined what only a snapshot can tell.
     pub(crate) needs_snapshot: bool,
     /// How many snapshots the shell that runs was asked for.
     pub(crate) requested_snapshots: u64,
@@ -76,11 +76,11 @@ pub(crate) struct State {
     pub(crate) script: ScriptFile,
     /// What the job was last seen doing.
     pub(crate) observation: Observation,
-    /// Whether the job shows a screen of its own.
+    /// True if the job shows a screen of its own.
     pub(crate) shows_screen: bool,
-    /// Whether a command that ran elsewhere was the last one to tell the shell where to be.
+    /// True if a command that ran elsewhere was the last one to tell the shell where to be.
     pub(crate) was_in_other_directory: bool,
-    /// Whether the shell had children when the last command ended.
+    /// True if the shell had children when the last command ended.
     pub(crate) has_children: bool,
     /// Why the shell is without the user's start-up files, when it is.
     pub(crate) rc_failure: Option<String>,
@@ -97,7 +97,7 @@ pub(crate) struct Shared {
     /// takes something; whoever holds both has taken this one first.
     idle_sink: Mutex<Option<Sink>>,
     waker: UnixStream,
-    /// Whether the session's thread waits for the engine.
+    /// True if the session's thread waits for the engine.
     is_claimed: AtomicBool,
     pub(crate) dialect: &'static dyn Dialect,
     pub(crate) name: String,
@@ -148,12 +148,12 @@ impl Shared {
         taken
     }
 
-    /// Whether the session's thread waits for the engine.
+    /// Returns true if the session's thread waits for the engine.
     pub(crate) fn is_claimed(&self) -> bool {
         self.is_claimed.load(Ordering::Relaxed)
     }
 
-    /// Whether the running command may leave something in the background, and whether that may have
+    /// Returns true if the running command may leave something in the background, and whether that may have
     /// left the shell's session.
     pub(crate) fn may_leave(&self) -> (bool, bool) {
         let state = self.lock();
@@ -250,7 +250,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether the shell has begun to read the script: something else may have taken the line that
+    /// Returns true if the shell has begun to read the script: something else may have taken the line that
     /// says so, as a trap does that reads its standard input while the shell rests.
     pub(crate) fn has_begun_script(&self) -> bool {
         self.script_length == 0 || self.script.was_read()
@@ -261,7 +261,7 @@ impl State {
         self.script.identity
     }
 
-    /// Whether there is a script in the file: it may have been made again.
+    /// Returns true if there is a script in the file: it may have been made again.
     pub(crate) fn has_script(&self) -> bool {
         self.script_length > 0
     }
@@ -292,7 +292,7 @@ impl State {
         (job, self.call.as_ref().map_or(0, |call| call.number))
     }
 
-    /// Whether there is a shell, and what it needs for a command.
+    /// Returns true if there is a shell, and what it needs for a command.
     pub(crate) fn is_ready(&self) -> bool {
         self.live.is_some() && (self.job.is_some() || self.script.exists())
     }

@@ -68,7 +68,7 @@ impl fmt::Display for MissingResource {
 
 impl Error for MissingResource {}
 
-/// Whether it is not about the session's directory.
+/// Returns true if it is not about the session's directory.
 pub(crate) fn is_unrelated_to_directory(error: &io::Error) -> bool {
     MissingResource::within(error).is_some() || files_advice(error).is_some()
 }

@@ -32,14 +32,14 @@ pub fn take_descriptor(descriptor: RawFd) -> io::Result<File> {
     sys::take_inherited(descriptor).map(File::from)
 }
 
-/// Whether the process runs inside a session: it carries the stamp of one, or one of its ancestors is
+/// Returns true if the process runs inside a session: it carries the stamp of one, or one of its ancestors is
 /// karyi. A process can lose the variable of its session, but neither of these without effort.
 #[must_use]
 pub fn is_inside_session() -> bool {
     stamp::is_on_this_process() || has_ancestor("karyi")
 }
 
-/// Whether a process of this name started this one, directly or not.
+/// Returns true if a process of this name started this one, directly or not.
 fn has_ancestor(name: &str) -> bool {
     let mut pid = nix::unistd::getppid().as_raw();
     for _ in 0..limits::MAX_ANCESTORS {

@@ -26,7 +26,7 @@ impl Group {
         is_usual.then_some(Self { id, shell })
     }
 
-    /// Whether the shell itself is in it.
+    /// Returns true if the shell itself is in it.
     pub(crate) fn is_of_shell(self) -> bool {
         self.id == self.shell
     }

@@ -36,12 +36,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Whether it has ended and only its exit status is left.
+    /// Returns true if it has ended and only its exit status is left.
     pub(crate) fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }
 
-    /// Whether it was stopped by a signal.
+    /// Returns true if it was stopped by a signal.
     pub(crate) fn is_stopped(&self) -> bool {
         self.state == b'T'
     }
@@ -61,7 +61,7 @@ impl Process {
         None
     }
 
-    /// Whether another look saw the same process.
+    /// Returns true if another look saw the same process.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let is_one = (self.pid, self.started) == (other.pid, other.started);
         is_one && (self.started > 0 || self.session == other.session)
@@ -100,18 +100,18 @@ pub(crate) fn signal(seen: &Process, signal: Signal) -> bool {
     }
 }
 
-/// Whether the kernel shows processes: it does so in `/proc`, while files can be opened.
+/// Returns true if the kernel shows processes: it does so in `/proc`, while files can be opened.
 pub(crate) fn are_shown() -> bool {
     find(std::process::id().cast_signed()).is_some()
 }
 
-/// Whether a number may stand for a group of others: 0 is this very program's, as its own number is,
+/// Returns true if a number may stand for a group of others: 0 is this very program's, as its own number is,
 /// and 1 and what is below stand for more than a group.
 pub(crate) fn may_be_signalled(group: i32) -> bool {
     group > 1 && group != getpgrp().as_raw()
 }
 
-/// Whether a group belongs to a session, as far as its processes tell.
+/// Returns true if a group belongs to a session, as far as its processes tell.
 pub(crate) fn is_in_session(group: i32, session: i32) -> bool {
     if let Ok(found) = getsid(Some(Pid::from_raw(group))) {
         return found.as_raw() == session;
@@ -133,7 +133,7 @@ pub(crate) fn open(_pid: i32) -> Option<OwnedFd> {
     None
 }
 
-/// Whether a child of this program is stopped, asked without `/proc`; whoever waits for it is told all
+/// Returns true if a child of this program is stopped, asked without `/proc`; whoever waits for it is told all
 /// the same.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_child_stopped(pid: i32) -> bool {
@@ -224,7 +224,7 @@ fn ask(number: i32) -> Option<Process> {
     })
 }
 
-/// Whether a child of this program has ended; nothing when it is none.
+/// Returns whether a child of this program has ended; nothing when it is none.
 #[cfg(target_os = "linux")]
 fn ask_child(pid: nix::unistd::Pid) -> Option<bool> {
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -292,7 +292,7 @@ pub(crate) fn newest() -> Option<i32> {
     line.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// Whether the kernel lists the children of a process.
+/// Returns true if the kernel lists the children of a process.
 #[cfg(target_os = "linux")]
 pub(crate) fn lists_children() -> bool {
     let own = std::process::id();

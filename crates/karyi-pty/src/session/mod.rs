@@ -250,7 +250,7 @@ impl Session {
         self.shared().name.clone()
     }
 
-    /// Whether the shell can print its functions, so that another one has them, too.
+    /// Returns true if the shell can print its functions, so that another one has them, too.
     #[must_use]
     pub fn prints_functions(&self) -> bool {
         self.shared().dialect.unprintable().is_empty()
@@ -276,7 +276,7 @@ impl Session {
         self.shared().lock().saved_at
     }
 
-    /// Whether a command holds the terminal.
+    /// Returns true if a command holds the terminal.
     #[must_use]
     pub fn has_job(&self) -> bool {
         self.shared().lock().job.is_some()

@@ -10,7 +10,7 @@ use crate::engine::pending_call::Sink;
 use crate::shell::secrets::ShellSecrets;
 use crate::shell::snapshot::Snapshot;
 
-/// Whether the user's start-up files are read.
+/// True if the user's start-up files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartupFiles {
     /// They are, for a limited time.
@@ -34,7 +34,7 @@ pub struct SessionOptions {
     pub cwd: PathBuf,
     /// The whole environment to start from.
     pub env: Vec<(OsString, OsString)>,
-    /// Whether the user's start-up files are read.
+    /// True if the user's start-up files are read.
     pub rc: StartupFiles,
     /// What the shell begins with, for one that stands beside another.
     pub fork_state: Option<ForkState>,
@@ -47,7 +47,7 @@ pub struct SessionOptions {
 pub struct ForkState {
     /// Its directory.
     pub cwd: PathBuf,
-    /// Whether it is there: a directory may be removed under a shell.
+    /// True if it is there: a directory may be removed under a shell.
     pub is_there: bool,
     /// What it last said about itself.
     pub(crate) snapshot: Option<Snapshot>,
@@ -76,9 +76,9 @@ pub struct CommandRequest {
 pub struct InputRequest {
     /// How long the result may take, waiting for a reader included.
     pub timeout: Option<Duration>,
-    /// Whether the input is sent only while the terminal hides it.
+    /// True if the input is sent only while the terminal hides it.
     pub is_secret: bool,
-    /// Whether a secret is sent all the same.
+    /// True if a secret is sent all the same.
     pub allow_echo: bool,
     /// The bytes of the secrets in it: the terminal must act on none of them.
     pub values: ByteSet,

@@ -49,7 +49,7 @@ impl Session {
         std::mem::take(&mut self.shared().lock().background).into()
     }
 
-    /// Whether the job that was started last has left something in the background that nobody has
+    /// Returns true if the job that was started last has left something in the background that nobody has
     /// taken yet.
     #[must_use]
     pub fn has_unclaimed_background(&self) -> bool {
@@ -65,7 +65,7 @@ impl Session {
         std::mem::take(&mut self.shared().lock().omitted_background)
     }
 
-    /// Whether anything runs in the session beside its shell, daemons too.
+    /// Returns true if anything runs in the session beside its shell, daemons too.
     #[must_use]
     pub fn has_others(&self) -> bool {
         registry::count_running(&self.shared().tag) > 1

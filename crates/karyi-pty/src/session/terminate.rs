@@ -209,14 +209,14 @@ impl SignalStep {
         }
     }
 
-    /// Whether the shell has gone on to other programs although all were killed.
+    /// Returns true if the shell has gone on to other programs although all were killed.
     fn is_outrun(&self) -> bool {
         self.signal == Signal::SIGKILL
             && self.reached.len() > 1
             && self.start.elapsed() >= limits::SHELL_GRACE
     }
 
-    /// Whether the shell gets the signal, too. Between two programs of a script it is in the
+    /// Returns true if the shell gets the signal, too. Between two programs of a script it is in the
     /// foreground for a moment only, and so it is when it takes notice of the end of its program:
     /// a signal then would make dash and ksh lose the line that tells the end.
     fn may_reach_shell(&mut self) -> bool {

@@ -69,7 +69,7 @@ fn check(binding: &Binding) -> String {
     format!("${{#{name}}} -ge {least} && ${{#{name}}} -le {most}")
 }
 
-/// Whether the flags of a mark say that values did not come.
+/// Returns true if the flags of a mark say that values did not come.
 pub(crate) fn lacks_values(flags: &[u8]) -> bool {
     flags.last() == Some(&MISSING_FLAG)
 }

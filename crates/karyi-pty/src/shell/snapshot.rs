@@ -145,7 +145,7 @@ impl Snapshot {
 }
 
 impl SnapshotSection<'_> {
-    /// Whether a variable of this name is among the lines; a value may look like one, too.
+    /// Returns true if a variable of this name is among the lines; a value may look like one, too.
     fn names(&self, name: &str) -> bool {
         let mut found = memchr::memmem::find_iter(self.text, name.as_bytes());
         found.any(|at| {
@@ -195,13 +195,13 @@ fn find_heading(text: &[u8], ending: &[u8]) -> Option<Heading> {
     None
 }
 
-/// Whether a line says something that must not, or need not, be brought back.
+/// Returns true if a line says something that must not, or need not, be brought back.
 fn is_transient(line: &[u8]) -> bool {
     let is_of = |option: &&str| line.ends_with(option.as_bytes());
     line.starts_with(b"set ") && [" errexit", " onecmd", " noexec"].iter().any(is_of)
 }
 
-/// Whether zsh says with a line that a function is to be loaded when it is called; once it was read
+/// Returns true if zsh says with a line that a function is to be loaded when it is called; once it was read
 /// back the function is the same, and the note is gone.
 fn is_autoload_comment(line: &[u8]) -> bool {
     line.trim_ascii() == b"# undefined"
@@ -371,7 +371,7 @@ impl SnapshotFeeder {
         }
     }
 
-    /// Whether the shell has not got everything yet.
+    /// Returns true if the shell has not got everything yet.
     pub(crate) fn is_open(&self) -> bool {
         self.fifo.is_some()
     }

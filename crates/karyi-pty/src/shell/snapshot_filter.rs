@@ -96,7 +96,7 @@ struct QuoteReader {
     quote: Option<Quote>,
     is_escaped: bool,
     is_after_dollar: bool,
-    /// Whether the last byte made a mark of the `$` before it.
+    /// True if the last byte made a mark of the `$` before it.
     begins_ansi: bool,
     /// An octal number that has begun, and its digits so far.
     octal: Option<(u8, u8)>,

@@ -46,7 +46,7 @@ struct Registry {
 struct RegisteredSession {
     tag: String,
     stamp: Option<Stamp>,
-    /// Whether its processes turned out to carry no stamp.
+    /// True if its processes turned out to carry no stamp.
     is_unstamped: bool,
     /// Every shell the session had: their jobs are found by the session they are in.
     shells: Vec<i32>,
@@ -316,7 +316,7 @@ fn scan(tag: &str) -> ProcessScan {
     look
 }
 
-/// Whether this program has no children: what it adopts is one, so nothing stands below it either.
+/// Returns true if this program has no children: what it adopts is one, so nothing stands below it either.
 /// RegisteredSession at once, where to ask for each process takes long.
 #[cfg(target_os = "linux")]
 fn has_no_children() -> bool {
@@ -407,14 +407,14 @@ fn targets(
     mine
 }
 
-/// Whether a process has another limit of file locks than this program and what it started for itself:
+/// Returns true if a process has another limit of file locks than this program and what it started for itself:
 /// one of a session that has set the limit.
 fn has_lost_stamp(pid: i32) -> bool {
     let own = stamp::limits_of(getpid().as_raw());
     stamp::limits_of(pid).is_some_and(|limits| Some(limits) != own)
 }
 
-/// Whether a process became our child without our doing: it is in no session of ours.
+/// Returns true if a process became our child without our doing: it is in no session of ours.
 fn is_adopted(process: &Process, registry: &[RegisteredSession]) -> bool {
     process.parent == getpid().as_raw()
         && process.session != own_session()
@@ -423,7 +423,7 @@ fn is_adopted(process: &Process, registry: &[RegisteredSession]) -> bool {
             .any(|session| session.children.contains(&process.pid))
 }
 
-/// Whether an adopted process that has ended came from one of our sessions. Another part of the
+/// Returns true if an adopted process that has ended came from one of our sessions. Another part of the
 /// program waits for the children it started itself, some of them in sessions of their own.
 fn may_reap(process: &Process, registry: &[RegisteredSession]) -> bool {
     let is_of_shell = |session: &RegisteredSession| session.shells.contains(&process.session);

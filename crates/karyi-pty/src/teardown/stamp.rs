@@ -74,7 +74,7 @@ impl Stamp {
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn put_on(self) {}
 
-    /// Whether a process with these limits is of this session, or of one inside it.
+    /// Returns true if a process with these limits is of this session, or of one inside it.
     pub(crate) fn is_on(self, limits: Limits) -> bool {
         if self.soft == self.hard {
             limits.1 == self.hard
@@ -97,7 +97,7 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// Whether this process carries the stamp of some session.
+/// Returns true if this process carries the stamp of some session.
 pub(crate) fn is_on_this_process() -> bool {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     {
@@ -109,7 +109,7 @@ pub(crate) fn is_on_this_process() -> bool {
     false
 }
 
-/// Whether a process carries the stamp of some session; none when that cannot be seen.
+/// Returns whether a process carries the stamp of some session; none when that cannot be seen.
 pub(crate) fn is_on_process(pid: i32) -> Option<bool> {
     let (_, hard) = process::limits_of(pid, LIMIT)?;
     Some(hard.is_some_and(|hard| hard >= MIN_NAME))

@@ -81,7 +81,7 @@ fn find_abandoned(directory: PathBuf) -> Option<AbandonedSession> {
     })
 }
 
-/// Whether the owner of a directory with this record is gone.
+/// Returns true if the owner of a directory with this record is gone.
 fn is_gone(record: Option<&SessionRecord>, directory: &Metadata) -> bool {
     match record {
         Some(record) => record.pid_domain != session_record::pid_domain() || !is_alive(record),
@@ -93,14 +93,14 @@ fn is_gone(record: Option<&SessionRecord>, directory: &Metadata) -> bool {
     }
 }
 
-/// Whether the owner still runs; one whose end nobody takes note of does not.
+/// Returns true if the owner still runs; one whose end nobody takes note of does not.
 fn is_alive(record: &SessionRecord) -> bool {
     let owner = record.owner;
     let is_ended = process::find(owner.pid).is_some_and(|process| process.is_zombie());
     !is_ended && session_record::identity_of(owner.pid) == Some(owner)
 }
 
-/// Whether this program runs inside the session: it would end itself.
+/// Returns true if this program runs inside the session: it would end itself.
 fn is_around_us(record: &SessionRecord) -> bool {
     belongs(std::process::id().cast_signed(), record)
 }

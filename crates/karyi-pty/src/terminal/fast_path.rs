@@ -41,7 +41,7 @@ pub(crate) struct FastPath {
     /// The device and number of the shell's FIFO.
     pub(crate) fifo: (u64, u64),
     pid: i32,
-    /// Whether scripts go to the descriptor on which the shell keeps the terminal, and marks beside it.
+    /// True if scripts go to the descriptor on which the shell keeps the terminal, and marks beside it.
     is_enabled: AtomicBool,
     /// A copy of that descriptor.
     #[cfg(target_os = "linux")]
@@ -49,10 +49,10 @@ pub(crate) struct FastPath {
     /// A copy of the shell's standard input.
     #[cfg(target_os = "linux")]
     input: OnceLock<OwnedFd>,
-    /// Whether the kernel does not compare the shell's descriptors with copies of them.
+    /// True if the kernel does not compare the shell's descriptors with copies of them.
     #[cfg(target_os = "linux")]
     refuses_comparing: AtomicBool,
-    /// Whether the kernel gives no copies of the shell's descriptors.
+    /// True if the kernel gives no copies of the shell's descriptors.
     #[cfg(target_os = "linux")]
     refuses_copies: AtomicBool,
     /// The two lines of a command, cut where its number belongs.
@@ -122,20 +122,20 @@ impl FastPath {
         }
     }
 
-    /// Whether the shell reads its next line: it changes nothing by itself any more.
+    /// Returns true if the shell reads its next line: it changes nothing by itself any more.
     #[cfg(target_os = "linux")]
     fn waits_for_line(&self) -> bool {
         let blocked = syscall::blocked_in(self.pid, self.pid);
         !matches!(blocked, Ok(Blocked::Other | Blocked::Child))
     }
 
-    /// Whether a descriptor is open on the shell's FIFO.
+    /// Returns true if a descriptor is open on the shell's FIFO.
     #[cfg(target_os = "linux")]
     fn is_fifo(&self, descriptor: &OwnedFd) -> bool {
         fstat(descriptor).is_ok_and(|file| identity(&file) == self.fifo)
     }
 
-    /// Whether the shell still has under a number what a copy was made of; unknown where the kernel does
+    /// Returns whether the shell still has under a number what a copy was made of; unknown where the kernel does
     /// not tell.
     #[cfg(target_os = "linux")]
     fn still_has(&self, number: i32, copy: &OwnedFd) -> Option<bool> {
@@ -156,7 +156,7 @@ impl FastPath {
         is_same.ok()
     }
 
-    /// Whether the shell still keeps the descriptor of the terminal. Without it no script runs, and the
+    /// Returns true if the shell still keeps the descriptor of the terminal. Without it no script runs, and the
     /// mark, which is told elsewhere, would give its command a status that nothing has.
     #[cfg(target_os = "linux")]
     fn keeps_terminal(&self, process: Option<&OwnedFd>) -> bool {
@@ -187,7 +187,7 @@ impl FastPath {
     ) {
     }
 
-    /// Whether the shell can put its own descriptors aside: it does so behind the one it copies.
+    /// Returns true if the shell can put its own descriptors aside: it does so behind the one it copies.
     #[cfg(target_os = "linux")]
     fn has_room(&self) -> bool {
         const MOST: u64 = TERMINAL_DESCRIPTOR as u64 + 4;
@@ -246,12 +246,12 @@ impl FastPath {
         Some(parts.each_ref().map(|parts| parts.join(&number)))
     }
 
-    /// Whether scripts go to the descriptor the shell keeps.
+    /// Returns true if scripts go to the descriptor the shell keeps.
     fn is_enabled(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
     }
 
-    /// Whether a mark was told although the shell cannot open the terminal any more, as it must for the
+    /// Returns true if a mark was told although the shell cannot open the terminal any more, as it must for the
     /// next script.
     pub(crate) fn contradicts(&self, mark: &Mark, terminal: &OwnedFd) -> bool {
         let owner = Mode::S_IRUSR | Mode::S_IWUSR;
@@ -262,7 +262,7 @@ impl FastPath {
         self.is_enabled() && (mark.is_restricted || !opens())
     }
 
-    /// Whether the shell has its FIFO as its input, so far as that can be seen at a glance.
+    /// Returns true if the shell has its FIFO as its input, so far as that can be seen at a glance.
     pub(crate) fn has_input(&self, process: Option<&OwnedFd>) -> bool {
         #[cfg(target_os = "linux")]
         if let Some(input) = self.input.get()
@@ -296,7 +296,7 @@ impl FastPath {
     }
 }
 
-/// Whether a descriptor works as terminals do: waits until it can read or take all that is written.
+/// Returns true if a descriptor works as terminals do: waits until it can read or take all that is written.
 #[cfg(target_os = "linux")]
 fn has_default_flags(descriptor: &OwnedFd) -> bool {
     use nix::fcntl::{FcntlArg, fcntl};

@@ -89,7 +89,7 @@ impl Key {
     }
 }
 
-/// Whether a trimmed lower-case text names a key.
+/// Returns true if a trimmed lower-case text names a key.
 #[must_use]
 pub fn is_key_name(name: &str) -> bool {
     Key::parse(name).is_some()

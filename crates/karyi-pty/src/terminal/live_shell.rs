@@ -56,7 +56,7 @@ pub(crate) struct ScriptFile {
 }
 
 impl ScriptFile {
-    /// Whether the shell would find it: a command may have removed it, or its directory.
+    /// Returns true if the shell would find it: a command may have removed it, or its directory.
     pub(crate) fn exists(&self) -> bool {
         let found = fs::symlink_metadata(&self.path);
         found.is_ok_and(|file| (file.dev(), file.ino()) == self.identity)
@@ -68,7 +68,7 @@ impl ScriptFile {
         Ok(futimens(&self.file, &never, &same)?)
     }
 
-    /// Whether somebody has read it since, as far as that can be told: where the file system takes no
+    /// Returns true if somebody has read it since, as far as that can be told: where the file system takes no
     /// note of it now, as with `noatime`, everybody may have.
     pub(crate) fn was_read(&self) -> bool {
         if self.shows_read() {
@@ -100,7 +100,7 @@ pub(crate) struct LiveShell {
     pub(crate) gate: Option<OutputGate>,
     /// What the output told about the job.
     pub(crate) hints: OutputHints,
-    /// Whether the kernel tells what threads are blocked in.
+    /// True if the kernel tells what threads are blocked in.
     pub(crate) shows_syscalls: bool,
     /// What makes a command cheap.
     pub(crate) fast_path: FastPath,
@@ -184,7 +184,7 @@ impl LiveShell {
         sys::set_size(&self.master, size.rows, size.columns)
     }
 
-    /// Whether an exit status says that a job was stopped, and a job of the shell is.
+    /// Returns true if an exit status says that a job was stopped, and a job of the shell is.
     pub(crate) fn has_stopped_child(&self, exit_code: i32) -> bool {
         const STOPS: [Signal; 4] = [
             Signal::SIGSTOP,
@@ -233,7 +233,7 @@ impl LiveShell {
         }
     }
 
-    /// Whether nothing gives the shell lines any more, and it runs no script: a command has closed what
+    /// Returns true if nothing gives the shell lines any more, and it runs no script: a command has closed what
     /// it keeps of its input, and it tries to read that again and again. `script` is the script's
     /// device and number.
     pub(crate) fn has_lost_input(&self, script: (u64, u64)) -> bool {
@@ -266,13 +266,13 @@ impl LiveShell {
         Some([read("cmdline")?, read("auxv").unwrap_or_default()].concat())
     }
 
-    /// Whether the shell has too few descriptors left to put its own aside for a script.
+    /// Returns true if the shell has too few descriptors left to put its own aside for a script.
     pub(crate) fn lacks_descriptors(&self) -> bool {
         let soft = process::limits_of(self.pid, "Max open files").and_then(|(soft, _)| soft);
         soft.is_some_and(|soft| soft < limits::MIN_SHELL_DESCRIPTORS)
     }
 
-    /// Whether the terminal is nobody's: a program took it from the shell and has ended. No key is a
+    /// Returns true if the terminal is nobody's: a program took it from the shell and has ended. No key is a
     /// signal there any more.
     pub(crate) fn has_lost_terminal(&self) -> bool {
         crate::wait::has_no_session(&self.master)
@@ -326,14 +326,14 @@ impl LiveShell {
         if is_same { claimed } else { real }
     }
 
-    /// Whether the directory the shell is in was removed.
+    /// Returns true if the directory the shell is in was removed.
     pub(crate) fn is_directory_deleted(&self) -> bool {
         // Those above are gone as well, or it would have a name.
         let found = fs::metadata(format!("/proc/{}/cwd", self.pid));
         found.is_ok_and(|directory| directory.nlink() == 0)
     }
 
-    /// Whether the shell is known to be in a directory.
+    /// Returns true if the shell is known to be in a directory.
     pub(crate) fn is_in(&self, directory: &Path) -> bool {
         is_same_file(directory, Path::new(&format!("/proc/{}/cwd", self.pid)))
     }

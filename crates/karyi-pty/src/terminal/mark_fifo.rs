@@ -66,7 +66,7 @@ impl MarkFifo {
         false
     }
 
-    /// Whether a mark is there whose turn has not come.
+    /// Returns true if a mark is there whose turn has not come.
     pub(crate) fn is_pending(&self) -> bool {
         self.mark.is_some()
     }

@@ -22,11 +22,11 @@ const START: &[u8] = b"\x1b]";
 pub(crate) struct Mark {
     /// Exit status of the command.
     pub(crate) status: i32,
-    /// Whether the shell would end at the next failure (`set -e`).
+    /// True if the shell would end at the next failure (`set -e`).
     pub(crate) is_errexit: bool,
-    /// Whether the shell refuses to redirect anything to a file (`set -r`).
+    /// True if the shell refuses to redirect anything to a file (`set -r`).
     pub(crate) is_restricted: bool,
-    /// Whether a value did not come, so that the command was not run.
+    /// True if a value did not come, so that the command was not run.
     pub(crate) lacks_values: bool,
     /// The shell's working directory, as the shell spells it.
     pub(crate) cwd: PathBuf,

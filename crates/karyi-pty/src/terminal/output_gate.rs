@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(target_os = "linux")]
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-/// Whether a terminal has output, or its shell has told something, for who may know.
+/// True if a terminal has output, or its shell has told something, for who may know.
 #[derive(Debug)]
 pub(crate) struct OutputGate {
     #[cfg(target_os = "linux")]

@@ -28,12 +28,12 @@ pub(crate) struct HintReader {
 }
 
 impl OutputHints {
-    /// Whether the job has asked for cursor keys in application mode.
+    /// Returns true if the job has asked for cursor keys in application mode.
     pub(crate) fn has_application_keys(&self) -> bool {
         self.has_application_keys.load(Ordering::Relaxed)
     }
 
-    /// Whether the output ends within a line.
+    /// Returns true if the output ends within a line.
     pub(crate) fn is_line_open(&self) -> bool {
         self.is_line_open.load(Ordering::Relaxed)
     }
@@ -115,7 +115,7 @@ fn parse(rest: &[u8]) -> Option<(impl Iterator<Item = &[u8]>, bool)> {
     Some((modes.split(|byte| *byte == b';'), is_set))
 }
 
-/// Whether a piece of output ends within a line; nothing when it prints nothing.
+/// Returns whether a piece of output ends within a line; nothing when it prints nothing.
 fn is_line_open(bytes: &[u8]) -> Option<bool> {
     let from = bytes.len().saturating_sub(limits::OPEN_LINE_BYTES);
     let end = bytes.get(from..).unwrap_or_default();
@@ -129,7 +129,7 @@ fn is_line_open(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether anything but control sequences stands in a text.
+/// Returns true if anything but control sequences stands in a text.
 fn prints(text: &[u8]) -> bool {
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {

@@ -33,7 +33,7 @@ impl ProcfsHandles {
         fstatat(self.descriptors.as_ref()?, "0", AtFlags::empty()).ok()
     }
 
-    /// Whether the kernel tells which processes there are below.
+    /// Returns true if the kernel tells which processes there are below.
     pub(crate) fn lists_children(&self) -> bool {
         self.children.is_some()
     }

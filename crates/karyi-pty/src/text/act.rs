@@ -6,17 +6,17 @@ use super::grid::{Cursor, Grid, ROWS};
 use super::screen::{Modes, Screen};
 
 impl Sequence {
-    /// Whether it neither acts on more than the line of the cursor nor asks something.
+    /// Returns true if it neither acts on more than the line of the cursor nor asks something.
     pub(super) fn stays_in_line(&self) -> bool {
         !self.addresses_screen() && !matches!(self.last, b'n' | b'c')
     }
 
-    /// Whether the next character may stand further right than it would without it.
+    /// Returns true if the next character may stand further right than it would without it.
     pub(super) fn moves_right(&self) -> bool {
         self.is_control && matches!(self.last, b'C' | b'a' | b'G' | b'`')
     }
 
-    /// Whether it acts on more than the line of the cursor: the screen is needed.
+    /// Returns true if it acts on more than the line of the cursor: the screen is needed.
     pub(super) fn addresses_screen(&self) -> bool {
         match (self.is_control, self.private, self.intermediate) {
             (true, 0, 0) => match self.last {

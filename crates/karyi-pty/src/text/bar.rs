@@ -7,7 +7,7 @@ use super::scan::after_sequence;
 /// What erases a line and goes to its start, as most bars do before each state.
 const STARTS: [&[u8]; 2] = [b"\r\x1b[K", b"\r\x1b[2K"];
 
-/// Whether bytes erase the line first.
+/// Returns true if bytes erase the line first.
 pub(super) fn starts_anew(bytes: &[u8]) -> bool {
     STARTS.iter().any(|start| bytes.starts_with(start))
 }
@@ -37,7 +37,7 @@ pub(super) fn last_start(bytes: &[u8]) -> usize {
     last
 }
 
-/// Whether what is written between sequences takes a row at most.
+/// Returns true if what is written between sequences takes a row at most.
 fn fits_row(state: &[u8]) -> bool {
     let mut columns = 0;
     let mut rest = state;

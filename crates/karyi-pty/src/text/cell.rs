@@ -135,7 +135,7 @@ impl Cells {
         self.narrow.len() + self.wide.len()
     }
 
-    /// Whether nothing stands here.
+    /// Returns true if nothing stands here.
     pub(super) fn is_blank(&self) -> bool {
         self.narrow.iter().all(|byte| *byte == NOTHING) && self.wide.iter().all(Cell::is_empty)
     }

@@ -9,7 +9,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Whether a character is open.
+    /// Returns true if a character is open.
     pub(super) fn is_open(&self) -> bool {
         !self.partial.is_empty()
     }
@@ -73,7 +73,7 @@ impl Decoder {
     }
 }
 
-/// Whether bytes begin a character that may still become whole.
+/// Returns true if bytes begin a character that may still become whole.
 fn is_incomplete(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

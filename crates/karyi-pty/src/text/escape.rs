@@ -5,7 +5,7 @@ use karyi_core::limits;
 /// A whole escape or control sequence that may mean something.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sequence {
-    /// Whether it began with ESC `[`.
+    /// True if it began with ESC `[`.
     pub(super) is_control: bool,
     /// The private marker after ESC `[`, or 0.
     pub(super) private: u8,
@@ -56,7 +56,7 @@ impl Sequence {
         self.numbers.into_iter().take(given).map(usize::from)
     }
 
-    /// Whether it sets colours.
+    /// Returns true if it sets colours.
     pub(super) fn is_colour(&self) -> bool {
         self.is_control && (self.last, self.private, self.intermediate) == (b'm', 0, 0)
     }
@@ -126,7 +126,7 @@ pub(super) enum Step {
 }
 
 impl Escape {
-    /// Whether a sequence is being read.
+    /// Returns true if a sequence is being read.
     pub(super) fn is_open(&self) -> bool {
         self.state != State::Closed
     }

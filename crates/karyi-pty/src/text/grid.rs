@@ -30,12 +30,12 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Whether nothing stands on the row and nothing follows it.
+    /// Returns true if nothing stands on the row and nothing follows it.
     pub(super) fn is_unused(&self) -> bool {
         self.end != End::Ended && self.cells.is_blank()
     }
 
-    /// Whether nothing but spaces stands on it.
+    /// Returns true if nothing but spaces stands on it.
     fn is_space(&self) -> bool {
         let mut text = String::new();
         self.cells.push_text(Trim::Blank, &mut text);
@@ -78,7 +78,7 @@ impl Row {
 pub(super) struct Cursor {
     pub(super) row: usize,
     pub(super) column: usize,
-    /// Whether the last column was just written: the next character wraps.
+    /// True if the last column was just written: the next character wraps.
     pub(super) is_wrapping: bool,
     /// The columns there were on the row, the rest of the one above, when the cursor was sent to its
     /// start. Once all of them are written anew it is a line of its own.
@@ -114,7 +114,7 @@ impl Grid {
         self.rows.get_mut(self.cursor.row)
     }
 
-    /// Whether the whole screen scrolls.
+    /// Returns true if the whole screen scrolls.
     pub(super) fn scrolls_whole(&self) -> bool {
         (self.top, self.bottom) == (0, ROWS - 1)
     }
@@ -232,7 +232,7 @@ impl Grid {
         COLUMNS.saturating_sub(used)
     }
 
-    /// Whether a character has no room before the end of the row.
+    /// Returns true if a character has no room before the end of the row.
     pub(super) fn lacks_room(&self, character: char) -> bool {
         self.cursor.is_wrapping || self.cursor.column + width(character) > COLUMNS
     }

@@ -21,16 +21,16 @@ pub(super) struct Line {
     /// The column of the cursor in `cells`. Behind the last column the next character wraps.
     cursor: usize,
     is_edited: bool,
-    /// Whether a carriage return came last: a line feed after it means nothing more than alone.
+    /// True if a carriage return came last: a line feed after it means nothing more than alone.
     is_returned: bool,
-    /// Whether the line began with rows that are not held here any more.
+    /// True if the line began with rows that are not held here any more.
     is_continued: bool,
     /// The colours of a line that was changed inside: they are set at its end.
     colours: String,
 }
 
 impl Line {
-    /// Whether nothing stands on the line and the cursor is at its start.
+    /// Returns true if nothing stands on the line and the cursor is at its start.
     pub(super) fn is_empty(&self) -> bool {
         self.simple.is_empty() && self.cells.len() == 0 && self.cursor == 0
     }
@@ -70,12 +70,12 @@ impl Line {
         self.is_continued = true;
     }
 
-    /// Whether it takes more than a row of the terminal.
+    /// Returns true if it takes more than a row of the terminal.
     pub(super) fn is_wide(&self) -> bool {
         !self.is_edited && (self.is_continued || rows::overflow(&self.simple))
     }
 
-    /// Whether a control sequence acts on a row of a line that has several.
+    /// Returns true if a control sequence acts on a row of a line that has several.
     pub(super) fn is_row_of(&self, sequence: &Sequence) -> bool {
         let is_appended = !self.is_edited && !self.is_returned;
         match (sequence.last, sequence.number(0)) {
@@ -119,7 +119,7 @@ impl Line {
         self.simple.len() + self.cells.len()
     }
 
-    /// Whether a carriage return came last.
+    /// Returns true if a carriage return came last.
     pub(super) fn is_returned(&self) -> bool {
         self.is_returned
     }

@@ -50,7 +50,7 @@ pub struct TerminalText {
     view: View,
     /// FastPath where the program is answered.
     answers: Option<Answers>,
-    /// Whether colours stay in the text of plain lines, and whether one was given.
+    /// True if colours stay in the text of plain lines, and whether one was given.
     colours: Option<bool>,
     /// A place for a run of characters without its colours.
     run: Vec<u8>,
@@ -105,7 +105,7 @@ impl TerminalText {
         }
     }
 
-    /// Whether a program shows the alternate screen.
+    /// Returns true if a program shows the alternate screen.
     #[must_use]
     pub fn is_alternate(&self) -> bool {
         self.view.is_alternate()

@@ -13,7 +13,7 @@ use super::rows;
 pub(super) struct Recent {
     audience: Audience,
     lines: String,
-    /// Whether lines that are not kept fill the screen; only where the lines themselves do not
+    /// True if lines that are not kept fill the screen; only where the lines themselves do not
     /// matter.
     is_full: bool,
 }
@@ -27,7 +27,7 @@ impl Recent {
         }
     }
 
-    /// Whether it only matters that there are more lines, not what they are.
+    /// Returns true if it only matters that there are more lines, not what they are.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }

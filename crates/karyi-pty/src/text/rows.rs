@@ -7,7 +7,7 @@ pub(super) fn next_stop(column: usize) -> usize {
     ((column / TAB + 1) * TAB).min(COLUMNS - 1)
 }
 
-/// Whether text that begins a row goes on in the next one.
+/// Returns true if text that begins a row goes on in the next one.
 pub(super) fn overflow(text: &str) -> bool {
     (text.len() > COLUMNS || text.contains('\t')) && start_of_last(text) > 0
 }

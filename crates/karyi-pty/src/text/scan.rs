@@ -32,7 +32,7 @@ pub(super) fn after_colour(bytes: &[u8]) -> Option<&[u8]> {
     body.get(end..)?.strip_prefix(b"m")
 }
 
-/// Whether bytes do not end within a character.
+/// Returns true if bytes do not end within a character.
 pub(super) fn is_whole(bytes: &[u8]) -> bool {
     if bytes.last().is_none_or(u8::is_ascii) {
         return true;

@@ -20,13 +20,13 @@ pub(super) struct Screen {
     pub(super) last: char,
     /// Line feeds since something addressed the screen.
     pub(super) calm: usize,
-    /// Whether the screen was cleared: what was drawn since goes when it is cleared again.
+    /// True if the screen was cleared: what was drawn since goes when it is cleared again.
     is_drawn: bool,
-    /// Whether the cursor was sent to the first place of the screen, to draw from there.
+    /// True if the cursor was sent to the first place of the screen, to draw from there.
     pub(super) is_homed: bool,
-    /// Whether the last row that went to the text is not the end of its line.
+    /// True if the last row that went to the text is not the end of its line.
     is_line_open: bool,
-    /// Whether any row went to the text.
+    /// True if any row went to the text.
     has_begun: bool,
 }
 
@@ -35,9 +35,9 @@ pub(super) struct Screen {
 pub(super) struct Modes {
     pub(super) wraps: bool,
     pub(super) inserts: bool,
-    /// Whether places count from the first row of what scrolls.
+    /// True if places count from the first row of what scrolls.
     pub(super) is_relative: bool,
-    /// Whether each of the two character sets draws lines, and which of them is in use.
+    /// True if each of the two character sets draws lines, and which of them is in use.
     pub(super) draws_lines: [bool; 2],
     pub(super) charset: usize,
 }
@@ -263,7 +263,7 @@ impl Screen {
         }
     }
 
-    /// Whether a stream of lines is all that has come for a while, so that the rows are lines again.
+    /// Returns true if a stream of lines is all that has come for a while, so that the rows are lines again.
     pub(super) fn is_calm(&self) -> bool {
         self.calm >= ROWS
             && self.alternate.is_none()
@@ -330,7 +330,7 @@ impl Screen {
 }
 
 impl Modes {
-    /// Whether a character is not simply written over another one.
+    /// Returns true if a character is not simply written over another one.
     fn changes_characters(&self) -> bool {
         self.inserts || self.draws_lines != [false; 2]
     }

@@ -29,18 +29,18 @@ impl View {
         }
     }
 
-    /// Whether a program shows the alternate screen.
+    /// Returns true if a program shows the alternate screen.
     pub(super) fn is_alternate(&self) -> bool {
         let screen = self.screen.as_ref();
         screen.is_some_and(|screen| screen.alternate.is_some())
     }
 
-    /// Whether nobody reads the lines, and nothing before the last one matters.
+    /// Returns true if nobody reads the lines, and nothing before the last one matters.
     pub(super) fn is_unseen(&self) -> bool {
         self.recent.is_full() && self.screen.is_none()
     }
 
-    /// Whether so many more bytes stay on the line, which nothing but itself depends on and which is a
+    /// Returns true if so many more bytes stay on the line, which nothing but itself depends on and which is a
     /// single row.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let is_short = self.line.held_bytes() + bytes < limits::MAX_TERMINAL_LINE_BYTES;

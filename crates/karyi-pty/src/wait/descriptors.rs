@@ -48,7 +48,7 @@ impl Terminal {
         }
     }
 
-    /// Whether it is the controlling terminal of a process.
+    /// Returns true if it is the controlling terminal of a process.
     pub(crate) fn controls(self, process: &Process) -> bool {
         // `stat` writes the number as the kernel packs it.
         let (upper, lower) = (major(self.device), minor(self.device));
@@ -69,7 +69,7 @@ impl Terminal {
         device == self.device && self.filesystem.is_none_or(|known| known == file.st_dev())
     }
 
-    /// Whether a descriptor of a process is open on it.
+    /// Returns true if a descriptor of a process is open on it.
     pub(crate) fn is_open_as(self, descriptor: i32, process: &Process) -> bool {
         let path = format!("/proc/{}/fd/{descriptor}", process.pid);
         fs::metadata(path).is_ok_and(|file| self.is(&file, process))
@@ -177,7 +177,7 @@ impl Sources {
 }
 
 impl Channel {
-    /// Whether its other end is in the same process.
+    /// Returns true if its other end is in the same process.
     fn is_loop(self, own: &[(Self, bool)], waited: &[Self]) -> bool {
         let Self::Socket(number) = self else {
             return own.contains(&(self, true));

@@ -70,9 +70,9 @@ pub(crate) struct WatchedTerminal<'a> {
     pub(crate) slave: &'a OwnedFd,
     /// The shell's standard input.
     pub(crate) fifo: &'a OwnedFd,
-    /// Whether the kernel tells what threads are blocked in.
+    /// True if the kernel tells what threads are blocked in.
     pub(crate) shows_syscalls: bool,
-    /// Whether the output so far ends within a line, as after a question.
+    /// True if the output so far ends within a line, as after a question.
     pub(crate) is_line_open: bool,
 }
 
@@ -119,7 +119,7 @@ impl WatchedTerminal<'_> {
         Activity::Opaque(guess)
     }
 
-    /// Whether the shell has read every line it was given.
+    /// Returns true if the shell has read every line it was given.
     fn has_taken_lines(&self) -> bool {
         sys::bytes_waiting(self.fifo).is_ok_and(|count| count == 0)
     }
@@ -131,7 +131,7 @@ impl WatchedTerminal<'_> {
         })
     }
 
-    /// Whether the terminal the job reads hides what is typed but still gives whole lines: a
+    /// Returns true if the terminal the job reads hides what is typed but still gives whole lines: a
     /// password prompt.
     pub(crate) fn hides_input(&self, scanner: &Scanner) -> bool {
         let Ok(modes) = tcgetattr(self.master) else {
@@ -141,7 +141,7 @@ impl WatchedTerminal<'_> {
             || !modes.local_flags.contains(LocalFlags::ECHO) && scanner.hides_input_inside()
     }
 
-    /// Whether bytes reach the job as they are: neither our terminal acts on one of them, nor one inside of it
+    /// Returns true if bytes reach the job as they are: neither our terminal acts on one of them, nor one inside of it
     /// that the job was seen reading.
     pub(crate) fn passes_unchanged(&self, bytes: ByteSet, scanner: &Scanner) -> bool {
         let passes = |modes: &Termios| passes_unchanged(modes, bytes);
@@ -150,7 +150,7 @@ impl WatchedTerminal<'_> {
                 && scanner.modes_inside().is_none_or(|modes| passes(&modes))
     }
 
-    /// Whether the terminal gives whole lines only.
+    /// Returns true if the terminal gives whole lines only.
     pub(crate) fn is_canonical(&self) -> bool {
         tcgetattr(self.master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ICANON))
     }
@@ -160,7 +160,7 @@ fn is_password_prompt(modes: &Termios) -> bool {
     modes.local_flags.contains(LocalFlags::ICANON) && !modes.local_flags.contains(LocalFlags::ECHO)
 }
 
-/// Whether a terminal in these modes gives bytes on as they are.
+/// Returns true if a terminal in these modes gives bytes on as they are.
 fn passes_unchanged(modes: &Termios, bytes: ByteSet) -> bool {
     use SpecialCharacterIndices as Place;
     let (local, input) = (modes.local_flags, modes.input_flags);
@@ -195,12 +195,12 @@ fn passes_unchanged(modes: &Termios, bytes: ByteSet) -> bool {
     !cuts && !acted_on.iter().any(is_special) && !(0..b' ').chain([0x7f]).any(is_key)
 }
 
-/// Whether the terminal shows what is typed.
+/// Returns true if the terminal shows what is typed.
 pub(crate) fn shows_input(master: impl AsFd) -> bool {
     tcgetattr(master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ECHO))
 }
 
-/// Whether no session has the terminal.
+/// Returns true if no session has the terminal.
 pub(crate) fn has_no_session(master: &OwnedFd) -> bool {
     tcgetpgrp(master).is_ok_and(|group| group.as_raw() == 0)
 }
@@ -231,12 +231,12 @@ pub(crate) struct Scanner;
 
 #[cfg(not(target_os = "linux"))]
 impl Scanner {
-    /// Whether a terminal inside ours asks for a password; unknown here.
+    /// Returns true if a terminal inside ours asks for a password; unknown here.
     fn hides_input_inside(&self) -> bool {
         false
     }
 
-    /// Whether this process was seen reading; unknown here.
+    /// Returns true if this process was seen reading; unknown here.
     pub(crate) fn has_seen_reading(&self, _pid: i32) -> bool {
         false
     }
@@ -279,7 +279,7 @@ pub(crate) enum Finding {
     Unknown,
 }
 
-/// Whether the kernel said it.
+/// True if the kernel said it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
     Known,
@@ -301,7 +301,7 @@ impl Watch {
         self.pause
     }
 
-    /// Whether the last look saw the job accept input, and how certain that is.
+    /// Returns true if the last look saw the job accept input, and how certain that is.
     pub(crate) fn accepts(&self) -> Option<Certainty> {
         match self.last {
             Some(Activity::Accepting) => Some(Certainty::Known),
@@ -310,12 +310,12 @@ impl Watch {
         }
     }
 
-    /// Whether the last look saw the job at work.
+    /// Returns true if the last look saw the job at work.
     pub(crate) fn is_busy(&self) -> bool {
         self.last == Some(Activity::Busy)
     }
 
-    /// Whether the last look saw the job stopped.
+    /// Returns true if the last look saw the job stopped.
     pub(crate) fn is_stopped(&self) -> bool {
         self.last == Some(Activity::Stopped)
     }

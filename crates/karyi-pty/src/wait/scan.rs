@@ -66,7 +66,7 @@ enum Relation {
 #[derive(Debug, Clone, Copy)]
 struct ScanTarget {
     terminal: Terminal,
-    /// Whether a read of it ends by itself after a time.
+    /// True if a read of it ends by itself after a time.
     is_timed: bool,
     /// How many terminals it is inside of.
     depth: usize,
@@ -81,7 +81,7 @@ struct ScanState {
 }
 
 impl Scanner {
-    /// Whether the terminal inside ours that the job was state reading asks for a password.
+    /// Returns true if the terminal inside ours that the job was state reading asks for a password.
     pub(super) fn hides_input_inside(&self) -> bool {
         self.modes_inside()
             .is_some_and(|modes| is_password_prompt(&modes))
@@ -93,7 +93,7 @@ impl Scanner {
         terminal.and_then(modes_inside)
     }
 
-    /// Whether this process is the one that was state reading.
+    /// Returns true if this process is the one that was state reading.
     pub(crate) fn has_seen_reading(&self, pid: i32) -> bool {
         self.last_reader
             .is_some_and(|last_reader| last_reader.pid == pid)
@@ -106,7 +106,7 @@ impl Scanner {
         }
     }
 
-    /// Whether one of those met is stopped.
+    /// Returns true if one of those met is stopped.
     fn has_stopped_member(&self, group: i32) -> bool {
         let is_stopped = |process: Process| process.is_stopped() && process.group == group;
         let mut others = self.group_members.iter();
@@ -137,7 +137,7 @@ impl WatchedTerminal<'_> {
         self.walk(scanner, group, target)
     }
 
-    /// Whether the shell has read every line and waits for more.
+    /// Returns true if the shell has read every line and waits for more.
     fn is_shell_idle(&self) -> bool {
         if !self.has_taken_lines() {
             return false;
@@ -153,7 +153,7 @@ impl WatchedTerminal<'_> {
         }
     }
 
-    /// Whether a descriptor of a process is where the shell gets its lines.
+    /// Returns true if a descriptor of a process is where the shell gets its lines.
     pub(super) fn is_fifo(&self, pid: i32, descriptor: i32) -> bool {
         let fifo = nix::sys::stat::fstat(self.fifo).ok();
         let fifo = fifo.map(|file| (file.st_dev, file.st_ino));
@@ -208,7 +208,7 @@ impl WatchedTerminal<'_> {
         }
     }
 
-    /// Whether what a process does counts for the job in the foreground.
+    /// Returns true if what a process does counts for the job in the foreground.
     fn belongs(&self, process: &Process, relation: Relation, group: i32) -> bool {
         match relation {
             _ if process.is_zombie() => false,
@@ -499,7 +499,7 @@ fn significance(activity: Activity) -> u8 {
     }
 }
 
-/// Whether a job cannot go on until it is continued: everything is stopped, or waits for what is.
+/// True if a job cannot go on until it is continued: everything is stopped, or waits for what is.
 /// A shell that takes notice of the stop is awake already and goes on.
 #[derive(Debug, Default)]
 struct StopTally {
@@ -561,7 +561,7 @@ fn modes_inside(terminal: Terminal) -> Option<Termios> {
     tcgetattr(open_inside(terminal)?).ok()
 }
 
-/// Whether a read from a terminal ends by itself after a time.
+/// Returns true if a read from a terminal ends by itself after a time.
 fn has_timed_reads(modes: &Termios) -> bool {
     let least = modes
         .control_chars
@@ -573,7 +573,7 @@ fn waits_for_child(pid: i32) -> bool {
     matches!(syscall::blocked_in(pid, pid), Ok(Blocked::Child))
 }
 
-/// Whether a group has processes, visible or not.
+/// Returns true if a group has processes, visible or not.
 fn exists(group: i32) -> bool {
     killpg(Pid::from_raw(group), None) != Err(Errno::ESRCH)
 }

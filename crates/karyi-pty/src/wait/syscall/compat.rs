@@ -4,7 +4,7 @@
 
 use super::{Blocked, RawSyscall, Thread};
 
-/// Whether a process is a 32-bit program. The stack and the code of such a program lie low; a
+/// Returns true if a process is a 32-bit program. The stack and the code of such a program lie low; a
 /// native program that stack_and_code them there is told apart by its file.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn is_compat(pid: i32, stack_and_code: [u64; 2]) -> bool {
@@ -14,7 +14,7 @@ pub(super) fn is_compat(pid: i32, stack_and_code: [u64; 2]) -> bool {
         && has_32_bit_file(pid)
 }
 
-/// Whether a process is a 32-bit program.
+/// Returns true if a process is a 32-bit program.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn is_compat(_pid: i32, _places: [u64; 2]) -> bool {
     false

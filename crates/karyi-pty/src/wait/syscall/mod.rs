@@ -66,7 +66,7 @@ pub(crate) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
     })
 }
 
-/// Whether the kernel tells what threads are blocked in: there is a `/proc`, and it has the file.
+/// Returns true if the kernel tells what threads are blocked in: there is a `/proc`, and it has the file.
 /// Looked at once: of a process that holds secrets it tells nothing any more, not even to itself.
 pub(crate) fn is_readable() -> bool {
     static IS_READABLE: OnceLock<bool> = OnceLock::new();

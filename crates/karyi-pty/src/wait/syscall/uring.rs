@@ -27,7 +27,7 @@ const READS: [u8; 5] = [1, 4, 6, 22, 49];
 pub(crate) struct Pending {
     /// Descriptors that are read, as far as the ring's memory shows.
     pub(crate) reads: Vec<i32>,
-    /// Whether requests of other kinds wait, too.
+    /// True if requests of other kinds wait, too.
     pub(crate) has_others: bool,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn entered(pid: i32, arguments: [u64; 6]) -> Blocked {
     Blocked::Wait(vec![low(ring)], has_limit)
 }
 
-/// Whether the extended argument of a wait, `{ mask, mask size, wait, time }`, has a time limit.
+/// Returns true if the extended argument of a wait, `{ mask, mask size, wait, time }`, has a time limit.
 fn has_limit(pid: i32, argument: u64) -> bool {
     memory(pid, argument, 24)
         .get(16..24)
