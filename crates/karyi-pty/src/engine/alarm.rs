@@ -1,8 +1,8 @@
-//! A time limit for waits that follow each other closely.
+//! Timer for time limits of short waits.
 //!
-//! To set a timer and to take it back for each wait makes a command slower than all else a caller asks
-//! of the kernel: both reprogram the clock of the processor. So a timer once set runs on. Some later
-//! wait ends early by it and sets it again, and all in between cost nothing.
+//! Setting and clearing a timer for each wait costs more than all other system calls of a command: both reprogram the
+//! processor's clock. So a timer that is set stays set. A later wait may be woken early by it and then sets it again;
+//! all waits before that cost nothing.
 
 use std::os::fd::{AsFd, BorrowedFd};
 #[cfg(target_os = "linux")]
@@ -15,12 +15,12 @@ use nix::sys::{
     timerfd::{ClockId, TimerFd, TimerFlags},
 };
 
-/// Readable at a time, or before.
+/// File descriptor that becomes readable at a point in time, or before.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     #[cfg(target_os = "linux")]
     timer: TimerFd,
-    /// When it was last to be readable.
+    /// The time for which the timer was last set.
     #[cfg(target_os = "linux")]
     at: Option<Instant>,
     #[cfg(not(target_os = "linux"))]
@@ -29,13 +29,13 @@ pub(crate) struct Alarm {
 
 #[cfg(target_os = "linux")]
 impl Alarm {
-    /// Makes one; none where the system has none left.
+    /// Creates a timer; returns `None` when the system has none left.
     pub(crate) fn new() -> Option<Self> {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC).ok()?;
         Some(Self { timer, at: None })
     }
 
-    /// Has it be readable at a time in the future, or before; returns whether it will be.
+    /// Makes the descriptor readable at a point in time in the future, or before; returns false if that fails.
     pub(crate) fn set(&mut self, now: Instant, until: Instant) -> bool {
         if self.at.is_some_and(|at| now < at && at <= until) {
             return true;
@@ -57,7 +57,7 @@ impl AsFd for Alarm {
 
 #[cfg(not(target_os = "linux"))]
 impl Alarm {
-    /// There is none: the session's thread reads the terminal alone.
+    /// Returns `None`: without timers only the session's thread reads the terminal.
     pub(crate) fn new() -> Option<Self> {
         None
     }

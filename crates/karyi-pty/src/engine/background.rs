@@ -1,9 +1,8 @@
-//! What a command leaves behind in the background of its shell.
+//! Jobs that a command leaves in the background of its shell.
 //!
-//! When a command has ended, the children its shell did not have before are what the script put in
-//! the background. The kernel tells when one of them ends; its exit status is for the shell alone.
-//! A program that forks once and goes on in its child, as `setsid` does where it leads a group, is
-//! followed there.
+//! When a command has ended, the children its shell did not have before are the background jobs of the script. The
+//! kernel reports when one of them ends; its exit status goes to the shell alone. A program that forks once and
+//! continues in its child, as `setsid` does when it leads a group, is followed there.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,7 +18,7 @@ use crate::process::group::{self, Group};
 use crate::process::{self, Process};
 use crate::teardown::registry;
 
-/// A process group that a command left behind.
+/// A process group that a command left running.
 #[derive(Debug, Clone)]
 pub struct Background {
     /// Id of the process group.
@@ -30,11 +29,11 @@ pub struct Background {
     has_terminal: bool,
 }
 
-/// The session of jobs in the background.
+/// The processes of a session that already belong to a background job.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessClaims {
     tag: String,
-    /// Processes that belong to a job, each by its id and the time it was started at.
+    /// Processes that belong to a job, each by its id and start time.
     claimed: Arc<Mutex<HashSet<(i32, u64)>>>,
 }
 
@@ -42,28 +41,28 @@ pub(crate) struct ProcessClaims {
 #[derive(Debug)]
 struct Members {
     list: Vec<Member>,
-    /// True if nothing goes on where they have ended.
+    /// True if all have ended and none continues in a child.
     is_over: bool,
 }
 
-/// A child of the shell, or what went on in its place.
+/// A child of the shell, or the process that continues in its place.
 #[derive(Debug)]
 struct Member {
     pid: i32,
-    /// When it was started, in ticks since the system was.
+    /// Start time, in clock ticks since boot.
     started: u64,
-    /// Readable once the process has ended; none when that is known.
+    /// Readable once the process has ended; `None` when that is known.
     end: Option<OwnedFd>,
 }
 
-/// What a job in the background does.
+/// State of a background job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackgroundStatus {
     /// It runs.
     Running,
     /// A signal stopped it.
     Stopped,
-    /// Every process of it that the shell started has ended, and none of them went on in a child.
+    /// Every process that the shell started for it has ended, and none of them continued in a child.
     Ended,
 }
 
@@ -76,7 +75,7 @@ impl PartialEq for Background {
 impl Eq for Background {}
 
 impl Background {
-    /// Returns how many of its processes run, as far as it is known: how many descriptors it holds.
+    /// Returns the number of its processes known to run, each of which holds one descriptor.
     #[must_use]
     pub fn size(&self) -> usize {
         self.members().alive().count()
@@ -91,14 +90,14 @@ impl Background {
         members.list.iter().map(|member| member.pid).collect()
     }
 
-    /// Returns true if it still has the terminal it was started on: the kernel takes that away with the
-    /// shell.
+    /// Returns true if it still has the terminal it was started on: the kernel takes the terminal away when the shell
+    /// ends.
     #[must_use]
     pub fn has_terminal(&self) -> bool {
         self.has_terminal
     }
 
-    /// Returns what it does now.
+    /// Returns its state now.
     #[must_use]
     pub fn status(&self) -> BackgroundStatus {
         let mut members = self.members();
@@ -116,8 +115,8 @@ impl Background {
         }
     }
 
-    /// Looks for what goes on where its processes have ended: what they left in their group, and what
-    /// left that soon after its start.
+    /// Finds the processes that continue after its known ones have ended: those left in their group, and those that
+    /// left the group soon after their start.
     fn follow(&self, members: &mut Members) {
         if members.is_over || !process::are_shown() {
             return;
@@ -140,27 +139,26 @@ impl Background {
         members.list.extend(found);
     }
 
-    /// Returns true if a signal has stopped one of its processes: a shell goes on as soon as the last of a
-    /// pipeline is.
+    /// Returns true if a signal has stopped one of its processes: a shell continues as soon as the last one of a
+    /// pipeline is stopped.
     pub(crate) fn has_stopped(&self) -> bool {
         let members = self.members();
         members.list.iter().any(|member| is_stopped(member.pid))
     }
 
-    /// Returns true if it is in a group of its own: without job control it is in that of the shell.
+    /// Returns true if it has its own process group: without job control it is in that of the shell.
     #[must_use]
     pub fn has_own_group(&self) -> bool {
         self.group != self.shell
     }
 
-    /// Returns its group, when it is its own.
+    /// Returns its process group, unless that is the shell's.
     pub(crate) fn own_group(&self) -> Option<Group> {
         let group = Group::new(self.group, self.shell)?;
         (self.has_own_group() && process::are_shown()).then_some(group)
     }
 
-    /// Signals those of the processes it began with that are not among `reached` yet; one that is
-    /// stopped goes on with it.
+    /// Signals and continues the processes it began with that are not in `reached` yet.
     pub(crate) fn signal_members(&self, signal: Signal, reached: &mut HashSet<i32>) {
         for member in self.members().alive() {
             if let Some(end) = &member.end
@@ -172,7 +170,7 @@ impl Background {
         }
     }
 
-    /// Returns the processes of it, and all they have started.
+    /// Returns its processes and all their descendants.
     pub(crate) fn processes(&self) -> Vec<Process> {
         let all = process::all();
         let mut roots = self.own_group().map_or_else(Vec::new, |group| {
@@ -182,15 +180,14 @@ impl Background {
         group::below(&all, &roots)
     }
 
-    /// Returns the words of its first process that runs as they were given to it; nothing while that
-    /// is a copy of the shell.
+    /// Returns the command line of its first running process; `None` while that is still a copy of the shell.
     #[must_use]
     pub fn command_line(&self) -> Option<String> {
         let words_of = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
         let mut members = self.members();
         let first = members.alive().next()?;
         let words = words_of(first.pid)?;
-        // Its number may be another's by now.
+        // Its pid may belong to another process by now.
         if first.has_ended() {
             return None;
         }
@@ -215,11 +212,11 @@ impl ProcessClaims {
         }
     }
 
-    /// Makes a process one of a job; returns whether it was of none.
+    /// Assigns a process to a job; returns false if it already belongs to one.
     fn claim(&self, seen: &Process) -> bool {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         if claimed.len() >= limits::MAX_CLAIMED_PROCESSES {
-            // Those that have ended need not be known any more.
+            // Forget those that have ended.
             claimed.retain(|(pid, started)| {
                 process::find(*pid).is_some_and(|now| now.started == *started)
             });
@@ -229,7 +226,7 @@ impl ProcessClaims {
 }
 
 impl Members {
-    /// Returns those that run.
+    /// Returns the processes that run.
     fn alive(&mut self) -> impl Iterator<Item = &mut Member> {
         let list = self.list.iter_mut();
         list.filter_map(|member| (!member.has_ended()).then_some(member))
@@ -237,7 +234,7 @@ impl Members {
 }
 
 impl Member {
-    /// Makes that of a process, unless it has ended.
+    /// Opens a process; returns `None` when it has ended.
     fn of(seen: &Process) -> Option<Self> {
         Some(Self {
             pid: seen.pid,
@@ -246,7 +243,7 @@ impl Member {
         })
     }
 
-    /// Returns true if a process may be its child in which it went on: it was started soon after.
+    /// Returns true if a process may be the child in which this one continued: it was started soon after.
     fn may_go_on_in(&self, seen: &Process) -> bool {
         let later = seen.started.saturating_sub(self.started);
         let is_soon = |age| age <= limits::SUCCESSOR_AGE;
@@ -254,7 +251,7 @@ impl Member {
         is_later && process::duration_of(later).is_some_and(is_soon)
     }
 
-    /// Returns true if it has ended. Its descriptor is closed when it is seen to have.
+    /// Returns true if it has ended, and closes its descriptor then.
     fn has_ended(&mut self) -> bool {
         let Some(end) = &self.end else {
             return true;
@@ -268,9 +265,9 @@ impl Member {
     }
 }
 
-/// Returns those jobs among the children of `shell` that are not known yet, and makes them known.
+/// Returns new jobs among the children of `shell`, and adds them to `known`.
 ///
-/// The second value counts the processes that are left out because there are too many.
+/// The second value counts the processes left out because there are too many.
 pub(crate) fn left_by(
     shell: i32,
     children: Vec<i32>,
@@ -299,9 +296,8 @@ pub(crate) fn left_by(
     (by_group(shell, fresh, claims), omitted)
 }
 
-/// Returns what a command left where the kernel does not list the children of a shell, as
-/// [`left_by`] does. To ask for each process takes long, so it is done only for a script that may
-/// have left something.
+/// Does the same as [`left_by`] where the kernel does not list the children of a shell. Querying every process takes
+/// long, so this runs only for a script that may have left something.
 pub(crate) fn left_unseen(
     shell: i32,
     may_leave: bool,
@@ -320,13 +316,13 @@ pub(crate) fn left_unseen(
     let omitted = found.len().saturating_sub(most) as u64;
     found.truncate(most);
     let mut jobs = by_group(shell, found, claims);
-    // Nothing else tells that a process has ended which is none of our children.
+    // Nothing else reports the end of a process that is not our child.
     jobs.retain(|job| job.status() != BackgroundStatus::Ended);
     (jobs, omitted)
 }
 
-/// Returns the jobs among the processes that are there after their shell has ended and that are not
-/// known yet, and makes them known. The second value is that of [`left_by`].
+/// Returns new jobs among the processes left after their shell has ended, and adds them to `known`. The second value
+/// is that of [`left_by`].
 pub(crate) fn left_without(
     shell: i32,
     mut processes: Vec<Process>,
@@ -334,7 +330,7 @@ pub(crate) fn left_without(
     claims: &ProcessClaims,
 ) -> (Vec<Background>, u64) {
     let own = std::process::id();
-    // What those have started belongs to them.
+    // Their descendants belong to them.
     processes.retain(|process| u32::try_from(process.parent) == Ok(own) && process.pid != shell);
     processes.retain(|process| known.insert(process.pid) && claims.claim(process));
     let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
@@ -347,9 +343,8 @@ pub(crate) fn left_without(
     (jobs, omitted)
 }
 
-/// Returns what a command put in the background since `since` and what had left the shell's session by
-/// the time the command ended, as the program of `setsid x &` does; `fresh` is what it left there. The
-/// second value is that of [`left_by`].
+/// Returns background jobs started after `since` that had left the shell's session when the command ended, like the
+/// program of `setsid x &`; `fresh` are the jobs that stayed in it. The second value is that of [`left_by`].
 pub(crate) fn left_apart(
     shell: i32,
     fresh: &[Background],
@@ -368,7 +363,7 @@ pub(crate) fn left_apart(
         return (Vec::new(), 0);
     }
     for job in fresh {
-        // What goes on in a child has it before others.
+        // A job claims the child it continues in before others can.
         let _ = job.status();
     }
     let mut apart = registry::orphans(&claims.tag);
@@ -379,8 +374,8 @@ pub(crate) fn left_apart(
     (by_group(shell, apart, claims), omitted)
 }
 
-/// Returns true if this program may have adopted such a process. To look at all there are takes long, and mostly
-/// there is none.
+/// Returns true if this program may have adopted a matching process. That is rare, and scanning all processes takes
+/// long.
 #[cfg(target_os = "linux")]
 fn has_adopted(is_wanted: impl Fn(&Process) -> bool) -> bool {
     let mut adopted = process::adopted().into_iter().filter_map(process::find);

@@ -1,9 +1,9 @@
-//! The sink of a call while it is used: the state is not held meanwhile.
+//! The sink of a call, taken out of the state so that the state is not locked while output is written.
 
 use crate::engine::pending_call::{PendingCall, Sink};
 use crate::engine::state::Shared;
 
-/// A call's sink, out for use while the state is not held.
+/// A call's sink while it is out of the state.
 pub(crate) struct CallSink {
     number: u64,
     pub(crate) sink: Sink,

@@ -1,4 +1,4 @@
-//! The command in the foreground, and the lines the shell gets for it.
+//! The command in the foreground and the lines the shell gets for it.
 
 use std::io;
 use std::ops::Range;
@@ -16,54 +16,51 @@ use crate::terminal::marks::Mark;
 /// The command in the foreground.
 pub(crate) struct Job {
     pub(crate) number: u64,
-    /// Number of its mark: another one each time its lines are given again, so that none of an earlier
-    /// round ends it.
+    /// Number of its mark. It changes whenever the lines are sent again, so that no earlier mark ends the job.
     pub(crate) mark: u64,
-    /// Where the session was before, when the command runs elsewhere.
+    /// The session's directory, when the command runs in another one.
     pub(crate) original_directory: Option<PathBuf>,
     /// Lines the shell gets after the mark.
     pub(crate) after: Vec<u8>,
-    /// Carriers of its secrets, kept until it ends; none when the shell gets no secret for it.
+    /// Carriers of its secrets, held until the job ends; empty when the shell gets no secret for it.
     pub(crate) secrets: Vec<SecretCarrier>,
     /// Lines before those that run the script.
     pub(crate) before: Vec<u8>,
-    /// Which of them the script cannot do without: not those that have the shell describe itself, and
-    /// not those for what it prints when it ends.
+    /// Range of `before` that the script needs: without the lines for a snapshot and for the output of an exit trap.
     pub(crate) needed: Range<usize>,
-    /// The directory the shell goes to, and what stands before the command that runs the script, in a
-    /// group that is still open.
+    /// The directory the shell changes to, and the start of the line that runs the script, an open group.
     pub(crate) prelude: Option<(PathBuf, Vec<u8>)>,
-    /// How often its lines were given again, since others had taken them.
+    /// Number of times its lines were sent again because something else had read them.
     pub(crate) repeats: u32,
-    /// Length of all lines the shell got.
+    /// Length of all lines sent.
     pub(crate) length: usize,
-    /// The line that prints the mark of a script that broke off the line before, not given yet.
+    /// The line that prints the mark of a script that broke off the line before; empty once sent.
     pub(crate) last_line: String,
-    /// True if it was given to a second shell.
+    /// True if it was sent to a second shell.
     pub(crate) was_moved: bool,
-    /// How often a lost mark was asked for.
+    /// Number of requests for a lost mark.
     pub(crate) lost_mark_requests: u32,
-    /// Takes the output no call waits for; out while the session's thread uses it.
+    /// Takes the output while no call waits; absent while the session's thread uses it.
     pub(crate) rest: Option<Sink>,
     /// True if input was typed for it.
     pub(crate) was_typed_to: bool,
-    /// True if somebody wanted it to end.
+    /// True if a caller wanted it to end.
     pub(crate) was_interrupted: bool,
     /// Bytes typed since the last line break.
     pub(crate) open_line_bytes: usize,
-    /// True if the shell gets back what the command may have closed.
+    /// True if the shell's descriptors are repaired after it.
     pub(crate) is_repaired: bool,
-    /// True if it may close what the shell reads its lines from, so that it reads on in vain.
+    /// True if it may close the shell's input, so that the shell retries the read forever.
     pub(crate) may_close_input: bool,
-    /// True if it may hide what its mark is printed with.
+    /// True if it may hide a built-in command that prints its mark.
     pub(crate) may_hide_builtins: bool,
-    /// True if nothing else has the terminal, or will when it has ended.
+    /// True if no other process uses the terminal, now or after it has ended.
     pub(crate) is_alone: bool,
-    /// True if its exit status is 0 also when a signal has stopped its last program.
+    /// True if its exit status may be 0 although a signal has stopped its last program.
     pub(crate) may_hide_stop: bool,
-    /// True if it may leave something in the background.
+    /// True if it may leave a background job.
     pub(crate) may_leave: bool,
-    /// True if that may have left the shell's session by the time it ends.
+    /// True if that job may have left the shell's session by the time the command ends.
     pub(crate) may_leave_session: bool,
     /// True if it may have changed the directory.
     pub(crate) may_move: bool,
@@ -71,12 +68,12 @@ pub(crate) struct Job {
     pub(crate) may_limit: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.
     pub(crate) early_mark: Option<Mark>,
-    /// How it ended, when that is known before the shell is ready or gone.
+    /// The outcome, when it is known before the shell is ready or gone.
     pub(crate) verdict: Option<Verdict>,
 }
 
 impl Job {
-    /// Takes note of input that was typed.
+    /// Records input that was typed.
     pub(crate) fn typed(&mut self, bytes: &[u8]) {
         self.was_typed_to = true;
         let end = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -86,10 +83,10 @@ impl Job {
         };
     }
 
-    /// Writes its lines to a shell.
+    /// Sends its lines to a shell.
     pub(crate) fn send(&mut self, live: &LiveShell, dialect: &dyn Dialect) -> io::Result<()> {
         let mut lines = self.before.clone();
-        // What is mended after the mark may be that descriptor.
+        // The repair after the mark may replace that descriptor.
         let is_simple = self.is_alone && !self.is_repaired && !self.may_hide_builtins;
         let kept = match is_simple && self.secrets.is_empty() {
             true => {
@@ -120,7 +117,7 @@ impl Job {
         live.write_lines(&lines)
     }
 
-    /// Puts the prelude before the first of the lines that run the script.
+    /// Inserts the prelude before the first of the lines that run the script.
     fn placed(&self, lines: String) -> Vec<u8> {
         match (&self.prelude, lines.split_once('\n')) {
             (Some((_, prelude)), Some((run, rest))) => {
@@ -130,30 +127,30 @@ impl Job {
         }
     }
 
-    /// Writes the line that most commands end without: to read it costs the shell a tenth of the time
-    /// of `true`.
+    /// Sends the line that most commands end without: reading it costs the shell a tenth of the time of `true`.
     pub(crate) fn send_last_line(&mut self, live: &LiveShell) {
         let line = std::mem::take(&mut self.last_line);
-        // Without it a lost mark is asked for as soon as the shell is seen waiting.
+        // If that fails, the lost mark is requested as soon as the shell waits.
         if !line.is_empty() && live.write_lines(line.as_bytes()).is_ok() {
             self.length += line.len();
         }
     }
 
-    /// Returns true if a shell that has not begun its script may be given it again: values are given once only.
+    /// Returns true if its lines may be sent again to a shell that has not begun the script: values are delivered only
+    /// once.
     pub(crate) fn may_be_resent(&self) -> bool {
         !self.was_moved && !self.was_interrupted && self.secrets.is_empty()
     }
 
-    /// Leaves out what the script can do without: it may be that which kept the shell from it.
+    /// Drops the lines the script can do without: one of them may have kept the shell from the script.
     pub(crate) fn drop_optional_lines(&mut self) {
         let needed = self.before.get(self.needed.clone());
         self.before = needed.unwrap_or_default().to_vec();
         self.needed = 0..self.before.len();
     }
 
-    /// Writes its lines to the same shell again, of which it has not got those that run the script, with
-    /// this number for its mark; returns whether that could be done.
+    /// Sends its lines again to a shell that has not read those that run the script, with a new number for its mark;
+    /// returns false if that is not possible.
     pub(crate) fn resend(&mut self, live: &LiveShell, dialect: &dyn Dialect, mark: u64) -> bool {
         if self.repeats >= limits::MAX_REPEATED_LINES {
             return false;
@@ -162,7 +159,7 @@ impl Job {
         self.mark = mark;
         self.drop_optional_lines();
         let mut lines = self.before.clone();
-        // What it says of a round that ran nothing would be taken for the end of this one.
+        // Its value belongs to a round that ran nothing, and would be taken for the result of this one.
         lines.extend(dialect.unset_line("KARYI_LAST").into_bytes());
         self.lost_mark_requests = 0;
         let run = dialect.command_lines(&live.paths, mark, self.may_hide_builtins);
@@ -176,8 +173,8 @@ impl Job {
         live.write_lines(&lines).is_ok()
     }
 
-    /// Returns the lines the shell gets when the command has ended; whoever took those of the command
-    /// may take these as well.
+    /// Returns the lines the shell gets when the command has ended. They are padded if something else has read the
+    /// shell's input before.
     pub(crate) fn last_lines(&self, is_errexit: bool, dialect: &dyn Dialect) -> Vec<u8> {
         let mut after = self.after.clone();
         if is_errexit {
@@ -189,17 +186,17 @@ impl Job {
         }
     }
 
-    /// Returns true if the shell has read nothing of it; then another one may run it, once.
+    /// Returns true if the shell has read none of its lines; then another shell may run it, once.
     pub(crate) fn is_unread(&self, live: &LiveShell) -> bool {
         let waiting = crate::sys::bytes_waiting(&live.fifo).unwrap_or(0);
-        // What it was asked later is no part of it.
+        // Requests sent later are not part of it.
         let is_first = !self.was_moved && !self.was_interrupted && self.lost_mark_requests == 0;
         is_first && self.length > 0 && waiting >= self.length
     }
 }
 
-/// Puts empty lines before each, `first` of them before the first one: who takes some lines before the
-/// shell reads takes those. Where a line break may be part of a word, only before all of them.
+/// Puts empty lines before each line, `first` of them before the first one, for hooks and traps that read the shell's
+/// input. Where a line break may be inside a word, only before all lines.
 pub(crate) fn spaced(lines: &[u8], first: usize) -> Vec<u8> {
     let is_whole = |line: &[u8]| line.iter().filter(|byte| **byte == b'\'').count() % 2 == 0;
     let each: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
@@ -213,11 +210,11 @@ pub(crate) fn spaced(lines: &[u8], first: usize) -> Vec<u8> {
     spaced
 }
 
-/// How a command has ended whose shell is not ready for the next one.
+/// Outcome of a command whose shell is not ready for the next one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The mark has told; the shell is to get its input back by then.
+    /// The mark came; the shell must have its input back by then.
     Exited(Mark, Instant),
-    /// The shell could not tell, and was ended by us.
+    /// The shell could not report a status and was killed.
     Killed,
 }

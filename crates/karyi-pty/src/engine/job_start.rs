@@ -1,4 +1,4 @@
-//! How a command becomes the job in the foreground.
+//! Turns a command into the job in the foreground.
 
 use std::io;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::shell::secrets::VariableChanges;
 use crate::terminal::directory::may_enter;
 use crate::terminal::live_shell::LiveShell;
 
-/// What a command is started with.
+/// Request to start a command.
 pub(crate) struct JobStart<'a> {
     pub(crate) dialect: &'static dyn Dialect,
     pub(crate) script: &'a str,
@@ -25,32 +25,32 @@ pub(crate) struct JobStart<'a> {
     pub(crate) secrets: VariableChanges,
 }
 
-/// Lines around those that run a script.
+/// Lines before and after those that run a script.
 struct ScriptFrame {
     before: Vec<u8>,
-    /// Those of `before` that the script cannot do without.
+    /// Range of `before` that the script needs.
     needed: Range<usize>,
-    /// The directory it needs, and what stands before the command that runs it, in one line with it.
+    /// The directory to change to, and the start of the line that runs the script.
     prelude: Option<(PathBuf, Vec<u8>)>,
     after: Vec<u8>,
 }
 
-/// What has become of a job whose script the shell has not begun.
+/// Result of sending a job again whose script the shell has not begun.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Resubmission {
-    /// It has got its lines again.
+    /// Its lines were sent again.
     Sent,
-    /// It has got them often enough.
+    /// They were sent too often already.
     Exhausted,
-    /// It must not get them again, or another shell would be no better.
+    /// They must not be sent again, or another shell is the better choice.
     Refused,
 }
 
 impl State {
-    /// Gives the shell a command. The caller attaches its call first.
+    /// Sends a command to the shell. The caller attaches its call first.
     ///
     /// # Errors
-    /// When there is no shell, or its files cannot be written.
+    /// There is no shell, or its files cannot be written.
     pub(crate) fn start_job(&mut self, start: &JobStart<'_>) -> Result<(), ToolError> {
         let live = self.live.clone().ok_or_else(no_shell)?;
         self.write_script(start.script)
@@ -61,14 +61,14 @@ impl State {
             .map_err(|error| failure(&error))?;
         job.send(&live, start.dialect)
             .map_err(|error| failure(&error))?;
-        // Only now: a job that was not given has saved nothing.
+        // Not earlier: a job that was not sent has requested no snapshot.
         self.needs_snapshot = may_define(start.script);
         self.newest_job = number;
         self.job = Some(job);
         Ok(())
     }
 
-    /// Gives the shell a job again whose script it has not begun.
+    /// Sends a job again whose script the shell has not begun.
     pub(crate) fn resend(&mut self, live: &LiveShell, dialect: &dyn Dialect) -> Resubmission {
         let mark = self.next_number();
         let job = self.job.as_mut().filter(|job| job.may_be_resent());
@@ -77,15 +77,14 @@ impl State {
         };
         match job.resend(live, dialect, mark) {
             true => Resubmission::Sent,
-            // It may be the directory that keeps it from its script; the required_directory back is shorter for the next
-            // shell.
+            // The directory may be the reason; for the next shell the way back is shorter.
             false if job.original_directory.is_some() => Resubmission::Refused,
             false => Resubmission::Exhausted,
         }
     }
 
-    /// Returns where the shell has to go before it runs a script: where the call wants it, or back from
-    /// where the last one was, in case something has taken the line that says so.
+    /// Returns the directory the shell must change to before a script: the requested one, or the session's own after a
+    /// command that ran elsewhere, in case something else has read the line that changes back.
     fn required_directory<'a>(
         &'a self,
         live: &LiveShell,
@@ -98,8 +97,7 @@ impl State {
         wanted.or_else(back)
     }
 
-    /// Gives a job to the shell that took the place of another one, which never read it; gives it back
-    /// when that failed.
+    /// Sends a job to the new shell after one that never read it; returns the job if that fails.
     pub(crate) fn restart_unread_job(
         &mut self,
         mut job: Job,
@@ -107,10 +105,10 @@ impl State {
     ) -> Result<(), Box<Job>> {
         job.was_moved = true;
         job.drop_optional_lines();
-        // What the last shell was asked is no part of it.
+        // Requests sent to the old shell are not part of it.
         (job.verdict, job.early_mark, job.lost_mark_requests) = (None, None, 0);
         match &self.live {
-            // The file may have been made again, without the script.
+            // The file may have been created anew, without the script.
             Some(live) if self.has_script() && job.send(live, dialect).is_ok() => {
                 self.job = Some(job);
                 Ok(())
@@ -119,7 +117,7 @@ impl State {
         }
     }
 
-    /// Returns the lines around those that run a script; `own` are those of its secrets.
+    /// Returns the lines around those that run a script; `own` are those for its secrets.
     fn lines_around(
         &mut self,
         live: &LiveShell,
@@ -162,7 +160,7 @@ impl State {
         }
     }
 
-    /// Makes the job of a command.
+    /// Creates the job of a command.
     fn prepare_job(
         &mut self,
         live: &LiveShell,
@@ -170,7 +168,7 @@ impl State {
         number: u64,
     ) -> io::Result<Job> {
         let (dialect, paths) = (start.dialect, &live.paths);
-        // Names of their own: what carried the last command's may be removed only later.
+        // Unique names: the carriers of the last command may be removed later.
         let place = |index| paths.file(&format!("secret{number}-{index}"));
         let secrets = carriers(&start.secrets.sent, place)?;
         let own = secret_lines(dialect, &start.secrets, &secrets);
@@ -219,21 +217,21 @@ impl State {
     }
 }
 
-/// Words of scripts that define functions, aliases, options or variables. The directory is known to the
-/// kernel, and the environment to a job that was given it; for these the shell must be asked before it
-/// is held up or gone, and asking after every command would cost too much.
+/// Words in scripts that define functions, aliases, options or variables. The kernel shows the directory, and the
+/// environment of a job; all else needs a snapshot taken before the shell is busy or gone, and one after every command
+/// would cost too much.
 const DEFINING: [&str; 12] = [
     "()", "function", "alias", "source", "eval", "set ", "shopt", "setopt", "\n. ", "export",
     "declare", "typeset",
 ];
 
-/// Returns true if a script may define what a shell beside this one should have.
+/// Returns true if a script may define something that a forked shell should have.
 fn may_define(script: &str) -> bool {
     script.starts_with(". ") || DEFINING.iter().any(|word| script.contains(word))
 }
 
-/// Returns the lines that bring the variables of secrets up to date, and those that forget after the command what is
-/// its own: the paths of files, which go with it.
+/// Returns the lines that update the variables of secrets, and those that unset the paths of secret files after the
+/// command.
 fn secret_lines(
     dialect: &dyn Dialect,
     changes: &VariableChanges,
@@ -244,7 +242,7 @@ fn secret_lines(
         taking.push_str(&dialect.unset_line(&name.variable(VariableContent::Value)));
     }
     if let Some(delivery) = DeliveryCheck::of(&changes.sent) {
-        // What a script has made of the variables, an integer or capital letters, must not change the values.
+        // Attributes set by scripts, such as integer or upper case, must not change the values.
         let values = changes
             .sent
             .iter()

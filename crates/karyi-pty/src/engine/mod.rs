@@ -1,9 +1,8 @@
-//! The thread of a session: reads the terminal, ends calls, starts the shell again when it is gone.
+//! The thread of a session: reads the terminal, ends calls, restarts the shell.
 //!
-//! It sleeps in one `poll` for everything that can happen: output, a snapshot, the end of the
-//! shell, an order. What it decides it decides from the state both sides share; the state is never
-//! held while a sink runs or while processes are looked at. While it sleeps, a caller may read the
-//! terminal in its place (`drive`); who holds the engine and the state has taken the engine first.
+//! It sleeps in one `poll` for output, snapshots, the end of the shell and orders. It decides from the state it shares
+//! with callers; the state is never locked while a sink runs or processes are scanned. While it sleeps, a caller may
+//! read the terminal instead (`session::inline_wait`). Lock order: engine, then state.
 
 pub(crate) mod alarm;
 pub mod background;
@@ -58,8 +57,7 @@ fn timeout_until(due: Option<Instant>) -> PollTimeout {
     PollTimeout::try_from(left_ms).unwrap_or(PollTimeout::MAX)
 }
 
-/// What reads a session's terminal: the thread's own half, which a caller may have while the thread
-/// sleeps.
+/// The thread's half of a session, which a caller may lock while the thread sleeps.
 pub(crate) struct Engine {
     pub(crate) shared: Arc<Shared>,
     pub(crate) spawn_config: SpawnConfig,
@@ -71,45 +69,45 @@ pub(crate) struct Engine {
     pub(crate) buffer: Vec<u8>,
     /// Limits how long a caller reads.
     pub(crate) alarm: Option<Alarm>,
-    /// What a caller has read and left to the thread.
+    /// Output that a caller has read and left to the thread.
     pub(crate) unread: Vec<u8>,
-    /// True if the shell is ended since something else reads what is meant for it.
+    /// True if the shell was killed because another program reads its input.
     pub(crate) has_input_thief: bool,
-    /// What the shell has told beside the terminal.
+    /// Marks that bash writes beside the terminal.
     pub(crate) mark_fifo: MarkFifo,
     pub(crate) watch: Watch,
     pub(crate) scanner: Scanner,
     pub(crate) hint_reader: HintReader,
-    /// What the watch is about: the numbers of the job and the call.
+    /// Numbers of the job and the call that the watch is about.
     pub(crate) watched: (u64, u64),
     pub(crate) next_scan: Instant,
-    /// How many looks in a row have seen the shell read in vain, and when the last was.
+    /// Number of consecutive scans in which the shell had lost its input, and the time of the last one.
     pub(crate) lost_input_scans: (u32, Instant),
-    /// When the last command ended, if nothing was saved since.
+    /// The time the last command ended, if no snapshot was taken since.
     pub(crate) unsaved_since: Option<Instant>,
     pub(crate) ended_at: Instant,
-    /// What the shell's jobs before the running one left in the background.
+    /// Children that earlier jobs left in the background.
     pub(crate) known_children: HashSet<i32>,
-    /// What those know of each other.
+    /// Processes that belong to one of these background jobs.
     pub(crate) claims: ProcessClaims,
-    /// What the first shell begins with.
+    /// State for the first shell.
     pub(crate) fork_state: Option<ForkState>,
-    /// When ended processes without a parent were last collected.
+    /// The time of the last reaping of orphans.
     pub(crate) reaped_at: Instant,
-    /// How long the thread sleeps unless something happens.
+    /// The end of the thread's current sleep, unless an event wakes it.
     pub(crate) sleeps_until: Option<Instant>,
     pub(crate) is_done: bool,
     // Last, because the files of the shell must outlive everything that uses them.
     pub(crate) directory: Option<tempfile::TempDir>,
 }
 
-/// A shell and what belongs to it on this side.
+/// A running shell and its handles.
 pub(crate) struct Running {
     pub(crate) live: Arc<LiveShell>,
     pub(crate) owned: ShellChild,
 }
 
-/// What there is to do after a sleep.
+/// Events after a sleep.
 #[derive(Debug, Default, Clone, Copy)]
 struct Events {
     has_output: bool,
@@ -119,7 +117,7 @@ struct Events {
     is_hung_up: bool,
 }
 
-/// What the thread waits for, and how long. The engine is free meanwhile.
+/// Descriptors and time limit of a sleep. The engine is unlocked meanwhile.
 struct Sleep {
     timeout: PollTimeout,
     live: Option<Arc<LiveShell>>,
@@ -127,12 +125,12 @@ struct Sleep {
     is_typing: bool,
 }
 
-/// Takes the engine. A panic elsewhere left it as whole as it was.
+/// Locks the engine. A panic in another thread left it consistent.
 pub(crate) fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a session until it is closed; callers may have the engine while the thread sleeps.
+/// Runs a session until it is closed; callers may lock the engine while the thread sleeps.
 pub(crate) fn run(engine: &Mutex<Engine>, shared: &Shared, wakes: &UnixStream) {
     let mut sleep = lock(engine).prepare_sleep();
     loop {
@@ -140,7 +138,7 @@ pub(crate) fn run(engine: &Mutex<Engine>, shared: &Shared, wakes: &UnixStream) {
         if events.was_woken {
             clear_wakes(wakes);
         }
-        // Else a shell that has ended would be kept until the next one runs.
+        // Otherwise a shell that has ended would be held until the next one runs.
         drop(sleep);
         let mut engine = shared.claim(|| lock(engine));
         engine.act(events);
@@ -167,9 +165,9 @@ impl Sleep {
             let output = live.gate.as_ref().map(AsFd::as_fd);
             asked.push(PollFd::new(output.unwrap_or(live.master.as_fd()), input));
             asked.push(PollFd::new(snapshots.as_fd(), input));
-            // The other side alone is told that the terminal was hung up.
+            // Only the slave side reports a hang-up.
             asked.push(PollFd::new(live.slave.as_fd(), PollFlags::empty()));
-            // Through the gate, where there is one.
+            // Reported through the gate, where there is one.
             let told = live.gate.as_ref().map_or(input, |_| PollFlags::empty());
             asked.push(PollFd::new(live.marks.as_fd(), told));
             if let Some(process) = &live.process {
@@ -201,7 +199,7 @@ impl Sleep {
 }
 
 impl Engine {
-    /// Does what there is to do after a sleep.
+    /// Handles the events of a sleep.
     fn act(&mut self, events: Events) {
         if events.has_output || !self.unread.is_empty() || self.mark_fifo.is_pending() {
             self.read_available();
@@ -213,15 +211,15 @@ impl Engine {
             self.read_snapshot();
         }
         self.process_orders();
-        // A shell that was killed with its session is followed by no other.
+        // No shell follows one that was killed with its session.
         if events.has_ended && !self.is_done && !self.is_ordered_to_end() {
             self.shell_ended();
         }
         self.poll_job();
     }
 
-    /// Ends a shell whose terminal was hung up, also one that rests: nothing could be typed or
-    /// printed there any more, and the terminal would never be silent again.
+    /// Kills a shell whose terminal was hung up, also an idle one: input and output are impossible from then on, and
+    /// the terminal would stay readable forever.
     fn kill_shell_without_terminal(&mut self) {
         if let Some(running) = &self.running {
             running.live.signal_shell(Signal::SIGKILL);
@@ -239,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// Returns when something is to be done unless something happens before.
+    /// Returns the time of the next timed action.
     fn next_due(&self) -> Option<Instant> {
         let state = self.shared.lock();
         if state.job.is_none() || self.running.is_none() {
@@ -251,7 +249,7 @@ impl Engine {
         Some(deadline.map_or(self.next_scan, |at| at.min(self.next_scan)))
     }
 
-    /// Returns true if the sleeping thread would miss what is to be done next.
+    /// Returns true if the sleeping thread would wake too late for the next timed action.
     pub(crate) fn sleeps_too_long(&self) -> bool {
         let due = self.next_due();
         due.is_some_and(|due| self.sleeps_until.is_none_or(|until| due < until))
@@ -274,7 +272,7 @@ impl Engine {
         }
     }
 
-    /// Reads what is there, but not for ever: orders and time limits wait meanwhile.
+    /// Reads available output up to a limit: orders and time limits wait meanwhile.
     fn read_available(&mut self) {
         self.poll_mark_fifo();
         for _ in 0..limits::READS_IN_A_ROW {
@@ -284,7 +282,7 @@ impl Engine {
         }
     }
 
-    /// Reads output once, or takes in a mark that was told before. Returns whether there was any.
+    /// Reads output once, or accepts a pending mark. Returns true if there was any.
     pub(crate) fn read_terminal(&mut self) -> bool {
         let Some(running) = &self.running else {
             return false;
@@ -302,7 +300,7 @@ impl Engine {
         self.accept_due_mark(count, &live) || count > 0
     }
 
-    /// Takes in what was read.
+    /// Processes output.
     fn accept_output(&mut self, bytes: &[u8], live: &LiveShell) {
         if bytes.is_empty() {
             return;
@@ -320,7 +318,7 @@ impl Engine {
         self.reset_watch();
     }
 
-    /// Reads what the shell has told. What is on the terminal by now was printed before that.
+    /// Reads the mark FIFO. Output that is on the terminal by now was printed before the mark.
     pub(crate) fn poll_mark_fifo(&mut self) {
         let Some(running) = &self.running else {
             return;
@@ -331,7 +329,7 @@ impl Engine {
             .poll(&running.live.marks, &self.mark_extractor, mark);
     }
 
-    /// Takes in a mark that was told, if the output before it is read; returns whether it did.
+    /// Accepts a pending mark if the output before it is read; returns true if it did.
     fn accept_due_mark(&mut self, count: usize, live: &LiveShell) -> bool {
         if !self.mark_fifo.is_pending() {
             return false;
@@ -345,7 +343,7 @@ impl Engine {
         true
     }
 
-    /// Hands output up to the next mark to whom it belongs.
+    /// Sends output up to the next mark to its receiver.
     fn pass_on(&mut self, bytes: &[u8], live: &LiveShell) -> (usize, Option<Mark>) {
         let Self {
             shared,
@@ -385,14 +383,14 @@ impl Engine {
         });
         let mut state = shared.lock();
         state.shows_screen = tracker.is_full_screen();
-        // A job that is gone meanwhile takes its sink along.
+        // The sink of a job that has ended meanwhile is dropped.
         if let Some(place) = state.output_sink_of(number) {
             *place = Some(sink);
         }
         result
     }
 
-    /// Hands on what is printed while no command runs.
+    /// Sends output that is printed while no command runs to the idle sink.
     fn pass_on_idle(&mut self, bytes: &[u8], live: &LiveShell) -> (usize, Option<Mark>) {
         let Self {
             shared,
@@ -412,20 +410,20 @@ impl Engine {
         result
     }
 
-    /// Types what the terminal answers to the job; not in the middle of other input.
+    /// Types the terminal's replies to queries of the job, but not in the middle of other input.
     pub(crate) fn answer(&mut self, live: &LiveShell) {
         if self.tracker.has_answers() && !self.is_typing() {
             self.tracker.answer(&live.master);
         }
     }
 
-    /// Begins to watch the job as if nothing were known: it has done something.
+    /// Resets wait detection because the job made progress.
     pub(crate) fn reset_watch(&mut self) {
         self.watch = Watch::new();
         self.next_scan = Instant::now() + self.watch.pause();
     }
 
-    /// The mark of the running command has come.
+    /// Handles the mark of the running command.
     pub(crate) fn command_ended(&mut self, mut mark: Mark) {
         mark.status = self.shared.dialect.exit_status(mark.status);
         let Some(running) = &self.running else {
@@ -433,7 +431,7 @@ impl Engine {
         };
         let live = &running.live;
         if live.fast_path.contradicts(&mark, &live.slave) {
-            // Asked for again by the terminal's name, the shell shows what it can still do.
+            // Requested through the terminal's path, another mark shows what the shell can still do.
             live.fast_path.disable();
             return;
         }
@@ -466,7 +464,7 @@ impl Engine {
                 return;
             }
             (InputLocation::Lost, Some(job)) => {
-                // The shell would never read the next command. What the mark told stays true.
+                // The shell would never read the next command. The status in the mark stays valid.
                 let patience = if job.is_repaired {
                     limits::MEND_TIMEOUT
                 } else {
@@ -487,7 +485,7 @@ impl Engine {
         };
         running.owned.reset_modes(&running.live);
         if self.tracker.has_answered() {
-            // What the command has not read is not meant for the next one.
+            // Replies the command has not read are not meant for the next one.
             running.live.flush_input();
         }
         self.tracker.follow(None);
@@ -514,7 +512,7 @@ impl Engine {
         }
         state.cwd = match job.original_directory.clone() {
             Some(original_directory) if original_directory.is_dir() => original_directory,
-            // Its own directory is gone, so the shell stays where it is.
+            // The session's own directory is gone, so the shell stays where it is.
             Some(_) => mark.cwd,
             None if mark.cwd == state.cwd => mark.cwd,
             None => running.live.directory(mark.cwd),
@@ -544,7 +542,7 @@ impl Engine {
         }
     }
 
-    /// Returns what the running command leaves in the background, and how many processes are left out.
+    /// Returns the background jobs of the running command, and the number of processes left out.
     fn left_in_background(&mut self, live: &LiveShell) -> (Vec<Background>, u64) {
         let (shell, known, claims) = (live.pid, &mut self.known_children, &self.claims);
         let (may_leave, may_leave_session) = self.shared.may_leave();
@@ -560,11 +558,11 @@ impl Engine {
         (left, omitted + more)
     }
 
-    /// Does what the owner of the session asked for. What comes after the order to end is never
-    /// obeyed: it would start a shell that nobody ends.
+    /// Processes the orders of the session's owner. Orders after the one to close are dropped: they would start a
+    /// shell that is never ended.
     fn process_orders(&mut self) {
         while !self.is_done {
-            // One by one, so that a start in vain ends as soon as the end is ordered.
+            // One by one, so that a failing start ends as soon as the session is closed.
             let order = self.shared.lock().orders.pop_front();
             let Some(order) = order else {
                 return;
@@ -575,7 +573,7 @@ impl Engine {
                 }
                 Order::Close(reply) => {
                     let ended = self.close();
-                    // Before the answer: the program may end as soon as it has it.
+                    // Before the reply: the program may exit as soon as it has it.
                     drop(self.directory.take());
                     let _ = reply.send(ended);
                     self.is_done = true;

@@ -1,7 +1,7 @@
-//! What the session's thread saw last of the job in the foreground, and who asks for it.
+//! The last observed state of the job in the foreground.
 //!
-//! One thread scans at a job, with one memory of what it saw before; whoever else wants to know
-//! asks it to look again and takes what it found.
+//! Only the session's thread scans a job, with one history of scans. Other callers request a new scan from it and read
+//! its result.
 
 use tokio::sync::oneshot;
 
@@ -10,38 +10,38 @@ use karyi_core::outcome::Status;
 
 use crate::wait::{Finding, Watch};
 
-/// What was seen last.
+/// Last observed state of a job, and the requests for a new one.
 #[derive(Debug, Default)]
 pub(crate) struct Observation {
-    /// How often was looked at all.
+    /// Number of scans.
     pub(crate) scans: u64,
-    /// Who waits for a new look.
+    /// Callers that wait for a new scan.
     pub(crate) waiters: Vec<oneshot::Sender<()>>,
-    /// The job and what it did.
+    /// Number of the job, and its state.
     last: Option<(u64, Status)>,
-    /// Looks since somebody asked.
+    /// Scans since the first waiting request.
     scans_since_request: usize,
 }
 
 impl Observation {
-    /// Returns true if nobody has looked yet for those who ask.
+    /// Returns true if callers wait and no scan was made for them yet.
     pub(crate) fn is_due(&self) -> bool {
         self.has_waiters() && self.scans_since_request == 0
     }
 
-    /// Returns true if somebody waits for a look.
+    /// Returns true if callers wait for a scan.
     pub(crate) fn has_waiters(&self) -> bool {
         !self.waiters.is_empty()
     }
 
-    /// Returns what was last seen of a job.
+    /// Returns the last observed state of a job.
     pub(crate) fn status_of(&self, job: u64) -> Status {
         let last = self.last.filter(|(seen, _)| *seen == job);
         last.map_or(Status::Running, |(_, status)| status)
     }
 
-    /// Takes in a look at a job. Who asks is told once something is certain, a second look sees it
-    /// busy, or after a few scans at a job that never does the same twice.
+    /// Records a scan. Waiting callers are notified once the result is certain, once a second scan sees the job busy,
+    /// or after a few scans of a job that keeps changing.
     pub(crate) fn record(&mut self, job: u64, finding: Finding, watch: &Watch) {
         self.scans += 1;
         self.last = Some((job, status(finding, watch)));
@@ -56,17 +56,17 @@ impl Observation {
         }
     }
 
-    /// Tells all who ask that there is nothing more to see.
+    /// Notifies all callers that no better result will come.
     pub(crate) fn notify_waiters(&mut self) {
         self.scans_since_request = 0;
         for waiter in self.waiters.drain(..) {
-            // One that is gone wants no answer.
+            // The receiver may be gone.
             let _ = waiter.send(());
         }
     }
 }
 
-/// Returns a finding in the words of a result.
+/// Returns the status that a finding stands for.
 fn status(finding: Finding, watch: &Watch) -> Status {
     match finding {
         Finding::Reading(_) => Status::AwaitingInput,

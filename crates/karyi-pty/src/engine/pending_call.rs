@@ -1,4 +1,4 @@
-//! A call that waits for the job in the foreground: its input, and its result.
+//! A call that waits for the job in the foreground: its input and its result.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,22 +10,21 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 use karyi_core::secret::ByteSet;
 
-/// Takes the output that belongs to a call. It may block; it must not call back into the session.
+/// Receives the output that belongs to a call. It may block; it must not call back into the session.
 pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
 
-/// What came of a call when its result became final.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// How the job ended, or what it does.
+    /// Outcome of the job, or its state.
     pub status: Status,
     /// Its exit status, when it ended.
     pub exit_code: Option<i32>,
     /// The session's directory, when the job ended.
     pub cwd: Option<PathBuf>,
-    /// True if the terminal shows what is typed, when the job waits for input; if not, it asks for
-    /// a password.
+    /// True if the terminal echoes input, when the job waits for input; false when it asks for a password.
     pub echo: Option<bool>,
-    /// What became of the shell, when it had to be started again.
+    /// The restart of the shell, if there was one.
     pub restarted: Option<Restart>,
     /// True if the status is a guess: the kernel did not show what the job does.
     pub is_probable: bool,
@@ -34,7 +33,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Makes that of a job that was ended and whose exit status is not known.
+    /// Returns the result of a job that was ended with an unknown exit status.
     #[must_use]
     pub fn killed() -> Self {
         Self {
@@ -49,12 +48,12 @@ impl Progress {
     }
 }
 
-/// A shell that took the place of another one.
+/// A shell that replaced another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restart {
-    /// What the new shell got back.
+    /// State that the new shell has.
     pub restored: Vec<String>,
-    /// What is gone.
+    /// State that was lost.
     pub lost: Vec<String>,
     /// Age of the snapshot that was used, in milliseconds.
     pub snapshot_age_ms: Option<u64>,
@@ -65,24 +64,24 @@ pub(crate) type ReplySender = oneshot::Sender<Result<Progress, ToolError>>;
 /// The call that waits for the job.
 pub(crate) struct PendingCall {
     pub(crate) number: u64,
-    /// Out while the session's thread uses it.
+    /// Absent while the session's thread uses it.
     pub(crate) sink: Option<Sink>,
     pub(crate) reply: ReplySender,
     pub(crate) deadline: Option<Instant>,
-    /// True if nothing but the end of the job answers it.
+    /// True if only the end of the job ends the call.
     pub(crate) is_for_end: bool,
-    /// How often the key that stops the job is still repeated for a part that goes on.
+    /// Number of times the stop key is still repeated for a part of the job that runs on.
     pub(crate) stops: u32,
     /// Output from before the call that belongs to it.
     pub(crate) earlier: Vec<u8>,
     pub(crate) input: Option<PendingInput>,
 }
 
-/// Bytes to be typed.
+/// Input to be typed.
 pub(crate) struct PendingInput {
     pub(crate) bytes: Zeroizing<Vec<u8>>,
     pub(crate) written: usize,
-    /// How many bytes may be written: as many as a job was seen waiting for.
+    /// End of the bytes that may be written: as many as a job was seen waiting for.
     pub(crate) allowed: usize,
     pub(crate) is_secret: bool,
     /// The bytes of the secrets in it.
@@ -122,7 +121,7 @@ impl PendingInput {
     }
 }
 
-/// What a call is told. Sent while the state is held, it would wake a caller who then waits for it.
+/// Result of a call with its receiver. Send it after unlocking the state: it wakes a caller that needs the lock.
 #[must_use]
 pub(crate) struct CallOutcome {
     pub(crate) reply: ReplySender,
@@ -130,14 +129,14 @@ pub(crate) struct CallOutcome {
 }
 
 impl CallOutcome {
-    /// Tells it.
+    /// Sends the result.
     pub(crate) fn send(self) {
-        // A receiver that is gone wants no result.
+        // The receiver may be gone.
         let _ = self.reply.send(self.result);
     }
 }
 
-/// The error of input for a command that has ended, or for none.
+/// Returns the error of input without a running command.
 pub(crate) fn too_late(status: Option<i32>) -> ToolError {
     let message = match status {
         Some(status) => {

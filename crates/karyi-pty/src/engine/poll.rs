@@ -1,6 +1,5 @@
-//! What a session's thread does for the job in the foreground while nothing happens by itself: it
-//! types input, looks at what the job waits for, keeps time limits, and saves the shell's state when
-//! no job runs.
+//! Periodic work for the job in the foreground: type input, scan what the job waits for, enforce time limits, take a
+//! snapshot while no job runs.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ use crate::terminal::live_shell::{InputLocation, LiveShell};
 use crate::wait::{Certainty, Finding, Watch, shows_input};
 
 impl Engine {
-    /// Does what is due: types, looks at the job, keeps time limits, saves the shell's state.
+    /// Does the work that is due: type, scan the job, enforce time limits, take a snapshot.
     pub(crate) fn poll_job(&mut self) {
         let Some(live) = self.running.as_ref().map(|running| running.live.clone()) else {
             return;
@@ -44,7 +43,7 @@ impl Engine {
             if call != 0 || !is_same_job {
                 self.reset_watch();
             }
-            // A new job does something first, and often ends in less time than a look takes.
+            // A new job acts first, and often ends in less time than a scan takes.
             if is_same_job {
                 self.next_scan = Instant::now();
             }
@@ -59,7 +58,7 @@ impl Engine {
         self.enforce_deadline();
     }
 
-    /// Collects ended processes also while commands follow each other without a rest.
+    /// Reaps orphans also while commands follow each other without a pause.
     fn reap_periodically(&mut self) {
         if self.reaped_at.elapsed() >= limits::REAP_EVERY {
             self.reaped_at = Instant::now();
@@ -67,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// Gives a new call the output that came before it.
+    /// Sends the output before a new call to its sink.
     fn pass_on_earlier(&mut self) {
         let taken = self
             .shared
@@ -124,11 +123,11 @@ impl Engine {
             limits::WAIT_SCAN_DETACHED
         };
         self.next_scan = now + pause;
-        // What was seen before a call began is no answer to it.
+        // A scan from before the call is no result for it.
         if finding == Finding::Unknown || watched != self.watched {
             return;
         }
-        // What was printed before the job began to wait belongs to the result.
+        // Output from before the job began to wait belongs to the result.
         self.poll_mark_fifo();
         if self.read_terminal() {
             return;
@@ -136,8 +135,8 @@ impl Engine {
         self.act_on(finding, live);
     }
 
-    /// Ends the shell of a job that has closed what it reads its lines from, and reads on in vain. It
-    /// may print errors all the time, so silence is no condition.
+    /// Kills the shell of a job that has closed the shell's input. The shell retries the read forever and may print
+    /// errors, so silence is no condition.
     fn kill_if_input_lost(&mut self, live: &LiveShell) {
         let state = self.shared.lock();
         let script = state.script_identity();
@@ -159,7 +158,7 @@ impl Engine {
         }
     }
 
-    /// Asks for the shell's end where the system cannot tell it by itself.
+    /// Polls for the end of the shell where the system cannot report it.
     fn has_ended(&mut self) -> bool {
         let child = self
             .running
@@ -187,7 +186,7 @@ impl Engine {
                     self.job_waits(live, Status::AcceptsInput, certainty);
                 }
             }
-            // Who sends input believes that it is read, and nothing speaks against it.
+            // The caller believes that the input is read, and nothing contradicts that.
             Finding::Silent(quiet) if self.awaits_reader() && quiet >= limits::GUESS_QUIET => {
                 self.open_gate(live);
             }
@@ -198,9 +197,9 @@ impl Engine {
         }
     }
 
-    /// Has the rest of a job stop that was told to by a key: a program that was just being started lost
-    /// the signal, and on a busy machine may lose the next one as well. One that the shell itself waits
-    /// for was stopped too early, and goes on first.
+    /// Sends the stop signal to the rest of a job that a key was to stop. A program that was just being started lost
+    /// the signal, and on a busy machine may lose the next one as well. One that the shell itself waits for was
+    /// stopped too early, and is continued first.
     fn repeat_stop(&mut self, live: &LiveShell) {
         let mut state = self.shared.lock();
         let Some(call) = state.call.as_mut().filter(|call| call.stops > 0) else {
@@ -222,7 +221,7 @@ impl Engine {
         input.is_some_and(PendingInput::awaits_reader)
     }
 
-    /// Returns true if input may be typed now: a program that only starts to ask hides a secret later.
+    /// Returns true if input may be typed now: a program that is about to ask for a secret turns echo off later.
     fn may_type(&self, live: &LiveShell) -> bool {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
@@ -231,7 +230,7 @@ impl Engine {
         !is_secret || live.watched_terminal().hides_input(&self.scanner)
     }
 
-    /// Returns true if the call waits for nothing but the end of the job.
+    /// Returns true if only the end of the job ends the call.
     fn is_for_end(&self) -> bool {
         let state = self.shared.lock();
         state.call.as_ref().is_some_and(|call| call.is_for_end)
@@ -249,7 +248,7 @@ impl Engine {
         }
     }
 
-    /// Lets input through to a job that waits for it.
+    /// Types input that waited for a reader.
     fn open_gate(&mut self, live: &LiveShell) {
         let subject = live.watched_terminal();
         let (is_hidden, is_canonical) =
@@ -271,7 +270,7 @@ impl Engine {
         } else if (is_canonical || !input.values.is_empty())
             && longest_line(input.unsent(), open_line) > limits::MAX_TERMINAL_INPUT_LINE
         {
-            // Where keys are read at once another terminal may stand behind, which holds no more either.
+            // Where keys are read at once there may be another terminal behind, with the same limit.
             Some(too_long())
         } else {
             None
@@ -287,7 +286,7 @@ impl Engine {
         self.type_input(live);
     }
 
-    /// Returns true if the job's result waits for nothing but the shell, which must get its input back or
+    /// Returns true if the outcome of the job is known, and only the shell is not ready: it must get its input back or
     /// end.
     fn is_decided(&mut self, live: &LiveShell) -> bool {
         let verdict = self
@@ -311,9 +310,9 @@ impl Engine {
         true
     }
 
-    /// Returns true if the shell has told its mark and reads the terminal in the place of its lines: the command
-    /// has closed what the shell keeps of its own output, and it put its input back no more. It would take
-    /// what is typed for lines of its own, so it is replaced; what the mark told stays true.
+    /// Returns true if the shell printed its mark but reads the terminal instead of its FIFO: the command has closed
+    /// the descriptors with which the shell restores its input. It would run typed input as its own lines, so it is
+    /// replaced; the status in the mark stays valid.
     fn is_misplaced(&self, live: &LiveShell) -> bool {
         if !self.scanner.has_seen_reading(live.pid) {
             return false;
@@ -332,7 +331,7 @@ impl Engine {
         true
     }
 
-    /// The shell waits for its next line, and the mark did not come: asks for it again.
+    /// Requests a mark that did not come although the shell waits for its next line.
     fn request_lost_mark(&mut self, live: &LiveShell) {
         let dialect = self.shared.dialect;
         let mut state = self.shared.lock();
@@ -340,15 +339,15 @@ impl Engine {
             return;
         };
         if let Some(mark) = job.early_mark.take() {
-            // It came at the end after all.
+            // The mark was genuine after all.
             drop(state);
             self.complete(mark);
             return;
         }
         live.fast_path.disable();
         let lines = dialect.lost_mark_lines(&live.paths, job.mark, job.lost_mark_requests);
-        // What a trap or a hook reads in the shell's place is an empty line, and no line of ours.
-        // One that reads the mark's line has one less to read.
+        // A trap or a hook that reads the shell's input gets an empty line. The line of the mark is already one of
+        // those it may read.
         let lines = lines.map(|lines| spaced(lines.as_bytes(), limits::LINES_FOR_HOOKS - 1));
         if job.lost_mark_requests == 0 {
             job.after
@@ -364,7 +363,7 @@ impl Engine {
         self.reset_watch();
     }
 
-    /// Ends the call while the job goes on.
+    /// Ends the call while the job runs on.
     fn finish(&mut self, status: Status, echo: Option<bool>, certainty: Certainty) {
         let mut state = self.shared.lock();
         if state.watched() != self.watched {
@@ -394,7 +393,7 @@ impl Engine {
         if deadline.is_none_or(|at| Instant::now() < at) {
             return;
         }
-        // What has come in by now still belongs to the call, and may end it.
+        // Output that is available now still belongs to the call, and may end it.
         self.poll_mark_fifo();
         while self.read_terminal() && self.mark_fifo.is_pending() {}
         if self.shared.lock().call.is_none() {
@@ -415,7 +414,7 @@ impl Engine {
         }
     }
 
-    /// The error of input that nobody reads.
+    /// Returns the error of input that nobody reads.
     fn unread(&self) -> ToolError {
         let found = if self.watch.is_stopped() {
             "the job is stopped"
@@ -433,7 +432,7 @@ impl Engine {
         self.unsaved_since = None;
         let line = self.shared.dialect.idle_lines(&live.paths);
         let mut state = self.shared.lock();
-        // A command that came first is followed by a snapshot of its own.
+        // A command that came first is followed by its own snapshot.
         if state.job.is_none() {
             let _ = live.write_lines(line.as_bytes());
             state.requested_snapshots += 1;
@@ -444,13 +443,13 @@ impl Engine {
     }
 }
 
-/// Returns the processor time of this thread. On a busy machine a look may take long and cost little.
+/// Returns the processor time of this thread. On a busy machine a scan may take long and cost little.
 fn processor_time() -> Duration {
     let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
     clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
-/// The error of a secret that would be seen.
+/// Returns the error of a secret that would be echoed.
 fn shown_secret(live: &LiveShell) -> ToolError {
     let shown = if shows_input(&live.master) {
         "shows"
@@ -461,7 +460,7 @@ fn shown_secret(live: &LiveShell) -> ToolError {
     ToolError::new(ErrorCode::EchoOn, message)
 }
 
-/// The error of a secret that would arrive as another text.
+/// Returns the error of a secret that the terminal would change.
 fn acted_on() -> ToolError {
     let message = "the secret was not sent: it holds a character that the terminal acts on";
     ToolError::new(ErrorCode::UnsafeContext, message).with_hint(
@@ -469,7 +468,7 @@ fn acted_on() -> ToolError {
     )
 }
 
-/// The error of input whose end the terminal would drop.
+/// Returns the error of input whose end the terminal would drop.
 fn too_long() -> ToolError {
     let message = format!(
         "the job reads whole lines, and a terminal holds {} bytes of one; nothing was sent",
@@ -478,7 +477,7 @@ fn too_long() -> ToolError {
     ToolError::new(ErrorCode::LineTooLong, message)
 }
 
-/// Returns the length of the longest line in bytes, when some of the first one was typed before.
+/// Returns the length in bytes of the longest line; `open_line` bytes of the first one were typed before.
 fn longest_line(text: &[u8], open_line: usize) -> usize {
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     lines

@@ -1,4 +1,4 @@
-//! How the call that waits for the job in the foreground ends.
+//! Ends the call that waits for the job in the foreground.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::engine::state::State;
 use crate::shell::delivery;
 
 impl State {
-    /// Ends the call that waits for the job, or for one that was stopped and left the terminal to the
-    /// shell; its answer is sent when the state is free again.
+    /// Ends the call that waits for a job, also for one that was stopped and returned the terminal to the shell. The
+    /// result is sent when the state is unlocked.
     pub(crate) fn end_job(
         &mut self,
         job: u64,
@@ -39,7 +39,8 @@ impl State {
         })
     }
 
-    /// Ends the call that waits for a job whose script the shell has not begun, since others took its lines.
+    /// Ends the call that waits for a job whose lines another program read, so that the shell has not begun the
+    /// script.
     pub(crate) fn end_unbegun_job(&mut self, job: &Job) -> Option<CallOutcome> {
         let way = job
             .prelude
@@ -49,7 +50,7 @@ impl State {
         self.end_not_begun(job, error)
     }
 
-    /// Ends the call that waits for a job whose script no shell has begun before it ended.
+    /// Ends the call that waits for a job whose shell ended before it began the script.
     pub(crate) fn end_unstarted_job(&mut self, job: &Job) -> Option<CallOutcome> {
         self.end_not_begun(job, delivery::not_started())
     }
@@ -62,7 +63,7 @@ impl State {
         }
     }
 
-    /// Ends the call that waits for a job that had to be ended without its status being known.
+    /// Ends the call that waits for a job that was killed without a known status.
     pub(crate) fn end_killed_job(&mut self, job: u64) -> Option<CallOutcome> {
         self.record_end(job, KILLED_STATUS);
         self.end_call(Status::Killed, None)
@@ -90,7 +91,7 @@ impl State {
         })
     }
 
-    /// Ends the call whose input cannot be typed, or not any further.
+    /// Ends the call whose input cannot be typed, or not completely.
     pub(crate) fn refuse_input(&mut self, error: ToolError, is_shown: bool) {
         let input = self.call.as_ref().and_then(|call| call.input.as_ref());
         if input.is_none_or(PendingInput::is_untouched) {
@@ -110,25 +111,25 @@ impl State {
         }));
     }
 
-    /// Returns how much of the call's input was not typed.
+    /// Returns the number of input bytes that were not typed.
     pub(crate) fn unsent_bytes(&self) -> usize {
         let input = self.call.as_ref().and_then(|call| call.input.as_ref());
         input.map_or(0, |input| input.unsent().len())
     }
 
-    /// Ends the call with a result, if one waits.
+    /// Ends the call, if there is one.
     pub(crate) fn reply(&mut self, result: Result<Progress, ToolError>) {
         if let Some(call) = self.call.take() {
-            // A receiver that is gone wants no result.
+            // The receiver may be gone.
             let _ = call.reply.send(result);
         }
     }
 }
 
-/// The exit status a shell gives a command that was killed.
+/// Exit status of a killed command.
 const KILLED_STATUS: i32 = 137;
 
-/// The error of a command whose shell did not get to its directory.
+/// Returns the error of a command whose shell could not change to its directory.
 fn not_there(directory: &Path) -> ToolError {
     let message = format!(
         "the shell did not go to {}, so the command was not run",

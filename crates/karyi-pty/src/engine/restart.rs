@@ -1,4 +1,4 @@
-//! Starts the shell of a session, and again when it is gone.
+//! Starts the shell of a session, and restarts it.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -30,13 +30,13 @@ use crate::terminal::live_shell::read_some;
 use crate::terminal::mark_fifo::MarkFifo;
 use crate::terminal::marks::Mark;
 
-/// What is gone with every shell.
+/// State that every restart loses.
 const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
-/// How a shell is to begin.
+/// State that a new shell begins with.
 #[derive(Clone, Copy)]
 struct Beginning<'a> {
     cwd: &'a Path,
-    /// What an earlier shell was.
+    /// Snapshot of an earlier shell.
     snapshot: Option<&'a Snapshot>,
     /// Commands that follow those of the snapshot.
     exports: &'a [u8],
@@ -44,7 +44,7 @@ struct Beginning<'a> {
 }
 
 impl Engine {
-    /// Starts the shell for the first time.
+    /// Starts the first shell.
     ///
     /// # Errors
     /// `session_failed` when it does not answer, not even without the user's start-up files.
@@ -58,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// Starts the shell unless one runs, and makes its files again if they are gone.
+    /// Starts the shell unless one runs, and restores its files if they are gone.
     pub(crate) fn start_again(&mut self) -> Result<(), ToolError> {
         self.write_files_again().map_err(|error| no_files(&error))?;
         if self.running.is_some() {
@@ -70,7 +70,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the session's files again when a command has removed them.
+    /// Restores the session's files when a command has removed them.
     fn write_files_again(&mut self) -> io::Result<()> {
         if self.shared.lock().script.exists() {
             return Ok(());
@@ -84,7 +84,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The shell has ended: reports the status of its command and starts another shell.
+    /// Handles the end of the shell: reports the status of its command and starts another shell.
     pub(crate) fn shell_ended(&mut self) {
         self.read_last_output();
         let Some(mut running) = self.running.take() else {
@@ -97,7 +97,7 @@ impl Engine {
         let (mut background, omitted) = self.left_without(running.live.pid);
         let mut state = self.shared.lock();
         state.live = None;
-        // It stays the session's job until there is a shell for another one.
+        // The job stays until there is a shell for another one.
         let job = state.job.as_ref();
         let number = job.map(|job| job.number);
         let has_begun = state.has_begun_script();
@@ -108,10 +108,10 @@ impl Engine {
         let cwd = told.unwrap_or_else(|| state.cwd.clone());
         drop(state);
         let restart = self.restart_in(cwd, is_known);
-        // Those who ended with the shell are nothing it left.
+        // Drop those that ended with the shell.
         background.retain(|left| left.status() != BackgroundStatus::Ended);
         let mut state = self.shared.lock();
-        // Another one may have begun with the new shell.
+        // Another job may have begun with the new shell.
         let job = state.job.take_if(|job| Some(job.number) == number);
         state.store_background(number.unwrap_or_default(), background, omitted);
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
@@ -135,10 +135,10 @@ impl Engine {
         }
     }
 
-    /// Returns what the last command of a shell that has ended left in the background.
+    /// Returns the background jobs that the last command of an ended shell left.
     fn left_without(&mut self, shell: i32) -> (Vec<Background>, u64) {
         let mut all = registry::processes(&self.shared.tag);
-        // What is older belongs to those before, and was told of or made itself a daemon.
+        // Older ones belong to earlier commands: they were reported, or are daemons.
         let longest = self.ended_at.elapsed() + limits::PROCESS_CLOCK_TICK;
         let is_of_last = |seen: &Process| seen.age().is_none_or(|age| age <= longest);
         all.retain(is_of_last);
@@ -150,12 +150,12 @@ impl Engine {
         let (left, omitted) = background::left_without(shell, all, known, &self.claims);
         match shows_syscalls {
             true => (left, omitted),
-            // It is not known of which command they are.
+            // The command they belong to is unknown.
             false => (Vec::new(), omitted + left.len() as u64),
         }
     }
 
-    /// Returns where the shell was when it ended, so far as it said so.
+    /// Returns the shell's directory at its end, if the shell reported it.
     fn reported_cwd(&self, job: Option<&Job>, requested_snapshots: u64) -> Option<PathBuf> {
         if let Some(original_directory) = job.and_then(|job| job.original_directory.clone()) {
             return Some(original_directory);
@@ -163,13 +163,13 @@ impl Engine {
         if let Some(Verdict::Exited(mark, _)) = job.and_then(|job| job.verdict.as_ref()) {
             return Some(mark.cwd.clone());
         }
-        // One more than it was asked for is that of its end.
+        // A snapshot that was not requested is that of the shell's exit trap.
         let last = self.collector.last.as_ref();
         let last = last.filter(|_| self.collector.received > requested_snapshots);
         last.map(|snapshot| snapshot.cwd.clone())
     }
 
-    /// Starts the next shell in a directory, which is known to be that of the last one or is not.
+    /// Starts the next shell in a directory; `is_known` is false if the last shell may have been in another one.
     fn restart_in(&mut self, cwd: PathBuf, is_known: bool) -> Result<Restart, ToolError> {
         let mut snapshot = self.collector.last.clone();
         if std::mem::take(&mut self.has_input_thief) {
@@ -211,15 +211,15 @@ impl Engine {
         })
     }
 
-    /// Reads what the shell printed before it ended; others may go on printing.
+    /// Reads what the shell printed before it ended; other programs may print on.
     pub(crate) fn read_last_output(&mut self) {
         self.poll_mark_fifo();
         let until = Instant::now() + limits::LAST_OUTPUT_TIMEOUT;
         while Instant::now() < until && self.read_terminal() {}
     }
 
-    /// Starts a shell: with all there is to bring back, then without the user's start-up files,
-    /// then with nothing at all.
+    /// Starts a shell with all saved state; if that fails, without the user's start-up files, then with no state at
+    /// all.
     fn start_shell(
         &mut self,
         cwd: &Path,
@@ -237,7 +237,7 @@ impl Engine {
             let Err(error) = self.try_start(beginning, limits::RC_TIMEOUT + more) else {
                 return Ok(());
             };
-            // The rc file is not tried twice: it would cost its time limit at every restart.
+            // The start-up files are not tried twice: they would cost their time limit at every restart.
             self.has_rc = false;
             let (name, why) = (&self.shared.name, error.message);
             let note = format!("{name} runs without its start-up files, with which {why}");
@@ -291,9 +291,9 @@ impl Engine {
         }
     }
 
-    /// Ends a shell that did not come up, with all it started.
+    /// Kills a shell that did not start, with all it started.
     fn end_failed_start(&self, running: &mut Running) {
-        // Nothing of an earlier shell: its background jobs go on.
+        // Background jobs of an earlier shell run on.
         let all = process::all();
         for pid in process::belonging(&all, &[running.live.pid], &[]) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -302,7 +302,7 @@ impl Engine {
         registry::shell_reaped(running.live.pid);
     }
 
-    /// Gives a new shell its first lines and waits for its first mark.
+    /// Sends a new shell its first lines and waits for its first mark.
     fn begin(
         &mut self,
         running: &mut Running,
@@ -321,7 +321,7 @@ impl Engine {
         let mut feeder = None;
         let mut commands = beginning.snapshot.map_or_else(Vec::new, |snapshot| {
             let mut commands = snapshot.restore_commands(dialect, &self.spawn_config.variables());
-            // The session that was described may be another one.
+            // The snapshot may come from another session.
             commands.extend(self.spawn_config.tag_line().into_bytes());
             commands
         });
@@ -340,7 +340,7 @@ impl Engine {
         }
         lines.extend(dialect.directory_line(beginning.cwd));
         if beginning.snapshot.is_some() {
-            // Tells what came back.
+            // Shows what was restored.
             lines.extend(dialect.snapshot_line(paths).into_bytes());
         }
         lines.extend(dialect.mark_line(paths, number).into_bytes());
@@ -350,14 +350,14 @@ impl Engine {
         let answer = self.await_first_mark(running, feeder, until);
         let answer = answer.and_then(|mark| self.forget_others(running, beginning, until, mark));
         answer.map_err(|(reason, printed)| match beginning.has_rc {
-            // Mostly prompts.
+            // The output is mostly prompts.
             true => failed(reason),
             false => failed(&format!("{reason}: {}", shown(&printed))),
         })
     }
 
-    /// Has a shell forget what its start-up files export and the one before it did not: somebody had
-    /// unset it there. Returns its last mark.
+    /// Unsets variables that the start-up files export and the snapshot does not have: the user had unset them.
+    /// Returns the last mark.
     fn forget_others(
         &mut self,
         running: &mut Running,
@@ -386,7 +386,7 @@ impl Engine {
         self.await_first_mark(running, None, until)
     }
 
-    /// Waits for the first mark; else tells why it did not come, and what was printed.
+    /// Waits for the first mark; else returns the reason why it did not come, and the output.
     fn await_first_mark(
         &mut self,
         running: &mut Running,
@@ -429,7 +429,7 @@ impl Engine {
         Err(("it did not answer in time", printed))
     }
 
-    /// Returns true if the owner wants no shell any more.
+    /// Returns true if the owner has ordered the end of the session.
     pub(crate) fn is_ordered_to_end(&self) -> bool {
         let state = self.shared.lock();
         state
@@ -438,7 +438,7 @@ impl Engine {
             .any(|order| matches!(order, Order::Close(_) | Order::Abandon))
     }
 
-    /// A new shell has answered.
+    /// Puts a new shell into service after its first mark.
     fn settle(&mut self, running: Running, mark: Mark) {
         registry::verify_stamp(&self.spawn_config.tag, running.live.pid);
         running.owned.reset_modes(&running.live);
@@ -461,7 +461,7 @@ impl Engine {
     }
 }
 
-/// Sleeps until the shell prints or ends, a few milliseconds at most.
+/// Sleeps until the shell prints or ends, for `pause` at most.
 pub(crate) fn sleep_for_output(running: &Running, pause: Duration) {
     let mut asked = vec![
         PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN),

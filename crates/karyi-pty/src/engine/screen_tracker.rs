@@ -1,9 +1,8 @@
-//! Follows what the job in the foreground does to its terminal: whether it shows a screen of its own,
-//! and what it asks.
+//! Tracks the terminal of the job in the foreground: full-screen programs and terminal queries.
 //!
-//! A program that asks where its cursor is waits for the answer, so it is typed; but only while the
-//! terminal neither shows what is typed nor gathers it into lines: there it would be taken for the
-//! user's own words, or for a part of a password.
+//! A program that queries the cursor position waits for the reply, so it is typed, but only while the terminal neither
+//! echoes input nor collects it into lines: there the reply would look like the user's input, or become part of a
+//! password.
 
 use std::os::fd::OwnedFd;
 
@@ -11,14 +10,14 @@ use nix::sys::termios::{LocalFlags, OutputFlags, tcgetattr};
 
 use crate::text::TerminalText;
 
-/// What is known about the terminal of one job.
+/// Terminal state of one job.
 pub(crate) struct ScreenTracker {
     job: Option<u64>,
     terminal: TerminalText,
-    /// What waits to be typed.
+    /// Replies waiting to be typed.
     answers: String,
     has_answered: bool,
-    /// A place for text nobody reads.
+    /// Buffer for text that is discarded.
     unread: String,
 }
 
@@ -33,24 +32,24 @@ impl ScreenTracker {
         }
     }
 
-    /// Says whose output comes next; another job starts on an empty terminal.
+    /// Sets the job whose output comes next; another job starts on an empty terminal.
     pub(crate) fn follow(&mut self, job: Option<u64>) {
         if self.job != job {
             *self = Self { job, ..Self::new() };
         }
     }
 
-    /// Returns true if the job shows a screen of its own.
+    /// Returns true if the job shows the alternate screen.
     pub(crate) fn is_full_screen(&self) -> bool {
         self.terminal.is_alternate()
     }
 
-    /// Returns true if the job was answered.
+    /// Returns true if a reply was typed.
     pub(crate) fn has_answered(&self) -> bool {
         self.has_answered
     }
 
-    /// Follows output on its way to `sink`.
+    /// Tracks output on its way to `sink`.
     pub(crate) fn pass_on(&mut self, output: &[u8], master: &OwnedFd, sink: &mut dyn FnMut(&[u8])) {
         if self.job.is_none() {
             return sink(output);
@@ -62,8 +61,8 @@ impl ScreenTracker {
         if !self.is_full_screen() && !was_full_screen {
             return sink(output);
         }
-        // Elsewhere a line feed is always a new line. A program that draws on the whole screen uses
-        // it to go down as well; that is so when it has told the terminal not to make it more.
+        // Otherwise a line feed is always a new line. A full-screen program also uses it to move down; it does so when
+        // it has turned the translation to CR LF off.
         let output = match means_new_line(master) {
             true => with_returns(output),
             false => output.to_vec(),
@@ -79,7 +78,7 @@ impl ScreenTracker {
         self.unread.clear();
     }
 
-    /// Returns true if the job has asked something.
+    /// Returns true if replies wait to be typed.
     pub(crate) fn has_answers(&mut self) -> bool {
         if self.answers.is_empty() {
             self.answers = self.terminal.take_answers();
@@ -87,7 +86,7 @@ impl ScreenTracker {
         !self.answers.is_empty()
     }
 
-    /// Types the answers, unless the terminal would show them or make lines of them.
+    /// Types the replies, unless the terminal would echo them or collect them into lines.
     pub(crate) fn answer(&mut self, master: &OwnedFd) {
         let answers = std::mem::take(&mut self.answers);
         let is_raw = tcgetattr(master).is_ok_and(|modes| {
@@ -100,8 +99,7 @@ impl ScreenTracker {
     }
 }
 
-/// Returns true if a line feed would mean a new line if the terminal processed output, which it never does
-/// in a session.
+/// Returns true if a line feed would become CR LF if the terminal processed output, which it never does in a session.
 fn means_new_line(master: &OwnedFd) -> bool {
     tcgetattr(master).is_ok_and(|modes| {
         modes.output_flags.contains(OutputFlags::ONLCR)

@@ -1,4 +1,4 @@
-//! Ends a session: HUP, TERM and KILL, a second apart, to everything it started.
+//! Ends a session: HUP, TERM and KILL to all its processes, one second apart.
 
 use std::collections::HashSet;
 use std::process::Child;
@@ -23,7 +23,7 @@ const SIGNALS: [(Signal, &str); 3] = [
 ];
 
 impl Engine {
-    /// Ends every process of the session, one signal a second; returns the one that ended the job.
+    /// Ends every process of the session, one signal a second; returns the last signal sent, if a job ran.
     pub(crate) fn close(&mut self) -> Option<&'static str> {
         let state = self.shared.lock();
         let had_job = state.job.is_some();
@@ -38,7 +38,7 @@ impl Engine {
         if let Some(running) = &self.running
             && !process::are_shown()
         {
-            // Most have nothing else, and to find that out by asking for each process takes long.
+            // Most sessions have no other process, and querying every process for it takes long.
             running.live.signal_shell(Signal::SIGHUP);
             self.rest(limits::UNSEEN_SHELL_GRACE);
         }
@@ -58,7 +58,7 @@ impl Engine {
         last.filter(|_| had_job)
     }
 
-    /// Ends every process of the session at once.
+    /// Kills every process of the session at once.
     pub(crate) fn abandon(&mut self) {
         self.wait_until_gone(Signal::SIGKILL, HashSet::new());
         self.forget();
@@ -71,7 +71,7 @@ impl Engine {
                 _ => limits::SIGNAL_LADDER_STEP,
             };
         let mut pause = limits::WAIT_SCAN_MIN;
-        // Twice, because a look takes time, and what changes its parent meanwhile is not seen.
+        // Twice, because a scan takes time and misses a process that changes its parent meanwhile.
         let mut has_seen_none = false;
         while Instant::now() < until {
             let is_none = registry::signal_all(&self.spawn_config.tag, signal, &mut signalled) == 0;
@@ -85,7 +85,7 @@ impl Engine {
         false
     }
 
-    /// Takes in what comes for a while, or until the shell has ended.
+    /// Reads output for a while, or until the shell has ended.
     fn rest(&mut self, pause: Duration) {
         let until = Instant::now() + pause;
         let has_ended = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
@@ -107,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// Leaves the session without a shell.
+    /// Removes the shell from the session.
     fn forget(&mut self) {
         if let Some(mut running) = self.running.take() {
             let _ = running.owned.child.try_wait();

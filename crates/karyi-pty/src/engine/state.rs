@@ -1,7 +1,7 @@
-//! What a session knows: the job in the foreground, the call that waits for it, what came before.
+//! State of a session: the job in the foreground, the call that waits for it, earlier jobs.
 //!
-//! Both sides of a session share it: calls are attached on the caller's side, which keeps the way
-//! of a command to the shell short; the session's thread reads the terminal and ends them.
+//! Callers and the session's thread share it. Callers send commands to the shell themselves, which saves time; the
+//! session's thread reads the terminal and ends calls.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,7 +29,7 @@ use crate::shell::{Dialect, Shell};
 use crate::terminal::key::Key;
 use crate::terminal::live_shell::{LiveShell, ScriptFile, Size};
 
-/// What the owner of a session wants of its thread.
+/// Request of a session's owner to its thread.
 pub(crate) enum Order {
     /// Start the shell if none runs.
     Start(oneshot::Sender<Result<(), ToolError>>),
@@ -43,46 +43,46 @@ pub(crate) struct State {
     pub(crate) live: Option<Arc<LiveShell>>,
     pub(crate) job: Option<Job>,
     pub(crate) call: Option<PendingCall>,
-    /// What is to be done, in this order.
+    /// Pending orders, in this order.
     pub(crate) orders: VecDeque<Order>,
-    /// Number of the last mark or call given out.
+    /// Number of the last mark or call.
     pub(crate) numbers: u64,
-    /// Output nobody waited for.
+    /// Output from before the next call.
     pub(crate) backlog: Vec<u8>,
     pub(crate) cwd: PathBuf,
     pub(crate) size: Size,
     pub(crate) last_status: i32,
-    /// A restart nobody was told of.
+    /// A restart that was not reported yet.
     pub(crate) restart: Option<Restart>,
     pub(crate) is_closed: bool,
-    /// When the environment a restart would bring back was saved.
+    /// The time of the snapshot that a restart would restore.
     pub(crate) saved_at: Option<Instant>,
     /// The last snapshot.
     pub(crate) snapshot: Option<Snapshot>,
-    /// What commands left in the background, by the number of their job; the newest last.
+    /// Background jobs, each with the number of the job that left it; the newest last.
     pub(crate) background: VecDeque<(u64, Background)>,
-    /// How much of what commands left in the background is not kept account of.
+    /// Number of background processes that are not tracked.
     pub(crate) omitted_background: u64,
-    /// The signal that ended the last process of the session.
+    /// The last signal that was needed to end the session.
     pub(crate) last_signal: Option<&'static str>,
     /// Number of the job that was started last.
     pub(crate) newest_job: u64,
-    /// True if a script since the last snapshot may have defined what only a snapshot can tell.
+    /// True if a script since the last snapshot may have defined something that only a snapshot can show.
     pub(crate) needs_snapshot: bool,
-    /// How many snapshots the shell that runs was asked for.
+    /// Number of snapshots requested from the running shell.
     pub(crate) requested_snapshots: u64,
-    /// Jobs that ended while no call waited for them, and their exit status; the newest last.
+    /// Jobs that ended, with their exit status; the newest last.
     pub(crate) ended: VecDeque<(u64, i32)>,
     pub(crate) script: ScriptFile,
-    /// What the job was last seen doing.
+    /// Last observed state of the job.
     pub(crate) observation: Observation,
-    /// True if the job shows a screen of its own.
+    /// True if the job shows the alternate screen.
     pub(crate) shows_screen: bool,
-    /// True if a command that ran elsewhere was the last one to tell the shell where to be.
+    /// True if the last directory change was that of a command that ran in another directory.
     pub(crate) was_in_other_directory: bool,
     /// True if the shell had children when the last command ended.
     pub(crate) has_children: bool,
-    /// Why the shell is without the user's start-up files, when it is.
+    /// Reason why the shell runs without the user's start-up files, if it does.
     pub(crate) rc_failure: Option<String>,
     /// Secrets as the shells of the session know them.
     pub(crate) secrets: ShellSecrets,
@@ -93,17 +93,17 @@ pub(crate) struct State {
 
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Takes what is printed while no command runs. Beside the state, which others need while it
-    /// takes something; whoever holds both has taken this one first.
+    /// Receives output while no command runs. It has its own lock because the state is needed while it runs; this one
+    /// is locked first.
     idle_sink: Mutex<Option<Sink>>,
     waker: UnixStream,
     /// True if the session's thread waits for the engine.
     is_claimed: AtomicBool,
     pub(crate) dialect: &'static dyn Dialect,
     pub(crate) name: String,
-    /// Why it is not the user's usual shell, when it is not.
+    /// Reason why it is not the user's usual shell, if it is not.
     pub(crate) fallback: Option<String>,
-    /// The session's name among those of this program.
+    /// Name of the session within this program.
     pub(crate) tag: String,
 }
 
@@ -127,20 +127,19 @@ impl Shared {
         }
     }
 
-    /// Takes the state. A panic elsewhere left it whole: no step of ours stops halfway.
+    /// Locks the state. A panic in another thread left it consistent: no step stops halfway.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the place of the sink for what is printed while no command runs. A panic of the sink
-    /// left it as whole as it was.
+    /// Locks the sink for output while no command runs. A panic of the sink left it consistent.
     pub(crate) fn idle_sink(&self) -> MutexGuard<'_, Option<Sink>> {
         self.idle_sink
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the engine for the session's thread: callers who always want it next get it no more.
+    /// Locks the engine for the session's thread; callers do not compete for it meanwhile.
     pub(crate) fn claim<T>(&self, take: impl FnOnce() -> T) -> T {
         self.is_claimed.store(true, Ordering::Relaxed);
         let taken = take();
@@ -153,15 +152,15 @@ impl Shared {
         self.is_claimed.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the running command may leave something in the background, and whether that may have
-    /// left the shell's session.
+    /// Returns whether the running command may leave a background job, and whether that may have left the shell's
+    /// session.
     pub(crate) fn may_leave(&self) -> (bool, bool) {
         let state = self.lock();
         let job = state.job.as_ref();
         job.map_or((false, false), |job| (job.may_leave, job.may_leave_session))
     }
 
-    /// Has the session's thread look at the state.
+    /// Wakes the session's thread.
     pub(crate) fn wake(&self) {
         // A full pipe wakes as well.
         let _ = (&self.waker).write(&[1]);
@@ -211,19 +210,18 @@ impl State {
         self.numbers
     }
 
-    /// Returns the number of the mark that the running job ends with.
+    /// Returns the number of the mark that ends the running job.
     pub(crate) fn awaited_mark(&self) -> Option<u64> {
         self.job.as_ref().map(|job| job.mark)
     }
 
-    /// Returns the place of the running job's sink for output no call waits for, while it is that
-    /// job.
+    /// Returns the sink for output without a call, if the job with this number still runs.
     pub(crate) fn output_sink_of(&mut self, number: u64) -> Option<&mut Option<Sink>> {
         let job = self.job.as_mut().filter(|job| job.number == number);
         job.map(|job| &mut job.rest)
     }
 
-    /// Keeps output nobody waits for; the oldest goes first.
+    /// Stores output for the next call; the oldest is dropped first.
     pub(crate) fn store_backlog(&mut self, bytes: &[u8]) {
         let limit = limits::MAX_BACKLOG_BYTES;
         let kept = bytes
@@ -241,64 +239,64 @@ impl State {
         if length < self.script_length {
             self.script.file.set_len(0)?;
         }
-        // Until all of it stands there, nothing is known about the file.
+        // Until the write is complete, the content of the file is unknown.
         self.script_length = u64::MAX;
         self.script.file.write_all_at(script.as_bytes(), 0)?;
-        // Where that cannot be done everything counts as read.
+        // If that fails, the script counts as read.
         let _ = self.script.forget_reads();
         self.script_length = length;
         Ok(())
     }
 
-    /// Returns true if the shell has begun to read the script: something else may have taken the line that
-    /// says so, as a trap does that reads its standard input while the shell rests.
+    /// Returns true if the shell has begun to read the script: another program may have taken the line that runs it,
+    /// such as a trap that reads standard input while the shell is idle.
     pub(crate) fn has_begun_script(&self) -> bool {
         self.script_length == 0 || self.script.was_read()
     }
 
-    /// Returns device and number of the file for scripts.
+    /// Returns device and inode of the script file.
     pub(crate) fn script_identity(&self) -> (u64, u64) {
         self.script.identity
     }
 
-    /// Returns true if there is a script in the file: it may have been made again.
+    /// Returns true if the script file holds a script: it may have been created anew.
     pub(crate) fn has_script(&self) -> bool {
         self.script_length > 0
     }
 
-    /// Takes note of a key for the job: who interrupts it does not want it to begin.
+    /// Records a key for the job: after an interrupt it must not begin.
     pub(crate) fn record_key(&mut self, key: Key) {
         if key == Key::INTERRUPT || key == Key::QUIT {
             self.mark_interrupted();
         }
     }
 
-    /// Takes note that somebody wants the job to end.
+    /// Records that a caller wants the job to end.
     pub(crate) fn mark_interrupted(&mut self) {
         if let Some(job) = self.job.as_mut() {
             job.was_interrupted = true;
         }
     }
 
-    /// Takes another file for scripts, an empty one.
+    /// Sets a new, empty script file.
     pub(crate) fn set_script(&mut self, script: ScriptFile) {
         self.script = script;
         self.script_length = 0;
     }
 
-    /// Returns the numbers of the job and of the call that waits for it, 0 where there is none.
+    /// Returns the numbers of the job and of the call that waits for it; 0 stands for none.
     pub(crate) fn watched(&self) -> (u64, u64) {
         let job = self.job.as_ref().map_or(0, |job| job.number);
         (job, self.call.as_ref().map_or(0, |call| call.number))
     }
 
-    /// Returns true if there is a shell, and what it needs for a command.
+    /// Returns true if the shell can take a command, or a job runs.
     pub(crate) fn is_ready(&self) -> bool {
         self.live.is_some() && (self.job.is_some() || self.script.exists())
     }
 
-    /// Keeps what a job left in the background until it is asked for; the oldest goes first. Nobody
-    /// may ever ask, so neither their number nor that of their descriptors grows without end.
+    /// Stores background jobs until a caller takes them; the oldest are dropped first, because their number and that
+    /// of their descriptors must be limited.
     pub(crate) fn store_background(&mut self, job: u64, left: Vec<Background>, omitted: u64) {
         self.omitted_background += omitted;
         if left.is_empty() {
@@ -319,7 +317,7 @@ impl State {
         }
     }
 
-    /// Remembers how a job ended.
+    /// Records the exit status of a job.
     pub(crate) fn record_end(&mut self, job: u64, status: i32) {
         self.observation.notify_waiters();
         if self.ended.back() == Some(&(job, status)) {
@@ -332,12 +330,12 @@ impl State {
     }
 }
 
-/// The error of a session without a shell.
+/// Returns the error of a session without a shell.
 pub(crate) fn no_shell() -> ToolError {
     ToolError::new(ErrorCode::SessionFailed, "the session has no shell")
 }
 
-/// The error of a session that the system failed.
+/// Returns the error of a failed system call.
 pub(crate) fn failure(error: &io::Error) -> ToolError {
     error_hints::failed(format!("talking to the shell: {error}"), error)
 }
