@@ -1,4 +1,4 @@
-//! What a session refuses before anything of a command reaches its shell.
+//! Checks a command before anything of it reaches the shell.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::session::options::CommandRequest;
 use crate::terminal::directory::may_enter;
 
 impl Session {
-    /// Refuses a command that this shell cannot run as it is meant.
+    /// Returns an error for a command that this shell cannot run as requested.
     pub(crate) fn check_command(&self, request: &CommandRequest) -> Result<(), ToolError> {
         if !request.bindings.is_empty() && !self.shared().dialect.takes_secrets() {
             let message = format!("{} cannot take secrets", self.shared().name);

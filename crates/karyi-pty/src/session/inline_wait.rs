@@ -1,9 +1,9 @@
-//! A caller that does the work of the session's thread while it waits for its own command.
+//! Lets a caller wait for its own command in place of the session's thread.
 //!
-//! Most commands end sooner than two threads are woken, one after the other. So the caller reads the
-//! terminal itself for a moment, while the session's thread sleeps behind a shut gate. It takes
-//! nothing but the mark: output goes to a sink, which may wait for what the caller's own thread is to
-//! do, and all else is for the thread that started the shell.
+//! Most commands end sooner than two threads can be woken one after the other. So the caller reads the terminal itself
+//! for a moment, while the session's thread sleeps behind a shut gate. The caller handles only the mark. Output is
+//! left to the session's thread, because a sink may block on the caller's thread, and so is everything that only the
+//! thread that started the shell can do.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -19,24 +19,24 @@ use crate::session::{Session, Waiting};
 use crate::terminal::live_shell::LiveShell;
 use crate::terminal::marks::Mark;
 
-/// The engine in the hands of a caller; it is the thread's again in the end, whatever happens.
+/// The engine while a caller holds it; dropping it opens the gate again.
 struct InlineWaiter<'a> {
     engine: MutexGuard<'a, Engine>,
     live: Arc<LiveShell>,
 }
 
-/// What a moment of waiting came to.
+/// Result of one wait.
 enum WaitStep {
-    /// Nothing has come.
+    /// Nothing happened.
     Nothing,
-    /// The call was answered.
+    /// The call has its result.
     Answered,
-    /// Something is to be done that is for the session's thread.
+    /// The session's thread must take over.
     HandOver,
 }
 
 impl Session {
-    /// Begins a command and waits for a moment for its end; there may be no shell to begin it.
+    /// Begins a command and waits for a moment for its end; returns `None` if there is no shell to begin it.
     pub(crate) fn begin_and_wait_inline(
         &self,
         request: &mut CommandRequest,
@@ -49,7 +49,7 @@ impl Session {
         let Some(mut waiting) = self.begin_command(request, sink)? else {
             return Ok(None);
         };
-        // While the shell wakes up, long before it can print anything.
+        // This runs while the shell wakes up, long before it can print anything.
         let Some(mut waiter) = waiter.filter(InlineWaiter::shuts_gate) else {
             return Ok(Some(waiting));
         };
@@ -64,7 +64,7 @@ impl Session {
         Ok(Some(waiting))
     }
 
-    /// Takes the engine when nobody has it or waits for it.
+    /// Locks the engine unless another thread holds it or waits for it.
     fn claim_engine<'a>(&self, engine: &'a Mutex<Engine>) -> Option<InlineWaiter<'a>> {
         if self.shared().is_claimed() {
             return None;
@@ -72,7 +72,7 @@ impl Session {
         let engine = engine.try_lock().ok()?;
         let live = engine.running.as_ref()?.live.clone();
         if !live.fast_path.procfs.lists_children() {
-            // To look for what a command has left may take long.
+            // Finding the background jobs of a command may take long.
             return None;
         }
         let can_wait = engine.alarm.is_some() && live.gate.is_some();
@@ -81,13 +81,13 @@ impl Session {
 }
 
 impl InlineWaiter<'_> {
-    /// Hides the output from the session's thread; returns whether that is so.
+    /// Hides output from the session's thread; returns false if that fails.
     fn shuts_gate(&self) -> bool {
         let gate = self.live.gate.as_ref();
         gate.is_some_and(|gate| gate.shut(self.live.mark_sources()))
     }
 
-    /// Waits for the end of the command, but not for long.
+    /// Waits for the end of the command, for a short time.
     fn wait(&mut self) -> WaitStep {
         let until = Instant::now() + limits::CALLER_READS;
         match self.engine.step(&self.live, until) {
@@ -106,7 +106,7 @@ impl Drop for InlineWaiter<'_> {
 }
 
 impl Engine {
-    /// Waits until something comes, and takes it in when it is nothing but the mark.
+    /// Waits until something happens, and handles it if it is only the mark.
     fn step(&mut self, live: &LiveShell, until: Instant) -> WaitStep {
         if !self.unread.is_empty() || self.mark_fifo.is_pending() {
             return WaitStep::HandOver;
@@ -120,7 +120,7 @@ impl Engine {
             };
             let has_mark =
                 ready.has_mark && self.mark_fifo.poll(&live.marks, &self.mark_extractor, mark);
-            // What the shell prints there beside marks is nothing to anyone.
+            // Other output of the shell between commands is ignored.
             if has_mark || ready.has_output {
                 break;
             }
@@ -135,8 +135,8 @@ impl Engine {
         WaitStep::Answered
     }
 
-    /// Reads the terminal, which has nothing to say when the mark was told; all that is not the mark
-    /// alone is left unread.
+    /// Reads the terminal, which is empty if the mark came through the FIFO. Everything but a lone mark is left
+    /// unread.
     fn read_mark(&mut self, live: &LiveShell) -> Option<Mark> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let count = crate::terminal::live_shell::read_some(&live.master, &mut buffer);
@@ -155,13 +155,13 @@ impl Engine {
     }
 }
 
-/// What has come.
+/// Descriptors that are readable.
 struct Readiness {
     has_output: bool,
     has_mark: bool,
 }
 
-/// Waits for the terminal or the shell to say something, but not longer than until a point in time.
+/// Waits for the terminal or the mark FIFO until a point in time.
 #[cfg(target_os = "linux")]
 fn await_readiness(live: &LiveShell, alarm: &mut Alarm, until: Instant) -> Option<Readiness> {
     use std::os::fd::AsFd;
@@ -179,7 +179,7 @@ fn await_readiness(live: &LiveShell, alarm: &mut Alarm, until: Instant) -> Optio
             [master.as_fd(), marks.as_fd(), alarm.as_fd()].map(|from| PollFd::new(from, input));
         let is_there = poll(&mut asked, PollTimeout::NONE).is_ok();
         let [has_output, has_mark, _] = asked.map(|asked| asked.any().unwrap_or(true));
-        // An alarm that was set for an earlier command, or a signal, ends no wait.
+        // A timer that was set for an earlier command, or a signal, does not end the wait.
         if is_there && (has_output || has_mark) {
             return Some(Readiness {
                 has_output,
@@ -189,7 +189,7 @@ fn await_readiness(live: &LiveShell, alarm: &mut Alarm, until: Instant) -> Optio
     }
 }
 
-/// Elsewhere nobody drives.
+/// Not supported on this platform.
 #[cfg(not(target_os = "linux"))]
 fn await_readiness(_live: &LiveShell, _alarm: &mut Alarm, _until: Instant) -> Option<Readiness> {
     None

@@ -1,4 +1,4 @@
-//! A session as its users see it.
+//! Handle of a session.
 
 mod command_check;
 mod inline_wait;
@@ -45,17 +45,16 @@ use crate::terminal::spawn::SpawnConfig;
 use crate::terminal::spawn::variable;
 use crate::wait::{Scanner, Watch};
 
-/// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
-/// the last of them.
+/// A persistent shell on a terminal of its own. Clones are handles to the same shell; it ends with the last of them.
 #[derive(Clone)]
 pub struct Session {
     owner: Arc<Owner>,
 }
 
-/// Ends the session when the last handle is gone.
+/// Ends the session when the last handle is dropped.
 struct Owner {
     shared: Arc<Shared>,
-    /// Gone with the session's thread.
+    /// Dropped with the session's thread.
     engine: Weak<Mutex<Engine>>,
 }
 
@@ -108,7 +107,7 @@ impl Session {
     /// Runs a command; its output goes to `sink`.
     ///
     /// # Errors
-    /// `session_busy` while a job holds the terminal, `not_found` when its directory is none,
+    /// `session_busy` while a job holds the terminal, `not_found` when its directory does not exist,
     /// `unsupported_shell` when the shell cannot take secrets, `session_failed`.
     pub async fn command(
         &self,
@@ -130,13 +129,11 @@ impl Session {
         Err(state::no_shell())
     }
 
-    /// Sends input to the job once it reads the terminal. Empty input only waits for what the job
-    /// does next.
+    /// Sends input to the job once it reads the terminal. Empty input only waits for the next state of the job.
     ///
     /// # Errors
-    /// `no_job` when nothing runs, `no_reader` when the job does not read in time, `echo_on` when a
-    /// secret would be shown, `unsafe_context` when the terminal would act on a character of one. In all of them
-    /// nothing was sent.
+    /// `no_job` when nothing runs, `no_reader` when the job does not read in time, `echo_on` when a secret would be
+    /// echoed, `unsafe_context` when the terminal would act on a character of a secret. In all cases nothing was sent.
     pub async fn input(
         &self,
         bytes: &[u8],
@@ -190,7 +187,7 @@ impl Session {
             if pressed.is_err() {
                 state.call = None;
             }
-            // Before the reply may be dropped, which takes the state, too.
+            // Unlock first: dropping the reply locks the state, too.
             drop(state);
             pressed.map_err(|error| state::failure(&error))?;
             reply
@@ -199,7 +196,7 @@ impl Session {
         reply.wait().await
     }
 
-    /// Presses Ctrl+C without waiting for what comes of it; returns whether a job runs.
+    /// Presses Ctrl+C without waiting for the result; returns true if a job runs.
     #[must_use]
     pub fn interrupt(&self) -> bool {
         let mut state = self.shared().lock();
@@ -208,8 +205,7 @@ impl Session {
         live.is_some_and(|live| live.press(Key::INTERRUPT).is_ok())
     }
 
-    /// Gives the terminal another size, for this shell and those that take its place; the job in the
-    /// foreground gets WINCH.
+    /// Sets the size of the terminal, also for later shells; the job in the foreground gets WINCH.
     ///
     /// # Errors
     /// `bad_value` when a side is not between 1 and 1000, `session_failed`.
@@ -250,13 +246,13 @@ impl Session {
         self.shared().name.clone()
     }
 
-    /// Returns true if the shell can print its functions, so that another one has them, too.
+    /// Returns true if the shell can print its functions, so that a restarted or forked shell has them.
     #[must_use]
     pub fn prints_functions(&self) -> bool {
         self.shared().dialect.unprintable().is_empty()
     }
 
-    /// Returns why the shell is not the user's usual one, or is without its start-up files.
+    /// Returns the reason why the shell is not the user's usual one, or runs without its start-up files.
     #[must_use]
     pub fn fallback(&self) -> Option<String> {
         let rc_failure = self.shared().lock().rc_failure.clone();
@@ -270,7 +266,7 @@ impl Session {
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 
-    /// Returns when the environment was saved that a restart would bring back.
+    /// Returns the time of the snapshot that a restart would restore.
     #[must_use]
     pub fn saved_at(&self) -> Option<Instant> {
         self.shared().lock().saved_at
@@ -282,7 +278,7 @@ impl Session {
         self.shared().lock().job.is_some()
     }
 
-    /// Returns the name of the program that shows a screen of its own, when one does.
+    /// Returns the name of the program that shows the alternate screen, if one does.
     #[must_use]
     pub fn full_screen_program(&self) -> Option<String> {
         let state = self.shared().lock();
@@ -331,7 +327,7 @@ impl Session {
         started.await.unwrap_or_else(|_| Err(state::no_shell()))
     }
 
-    /// Gives the shell a command; nothing is taken when the shell has just ended by itself.
+    /// Sends a command to the shell; returns `None` when the shell has just ended by itself.
     pub(crate) fn begin_command(
         &self,
         request: &mut CommandRequest,
@@ -350,7 +346,7 @@ impl Session {
         };
         let reply = self.attach(&mut state, sink, request.timeout, None);
         if let Some(call) = &mut state.call {
-            // What came before belongs to the session, not to this command.
+            // Earlier output belongs to the session, not to this command.
             let earlier = std::mem::take(&mut call.earlier);
             state.backlog = earlier;
         }
@@ -371,12 +367,12 @@ impl Session {
         if let Some(job) = state.job.as_mut().filter(|_| started.is_ok()) {
             job.rest = request.rest.take();
         }
-        // Before the reply may be dropped, which takes the state, too.
+        // Unlock first: dropping the reply locks the state, too.
         drop(state);
         started.map(|()| Some(reply))
     }
 
-    /// Takes the state when a job runs that no other call waits for.
+    /// Locks the state if a job runs and no other call waits for it.
     pub(crate) fn job_state(&self) -> Result<MutexGuard<'_, State>, ToolError> {
         let state = self.shared().lock();
         if state.call.is_some() {
@@ -389,7 +385,7 @@ impl Session {
         Ok(state)
     }
 
-    /// Makes a call the one that waits for the job.
+    /// Makes a call wait for the job.
     pub(crate) fn attach(
         &self,
         state: &mut State,
@@ -419,7 +415,7 @@ impl Session {
     }
 }
 
-/// Leaves nobody waiting for a thread that has ended.
+/// Ends all waits when the session's thread has ended.
 struct Gone(Arc<Shared>);
 
 impl Drop for Gone {
@@ -443,26 +439,25 @@ impl Drop for Owner {
         }
         state.orders.push_back(Order::Abandon);
         drop(state);
-        // At once, because the program may end before the thread gets to it.
+        // At once, because the program may exit before the thread acts.
         registry::kill_all(&self.shared.tag);
         self.shared.wake();
     }
 }
 
-/// A call that waits for its result; dropped early, it leaves the job alone.
+/// A call that waits for its result; dropping it leaves the job alone.
 pub(crate) struct Waiting<'a> {
     shared: &'a Shared,
     number: u64,
     receiver: oneshot::Receiver<Result<Progress, ToolError>>,
     is_answered: bool,
-    /// How long the session's thread is left asleep.
+    /// Time before the session's thread is woken.
     pub(crate) patience: Duration,
 }
 
 impl Waiting<'_> {
     pub(crate) async fn wait(mut self) -> Result<Progress, ToolError> {
-        // Most commands end sooner than it takes to look at them, and the session's thread sleeps
-        // on until their mark comes.
+        // Most commands end sooner than a scan takes, and the session's thread sleeps until their mark comes.
         let reply = match self.receiver.try_recv() {
             Err(TryRecvError::Empty) => self.wait_for_the_thread().await.ok(),
             reply => reply.ok(),
@@ -496,12 +491,12 @@ impl Drop for Waiting<'_> {
             state.call = None;
         }
         drop(state);
-        // It may have slept through the start of the job, which nobody else tells it of now.
+        // The thread may have slept through the start of the job.
         self.shared.wake();
     }
 }
 
-/// Makes the files of a session, the two halves of it, and what wakes its thread.
+/// Creates the files of a session, its engine, its shared state, and the socket that wakes its thread.
 fn prepare(
     options: SessionOptions,
     choice: ShellChoice,
@@ -511,7 +506,7 @@ fn prepare(
         .prefix(sweep::PREFIX)
         .tempdir_in(&options.runtime_dir)?;
     let nonce = make_nonce()?;
-    // Not the nonce: programs of the session see the tag.
+    // Not the nonce: programs of the session can read the tag.
     let tag = make_nonce()?;
     let (wakes, waker) = UnixStream::pair().map_err(MissingResource::of_sockets)?;
     wakes.set_nonblocking(true)?;
@@ -526,7 +521,7 @@ fn prepare(
         tag: tag.clone(),
         stamp,
     };
-    // Known from here on, and forgotten by whoever ends it.
+    // Registered from here on; whoever ends the session unregisters it.
     let script = spawn_config
         .write_files()
         .inspect_err(|_| registry::unregister(&spawn_config.tag))?;
@@ -573,7 +568,7 @@ fn prepare(
     Ok((engine, shared, wakes))
 }
 
-/// Returns a word nobody can guess.
+/// Returns a random word.
 fn make_nonce() -> io::Result<String> {
     Ok(format!("{:016x}", random()?))
 }

@@ -1,4 +1,4 @@
-//! What a session, a command and an input are asked for with.
+//! Options of a session, a command and an input.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,48 +10,48 @@ use crate::engine::pending_call::Sink;
 use crate::shell::secrets::ShellSecrets;
 use crate::shell::snapshot::Snapshot;
 
-/// True if the user's start-up files are read.
+/// Start-up files of the user that a shell reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartupFiles {
-    /// They are, for a limited time.
+    /// The user's files, for a limited time.
     User,
-    /// They are not.
+    /// None.
     None,
 }
 
-/// What a session is started with.
+/// Options of a session.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// The shell the user asked for; it must be usable.
+    /// The requested shell, a name or a path; it must be usable.
     pub shell: Option<PathBuf>,
-    /// The user's usual shell; taken when it is supported.
+    /// The user's usual shell, used when it is supported.
     pub preferred_shell: Option<PathBuf>,
-    /// The program that starts shells with [`bootstrap`](crate::terminal::bootstrap::bootstrap).
+    /// The program that calls [`bootstrap`](crate::terminal::bootstrap::bootstrap) to become a shell.
     pub bootstrap: PathBuf,
     /// A private directory for the session's files.
     pub runtime_dir: PathBuf,
-    /// Where the shell starts.
+    /// Directory in which the shell starts.
     pub cwd: PathBuf,
-    /// The whole environment to start from.
+    /// The whole environment of the shell.
     pub env: Vec<(OsString, OsString)>,
-    /// True if the user's start-up files are read.
+    /// Start-up files that the shell reads.
     pub rc: StartupFiles,
-    /// What the shell begins with, for one that stands beside another.
+    /// State of another session to start with.
     pub fork_state: Option<ForkState>,
     /// Secrets as the shells of the session know them.
     pub secrets: ShellSecrets,
 }
 
-/// What a shell passes on to one that is started beside it.
+/// State that a new session takes over from the one it is forked from.
 #[derive(Debug, Clone)]
 pub struct ForkState {
     /// Its directory.
     pub cwd: PathBuf,
-    /// True if it is there: a directory may be removed under a shell.
+    /// True if the directory exists: it may be removed under a shell.
     pub is_there: bool,
-    /// What it last said about itself.
+    /// The last snapshot.
     pub(crate) snapshot: Option<Snapshot>,
-    /// Commands that bring its environment up to date.
+    /// Commands that set the variables exported since then.
     pub(crate) exports: Vec<u8>,
 }
 
@@ -60,26 +60,25 @@ pub struct ForkState {
 pub struct CommandRequest {
     /// The text the shell sources.
     pub script: String,
-    /// Where it runs, when not in the session's directory; the session stays where it was.
+    /// Directory to run in, if not the session's; the session stays where it was.
     pub cwd: Option<PathBuf>,
-    /// How long its result may take; it goes on afterwards.
+    /// Time limit of the result; the command runs on afterwards.
     pub timeout: Option<Duration>,
     /// Secrets it refers to as shell variables.
     pub bindings: Vec<Binding>,
-    /// Takes what it prints while no call waits for it. Without one that is kept, up to a limit, for
-    /// the next call.
+    /// Receives the output while no call waits. Without it the output is stored, up to a limit, for the next call.
     pub rest: Option<Sink>,
 }
 
-/// How input is to be sent.
+/// Options of an input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InputRequest {
-    /// How long the result may take, waiting for a reader included.
+    /// Time limit of the result, including the wait for a reader.
     pub timeout: Option<Duration>,
     /// True if the input is sent only while the terminal hides it.
     pub is_secret: bool,
-    /// True if a secret is sent all the same.
+    /// True if a secret is sent although the terminal echoes it.
     pub allow_echo: bool,
-    /// The bytes of the secrets in it: the terminal must act on none of them.
+    /// The bytes of the secrets in the input: the terminal must not act on any of them.
     pub values: ByteSet,
 }

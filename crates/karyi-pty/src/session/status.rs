@@ -1,5 +1,4 @@
-//! What a session tells about a job that no call waits for, and what it passes on to a shell that is
-//! started beside it.
+//! State of a session outside of calls: jobs, background jobs, and the state that a forked session takes over.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
@@ -27,14 +26,13 @@ impl Session {
         self.shared().lock().job.as_ref().map(|job| job.number)
     }
 
-    /// Returns the number of the job that was started last, whether it still runs or not.
+    /// Returns the number of the job that was started last, even if it has ended.
     #[must_use]
     pub fn newest_job(&self) -> u64 {
         self.shared().lock().newest_job
     }
 
-    /// Returns the exit status of a job that ended while no call waited for it, or whose call has
-    /// been told.
+    /// Returns the exit status of an ended job.
     #[must_use]
     pub fn exit_status(&self, job: u64) -> Option<i32> {
         let state = self.shared().lock();
@@ -42,15 +40,13 @@ impl Session {
         found.map(|(_, status)| *status)
     }
 
-    /// Takes what commands left in the background since this was last asked, with the number of the
-    /// job that left it.
+    /// Takes the new background jobs, each with the number of the job that left it.
     #[must_use]
     pub fn take_background(&self) -> Vec<(u64, Background)> {
         std::mem::take(&mut self.shared().lock().background).into()
     }
 
-    /// Returns true if the job that was started last has left something in the background that nobody has
-    /// taken yet.
+    /// Returns true if the job that was started last has left a background job that was not taken yet.
     #[must_use]
     pub fn has_unclaimed_background(&self) -> bool {
         let state = self.shared().lock();
@@ -58,14 +54,13 @@ impl Session {
         left.any(|(number, _)| *number == state.newest_job)
     }
 
-    /// Returns how many processes in the background are not kept account of, since this was last
-    /// asked.
+    /// Takes the number of new background processes that are not tracked.
     #[must_use]
     pub fn take_omitted_background(&self) -> u64 {
         std::mem::take(&mut self.shared().lock().omitted_background)
     }
 
-    /// Returns true if anything runs in the session beside its shell, daemons too.
+    /// Returns true if the session has processes besides its shell, including daemons.
     #[must_use]
     pub fn has_others(&self) -> bool {
         registry::count_running(&self.shared().tag) > 1
@@ -77,8 +72,8 @@ impl Session {
         self.shared().lock().last_signal
     }
 
-    /// Returns what the job in the foreground does; nothing when none runs. The session's thread
-    /// looks afresh, unless it is busy for long; then it is what was seen last.
+    /// Returns the state of the job in the foreground, or `None` when none runs. The session's thread makes a new
+    /// scan; if it is busy for long, the last observed state is returned.
     pub async fn job_status(&self) -> Option<Status> {
         let (reply, looked) = oneshot::channel();
         {
@@ -93,7 +88,7 @@ impl Session {
         Some(state.observation.status_of(number))
     }
 
-    /// Returns how often the session's thread has looked at what its jobs do.
+    /// Returns the number of scans so far.
     #[must_use]
     pub fn scan_count(&self) -> u64 {
         self.shared().lock().observation.scans
@@ -106,8 +101,7 @@ impl Session {
         Some(tcgetpgrp(&live.master).ok()?.as_raw())
     }
 
-    /// Gives what is printed while no command runs to `sink` from now on; without one it is kept, up
-    /// to a limit, for the next call.
+    /// Sets the sink for output while no command runs; without one it is stored, up to a limit, for the next call.
     pub fn set_idle_sink(&self, sink: Option<Sink>) {
         let mut idle_sink = self.shared().idle_sink();
         *idle_sink = sink;
@@ -117,8 +111,8 @@ impl Session {
         }
     }
 
-    /// Returns what a shell beside this one begins with: its directory, its environment as its
-    /// foreground job has it, and its functions, aliases and options as of the last snapshot.
+    /// Returns the state for a forked session: directory, the environment of the job in the foreground, and functions,
+    /// aliases and options of the last snapshot.
     #[must_use]
     pub fn fork_state(&self) -> ForkState {
         let state = self.shared().lock();
@@ -141,14 +135,14 @@ impl Session {
         }
     }
 
-    /// Returns how old the snapshot is that a fork_state takes functions and options from.
+    /// Returns the age of the snapshot in [`Session::fork_state`].
     #[must_use]
     pub fn snapshot_age(&self) -> Option<Duration> {
         self.saved_at().map(|at: Instant| at.elapsed())
     }
 }
 
-/// Returns the environment of the job's newest process that has it from its shell.
+/// Returns the environment of the newest process of the job that inherited it from this shell.
 fn environment_of_job(live: &LiveShell, tag: &str) -> Option<Vec<u8>> {
     let group = tcgetpgrp(&live.master).ok()?.as_raw();
     let own = format!("{TAG_VARIABLE}={tag}");
@@ -164,7 +158,7 @@ fn environment_of_job(live: &LiveShell, tag: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns the commands that set every variable of an environment.
+/// Returns commands that export every variable of an environment.
 fn exports(environment: &[u8]) -> Vec<u8> {
     let mut commands = Vec::new();
     for variable in environment.split(|byte| *byte == 0) {

@@ -1,8 +1,9 @@
-//! Ends a job with ever stronger signals: INT, TERM, KILL.
+//! Ends a job by signal escalation: INT, TERM, KILL.
 //!
-//! The signals go to the group in the foreground, and to every group that takes its place while the
-//! script goes on; or to that of a job in the background. A stopped one is continued with each. The shell itself is killed only when it is the job: when it is that group for
-//! some time, or starts one program after the other although each is killed.
+//! The signals go to the process group in the foreground, and to every group that follows it while the script runs on;
+//! or to the group of a background job. Each signal is followed by CONT for stopped processes. The shell itself is
+//! killed only when it is the job: when it stays in the foreground, or starts one program after the other although
+//! each is killed.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -27,11 +28,11 @@ const SIGNALS: [(Signal, &str); 3] = [
 ];
 
 impl Session {
-    /// Ends the running command with INT, TERM and KILL, one second apart; returns the signal that
-    /// ended it. Another shell takes the place of one that had to be killed.
+    /// Ends the running command with INT, TERM and KILL, one second apart; returns the signal that ended it. If the
+    /// shell had to be killed, another one is started.
     ///
     /// # Errors
-    /// `no_job` when nothing runs, `session_failed` when the command outlives all signals.
+    /// `no_job` when nothing runs, `session_failed` when the command survives all signals.
     pub async fn end_job(&self) -> Result<&'static str, ToolError> {
         let job = self.job().ok_or_else(|| pending_call::too_late(None))?;
         let processes = self.processes().await;
@@ -45,7 +46,7 @@ impl Session {
         Err(outlived())
     }
 
-    /// Ends the running command as [`Session::end_job`] does, and hands its last output to `sink`.
+    /// Ends the running command as [`Session::end_job`] does, and sends its last output to `sink`.
     ///
     /// # Errors
     /// Those of [`Session::end_job`].
@@ -65,11 +66,11 @@ impl Session {
         progress
     }
 
-    /// Ends a job in the background with INT, TERM and KILL, one second apart, also one that is
-    /// stopped; returns the signal that ended it.
+    /// Ends a background job with INT, TERM and KILL, one second apart, even if it is stopped; returns the signal that
+    /// ended it.
     ///
     /// # Errors
-    /// `no_job` when it has ended, `session_failed` when it outlives all signals.
+    /// `no_job` when it has ended, `session_failed` when it survives all signals.
     pub async fn end_background(&self, job: &Background) -> Result<&'static str, ToolError> {
         if job.status() == BackgroundStatus::Ended {
             let message = "the job has ended; nothing was sent";
@@ -88,7 +89,7 @@ impl Session {
         ended.ok().flatten().ok_or_else(outlived)
     }
 
-    /// Returns the processes of the job in the foreground, and all they have started.
+    /// Returns the processes of the job in the foreground and all their descendants.
     async fn processes(&self) -> Vec<Process> {
         let Some(live) = self.shared().lock().live.clone() else {
             return Vec::new();
@@ -98,7 +99,7 @@ impl Session {
                 return Vec::new();
             };
             let all = process::all();
-            // What stands below the shell itself may be in the background.
+            // Descendants of the shell itself may be in the background.
             let mut members = group.members(&all);
             members.retain(|seen| seen.pid != live.pid);
             let members: Vec<i32> = members.iter().map(|seen| seen.pid).collect();
@@ -107,7 +108,7 @@ impl Session {
         found.await.unwrap_or_default()
     }
 
-    /// Sends one signal and waits; returns whether the job has ended.
+    /// Sends one signal and waits; returns true if the job has ended.
     async fn escalate(&self, job: u64, signal: Signal) -> bool {
         let start = Instant::now();
         let mut step = SignalStep::new(signal);
@@ -118,7 +119,7 @@ impl Session {
             }
             let live = self.shared().lock().live.clone();
             if let Some(group) = live.and_then(|live| step.next_group(&live)) {
-                // Off the runtime's thread: its processes are looked for.
+                // Off the runtime's thread, because it scans processes.
                 let work = move || group.signal_all(signal);
                 let _ = tokio::task::spawn_blocking(work).await;
             }
@@ -130,8 +131,7 @@ impl Session {
 }
 
 impl Background {
-    /// Signals all of it, also what it starts meanwhile, for the time of one step; returns whether
-    /// it has ended.
+    /// Signals all its processes, including new ones, for the time of one step; returns true if it has ended.
     fn escalate(&self, signal: Signal) -> bool {
         let start = Instant::now();
         let mut reached = HashSet::new();
@@ -152,19 +152,19 @@ impl Background {
     }
 }
 
-/// The error of a job that no signal ends.
+/// Returns the error of a job that no signal ends.
 fn outlived() -> ToolError {
     let message = "the command runs on after INT, TERM and KILL";
     ToolError::new(ErrorCode::SessionFailed, message)
 }
 
-/// One signal on its way to whoever is in the foreground.
+/// One signal on its way to the groups in the foreground.
 #[derive(Debug)]
 struct SignalStep {
     signal: Signal,
-    /// The groups that have it.
+    /// Groups that have received it.
     reached: Vec<Group>,
-    /// Since when the shell itself has been in the foreground.
+    /// The time since which the shell itself has been in the foreground.
     shell_since: Option<Instant>,
     start: Instant,
     is_repeated: bool,
@@ -181,7 +181,7 @@ impl SignalStep {
         }
     }
 
-    /// Returns the group that is to get the signal now.
+    /// Returns the next group to signal.
     fn next_group(&mut self, live: &LiveShell) -> Option<Group> {
         let group = live.foreground_group()?;
         let is_shell = group.is_of_shell();
@@ -199,8 +199,8 @@ impl SignalStep {
         Some(group)
     }
 
-    /// Has the groups get the signal once more in the middle of a step: a program that was just being
-    /// started lost the first one.
+    /// Sends the signal once more in the middle of a step: a program that was just being started may have lost the
+    /// first one.
     fn repeat_if_due(&mut self) {
         let is_due = self.start.elapsed() >= limits::JOB_LADDER_STEP / 2;
         if is_due && !self.is_repeated && self.signal != Signal::SIGKILL {
@@ -209,16 +209,16 @@ impl SignalStep {
         }
     }
 
-    /// Returns true if the shell has gone on to other programs although all were killed.
+    /// Returns true if the shell runs on with other programs although all were killed.
     fn is_outrun(&self) -> bool {
         self.signal == Signal::SIGKILL
             && self.reached.len() > 1
             && self.start.elapsed() >= limits::SHELL_GRACE
     }
 
-    /// Returns true if the shell gets the signal, too. Between two programs of a script it is in the
-    /// foreground for a moment only, and so it is when it takes notice of the end of its program:
-    /// a signal then would make dash and ksh lose the line that tells the end.
+    /// Returns true if the shell may be signalled, too. Between two programs of a script, and when it handles the end
+    /// of a program, it is in the foreground for a moment only: a signal then would make dash and ksh lose the line
+    /// that prints the mark.
     fn may_reach_shell(&mut self) -> bool {
         let since = *self.shell_since.get_or_insert_with(Instant::now);
         let grace = match self.signal {

@@ -1,4 +1,4 @@
-//! Which shell a session runs.
+//! Chooses the shell of a session.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 
 use crate::shell::{DIALECTS, Dialect, Shell};
 
-/// The shell of a session and, when it is not the user's usual one, why.
+/// The shell of a session, and the reason when it is not the user's usual one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShellChoice {
     pub(crate) shell: Shell,
@@ -16,7 +16,7 @@ pub(crate) struct ShellChoice {
 }
 
 impl ShellChoice {
-    /// Takes bash instead of a shell that cannot take secrets, where there is one.
+    /// Replaces a shell that cannot take secrets with bash, if there is one.
     pub(crate) fn prefer_secret_support(self, directories: &[PathBuf]) -> Self {
         if self.shell.dialect.takes_secrets() {
             return self;
@@ -36,30 +36,29 @@ impl ShellChoice {
     }
 }
 
-/// Returns the first shell of a name.
+/// Returns the first shell with a name.
 fn shell_in(directories: &[PathBuf], name: &str) -> Option<Shell> {
     let mut candidates = directories.iter().map(|directory| directory.join(name));
     candidates.find_map(|path| Shell::at(&path))
 }
 
-/// Where shells are looked for after the search path.
+/// Directories searched after the search path.
 const STANDARD_DIRECTORIES: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// What can be asked for, in the words of an error.
+/// Supported shells, in the words of an error.
 const SUPPORTED: &str = "bash, zsh, dash, ksh, mksh, busybox or sh";
 
-/// Returns the directories in which shells are looked for.
+/// Returns the directories to search for shells.
 pub(crate) fn directories(search_path: &OsStr) -> Vec<PathBuf> {
     let standard = STANDARD_DIRECTORIES.into_iter().map(PathBuf::from);
     let all = std::env::split_paths(search_path).chain(standard);
     all.filter(|directory| directory.is_absolute()).collect()
 }
 
-/// Chooses the shell: the one asked for, by name or path, else the user's when it is supported,
-/// else bash, else sh.
+/// Chooses the shell: the requested one, by name or path; else the user's if it is supported; else bash; else sh.
 ///
 /// # Errors
-/// `no_shell` when the one asked for cannot be used, or when there is none.
+/// `no_shell` when the requested one cannot be used, or when there is none.
 pub(crate) fn choose(
     asked: Option<&Path>,
     preferred: Option<&Path>,
@@ -73,7 +72,7 @@ pub(crate) fn choose(
             fallback: None,
         });
     }
-    // An empty $SHELL names none.
+    // An empty $SHELL names no shell.
     let preferred = preferred.filter(|path| !path.as_os_str().is_empty());
     if let Some(shell) = preferred.and_then(Shell::at) {
         return Ok(ShellChoice {
@@ -95,7 +94,7 @@ pub(crate) fn choose(
     }
 }
 
-/// Returns the path of the shell that a session would run for a name, when there is one.
+/// Returns the path of the shell that a session would run for a name, if there is one.
 #[must_use]
 pub fn find(name: &Path, search_path: &OsStr) -> Option<PathBuf> {
     find_by_name(name, &directories(search_path))
@@ -128,7 +127,7 @@ fn refusal(path: &Path) -> String {
     format!("{shown} is not supported; expected {SUPPORTED}")
 }
 
-/// Says what is in the place of a program.
+/// Returns a description of a path that is not a program.
 fn describe_path(path: &Path) -> String {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => "a directory".to_owned(),
@@ -145,7 +144,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 impl Shell {
-    /// Returns the shell at a path when it is a program of a known name.
+    /// Returns the shell at a path if it is a program with a known name.
     fn at(path: &Path) -> Option<Self> {
         if !is_program(path) {
             return None;

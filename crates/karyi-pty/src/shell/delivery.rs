@@ -1,20 +1,19 @@
-//! Sees to it that a command with secrets runs only when all of them came whole, and tells why a
-//! command was not run.
+//! Makes sure that a command with secrets runs only when all of them arrived, and reports commands that were not run.
 //!
-//! A shell whose `read` was disabled or covered, or in which zsh cannot set `IFS`, leaves the
-//! variables empty; the command would run with nothing in place of its values. So the shell looks
-//! at how long they are before it runs the script, and its mark says when one was not. The lengths
-//! stand in lines that the shell reads from its own FIFO, and in no argument.
+//! A shell whose `read` was disabled or hidden, or in which zsh cannot set `IFS`, leaves the variables empty; the
+//! command would run without its values. So the shell checks the lengths of the values before it runs the script, and
+//! its mark has a flag when one differs. The lengths are in lines that the shell reads from its own FIFO, never in an
+//! argument.
 
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{Binding, VariableContent};
 
-/// The variable that is empty when all values came, and `~` until then. No secret has such a one.
+/// Variable that is `~` until all values have arrived, then empty. No secret has this name.
 pub(crate) const ARRIVED_VARIABLE: &str = "__karyicame";
-/// What the flags of a mark end with when the values did not come.
+/// Last flag of a mark when values are missing.
 const MISSING_FLAG: u8 = b'~';
 
-/// The look at the values of one command.
+/// Check of the values of one command.
 #[derive(Debug, Clone)]
 pub(crate) struct DeliveryCheck {
     check: String,
@@ -23,7 +22,7 @@ pub(crate) struct DeliveryCheck {
 }
 
 impl DeliveryCheck {
-    /// Makes the look for what the bindings hold, if there are any.
+    /// Creates the check for bindings, if there are any.
     pub(crate) fn of(bindings: &[Binding]) -> Option<Self> {
         if bindings.is_empty() {
             return None;
@@ -37,29 +36,29 @@ impl DeliveryCheck {
 
     /// Returns the line before the values are read.
     pub(crate) fn first_line(&self) -> String {
-        // Under `set -u` a variable that is not there would end the shell.
+        // Under `set -u` an unset variable would end the shell.
         format!("{ARRIVED_VARIABLE}='~' {}=\n", self.names.join("= "))
     }
 
-    /// Returns the line behind it that looks whether they came.
+    /// Returns the line after it that checks the values.
     pub(crate) fn check_line(&self) -> String {
         format!("[[ {} ]] && {ARRIVED_VARIABLE}=\n", self.check)
     }
 }
 
-/// Returns the command `run` for when the values came.
+/// Returns a command that runs `run` if the values arrived.
 pub(crate) fn only_if_arrived(run: &str) -> String {
     format!("case ${{{ARRIVED_VARIABLE}-x}} in '') {run};; esac")
 }
 
-/// Returns the mark `mark` with what the look found behind its flags; nothing was found where another program has
-/// taken the lines of the look.
+/// Returns the command of a mark with the result of the check after the flags. Another program that has read the lines
+/// of the check leaves the variable unset, which counts as missing.
 pub(crate) fn with_arrival_flag(mark: &str) -> String {
     mark.replacen("\"$-\"", &format!("\"$-${{{ARRIVED_VARIABLE}-~}}\""), 1)
 }
 
-/// Returns the condition that a variable holds a path, or is as long as its value. Where the shell
-/// counts bytes instead of characters it finds more.
+/// Returns the condition that a variable holds a path, or is as long as its value. Where the shell counts bytes
+/// instead of characters the length is larger.
 fn check(binding: &Binding) -> String {
     let (value, name) = (binding.value.expose(), binding.variable());
     if binding.holds == VariableContent::Path {
@@ -69,18 +68,18 @@ fn check(binding: &Binding) -> String {
     format!("${{#{name}}} -ge {least} && ${{#{name}}} -le {most}")
 }
 
-/// Returns true if the flags of a mark say that values did not come.
+/// Returns true if the flags of a mark say that values are missing.
 pub(crate) fn lacks_values(flags: &[u8]) -> bool {
     flags.last() == Some(&MISSING_FLAG)
 }
 
-/// Returns the error of a command that was not run since a value did not come.
+/// Returns the error of a command that was not run because a value is missing.
 pub(crate) fn not_delivered() -> ToolError {
     let message = "a value did not arrive in the shell as it is, so the command was not run";
     ToolError::new(ErrorCode::SecretNotDelivered, message)
 }
 
-/// Returns the error of a command whose lines were read by something else than the shell.
+/// Returns the error of a command whose lines another program has read.
 pub(crate) fn not_begun() -> ToolError {
     let message = "a trap, a hook or a prompt of the shell reads what is meant for the shell itself, \
                    so the command was not run";
@@ -88,7 +87,7 @@ pub(crate) fn not_begun() -> ToolError {
         .with_hint("give what it runs another standard input, as in `trap 'read x </dev/tty' USR1`")
 }
 
-/// Returns the error of a command whose shell ended before it had begun it, and that no other shell runs.
+/// Returns the error of a command whose shell ended before it began the command, and that no other shell runs.
 pub(crate) fn not_started() -> ToolError {
     let message = "the shell ended before it had begun the command, so the command was not run";
     ToolError::new(ErrorCode::SessionFailed, message).with_hint("give the command again")
