@@ -1,8 +1,8 @@
-//! The way of secrets into the shell: a FIFO for their values, a private file for each path.
+//! Carries secrets into the shell: a FIFO for their values, a private file for each path.
 //!
-//! All values of a command come through one FIFO. It is unlinked as soon as the shell has opened it
-//! and before anything is written into it, so that nobody else finds it; its bytes reach no disk. A
-//! file lies in memory where the system has such a place, and goes with the command.
+//! All values of a command come through one FIFO. It is unlinked as soon as the shell has opened it and before
+//! anything is written, so that no other process can open it; its bytes reach no disk. A file is in memory where the
+//! system has a memory file system, and is removed with the command.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -23,17 +23,17 @@ use crate::shell::Dialect;
 use karyi_core::limits;
 use karyi_core::secret::{Binding, SecretValue, VariableContent};
 
-/// What brings secrets to the shell, as long as their command runs.
+/// Carrier of secrets to the shell, for as long as their command runs.
 #[derive(Debug)]
 pub(crate) enum SecretCarrier {
-    /// The shell reads values from here, into these variables.
+    /// The shell reads values from the FIFO into these variables.
     Fifo(SecretFifo, Vec<String>),
-    /// The command finds a value here; the variable has the path.
+    /// The command reads a value from the file; the variable holds its path.
     File(SecretFile, String),
 }
 
-/// Makes what bindings need: one FIFO for all values, since each costs the shell a wait, and a file for
-/// each path. `place` gives free names in the session's directory.
+/// Creates the carriers for bindings: one FIFO for all values, since each FIFO costs the shell a wait, and a file for
+/// each path. `place` returns unused names in the session's directory.
 pub(crate) fn carriers(
     bindings: &[Binding],
     place: impl Fn(usize) -> PathBuf,
@@ -55,7 +55,7 @@ pub(crate) fn carriers(
 }
 
 impl SecretCarrier {
-    /// Returns the line that takes what it brings.
+    /// Returns the line that sets the variables.
     pub(crate) fn line(&self, dialect: &dyn Dialect) -> String {
         match self {
             Self::Fifo(fifo, variables) => {
@@ -67,11 +67,11 @@ impl SecretCarrier {
     }
 }
 
-/// A FIFO that gives secrets to whoever opens it first, once.
+/// A FIFO that hands secrets to the first process that opens it, once.
 #[derive(Debug)]
 pub(crate) struct SecretFifo {
     path: PathBuf,
-    /// Finds the FIFO when its name is gone.
+    /// Opens the FIFO again after it was unlinked.
     handle: Option<OwnedFd>,
     is_cancelled: Arc<AtomicBool>,
     writer: Option<JoinHandle<()>>,
@@ -84,7 +84,7 @@ impl SecretFifo {
     ) -> io::Result<Self> {
         mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)?;
         let length = values.clone().map(|value| value.expose().len() + 1).sum();
-        // Made in its whole size at once: growing would leave copies behind.
+        // Allocated in its whole size: growing would leave copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(length));
         for value in values {
             bytes.extend_from_slice(value.expose().as_bytes());
@@ -92,7 +92,7 @@ impl SecretFifo {
         }
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let (target, stop) = (path.clone(), Arc::clone(&is_cancelled));
-        // Before the writer may unlink it.
+        // Before the writer can unlink it.
         let handle = handle(&path);
         let writer = std::thread::Builder::new()
             .name("secret".into())
@@ -105,7 +105,7 @@ impl SecretFifo {
         })
     }
 
-    /// Opens the reading end, by its name or without.
+    /// Opens the reading end, by its path or by its handle.
     fn reader(&self) -> Option<OwnedFd> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let nameless = |handle: &OwnedFd| {
@@ -127,21 +127,21 @@ fn handle(_: &Path) -> Option<OwnedFd> {
     None
 }
 
-/// Waits for a reader and gives it the bytes; what a pipe does not hold waits until it reads on.
+/// Waits for a reader and writes the bytes; blocks while the pipe is full.
 fn serve(path: &Path, bytes: &[u8], is_cancelled: &AtomicBool) {
     let Ok(mut fifo) = OpenOptions::new().write(true).open(path) else {
         return;
     };
     let _ = std::fs::remove_file(path);
     for part in bytes.chunks(limits::SECRET_PART_BYTES) {
-        // A reader that is gone needs nothing more.
+        // The reader is gone, or the command has ended.
         if is_cancelled.load(Ordering::SeqCst) || fifo.write_all(part).is_err() {
             return;
         }
     }
 }
 
-/// Reads until the writer has ended: it may wait for a reader, or for room.
+/// Reads until the writer has ended: it may wait for a reader, or for space in the pipe.
 fn drain(reader: &OwnedFd, writer: &JoinHandle<()>) {
     let mut part = Zeroizing::new([0; 4 << 10]);
     while !writer.is_finished() {
@@ -154,7 +154,7 @@ fn drain(reader: &OwnedFd, writer: &JoinHandle<()>) {
 impl Drop for SecretFifo {
     fn drop(&mut self) {
         self.is_cancelled.store(true, Ordering::SeqCst);
-        // One that nobody can reach any more waits for ever, and nobody for it.
+        // A writer that cannot be reached any more is not joined: it waits forever.
         if let Some(writer) = self.writer.take() {
             let reader = (!writer.is_finished()).then(|| self.reader()).flatten();
             if let Some(reader) = &reader {
@@ -168,7 +168,7 @@ impl Drop for SecretFifo {
     }
 }
 
-/// A file with the value of one secret that only the user may read.
+/// A file with the value of one secret, readable by the user only.
 #[derive(Debug)]
 pub(crate) struct SecretFile {
     path: PathBuf,
@@ -198,7 +198,7 @@ fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Returns another place for a file whose own one is on a disk, when there is one in memory.
+/// Returns a path in memory for a file whose own path is on a disk, if the system has a memory file system.
 #[cfg(target_os = "linux")]
 fn in_memory(place: &Path) -> Option<PathBuf> {
     use nix::sys::statfs::{TMPFS_MAGIC, statfs};
@@ -207,17 +207,17 @@ fn in_memory(place: &Path) -> Option<PathBuf> {
     if place.parent().is_some_and(is_memory) || !is_memory(shared) {
         return None;
     }
-    // A name that nobody can have taken: the session's own is random.
+    // The name is unused: that of the session is random.
     let name = place.file_name()?.to_str()?;
     let session = place.parent()?.file_name()?.to_str()?;
     let path = shared.join(format!("{IN_MEMORY}{name}-{session}"));
     (!path.exists()).then_some(path)
 }
 
-/// How names of files in memory begin.
+/// Prefix of the names of files in memory.
 const IN_MEMORY: &str = "karyi-";
 
-/// Removes the files in memory of a session whose program was killed, by its directory.
+/// Removes the files in memory of a session whose program was killed; `directory` is the session's.
 pub(crate) fn remove_files_of(directory: &Path) {
     let Some(session) = directory.file_name().and_then(|name| name.to_str()) else {
         return;
@@ -233,7 +233,7 @@ pub(crate) fn remove_files_of(directory: &Path) {
         name.is_some_and(|name| name.starts_with(IN_MEMORY) && name.ends_with(&end))
     });
     for entry in own {
-        // One of another user stays: the directory allows nobody else to remove it.
+        // A file of another user stays: the directory lets only its owner remove it.
         let _ = std::fs::remove_file(entry.path());
     }
 }

@@ -1,7 +1,7 @@
-//! The secrets of a session as its shells have them: a variable for each that a script has named.
+//! Secrets in the shells of a session: one variable for each secret that a script has named.
 //!
-//! A variable stays, so that functions, traps and jobs find it. It is set again when its secret has changed, and unset
-//! when the secret has no value any more; a shell that comes after another, or beside it, begins with all of them.
+//! A variable stays, so that functions, traps and jobs can use it. It is set again when its secret changes, and unset
+//! when the secret has no value any more. Restarted and forked shells begin with all variables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use crate::shell::Dialect;
 use karyi_core::secret::{Binding, SecretName, SecretValue, VariableContent};
 
-/// Answers what the shells of a session must know about secrets; the default knows none. Clones belong to one session.
+/// Access to secrets for the shells of a session; the default has none. Clones belong to one session.
 #[derive(Clone, Default)]
 pub struct ShellSecrets {
     detector: Option<Arc<SecretDetector>>,
@@ -26,14 +26,14 @@ pub struct ShellSecrets {
 type SecretDetector = dyn Fn(&[u8]) -> bool + Send + Sync;
 type ValueLookup = dyn Fn(&SecretName) -> Option<SecretValue> + Send + Sync;
 
-/// Tells if there are secrets; the first answer stays, since all shells of a run must be one kind.
+/// Tells whether there are secrets. The first answer stays, because all shells of a run must be of one dialect.
 struct SecretPresence {
     answer: OnceLock<bool>,
     check: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl ShellSecrets {
-    /// Wraps a detector whether bytes hold a secret.
+    /// Creates access with a function that tells whether bytes contain a secret.
     #[must_use]
     pub fn new(detector: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl ShellSecrets {
         }
     }
 
-    /// Adds what tells, when the first shell starts, whether commands may be given secrets.
+    /// Adds a function that tells, when the first shell starts, whether commands may get secrets.
     #[must_use]
     pub fn with_presence(mut self, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.presence = Some(Arc::new(SecretPresence {
@@ -52,7 +52,7 @@ impl ShellSecrets {
         self
     }
 
-    /// Adds what returns the value that a name has now.
+    /// Adds a function that returns the current value of a name.
     #[must_use]
     pub fn with_values(
         mut self,
@@ -62,20 +62,20 @@ impl ShellSecrets {
         self
     }
 
-    /// Returns true if commands may be given secrets.
+    /// Returns true if commands may get secrets.
     pub(crate) fn are_available(&self) -> bool {
         let presence = self.presence.as_ref();
         presence.is_some_and(|presence| *presence.answer.get_or_init(|| (presence.check)()))
     }
 
-    /// Returns true if bytes hold a secret.
+    /// Returns true if bytes contain a secret.
     pub(crate) fn are_contained_in(&self, text: &[u8]) -> bool {
         self.detector
             .as_ref()
             .is_some_and(|detector| detector(text))
     }
 
-    /// Takes note of the secrets that a script names.
+    /// Records the secrets that a script names.
     pub(crate) fn remember(&self, bindings: &[Binding]) {
         let values = bindings
             .iter()
@@ -88,13 +88,13 @@ impl ShellSecrets {
         }
     }
 
-    /// Forgets what scripts have named: the shell does not take values.
+    /// Forgets all named secrets, after the shell has failed to take values.
     pub(crate) fn forget(&self) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.clear();
     }
 
-    /// Returns those that scripts have named and that have a value now.
+    /// Returns the secrets that scripts have named and that have a value now.
     pub(crate) fn named(&self) -> Vec<Binding> {
         let Some(value_of) = &self.value_of else {
             return Vec::new();
@@ -119,10 +119,10 @@ impl fmt::Debug for ShellSecrets {
     }
 }
 
-/// Returns the commands with which a new shell begins: one assignment for each secret.
+/// Returns the first commands of a new shell: one assignment for each secret.
 pub(crate) fn assignments(dialect: &dyn Dialect, bindings: &[Binding]) -> Zeroizing<Vec<u8>> {
     let lengths = bindings.iter().map(|b| b.value.expose().len() * 4 + 256);
-    // Made in its whole size at once: growing would leave copies behind.
+    // Allocated in its whole size: growing would leave copies behind.
     let mut commands = Zeroizing::new(Vec::with_capacity(lengths.sum()));
     for binding in bindings {
         let variable = binding.variable();
@@ -146,16 +146,16 @@ pub(crate) struct ShellVariables {
     key: RandomState,
 }
 
-/// Changes that bring the variables of a shell up to date.
+/// Changes that update the variables of a shell.
 pub(crate) struct VariableChanges {
-    /// Secrets that the shell gets.
+    /// Secrets to set.
     pub(crate) sent: Vec<Binding>,
-    /// Secrets whose variables it unsets.
+    /// Secrets to unset.
     pub(crate) removed: Vec<SecretName>,
 }
 
 impl ShellVariables {
-    /// Returns those of a shell that begins with these secrets.
+    /// Returns the variables of a shell that begins with these secrets.
     pub(crate) fn of(bindings: &[Binding]) -> Self {
         let mut variables = Self::default();
         for binding in bindings {
@@ -164,8 +164,8 @@ impl ShellVariables {
         variables
     }
 
-    /// Takes note of the changes before a script that names `own`, where `named` have values, and returns them. What
-    /// a script names itself is sent each time: an earlier one may have changed the variable.
+    /// Records and returns the changes before a script that names the secrets `own`, while the secrets `named` have
+    /// values. The secrets in `own` are always sent: an earlier script may have changed their variables.
     pub(crate) fn update(&mut self, own: Vec<Binding>, named: Vec<Binding>) -> VariableChanges {
         let is_value_of = |name: &SecretName, all: &[Binding]| {
             all.iter()
@@ -189,7 +189,7 @@ impl ShellVariables {
         VariableChanges { sent, removed }
     }
 
-    /// Forgets all: it is not known what the shell has.
+    /// Forgets all variables, when the state of the shell is unknown.
     pub(crate) fn forget(&mut self) {
         self.digests.clear();
     }

@@ -1,7 +1,7 @@
-//! What a shell last output about itself, kept in memory for the shell that comes after it.
+//! Snapshots of a shell's state, kept in memory for a restart.
 //!
-//! A snapshot may hold whatever the user exported, secrets too, so it travels through FIFOs and
-//! never touches a disk.
+//! A snapshot may hold everything the user exported, including secrets, so it travels through FIFOs and never touches
+//! a disk.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -18,12 +18,12 @@ use crate::sys;
 use crate::terminal::live_shell::read_some;
 use crate::terminal::spawn::make_fifo;
 
-/// A whole snapshot.
+/// A complete snapshot.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
-    /// The shell's directory at that time.
+    /// The shell's directory.
     pub(crate) cwd: PathBuf,
-    /// Commands that bring the rest back.
+    /// Commands that restore everything else.
     pub(crate) commands: Arc<Vec<u8>>,
     pub(crate) taken: Instant,
 }
@@ -32,16 +32,16 @@ pub(crate) struct Snapshot {
 pub(crate) struct SnapshotSection<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) text: &'a [u8],
-    /// The whole line before it.
+    /// The heading line.
     pub(crate) heading: &'a [u8],
 }
 
-/// Variables that are the new shell's own business.
+/// Variables that every shell sets itself.
 pub(crate) const OWN_VARIABLES: [&[u8]; 5] = [b"PWD", b"OLDPWD", b"SHLVL", b"_", b"KARYI_LAST"];
 
 impl Snapshot {
-    /// Returns the commands that bring a shell of this dialect back to what it was; `inherited` are
-    /// the names of the environment it starts with.
+    /// Returns the commands that restore the state in a shell of this dialect; `inherited` are the names in its
+    /// initial environment.
     pub(crate) fn restore_commands(&self, dialect: &dyn Dialect, inherited: &[String]) -> Vec<u8> {
         let mut text = dialect.clear_definitions().as_bytes().to_vec();
         let mut last = Vec::new();
@@ -64,7 +64,7 @@ impl Snapshot {
         text
     }
 
-    /// Returns it without all but the environment and the directory.
+    /// Returns the snapshot with only environment and directory.
     pub(crate) fn environment_only(&self) -> Self {
         let sections = self.sections().into_iter();
         let environment = sections.filter(|section| section.name == b"environment");
@@ -76,13 +76,13 @@ impl Snapshot {
         }
     }
 
-    /// Returns which of these parts are the same in another snapshot.
+    /// Returns the parts that are equal in another snapshot.
     pub(crate) fn unchanged_parts<'a>(&self, names: &[&'a str], other: &Self) -> Vec<&'a str> {
         let is_there = |name: &&&str| self.part(name) == other.part(name);
         names.iter().filter(is_there).copied().collect()
     }
 
-    /// Returns the exported variables that neither another snapshot nor some commands name.
+    /// Returns the exported variables that are neither in another snapshot nor in some commands.
     pub(crate) fn exports_beyond(&self, other: &Self, commands: &[u8]) -> Vec<String> {
         let known: HashSet<&str> = (other.exports().into_iter())
             .chain(exported_names(commands))
@@ -116,7 +116,7 @@ impl Snapshot {
             .collect()
     }
 
-    /// Cuts the text at its headings, each `#NAME NONCE`; the first line is one.
+    /// Splits the text at its headings, each `#NAME NONCE`; the first line is one.
     pub(crate) fn sections(&self) -> Vec<SnapshotSection<'_>> {
         let mut found: Vec<SnapshotSection<'_>> = Vec::new();
         let first = self.commands.split(|byte| *byte == b'\n').next();
@@ -145,7 +145,7 @@ impl Snapshot {
 }
 
 impl SnapshotSection<'_> {
-    /// Returns true if a variable of this name is among the lines; a value may look like one, too.
+    /// Returns true if the lines seem to declare this variable; a value may look like that, too.
     fn names(&self, name: &str) -> bool {
         let mut found = memchr::memmem::find_iter(self.text, name.as_bytes());
         found.any(|at| {
@@ -195,14 +195,14 @@ fn find_heading(text: &[u8], ending: &[u8]) -> Option<Heading> {
     None
 }
 
-/// Returns true if a line says something that must not, or need not, be brought back.
+/// Returns true if a line must not, or need not, be restored.
 fn is_transient(line: &[u8]) -> bool {
     let is_of = |option: &&str| line.ends_with(option.as_bytes());
     line.starts_with(b"set ") && [" errexit", " onecmd", " noexec"].iter().any(is_of)
 }
 
-/// Returns true if zsh says with a line that a function is to be loaded when it is called; once it was read
-/// back the function is the same, and the note is gone.
+/// Returns true for the comment with which zsh marks a function to be loaded when it is called. The comment is gone
+/// once the function was read back.
 fn is_autoload_comment(line: &[u8]) -> bool {
     line.trim_ascii() == b"# undefined"
 }
@@ -216,7 +216,7 @@ fn is_own_variable(line: &[u8]) -> bool {
     OWN_VARIABLES.iter().any(is_of)
 }
 
-/// Writes lines so that no alias reaches them; the option that turns aliases on comes last.
+/// Writes lines so that no alias changes them; the option that enables aliases comes last.
 fn write_options(text: &[u8], commands: &mut Vec<u8>, last: &mut Vec<u8>) {
     for line in text.split(|byte| *byte == b'\n') {
         if is_transient(line) {
@@ -258,21 +258,21 @@ fn write_aliases(text: &[u8], commands: &mut Vec<u8>) {
     }
 }
 
-/// Collects snapshots as they come in.
+/// Assembles snapshots from the bytes of a FIFO.
 #[derive(Debug)]
 pub(crate) struct SnapshotCollector {
     begin: Vec<u8>,
     state: Vec<u8>,
     end: Vec<u8>,
     buffer: Vec<u8>,
-    /// How many the shell that runs has sent.
+    /// Number of snapshots received from the running shell.
     pub(crate) received: u64,
-    /// The last whole one.
+    /// The last complete snapshot.
     pub(crate) last: Option<Snapshot>,
 }
 
 impl SnapshotCollector {
-    /// Makes a collector of the snapshots of one session.
+    /// Creates a collector for one session.
     pub(crate) fn new(nonce: &str) -> Self {
         Self {
             begin: format!("#begin {nonce}\n").into_bytes(),
@@ -284,12 +284,12 @@ impl SnapshotCollector {
         }
     }
 
-    /// Returns when the last whole snapshot came.
+    /// Returns the time of the last complete snapshot.
     pub(crate) fn saved_at(&self) -> Option<Instant> {
         self.last.as_ref().map(|snapshot| snapshot.taken)
     }
 
-    /// Reads everything that has come in.
+    /// Reads all available bytes.
     pub(crate) fn read(&mut self, state: &OwnedFd) {
         let mut chunk = [0; 16 << 10];
         loop {
@@ -338,7 +338,7 @@ impl SnapshotCollector {
     }
 }
 
-/// Gives a snapshot to a shell through a FIFO and ends it there.
+/// Writes a snapshot to a shell through a FIFO.
 #[derive(Debug)]
 pub(crate) struct SnapshotFeeder {
     fifo: Option<OwnedFd>,
@@ -347,7 +347,7 @@ pub(crate) struct SnapshotFeeder {
 }
 
 impl SnapshotFeeder {
-    /// Makes the FIFO.
+    /// Creates the FIFO.
     pub(crate) fn new(path: &Path, commands: Vec<u8>) -> std::io::Result<Self> {
         Ok(Self {
             fifo: Some(make_fifo(path)?),
@@ -356,7 +356,7 @@ impl SnapshotFeeder {
         })
     }
 
-    /// Writes what fits; closes the FIFO once the shell has begun to read the last of it.
+    /// Writes as much as fits; closes the FIFO once the shell has begun to read the last part.
     pub(crate) fn step(&mut self) {
         let Some(fifo) = &self.fifo else {
             return;
@@ -371,7 +371,7 @@ impl SnapshotFeeder {
         }
     }
 
-    /// Returns true if the shell has not got everything yet.
+    /// Returns true until the shell has everything.
     pub(crate) fn is_open(&self) -> bool {
         self.fifo.is_some()
     }

@@ -1,5 +1,4 @@
-//! Leaves out of what a shell output about itself what holds a secret: a shell that comes after another
-//! must not have values that nobody gave it.
+//! Removes secrets from a shell snapshot before it is restored into a new shell.
 
 use std::sync::Arc;
 
@@ -9,8 +8,8 @@ use crate::shell::secrets::ShellSecrets;
 use crate::shell::snapshot::Snapshot;
 
 impl Snapshot {
-    /// Returns the snapshot without what holds a secret, and what that was: `export NAME`, `alias
-    /// NAME`. Functions are left out together.
+    /// Returns the snapshot without statements that contain a secret, and what was removed: `export NAME`, `alias
+    /// NAME`. One secret removes all functions.
     pub(crate) fn without_secrets(&self, secrets: &ShellSecrets) -> (Self, Vec<String>) {
         let mut left_out = Vec::new();
         let mut commands = Vec::with_capacity(self.commands.len());
@@ -46,12 +45,12 @@ impl Snapshot {
     }
 }
 
-/// Returns true for shell text that holds a secret, as it stands or once its quotation marks are read.
+/// Returns true if shell text contains a secret, literally or after unquoting.
 fn contains_secret(secrets: &ShellSecrets, text: &[u8]) -> bool {
     secrets.are_contained_in(text) || secrets.are_contained_in(&unquoted(text))
 }
 
-/// Returns the name a statement gives a value, when it is a plain one.
+/// Returns the name that a statement assigns, if it is a plain one.
 fn name(statement: &[u8]) -> Option<String> {
     let end = memchr::memchr(b'=', statement)?;
     let word = statement.get(..end)?.rsplit(|byte| *byte == b' ').next()?;
@@ -60,7 +59,7 @@ fn name(statement: &[u8]) -> Option<String> {
     fits.then(|| String::from_utf8_lossy(word).into_owned())
 }
 
-/// Cuts text after the line breaks that stand outside quotation marks.
+/// Splits text after the line breaks outside quotes.
 fn statements(text: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -76,7 +75,7 @@ fn statements(text: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// Returns the text as a shell reads it, without quotation marks.
+/// Returns the text as a shell reads it, without quotes.
 fn unquoted(text: &[u8]) -> zeroize::Zeroizing<Vec<u8>> {
     let mut plain = zeroize::Zeroizing::new(Vec::with_capacity(text.len()));
     let mut reader = QuoteReader::default();
@@ -90,15 +89,15 @@ fn unquoted(text: &[u8]) -> zeroize::Zeroizing<Vec<u8>> {
     plain
 }
 
-/// Reads quotation marks, byte by byte.
+/// Reads quoted text byte by byte.
 #[derive(Default)]
 struct QuoteReader {
     quote: Option<Quote>,
     is_escaped: bool,
     is_after_dollar: bool,
-    /// True if the last byte made a mark of the `$` before it.
+    /// True if the last byte turned the `$` before it into a part of a quote.
     begins_ansi: bool,
-    /// An octal number that has begun, and its digits so far.
+    /// An octal escape: its value and number of digits so far.
     octal: Option<(u8, u8)>,
 }
 
@@ -110,7 +109,7 @@ enum Quote {
 }
 
 impl QuoteReader {
-    /// Takes a byte; returns what it says.
+    /// Reads a byte; returns the bytes it stands for.
     fn read(&mut self, byte: u8) -> Vec<u8> {
         let mut output = Vec::new();
         if let Some((value, digits)) = self.octal.take() {

@@ -1,15 +1,14 @@
 //! The program that becomes the shell.
 //!
-//! The library that makes the terminal closes every descriptor above 2 and has no hook before the
-//! shell starts. So it starts karyi again, which does the things a hook would do - it makes the
-//! named FIFO its standard input, asks for a signal when its parent ends and puts the session's
-//! stamp on - and then becomes the shell.
+//! The library that opens the terminal closes every descriptor above 2 and has no hook before the shell starts. So it
+//! starts this program, which does what a hook would do: it makes the FIFO its standard input, requests a signal for
+//! the end of its parent, sets the session's stamp, and then becomes the shell.
 //!
-//! The signal comes when this program was killed. It is KILL: HUP, which the vanished terminal sends
-//! as well, can be ignored, and would let the shell wait for ever for somebody to read its last
-//! snapshot. With the shell, the leader of its session, the job in the foreground loses its terminal
-//! and gets HUP. The kernel forgets the wish when the shell is replaced by a setuid program; that,
-//! jobs in the background and whatever ignores HUP are ended by the next start (`sweep`).
+//! The signal is for the case that the parent is killed. It is KILL, because the HUP of the vanished terminal can be
+//! ignored, and the shell would wait forever for a reader of its last snapshot. With the shell, the leader of its
+//! session, the job in the foreground loses its terminal and gets HUP. The kernel drops the request when a setuid
+//! program replaces the shell. Such a program, background jobs and all that ignore HUP are ended by the next start
+//! (`teardown::sweep`).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -22,14 +21,14 @@ use nix::sys::stat::Mode;
 
 use crate::teardown::stamp::Stamp;
 
-/// First argument of the hidden call.
+/// First argument of the program that becomes the shell.
 pub const ARGUMENT: &str = "__bootstrap";
 
-/// Becomes the shell; `arguments` are the FIFO, the stamp, which may be empty, the program and the
-/// shell's own arguments.
+/// Becomes the shell; `arguments` are the FIFO, the stamp, which may be empty, the program and the shell's own
+/// arguments.
 ///
 /// # Errors
-/// Returns only when that failed.
+/// Returns only on failure.
 pub fn bootstrap(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
     let mut arguments = arguments.into_iter();
     let (Some(fifo), Some(stamp), Some(program)) =
@@ -50,7 +49,7 @@ pub fn bootstrap(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
 fn prepare(fifo: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
-    // Without O_NONBLOCK it would wait for ever when the other end is gone already.
+    // Without O_NONBLOCK it would block forever if the other end is closed already.
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let input = open(fifo, flags, Mode::empty())?;
     fcntl(&input, FcntlArg::F_SETFL(OFlag::empty()))?;

@@ -1,4 +1,4 @@
-//! Directories a shell goes to.
+//! Directories a shell can change to.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::AccessFlags;
 
-/// Asks whether a shell may make a directory its own.
+/// Checks that a shell may change to a directory.
 pub(crate) fn may_enter(directory: &Path) -> io::Result<()> {
     let flags = AccessFlags::X_OK;
     Ok(nix::unistd::faccessat(
@@ -17,7 +17,7 @@ pub(crate) fn may_enter(directory: &Path) -> io::Result<()> {
     )?)
 }
 
-/// Returns a directory that a shell can start in: the one given, or one of its parents.
+/// Returns a directory in which a shell can start: the one given, or one of its parents.
 pub(crate) fn nearest_enterable(directory: &Path) -> &Path {
     directory
         .ancestors()

@@ -1,11 +1,11 @@
-//! What is kept of a shell to make its commands cheap.
+//! A cheaper way to run commands in bash.
 //!
-//! bash keeps a descriptor of the terminal for itself. A script run on copies of it costs no opening of
-//! the terminal, and its mark goes where bash prints between commands (`told`). A command can close
-//! either, or make the terminal one that could not be opened again; then all goes to the terminal by
-//! its name, which fails where a script would fail, too. And a program can change how all copies of it work - make it return at
-//! once instead of waiting, as ssh and node do. So it is lent only to a script that is alone on the
-//! terminal, and is set back before the next one.
+//! bash keeps a descriptor of the terminal for itself. A script that runs on copies of it need not open the terminal,
+//! and its mark goes to the FIFO that is the standard output of bash between commands (`mark_fifo`). A command can
+//! close either descriptor, or make the terminal one that cannot be opened again; then all lines use the terminal's
+//! path, which fails where a script would fail, too. A program can also change the flags of all copies, such as
+//! O_NONBLOCK, as ssh and node do. So only a script that is alone on the terminal gets the descriptor, and its flags
+//! are restored before the next one.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -33,15 +33,15 @@ use crate::terminal::procfs_handles::ProcfsHandles;
 #[cfg(target_os = "linux")]
 use crate::wait::syscall::{self, Blocked};
 
-/// What one shell was found to be, and what would have to be made for every command.
+/// State of the cheaper way for one shell, and data that would cost time in every command.
 #[derive(Debug)]
 pub(crate) struct FastPath {
-    /// What the kernel shows about the shell.
+    /// Open files of `/proc` about the shell.
     pub(crate) procfs: ProcfsHandles,
-    /// The device and number of the shell's FIFO.
+    /// Device and inode of the shell's FIFO.
     pub(crate) fifo: (u64, u64),
     pid: i32,
-    /// True if scripts go to the descriptor on which the shell keeps the terminal, and marks beside it.
+    /// True if scripts run on the shell's own descriptor of the terminal, with marks in the FIFO.
     is_enabled: AtomicBool,
     /// A copy of that descriptor.
     #[cfg(target_os = "linux")]
@@ -49,21 +49,21 @@ pub(crate) struct FastPath {
     /// A copy of the shell's standard input.
     #[cfg(target_os = "linux")]
     input: OnceLock<OwnedFd>,
-    /// True if the kernel does not compare the shell's descriptors with copies of them.
+    /// True if the kernel does not compare descriptors.
     #[cfg(target_os = "linux")]
     refuses_comparing: AtomicBool,
-    /// True if the kernel gives no copies of the shell's descriptors.
+    /// True if the kernel does not let us copy the shell's descriptors.
     #[cfg(target_os = "linux")]
     refuses_copies: AtomicBool,
-    /// The two lines of a command, cut where its number belongs.
+    /// The two lines of a command, split where its number goes.
     lines: OnceLock<[Vec<String>; 2]>,
 }
 
 impl FastPath {
-    /// Makes that of a new shell.
+    /// Creates the state for a new shell, disabled.
     ///
     /// # Errors
-    /// When the system does not know the FIFO.
+    /// The FIFO cannot be inspected.
     pub(crate) fn of(pid: i32, fifo: &OwnedFd) -> io::Result<Self> {
         Ok(Self {
             procfs: ProcfsHandles::of(pid),
@@ -82,8 +82,7 @@ impl FastPath {
         })
     }
 
-    /// Finds out whether the shell keeps a descriptor of the terminal that can be lent, and tells its
-    /// marks beside the terminal.
+    /// Enables the cheaper way if the shell keeps a usable descriptor of the terminal and its marks go to the FIFO.
     #[cfg(target_os = "linux")]
     pub(crate) fn enable_if_possible(
         &self,
@@ -101,8 +100,8 @@ impl FastPath {
         {
             return;
         }
-        // The mark that says that the shell is there went to the terminal by its name: on a busy machine
-        // it is read before the shell has put back what it prints to between commands.
+        // The first mark went to the terminal's path: on a busy machine it is read before the shell has restored its
+        // standard output.
         let marks = paths.file("marks");
         let until = Instant::now() + limits::MEND_TIMEOUT;
         while !is_at(1, &marks) && !self.waits_for_line() && Instant::now() < until {
@@ -122,7 +121,7 @@ impl FastPath {
         }
     }
 
-    /// Returns true if the shell reads its next line: it changes nothing by itself any more.
+    /// Returns true if the shell reads its next line, and thus changes nothing by itself any more.
     #[cfg(target_os = "linux")]
     fn waits_for_line(&self) -> bool {
         let blocked = syscall::blocked_in(self.pid, self.pid);
@@ -135,15 +134,14 @@ impl FastPath {
         fstat(descriptor).is_ok_and(|file| identity(&file) == self.fifo)
     }
 
-    /// Returns whether the shell still has under a number what a copy was made of; unknown where the kernel does
-    /// not tell.
+    /// Returns true if a copy and a descriptor of the shell are one open file; `None` where the kernel does not tell.
     #[cfg(target_os = "linux")]
     fn still_has(&self, number: i32, copy: &OwnedFd) -> Option<bool> {
         if self.refuses_comparing.load(Ordering::Relaxed) {
             return None;
         }
         let is_same = crate::sys::is_copied_from(self.pid, number, copy);
-        // A descriptor that was closed is an answer as well.
+        // A closed descriptor is an answer as well.
         if is_same
             .as_ref()
             .is_err_and(|error| error.raw_os_error() == Some(EBADF))
@@ -156,8 +154,8 @@ impl FastPath {
         is_same.ok()
     }
 
-    /// Returns true if the shell still keeps the descriptor of the terminal. Without it no script runs, and the
-    /// mark, which is told elsewhere, would give its command a status that nothing has.
+    /// Returns true if the shell still has the descriptor of the terminal. Without it no script runs, and the mark in
+    /// the FIFO would report a wrong status.
     #[cfg(target_os = "linux")]
     fn keeps_terminal(&self, process: Option<&OwnedFd>) -> bool {
         let Some(terminal) = self.terminal.get() else {
@@ -177,7 +175,7 @@ impl FastPath {
         false
     }
 
-    /// Elsewhere nothing tells what it is.
+    /// Not supported on this platform.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn enable_if_possible(
         &self,
@@ -187,7 +185,7 @@ impl FastPath {
     ) {
     }
 
-    /// Returns true if the shell can put its own descriptors aside: it does so behind the one it copies.
+    /// Returns true if the shell can save its own descriptors: it does so above the one it copies.
     #[cfg(target_os = "linux")]
     fn has_room(&self) -> bool {
         const MOST: u64 = TERMINAL_DESCRIPTOR as u64 + 4;
@@ -199,7 +197,7 @@ impl FastPath {
         false
     }
 
-    /// Sets the kept descriptor back to how it was found, if a program has changed that.
+    /// Restores the flags of the descriptor if a program has changed them.
     #[cfg(target_os = "linux")]
     fn restore_terminal_flags(&self) {
         use nix::fcntl::{FcntlArg, fcntl};
@@ -213,13 +211,13 @@ impl FastPath {
     #[cfg(not(target_os = "linux"))]
     fn restore_terminal_flags(&self) {}
 
-    /// Has scripts and marks go to the terminal by its name: the shell's own descriptors are not to be relied on.
+    /// Makes scripts and marks use the terminal's path: the shell's own descriptors are not reliable.
     pub(crate) fn disable(&self) {
         self.is_enabled.store(false, Ordering::Relaxed);
     }
 
-    /// Returns the lines that run the script file there and tell the command's mark, if they may.
-    /// The script must be alone on the terminal.
+    /// Returns the lines that run the script file this way, if it is enabled. The script must be alone on the
+    /// terminal.
     pub(crate) fn lines(
         &self,
         dialect: &dyn Dialect,
@@ -236,7 +234,7 @@ impl FastPath {
         }
         self.restore_terminal_flags();
         let parts = self.lines.get_or_init(|| {
-            // No path has this character.
+            // No path contains this character.
             let lines = dialect.kept_terminal_lines(paths, "\0");
             lines
                 .unwrap_or_default()
@@ -246,13 +244,12 @@ impl FastPath {
         Some(parts.each_ref().map(|parts| parts.join(&number)))
     }
 
-    /// Returns true if scripts go to the descriptor the shell keeps.
+    /// Returns true if the cheaper way is enabled.
     fn is_enabled(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
     }
 
-    /// Returns true if a mark was told although the shell cannot open the terminal any more, as it must for the
-    /// next script.
+    /// Returns true if a mark came although the shell cannot open the terminal any more, which the next script needs.
     pub(crate) fn contradicts(&self, mark: &Mark, terminal: &OwnedFd) -> bool {
         let owner = Mode::S_IRUSR | Mode::S_IWUSR;
         let opens = || {
@@ -262,7 +259,7 @@ impl FastPath {
         self.is_enabled() && (mark.is_restricted || !opens())
     }
 
-    /// Returns true if the shell has its FIFO as its input, so far as that can be seen at a glance.
+    /// Returns true if a cheap check shows that the shell's standard input is its FIFO.
     pub(crate) fn has_input(&self, process: Option<&OwnedFd>) -> bool {
         #[cfg(target_os = "linux")]
         if let Some(input) = self.input.get()
@@ -270,7 +267,7 @@ impl FastPath {
         {
             return true;
         }
-        // To take a copy of the descriptor is half the work of following its name.
+        // Copying the descriptor costs half as much as resolving its path.
         let input = self.copy_input(process).and_then(|copy| fstat(copy).ok());
         let input = input.or_else(|| self.procfs.input());
         input.is_some_and(|input| identity(&input) == self.fifo)
@@ -282,7 +279,7 @@ impl FastPath {
             return None;
         }
         let copy = crate::sys::descriptor_of(process?, 0);
-        // Asked again for every command, some kernels would put that into their log.
+        // Some kernels would log every further attempt.
         let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
         if copy.as_ref().is_err_and(is_refused) {
             self.refuses_copies.store(true, Ordering::Relaxed);
@@ -296,7 +293,7 @@ impl FastPath {
     }
 }
 
-/// Returns true if a descriptor works as terminals do: waits until it can read or take all that is written.
+/// Returns true if a descriptor has the flags of a terminal: blocking, for reading and writing.
 #[cfg(target_os = "linux")]
 fn has_default_flags(descriptor: &OwnedFd) -> bool {
     use nix::fcntl::{FcntlArg, fcntl};
@@ -306,7 +303,7 @@ fn has_default_flags(descriptor: &OwnedFd) -> bool {
 }
 
 fn identity(file: &FileStat) -> (u64, u64) {
-    // As the standard library spells it, with which this is compared.
+    // The type the standard library uses, with which this is compared.
     #[allow(
         clippy::unnecessary_cast,
         clippy::cast_sign_loss,

@@ -1,19 +1,18 @@
 //! Names of keys and the bytes a terminal sends for them.
 //!
-//! `<ctrl>` names a key: a single character means Ctrl and that character, a word means the key
-//! itself. Cursor keys, home and end are sent as the job has asked for: by ESC `[`, or by ESC `O` in
-//! the application mode of the keypad.
+//! `<ctrl>` names a key: a single character means Ctrl and that character, a word means the key itself. Cursor keys,
+//! home and end are sent as ESC `[`, or as ESC `O` if the job has set the application mode.
 
 /// A key that can be pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// Ctrl and a character, as the byte it sends.
     Control(u8),
-    /// A key of its own, as the bytes it sends.
+    /// A key with a name, as the bytes it sends.
     Named(&'static str),
 }
 
-/// Keys with names, and what they send.
+/// Keys with names, and the bytes they send.
 const NAMED: &[(&str, &str)] = &[
     ("enter", "\r"),
     ("esc", "\x1b"),
@@ -42,7 +41,7 @@ const NAMED: &[(&str, &str)] = &[
     ("f12", "\x1b[24~"),
 ];
 
-/// Returns the names of all keys: the characters that go with Ctrl, then the words.
+/// Returns the names of all keys: the characters for Ctrl, then the words.
 #[must_use]
 pub fn names() -> Vec<String> {
     let characters = (b'!'..=b'~').filter(|byte| control(*byte).is_some());
@@ -59,7 +58,7 @@ impl Key {
     /// Ctrl+\\.
     pub const QUIT: Self = Self::Control(28);
 
-    /// Returns the key of a trimmed lower-case name.
+    /// Returns the key with a trimmed lower-case name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if let [character] = name.as_bytes() {

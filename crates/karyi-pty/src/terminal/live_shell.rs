@@ -51,7 +51,7 @@ impl From<Size> for PtySize {
 pub(crate) struct ScriptFile {
     pub(crate) file: File,
     pub(crate) path: PathBuf,
-    /// Its device and number.
+    /// Device and inode.
     pub(crate) identity: (u64, u64),
 }
 
@@ -62,14 +62,14 @@ impl ScriptFile {
         found.is_ok_and(|file| (file.dev(), file.ino()) == self.identity)
     }
 
-    /// Forgets that it was ever read.
+    /// Resets the access time, so that a later read shows.
     pub(crate) fn forget_reads(&self) -> io::Result<()> {
         let (never, same) = (TimeSpec::new(0, 0), TimeSpec::UTIME_OMIT);
         Ok(futimens(&self.file, &never, &same)?)
     }
 
-    /// Returns true if somebody has read it since, as far as that can be told: where the file system takes no
-    /// note of it now, as with `noatime`, everybody may have.
+    /// Returns true if it may have been read since the reset. Where the file system does not update access times, as
+    /// with `noatime`, that is always so.
     pub(crate) fn was_read(&self) -> bool {
         if self.shows_read() {
             return true;
@@ -84,7 +84,7 @@ impl ScriptFile {
     }
 }
 
-/// A running shell, as everyone may use it.
+/// A running shell, shared by callers and the session's thread.
 #[derive(Debug)]
 pub(crate) struct LiveShell {
     pub(crate) pid: i32,
@@ -96,58 +96,57 @@ pub(crate) struct LiveShell {
     /// Readable when the shell has ended.
     pub(crate) process: Option<OwnedFd>,
     pub(crate) paths: SessionPaths,
-    /// Between the terminal's output and the session's thread, where a caller may read it as well.
+    /// Gate between the terminal's output and the session's thread, so that a caller can read instead.
     pub(crate) gate: Option<OutputGate>,
-    /// What the output told about the job.
+    /// Terminal modes and line state from the output of the job.
     pub(crate) hints: OutputHints,
-    /// True if the kernel tells what threads are blocked in.
+    /// True if the kernel shows the system calls of threads.
     pub(crate) shows_syscalls: bool,
-    /// What makes a command cheap.
+    /// State for cheaper commands.
     pub(crate) fast_path: FastPath,
-    /// What the kernel tells of the program the shell is, once that has come up.
+    /// Identity of the shell's program, once it runs.
     pub(crate) image: OnceLock<Vec<u8>>,
 }
 
-/// Where the FIFO is among a shell's descriptors.
+/// Location of the FIFO among a shell's descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputLocation {
     /// On 0: the shell reads its next line from it.
     Stdin,
-    /// Put aside: a script runs.
+    /// Saved on another descriptor: a script runs.
     SetAside,
     /// A command has closed it, or the shell was replaced.
     Lost,
 }
 
-/// What only the thread that started the shell needs.
+/// Handles for the thread that started the shell.
 pub(crate) struct ShellChild {
     pub(crate) child: Child,
-    /// Where the shell writes its snapshots.
+    /// FIFO of snapshots.
     pub(crate) state: Arc<OwnedFd>,
     /// The terminal's modes between commands.
     pub(crate) default_modes: Termios,
 }
 
 impl LiveShell {
-    /// Returns where the end of a command may be told.
+    /// Returns the descriptors on which a mark may come.
     pub(crate) fn mark_sources(&self) -> [&OwnedFd; 2] {
         [&self.master, &self.marks]
     }
 
-    /// Gives the shell lines to run.
+    /// Sends lines to the shell.
     ///
     /// # Errors
-    /// When the FIFO is full: the shell has not read for a long time.
+    /// The FIFO is full: the shell has not read for a long time.
     pub(crate) fn write_lines(&self, lines: &[u8]) -> io::Result<()> {
         write_all(&self.fifo, lines)
     }
 
-    /// Types a key into the terminal. Where the terminal turns keys into signals, Ctrl+C, Ctrl+Z and
-    /// Ctrl+\\ are whatever it has in their place; where it does not, Ctrl+C reaches the job all the
-    /// same.
+    /// Types a key into the terminal. Where the terminal turns keys into signals, Ctrl+C, Ctrl+Z and Ctrl+\\ become
+    /// the characters it has for them; where it does not, Ctrl+C sends INT to the job.
     ///
     /// # Errors
-    /// When the terminal takes no more input.
+    /// The terminal takes no more input.
     pub(crate) fn press(&self, key: Key) -> io::Result<()> {
         let place = match key {
             Key::INTERRUPT => SpecialCharacterIndices::VINTR,
@@ -170,21 +169,21 @@ impl LiveShell {
         Ok(group.signal_now(Signal::SIGINT)?)
     }
 
-    /// Returns the process group in the foreground of the terminal, unless a signal to it would reach
-    /// others than those of the shell's session.
+    /// Returns the process group in the foreground of the terminal, unless a signal to it would reach processes
+    /// outside the shell's session.
     pub(crate) fn foreground_group(&self) -> Option<Group> {
         Group::new(tcgetpgrp(&self.master).ok()?.as_raw(), self.pid)
     }
 
-    /// Sets the size of the terminal; the job in the foreground is told.
+    /// Sets the size of the terminal; the job in the foreground gets WINCH.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// The terminal is gone.
     pub(crate) fn resize(&self, size: Size) -> io::Result<()> {
         sys::set_size(&self.master, size.rows, size.columns)
     }
 
-    /// Returns true if an exit status says that a job was stopped, and a job of the shell is.
+    /// Returns true if an exit status means that a job was stopped, and a child of the shell is.
     pub(crate) fn has_stopped_child(&self, exit_code: i32) -> bool {
         const STOPS: [Signal; 4] = [
             Signal::SIGSTOP,
@@ -202,7 +201,7 @@ impl LiveShell {
                 .any(|child| child.is_stopped())
     }
 
-    /// Returns what wait detection looks at.
+    /// Returns the descriptors that wait detection needs.
     pub(crate) fn watched_terminal(&self) -> WatchedTerminal<'_> {
         WatchedTerminal {
             shell: self.pid,
@@ -214,7 +213,7 @@ impl LiveShell {
         }
     }
 
-    /// Sends a signal to the shell, and to nobody else once that has ended.
+    /// Sends a signal to the shell, and to no other process if the shell has ended.
     pub(crate) fn signal_shell(&self, signal: Signal) {
         let _ = match &self.process {
             Some(process) => process::send(process, signal),
@@ -222,7 +221,7 @@ impl LiveShell {
         };
     }
 
-    /// Has a stopped shell go on: nobody else could, and no command would ever end.
+    /// Continues a stopped shell: otherwise no command would ever end.
     pub(crate) fn continue_if_stopped(&self) {
         let is_stopped = match process::are_shown() {
             true => process::find(self.pid).is_some_and(|shell| shell.is_stopped()),
@@ -233,9 +232,8 @@ impl LiveShell {
         }
     }
 
-    /// Returns true if nothing gives the shell lines any more, and it runs no script: a command has closed what
-    /// it keeps of its input, and it tries to read that again and again. `script` is the script's
-    /// device and number.
+    /// Returns true if the shell has no input and runs no script: a command has closed its input, and it retries the
+    /// read forever. `script` is device and inode of the script file.
     pub(crate) fn has_lost_input(&self, script: (u64, u64)) -> bool {
         let directory = format!("/proc/{}/fd", self.pid);
         let is_script = |path: &Path| {
@@ -252,33 +250,33 @@ impl LiveShell {
                 .is_some_and(|image| self.program().as_ref() == Some(image))
     }
 
-    /// Takes note of the program the shell is, once it is there.
+    /// Records the identity of the shell's program, once it runs.
     pub(crate) fn note_program(&self) {
         if let Some(image) = self.program() {
             let _ = self.image.set(image);
         }
     }
 
-    /// Returns what tells the program from one that replaces it, be it the same one with the same words:
-    /// its words, and where the kernel has put it.
+    /// Returns an identity that changes when a program is replaced, even by itself: its arguments and its address
+    /// layout.
     fn program(&self) -> Option<Vec<u8>> {
         let read = |name| fs::read(format!("/proc/{}/{name}", self.pid)).ok();
         Some([read("cmdline")?, read("auxv").unwrap_or_default()].concat())
     }
 
-    /// Returns true if the shell has too few descriptors left to put its own aside for a script.
+    /// Returns true if the shell has too few free descriptors to save its own for a script.
     pub(crate) fn lacks_descriptors(&self) -> bool {
         let soft = process::limits_of(self.pid, "Max open files").and_then(|(soft, _)| soft);
         soft.is_some_and(|soft| soft < limits::MIN_SHELL_DESCRIPTORS)
     }
 
-    /// Returns true if the terminal is nobody's: a program took it from the shell and has ended. No key is a
-    /// signal there any more.
+    /// Returns true if the terminal has no session: a program took it from the shell and has ended. Then no key is a
+    /// signal.
     pub(crate) fn has_lost_terminal(&self) -> bool {
         crate::wait::has_no_session(&self.master)
     }
 
-    /// Returns where the shell's own input is, between two commands or in the middle of one.
+    /// Returns the location of the shell's input.
     pub(crate) fn input_location(&self) -> InputLocation {
         if self.fast_path.has_input(self.process.as_ref()) {
             return InputLocation::Stdin;
@@ -288,7 +286,7 @@ impl LiveShell {
             let file = fs::metadata(path).ok()?;
             Some((file.dev(), file.ino()) == own)
         };
-        // A shell that has ended, or that cannot be looked at, has lost nothing.
+        // A shell that has ended, or cannot be inspected, has lost nothing.
         let directory = format!("/proc/{}/fd", self.pid);
         match is_fifo(Path::new(&format!("{directory}/0"))) {
             Some(true) => return InputLocation::Stdin,
@@ -303,7 +301,7 @@ impl LiveShell {
         }
     }
 
-    /// Returns the name of the program in the foreground; in a pipeline of the one started last.
+    /// Returns the name of the program in the foreground; in a pipeline, of the one started last.
     pub(crate) fn foreground_program(&self) -> Option<String> {
         let group = tcgetpgrp(&self.master).ok()?;
         let all = process::all().into_iter();
@@ -313,7 +311,7 @@ impl LiveShell {
         Some(name.trim_end().to_owned())
     }
 
-    /// Returns the directory the shell is in: as the shell spells it when that is true.
+    /// Returns the shell's directory, spelled as the shell does if that is true.
     pub(crate) fn directory(&self, claimed: PathBuf) -> PathBuf {
         let link = format!("/proc/{}/cwd", self.pid);
         let Ok(real) = fs::read_link(&link) else {
@@ -326,9 +324,9 @@ impl LiveShell {
         if is_same { claimed } else { real }
     }
 
-    /// Returns true if the directory the shell is in was removed.
+    /// Returns true if the shell's directory was removed.
     pub(crate) fn is_directory_deleted(&self) -> bool {
-        // Those above are gone as well, or it would have a name.
+        // Its parents are gone as well, or it would have a name.
         let found = fs::metadata(format!("/proc/{}/cwd", self.pid));
         found.is_ok_and(|directory| directory.nlink() == 0)
     }
@@ -338,14 +336,14 @@ impl LiveShell {
         is_same_file(directory, Path::new(&format!("/proc/{}/cwd", self.pid)))
     }
 
-    /// Throws away input that nobody has read; it was typed for a command that has ended.
+    /// Discards unread input: it was typed for a command that has ended.
     pub(crate) fn flush_input(&self) {
         let _ = termios::tcflush(&self.slave, termios::FlushArg::TCIFLUSH);
     }
 }
 
 impl ShellChild {
-    /// Sets the terminal's modes back if a command changed them.
+    /// Restores the terminal's modes if a command changed them.
     pub(crate) fn reset_modes(&self, live: &LiveShell) {
         if termios::tcgetattr(&live.master).is_ok_and(|modes| modes != self.default_modes) {
             let _ = termios::tcsetattr(&live.master, SetArg::TCSANOW, &self.default_modes);
@@ -370,7 +368,7 @@ fn write_all(descriptor: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads what is there; nothing when that is nothing, or when the other side is gone.
+/// Reads available bytes; returns 0 when there are none, or when the other side is closed.
 pub(crate) fn read_some(descriptor: impl AsFd, buffer: &mut [u8]) -> usize {
     loop {
         match nix::unistd::read(descriptor.as_fd(), buffer) {

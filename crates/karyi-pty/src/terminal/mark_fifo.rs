@@ -1,12 +1,11 @@
-//! What the shell tells beside the terminal.
+//! Reads completion marks that bash writes to a side FIFO instead of the PTY.
 //!
-//! bash prints the mark of most commands into a FIFO that is its standard output between commands. A
-//! byte on a terminal passes through a worker of the kernel, which has to be woken first; one in a
-//! FIFO does not. The mark still comes after all output of its command: who has read it reads the
-//! terminal until the kernel says that nothing is left there, and before the kernel says so it waits
-//! for that worker. Then the mark is taken in as if it had come on the terminal.
+//! bash prints the mark of most commands to a FIFO that is its standard output between commands. A byte on a terminal
+//! passes through a kernel worker, which must be woken first; a byte in a FIFO does not. The mark still comes after
+//! all output of its command. So after the mark the terminal is read until the kernel reports that it is empty, for
+//! which the kernel waits for that worker. Then the mark is handled as if it had come on the terminal.
 //!
-//! Whatever else the shell prints there - a `PROMPT_COMMAND`, a trap - is seen by nobody.
+//! Other output there, of a `PROMPT_COMMAND` or a trap, is discarded.
 
 use std::os::fd::OwnedFd;
 
@@ -15,25 +14,25 @@ use karyi_core::limits;
 use crate::terminal::live_shell::read_some;
 use crate::terminal::marks::MarkExtractor;
 
-/// The mark of a command, and what may become one.
+/// Buffer of the FIFO, and the mark found in it.
 #[derive(Debug, Default)]
 pub(crate) struct MarkFifo {
-    /// What was read behind the last mark.
+    /// Bytes after the last mark.
     buffer: Vec<u8>,
     mark: Option<PendingMark>,
 }
 
-/// A mark, while output from before it may still be unread.
+/// A mark; output from before it may still be unread.
 #[derive(Debug)]
 struct PendingMark {
     job: u64,
     bytes: Vec<u8>,
-    /// How much output may stand before it.
+    /// Number of bytes of output that may still come before it.
     left: usize,
 }
 
 impl MarkFifo {
-    /// Reads what the shell has told; returns whether that is the mark the mark_extractor waits for.
+    /// Reads the FIFO; returns true if it has the mark the extractor waits for.
     pub(crate) fn poll(
         &mut self,
         from: &OwnedFd,
@@ -53,7 +52,7 @@ impl MarkFifo {
             }
         }
         if let (Some(job), Some(at)) = (job, mark_extractor.find_mark(&self.buffer)) {
-            // The script may have written this one; its own comes behind it.
+            // The script may have written this one; the genuine mark follows.
             let rest = self.buffer.split_off(at.end);
             let mut bytes = std::mem::replace(&mut self.buffer, rest);
             bytes.drain(..at.start);
@@ -66,18 +65,18 @@ impl MarkFifo {
         false
     }
 
-    /// Returns true if a mark is there whose turn has not come.
+    /// Returns true if a mark waits for the output before it.
     pub(crate) fn is_pending(&self) -> bool {
         self.mark.is_some()
     }
 
-    /// Returns the mark that is there.
+    /// Returns the pending mark.
     pub(crate) fn mark(&self) -> Option<&[u8]> {
         self.mark.as_ref().map(|mark| mark.bytes.as_slice())
     }
 
-    /// Takes note of output that was read, none meaning that all is read; returns the mark when its
-    /// turn has come. Somebody may print without end, so it comes after as much as a terminal holds.
+    /// Records that output was read, where 0 means that none is left; returns the mark once it is due. Output may be
+    /// endless, so the mark is due after as many bytes as a terminal holds.
     pub(crate) fn take_due(&mut self, count: usize, job: Option<u64>) -> Option<Vec<u8>> {
         self.mark.take_if(|mark| Some(mark.job) != job);
         let mark = self.mark.as_mut()?;
@@ -88,7 +87,7 @@ impl MarkFifo {
         self.mark.take().map(|mark| mark.bytes)
     }
 
-    /// Forgets the mark that is there: it was taken in.
+    /// Drops the pending mark after it was handled.
     pub(crate) fn discard(&mut self) {
         self.mark = None;
     }

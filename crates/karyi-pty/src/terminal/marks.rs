@@ -1,9 +1,8 @@
-//! Cuts the marks of the shell out of the terminal's output.
+//! Extracts the marks of the shell from the terminal's output.
 //!
-//! After each command the shell prints `ESC ] 133;D;NONCE;SEQUENCE;STATUS;FLAGS;CWD;NONCE BEL`. The
-//! place of the mark in the stream is the exact end of the command's output. Only the mark with the
-//! session's nonce and the number of the running command counts; everything else that looks like
-//! one, a forged or a replayed one, stays output.
+//! After each command the shell prints `ESC ] 133;D;NONCE;SEQUENCE;STATUS;FLAGS;CWD;NONCE BEL`. The position of the
+//! mark is the exact end of the command's output. Only the mark with the session's nonce and the number of the running
+//! command counts; every other sequence that looks like one, forged or replayed, stays output.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -14,10 +13,10 @@ use crate::shell::delivery;
 use karyi_core::limits;
 
 const ESCAPE: u8 = 0x1b;
-/// How every mark begins.
+/// First bytes of every mark.
 const START: &[u8] = b"\x1b]";
 
-/// What the shell says when a command has ended.
+/// Report of the shell at the end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// Exit status of the command.
@@ -26,13 +25,13 @@ pub(crate) struct Mark {
     pub(crate) is_errexit: bool,
     /// True if the shell refuses to redirect anything to a file (`set -r`).
     pub(crate) is_restricted: bool,
-    /// True if a value did not come, so that the command was not run.
+    /// True if a value was missing, so that the command was not run.
     pub(crate) lacks_values: bool,
     /// The shell's working directory, as the shell spells it.
     pub(crate) cwd: PathBuf,
 }
 
-/// Finds the one mark that is expected, in a stream cut anywhere.
+/// Finds the one expected mark in a stream cut anywhere.
 #[derive(Debug)]
 pub(crate) struct MarkExtractor {
     nonce: String,
@@ -44,7 +43,7 @@ pub(crate) struct MarkExtractor {
     partial: Vec<u8>,
 }
 
-/// What bytes are, seen from their first one.
+/// Result of matching bytes with the expected mark.
 enum MarkMatch {
     Mark(Mark, usize),
     Partial,
@@ -52,7 +51,7 @@ enum MarkMatch {
 }
 
 impl MarkExtractor {
-    /// Makes a mark_extractor for the marks of one session.
+    /// Creates an extractor for one session.
     pub(crate) fn new(nonce: &str) -> Self {
         Self {
             nonce: nonce.to_owned(),
@@ -63,7 +62,7 @@ impl MarkExtractor {
         }
     }
 
-    /// Says which command's mark comes next; without one everything is output.
+    /// Sets the number of the next mark; without one everything is output.
     pub(crate) fn await_mark(&mut self, sequence: Option<u64>) {
         if self.expected == sequence {
             return;
@@ -75,8 +74,8 @@ impl MarkExtractor {
         };
     }
 
-    /// Hands the output in `bytes` to `output`, up to the expected mark; returns the mark and how
-    /// many bytes were used.
+    /// Sends the output in `bytes` to `output`, up to the expected mark; returns the number of bytes used, and the
+    /// mark.
     pub(crate) fn push(
         &mut self,
         bytes: &[u8],
@@ -94,7 +93,7 @@ impl MarkExtractor {
         (used + taken, mark)
     }
 
-    /// Goes on with bytes partial back before; none are partial afterwards unless all of `bytes` were.
+    /// Continues a partial mark; afterwards none is buffered unless all of `bytes` were needed.
     fn push_partial(
         &mut self,
         bytes: &[u8],
@@ -120,7 +119,7 @@ impl MarkExtractor {
         }
     }
 
-    /// Returns the expected mark when the bytes are nothing else.
+    /// Returns the expected mark if the bytes are nothing else.
     pub(crate) fn only_mark(&self, bytes: &[u8]) -> Option<Mark> {
         match self.match_mark(bytes) {
             MarkMatch::Mark(mark, length) if self.partial.is_empty() && length == bytes.len() => {
@@ -130,7 +129,7 @@ impl MarkExtractor {
         }
     }
 
-    /// Returns where the expected mark is among bytes of which nothing else counts.
+    /// Returns the position of the expected mark, ignoring all other bytes.
     pub(crate) fn find_mark(&self, bytes: &[u8]) -> Option<Range<usize>> {
         self.expected?;
         let mut starts = memchr::memmem::find_iter(bytes, &self.prefix);
@@ -195,7 +194,7 @@ impl MarkExtractor {
     }
 }
 
-/// Returns where a mark may begin. Colours begin like it, and there are many of them.
+/// Returns the position of a possible mark. Colours begin with ESC, too, and are frequent.
 fn find_start(bytes: &[u8]) -> Option<usize> {
     let at_end = || bytes.ends_with(&[ESCAPE]).then(|| bytes.len() - 1);
     memchr::memmem::find(bytes, START).or_else(at_end)

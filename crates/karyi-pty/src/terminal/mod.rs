@@ -1,4 +1,4 @@
-//! The terminal of one shell: how it is spawned, and what passes between it and the session.
+//! The terminal and the FIFOs of one shell, and how the shell is spawned.
 
 pub mod bootstrap;
 pub(crate) mod directory;

@@ -1,14 +1,14 @@
-//! Keeps the session's thread asleep while a caller reads the terminal in its place.
+//! Keeps the session's thread asleep while a caller reads the terminal instead.
 //!
-//! The thread does not wait for the terminal itself but for this gate, which is readable when the
-//! terminal is or the shell has told something, unless it is shut. To open and to shut it wakes nobody.
+//! The thread polls this gate instead of the terminal and the mark FIFO. The gate is readable when one of them is,
+//! unless it is shut. Opening and shutting it wakes no thread.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 #[cfg(target_os = "linux")]
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-/// True if a terminal has output, or its shell has told something, for who may know.
+/// Descriptor that is readable when one of its sources is, unless it is shut.
 #[derive(Debug)]
 pub(crate) struct OutputGate {
     #[cfg(target_os = "linux")]
@@ -19,7 +19,7 @@ pub(crate) struct OutputGate {
 
 #[cfg(target_os = "linux")]
 impl OutputGate {
-    /// Makes an open one; none where the system has none left.
+    /// Creates an open gate; returns `None` when the system has no descriptor left.
     pub(crate) fn new(sources: [&OwnedFd; 2]) -> Option<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).ok()?;
         for source in sources {
@@ -29,7 +29,7 @@ impl OutputGate {
         Some(Self { epoll })
     }
 
-    /// Hides what there is; returns whether that is so.
+    /// Hides the sources; returns false if that fails.
     pub(crate) fn shut(&self, sources: [&OwnedFd; 2]) -> bool {
         let is_hidden = |source| {
             let mut event = EpollEvent::new(EpollFlags::empty(), 0);
@@ -38,7 +38,7 @@ impl OutputGate {
         sources.into_iter().all(is_hidden)
     }
 
-    /// Shows it again.
+    /// Shows the sources again.
     pub(crate) fn open(&self, sources: [&OwnedFd; 2]) {
         for source in sources {
             let mut event = EpollEvent::new(EpollFlags::EPOLLIN, 0);
@@ -56,7 +56,7 @@ impl AsFd for OutputGate {
 
 #[cfg(not(target_os = "linux"))]
 impl OutputGate {
-    /// There is none: the session's thread reads the terminal alone.
+    /// Returns `None`: only the session's thread reads the terminal.
     pub(crate) fn new(_sources: [&OwnedFd; 2]) -> Option<Self> {
         None
     }

@@ -1,26 +1,26 @@
-//! What the output of a job tells about what it expects: which codes the cursor keys are to send,
-//! and whether the last line is unfinished, as after a question.
+//! Hints in the output of a job: the codes that cursor keys must send, and whether the last line is unfinished, as
+//! after a question.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use karyi_core::limits;
 
-/// What begins a sequence that sets private modes.
+/// First bytes of a sequence that sets private modes.
 const START: &[u8] = b"\x1b[?";
 /// The mode in which cursor keys are sent as ESC O instead of ESC [.
 const CURSOR_KEYS: &[u8] = b"1";
 
-/// What a terminal shows of Ctrl+C, Ctrl+Z and Ctrl+\.
+/// Echo of Ctrl+C, Ctrl+Z and Ctrl+\.
 const SIGNAL_KEYS: [&[u8]; 3] = [b"^C", b"^Z", b"^\\"];
 
-/// What is known from the output so far; both sides of a session ask for it.
+/// Hints from the output so far, shared by callers and the session's thread.
 #[derive(Debug, Default)]
 pub(crate) struct OutputHints {
     has_application_keys: AtomicBool,
     is_line_open: AtomicBool,
 }
 
-/// Takes the hints out of a stream cut anywhere.
+/// Extracts hints from a stream cut anywhere.
 #[derive(Debug, Default)]
 pub(crate) struct HintReader {
     /// An unfinished sequence at the end of the last piece.
@@ -28,7 +28,7 @@ pub(crate) struct HintReader {
 }
 
 impl OutputHints {
-    /// Returns true if the job has asked for cursor keys in application mode.
+    /// Returns true if the job has set the application mode of cursor keys.
     pub(crate) fn has_application_keys(&self) -> bool {
         self.has_application_keys.load(Ordering::Relaxed)
     }
@@ -38,7 +38,7 @@ impl OutputHints {
         self.is_line_open.load(Ordering::Relaxed)
     }
 
-    /// Forgets what a job has left behind.
+    /// Resets the hints after a job.
     pub(crate) fn reset(&self) {
         self.has_application_keys.store(false, Ordering::Relaxed);
         self.is_line_open.store(false, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl OutputHints {
 }
 
 impl HintReader {
-    /// Takes in a piece of output.
+    /// Reads a piece of output.
     pub(crate) fn push(&mut self, bytes: &[u8], hints: &OutputHints) {
         if bytes.is_empty() {
             return;
@@ -74,7 +74,7 @@ impl HintReader {
         }
     }
 
-    /// Keeps the beginning of a sequence that goes on in the next piece.
+    /// Buffers the beginning of a sequence that continues in the next piece.
     fn hold(&mut self, bytes: &[u8]) {
         let from = bytes.len().saturating_sub(limits::MAX_MODE_SEQUENCE_BYTES);
         let end = bytes.get(from..).unwrap_or_default();
@@ -89,7 +89,7 @@ impl HintReader {
     }
 }
 
-/// Follows every sequence that sets private modes.
+/// Applies every sequence that sets private modes.
 fn set_modes(bytes: &[u8], hints: &OutputHints) {
     for start in memchr::memmem::find_iter(bytes, START) {
         let rest = bytes.get(start + START.len()..).unwrap_or_default();
@@ -115,21 +115,21 @@ fn parse(rest: &[u8]) -> Option<(impl Iterator<Item = &[u8]>, bool)> {
     Some((modes.split(|byte| *byte == b';'), is_set))
 }
 
-/// Returns whether a piece of output ends within a line; nothing when it prints nothing.
+/// Returns whether a piece of output ends within a line; `None` when it prints nothing.
 fn is_line_open(bytes: &[u8]) -> Option<bool> {
     let from = bytes.len().saturating_sub(limits::OPEN_LINE_BYTES);
     let end = bytes.get(from..).unwrap_or_default();
     let line = memchr::memrchr(b'\n', end).map(|at| at + 1);
     let rest = end.get(line.unwrap_or(0)..).unwrap_or_default();
     match prints(rest) {
-        // What a terminal shows of a key that is a signal is no question.
+        // The echo of a signal key is no question.
         true if SIGNAL_KEYS.iter().any(|key| rest.ends_with(key)) => Some(false),
         true => Some(true),
         false => line.map(|_| false),
     }
 }
 
-/// Returns true if anything but control sequences stands in a text.
+/// Returns true if a text has anything but control sequences.
 fn prints(text: &[u8]) -> bool {
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
@@ -142,7 +142,7 @@ fn prints(text: &[u8]) -> bool {
     false
 }
 
-/// Skips what follows an escape character.
+/// Skips the rest of an escape sequence.
 fn skip_sequence<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {
     match bytes.next() {
         Some(b'[') => {

@@ -1,7 +1,6 @@
-//! Files of `/proc` about one shell, kept open: to find them by name after every command would cost
-//! more than to read them.
+//! Open files of `/proc` about one shell: resolving their paths after every command would cost more than reading them.
 //!
-//! They are those of this very process, whoever gets its number later.
+//! They stay those of this process even when its pid is used again.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +11,7 @@ use nix::sys::stat::{FileStat, fstatat};
 /// Bytes of a list of processes that are read at once.
 const LIST_BYTES: usize = 1024;
 
-/// What the kernel shows about a shell; where it shows nothing, nothing is there.
+/// Files of `/proc` about a shell; absent where the kernel has none.
 #[derive(Debug)]
 pub(crate) struct ProcfsHandles {
     descriptors: Option<File>,
@@ -20,7 +19,7 @@ pub(crate) struct ProcfsHandles {
 }
 
 impl ProcfsHandles {
-    /// Opens those of a process.
+    /// Opens the files of a process.
     pub(crate) fn of(pid: i32) -> Self {
         Self {
             descriptors: File::open(format!("/proc/{pid}/fd")).ok(),
@@ -28,17 +27,17 @@ impl ProcfsHandles {
         }
     }
 
-    /// Returns what the process has as its standard input.
+    /// Returns the standard input of the process.
     pub(crate) fn input(&self) -> Option<FileStat> {
         fstatat(self.descriptors.as_ref()?, "0", AtFlags::empty()).ok()
     }
 
-    /// Returns true if the kernel tells which processes there are below.
+    /// Returns true if the kernel lists the children of a process.
     pub(crate) fn lists_children(&self) -> bool {
         self.children.is_some()
     }
 
-    /// Returns the processes that the first thread of the process started, where that is told.
+    /// Returns the children of the first thread of the process, where the kernel lists them.
     pub(crate) fn children(&self) -> Option<Vec<i32>> {
         let list = self.children.as_ref()?;
         let mut chunk = [0; LIST_BYTES];

@@ -1,7 +1,7 @@
-//! How a shell is started: its terminal, its FIFOs, its files, its environment.
+//! Spawns a shell with its terminal, FIFOs, files and environment.
 //!
-//! The thread that starts the shell must live as long as the shell: the shell asks the kernel for
-//! a signal when its parent ends, and to the kernel that is the thread.
+//! The thread that spawns the shell must live as long as the shell: the shell requests a signal for the end of its
+//! parent, and to the kernel that is the thread.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
@@ -31,7 +31,7 @@ use crate::terminal::live_shell::{LiveShell, ScriptFile, ShellChild, Size};
 use crate::terminal::output_gate::OutputGate;
 use crate::terminal::output_hints::OutputHints;
 
-/// What is needed to start a shell.
+/// Configuration of the shells of one session.
 #[derive(Debug)]
 pub(crate) struct SpawnConfig {
     pub(crate) shell: Shell,
@@ -40,19 +40,19 @@ pub(crate) struct SpawnConfig {
     /// The session's private directory.
     pub(crate) directory: PathBuf,
     pub(crate) nonce: String,
-    /// The session's name among those of this program.
+    /// Name of the session within this program.
     pub(crate) tag: String,
-    /// What its processes are known by.
+    /// Resource limit that identifies its processes.
     pub(crate) stamp: Option<Stamp>,
 }
 
 impl SpawnConfig {
-    /// Starts the shell in a directory, on a terminal of a size.
+    /// Spawns the shell in a directory, on a terminal of a size.
     ///
     /// # Errors
-    /// When the system cannot make a terminal, a FIFO or a process.
+    /// The system cannot create a terminal, a FIFO or a process.
     pub(crate) fn spawn(&self, cwd: &Path, size: Size) -> io::Result<(LiveShell, ShellChild)> {
-        // The error tells the same in its own words.
+        // The last OS error says the same.
         let pair = native_pty_system()
             .openpty(size.into())
             .map_err(|_| MissingResource::of_terminal(io::Error::last_os_error()))?;
@@ -85,7 +85,7 @@ impl SpawnConfig {
             .slave
             .spawn_command(builder)
             .map_err(io::Error::other)?;
-        // The library's own type tells the name of a signal, not its number.
+        // The type of the library has the name of a signal, not its number.
         let child: Box<dyn portable_pty::Child> = child;
         let child = child
             .downcast::<Child>()
@@ -115,18 +115,18 @@ impl SpawnConfig {
         ))
     }
 
-    /// Makes the FIFO into which the shell describes itself.
+    /// Creates the FIFO for snapshots.
     ///
     /// # Errors
-    /// When the session's directory takes no files.
+    /// The session's directory takes no files.
     pub(crate) fn make_state_fifo(&self) -> io::Result<Arc<OwnedFd>> {
         Ok(Arc::new(make_fifo(&self.directory.join("state"))?))
     }
 
-    /// Makes the session's directory, if it is gone, and its files; returns the one for scripts.
+    /// Creates the session's directory, if it is gone, and its files; returns the script file.
     ///
     /// # Errors
-    /// When the directory cannot be made, is not ours alone, or takes no files.
+    /// The directory cannot be created, belongs to another user, or takes no files.
     pub(crate) fn write_files(&self) -> io::Result<ScriptFile> {
         own_directory(&self.directory)?;
         let paths = SessionPaths {
@@ -149,7 +149,7 @@ impl SpawnConfig {
         })
     }
 
-    /// Returns the names of the variables a shell starts with that a shell could unset.
+    /// Returns the names of the initial variables that a shell can unset.
     pub(crate) fn variables(&self) -> Vec<String> {
         let names = self.env.iter().filter_map(|(name, _)| name.to_str());
         let is_name = |name: &&str| karyi_core::secret::SecretName::parse(name).is_some();
@@ -186,9 +186,9 @@ impl SpawnConfig {
         if let Some(file) = variable(&self.env, "ENV") {
             builder.env("KARYI_ENV", file);
         }
-        // Neither removed nor empty: some shells would read a file of their own instead.
+        // Neither unset nor empty: some shells would read a file of their own instead.
         builder.env("ENV", "/dev/null");
-        // ksh would open the user's before it can be told not to.
+        // ksh would open the user's history before it can be told not to.
         builder.env("HISTFILE", "/dev/null");
         builder.env("TERM", "xterm-256color");
         builder.env("PWD", cwd);
@@ -209,15 +209,15 @@ pub(crate) fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Optio
     Some(value)
 }
 
-/// Sets and returns the modes of a terminal that a person would expect, without output processing:
-/// line feeds stay line feeds, and the kernel is several times faster.
+/// Sets and returns the modes a person would expect, but without output processing: line feeds stay line feeds, and
+/// the kernel is several times faster.
 fn default_modes(master: &OwnedFd) -> io::Result<Termios> {
     let mut modes = termios::tcgetattr(master)?;
     modes.output_flags.remove(OutputFlags::OPOST);
     modes
         .input_flags
         .insert(InputFlags::ICRNL | InputFlags::IUTF8);
-    // Ctrl+S would stop all output, the marks too.
+    // Ctrl+S would stop all output, marks included.
     modes.input_flags.remove(InputFlags::IXON);
     modes.local_flags.insert(
         LocalFlags::ISIG
@@ -247,7 +247,7 @@ fn shows_syscalls() -> bool {
     false
 }
 
-/// Makes a directory that only we can use, unless it is there.
+/// Creates a directory that only this user can use, unless it exists.
 fn own_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let found = fs::symlink_metadata(path)?;
@@ -279,7 +279,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a FIFO only we can use and opens both its ends, so that neither side ever sees it closed.
+/// Creates a private FIFO and opens both its ends, so that neither side ever sees it closed.
 pub(crate) fn make_fifo(path: &Path) -> io::Result<OwnedFd> {
     remove(path)?;
     mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
