@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 
-/// Returns true if the program was started without a standard output. Before `main` the standard library puts
-/// `/dev/null` in its place, where every report would be written and lost.
+/// Returns true if the program was started without a standard output. Before `main` the standard library opens
+/// `/dev/null` in its place, where every report would be lost.
 #[must_use]
 pub fn lacks_output() -> bool {
     LACKS_OUTPUT.load(Ordering::Relaxed)
@@ -30,7 +30,7 @@ extern "C" fn look_at_output() {
     LACKS_OUTPUT.store(flags < 0, Ordering::Relaxed);
 }
 
-/// Makes a second descriptor of a raw one that the caller keeps open.
+/// Duplicates a raw descriptor that the caller keeps open.
 pub(crate) fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the borrow ends before this function does, and the only caller passes the descriptor
     // of a terminal it owns; a wrong number would make the kernel answer EBADF.
@@ -38,7 +38,7 @@ pub(crate) fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
     borrowed.try_clone_to_owned()
 }
 
-/// Returns how many bytes wait in a pipe.
+/// Returns the number of unread bytes in a pipe.
 pub(crate) fn bytes_waiting(pipe: impl AsFd) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: FIONREAD writes one int to the address, which is that of a live local variable.
@@ -49,7 +49,7 @@ pub(crate) fn bytes_waiting(pipe: impl AsFd) -> io::Result<usize> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// Keeps the pages that hold some bytes out of the swap file. They stay so when the bytes are gone.
+/// Locks the pages of some bytes in memory, so that they are never swapped. They stay locked when the bytes are gone.
 pub(crate) fn lock_memory(bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the range is that of a live slice, and locking changes nothing that a program can see.
     let result = unsafe { libc::mlock(bytes.as_ptr().cast(), bytes.len()) };
@@ -76,7 +76,7 @@ pub(crate) fn set_size(terminal: impl AsFd, rows: u16, columns: u16) -> io::Resu
     Ok(())
 }
 
-/// Returns how many descriptors a process may have open.
+/// Returns the soft limit of open descriptors of a process.
 #[cfg(target_os = "linux")]
 pub(crate) fn descriptor_limit(pid: i32) -> io::Result<u64> {
     let mut limit = libc::rlimit {
@@ -108,7 +108,7 @@ pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Returns a second descriptor of what a process has under a number, until it is dropped.
+/// Duplicates a descriptor of another process.
 #[cfg(target_os = "linux")]
 pub(crate) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
@@ -124,7 +124,7 @@ pub(crate) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Returns true if what a process has under a number is the very thing that a descriptor of ours is a copy of.
+/// Returns true if a descriptor of a process and one of ours are the same open file.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_copied_from(process: i32, number: RawFd, copy: impl AsFd) -> io::Result<bool> {
     const FILE: libc::c_int = 0;
@@ -138,7 +138,7 @@ pub(crate) fn is_copied_from(process: i32, number: RawFd, copy: impl AsFd) -> io
     }
 }
 
-/// Sends a signal to the process that a descriptor stands for.
+/// Sends a signal to an open process.
 #[cfg(target_os = "linux")]
 pub(crate) fn signal_process(process: impl AsFd, signal: i32) -> io::Result<()> {
     let descriptor = process.as_fd().as_raw_fd();
@@ -155,7 +155,7 @@ pub(crate) fn signal_process(process: impl AsFd, signal: i32) -> io::Result<()> 
 /// Returns the version of the Landlock interface.
 #[cfg(target_os = "linux")]
 pub(crate) fn landlock_version() -> io::Result<i64> {
-    /// `LANDLOCK_CREATE_RULESET_VERSION`: no rules are made, the version is returned.
+    /// `LANDLOCK_CREATE_RULESET_VERSION`: no rules are created, the version is returned.
     const VERSION: libc::c_uint = 1;
     let none = std::ptr::null::<libc::c_void>();
     // SAFETY: with this flag the kernel wants a null pointer and a size of 0, and touches no memory.
@@ -167,8 +167,8 @@ pub(crate) fn landlock_version() -> io::Result<i64> {
     Ok(result)
 }
 
-/// Overwrites the values of the environment variables whose names start with `prefix`, and takes
-/// the variables out of the environment. Must be called while there is only one thread.
+/// Overwrites the values of the environment variables whose names start with `prefix`, and removes the variables. Must
+/// be called while there is only one thread.
 pub(crate) fn forget_variables(prefix: &[u8]) {
     unsafe extern "C" {
         static mut environ: *mut *mut libc::c_char;
@@ -193,7 +193,7 @@ pub(crate) fn forget_variables(prefix: &[u8]) {
                     .position(|byte| *byte == b'=')
                     .unwrap_or(length);
                 for place in name..length {
-                    // Volatile, or the compiler may leave out a write that nobody reads.
+                    // Volatile, or the compiler may remove a write that is never read.
                     std::ptr::write_volatile(text.add(place), 0);
                 }
             } else {
@@ -206,8 +206,8 @@ pub(crate) fn forget_variables(prefix: &[u8]) {
     }
 }
 
-/// Makes a second descriptor of an inherited one, and puts `/dev/null` in place of the first, which no
-/// program started later gets: whoever opened it by its number would read what came by it once more.
+/// Duplicates an inherited descriptor and replaces the original with `/dev/null`, close-on-exec: opening it by its
+/// number could otherwise read its content once more.
 pub(crate) fn take_inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
     let own = duplicate(descriptor)?;
     let nothing = std::fs::File::open("/dev/null")?;
@@ -220,14 +220,14 @@ pub(crate) fn take_inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
     Ok(own)
 }
 
-/// Puts a copy of one descriptor in place of another, closed in every program started later.
+/// Replaces a descriptor with a copy of another one, close-on-exec.
 #[cfg(target_os = "linux")]
 unsafe fn replace(from: RawFd, to: RawFd) -> libc::c_int {
     // SAFETY: as told by the caller.
     unsafe { libc::dup3(from, to, libc::O_CLOEXEC) }
 }
 
-/// Puts a copy of one descriptor in place of another, closed in every program started later.
+/// Replaces a descriptor with a copy of another one, close-on-exec.
 #[cfg(not(target_os = "linux"))]
 unsafe fn replace(from: RawFd, to: RawFd) -> libc::c_int {
     // SAFETY: as told by the caller.

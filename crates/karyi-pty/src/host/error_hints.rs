@@ -1,4 +1,4 @@
-//! What to do about an error of the system that keeps a session from being made.
+//! Hints for system errors that prevent a session.
 
 use std::error::Error;
 use std::fmt;
@@ -9,11 +9,11 @@ use nix::errno::Errno;
 
 use karyi_core::error::{ErrorCode, ToolError};
 
-/// What is to be done about a directory in which nothing can be made.
+/// Hint for a runtime directory that cannot be used.
 pub(crate) const OTHER_DIRECTORY: &str =
     "set XDG_RUNTIME_DIR, or TMPDIR, to a directory you may write to";
 
-/// Something of the system that a session needs beside its directory, and why it cannot be had.
+/// Error of a resource other than the runtime directory.
 #[derive(Debug)]
 pub(crate) struct MissingResource {
     what: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct MissingResource {
 }
 
 impl MissingResource {
-    /// Says that a terminal cannot be opened.
+    /// Wraps the error of opening a terminal.
     pub(crate) fn of_terminal(cause: io::Error) -> io::Error {
         let advice = match cause.kind() {
             ErrorKind::PermissionDenied => "allow this user to read and write /dev/ptmx",
@@ -34,13 +34,13 @@ impl MissingResource {
         Self::error("opening a terminal", advice, cause)
     }
 
-    /// Says that there are no random numbers.
+    /// Wraps the error of reading random numbers.
     pub(crate) fn of_random(cause: io::Error) -> io::Error {
         let advice = "have the devices of the system in /dev";
         Self::error("opening /dev/urandom", advice, cause)
     }
 
-    /// Says that a pair of sockets cannot be made.
+    /// Wraps the error of creating a pair of sockets.
     pub(crate) fn of_sockets(cause: io::Error) -> io::Error {
         Self::error("making a pair of sockets", "free some memory", cause)
     }
@@ -68,12 +68,12 @@ impl fmt::Display for MissingResource {
 
 impl Error for MissingResource {}
 
-/// Returns true if it is not about the session's directory.
+/// Returns true if the error is not about the runtime directory.
 pub(crate) fn is_unrelated_to_directory(error: &io::Error) -> bool {
     MissingResource::within(error).is_some() || files_advice(error).is_some()
 }
 
-/// Returns what to do about an error; nothing where only its words help.
+/// Returns a hint for an error, if there is one.
 pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
     if let Some(resource) = MissingResource::within(error) {
         return files_advice(&resource.cause).or(Some(resource.advice));
@@ -89,7 +89,7 @@ pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
     })
 }
 
-/// Returns what to do where no more files can be opened, whatever they are.
+/// Returns a hint when no more files can be opened.
 fn files_advice(error: &io::Error) -> Option<&'static str> {
     match Errno::from_raw(error.raw_os_error()?) {
         Errno::EMFILE => {
@@ -102,7 +102,7 @@ fn files_advice(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Says that a directory has room, but for no more files.
+/// Returns a note for a directory without free inodes.
 pub(crate) fn shortage(directory: &Path, error: &io::Error) -> &'static str {
     let place = directory.ancestors().find(|path| path.exists());
     let disk = place.and_then(|place| nix::sys::statvfs::statvfs(place).ok());
@@ -113,7 +113,7 @@ pub(crate) fn shortage(directory: &Path, error: &io::Error) -> &'static str {
     }
 }
 
-/// Makes the error of a session with what to do about its cause.
+/// Returns the error of a session, with a hint about its cause.
 pub(crate) fn failed(message: String, error: &io::Error) -> ToolError {
     let failed = ToolError::new(ErrorCode::SessionFailed, message);
     match advice(error) {

@@ -1,5 +1,4 @@
-//! Keeps a process that holds secrets from telling them: no core file, no debugger of another
-//! process of the user, no page on disk.
+//! Protects a process that holds secrets: no core file, no debugger of another process of the user, no swapped page.
 
 use std::sync::OnceLock;
 
@@ -7,20 +6,20 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 
 use crate::sys;
 
-/// Protects a value in memory as far as the system allows, and with the first one the process.
+/// Protects a value in memory as far as the system allows, and with the first value the process.
 ///
-/// A core file has the soft limit 0 from then on, which children inherit and may raise; that the
-/// process cannot be looked into ends with the `exec` of a child.
+/// From then on the soft limit of core files is 0, which children inherit and may raise. The protection from debuggers
+/// ends with the `exec` of a child.
 pub fn protect(value: &[u8]) {
     protect_process();
     // The limit for locked memory is small, and a value that may be swapped is still a secret.
     let _ = sys::lock_memory(value);
 }
 
-/// The soft limit of core files before; none where it cannot be told.
+/// The soft limit of core files before; `None` if unknown.
 static CORE_BEFORE: OnceLock<Option<rlim_t>> = OnceLock::new();
 
-/// Protects the process, before a value is in it.
+/// Protects the process, before it holds a value.
 pub fn protect_process() {
     CORE_BEFORE.get_or_init(|| {
         #[cfg(target_os = "linux")]
@@ -34,8 +33,8 @@ pub fn protect_process() {
     });
 }
 
-/// Gives the limit of core files back, for another program that takes the place of this process: that it cannot be
-/// looked into ends by itself then.
+/// Restores the limit of core files before another program replaces this process. The protection from debuggers ends
+/// by itself then.
 pub fn restore_core_limit() {
     if let Some(Some(before)) = CORE_BEFORE.get()
         && let Ok((_, most)) = getrlimit(Resource::RLIMIT_CORE)

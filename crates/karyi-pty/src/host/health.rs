@@ -1,7 +1,7 @@
-//! What the system can do for a session, each found out by doing it.
+//! Checks what the system offers to a session, by trying each feature.
 //!
-//! Nothing is changed for longer than the check takes, and nothing is decided here: a session finds
-//! out by itself what it can use. A check says what was found, what it means, and what to do.
+//! No change outlasts its check, and nothing is decided here: a session finds out by itself what it can use. A check
+//! has what was found, its meaning, and advice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use karyi_core::limits;
 
 use crate::teardown::stamp::Stamp;
 
-/// How something is.
+/// Outcome of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It works.
+    /// The feature works.
     Ok,
-    /// A session works without it, or with less of it.
+    /// A session works without the feature, or with less of it.
     Limited,
-    /// It does not work, and a session needs it.
+    /// The feature does not work, and a session needs it.
     Missing,
 }
 
@@ -36,35 +36,35 @@ impl Health {
     }
 }
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at.
+    /// Name of the checked feature.
     pub name: String,
-    /// How it is.
+    /// Outcome of the check.
     pub health: Health,
-    /// What was found.
+    /// What was found, in words.
     pub found: String,
-    /// What that means for a session.
+    /// Meaning for a session.
     pub meaning: String,
-    /// What to do about it; empty when nothing needs to be done.
+    /// What to do; empty when nothing needs to be done.
     pub advice: String,
 }
 
 impl Check {
-    /// Makes a check of something that works.
+    /// Creates the result for a feature that works.
     #[must_use]
     pub fn ok(name: &str, found: impl Into<String>, meaning: &str) -> Self {
         Self::new(name, Health::Ok, found.into(), meaning, "")
     }
 
-    /// Makes a check of something a session can do without.
+    /// Creates the result for a missing feature that a session can do without.
     #[must_use]
     pub fn limited(name: &str, found: impl Into<String>, meaning: &str, advice: &str) -> Self {
         Self::new(name, Health::Limited, found.into(), meaning, advice)
     }
 
-    /// Makes a check of something a session needs and has not.
+    /// Creates the result for a missing feature that a session needs.
     #[must_use]
     pub fn missing(name: &str, found: impl Into<String>, meaning: &str, advice: &str) -> Self {
         Self::new(name, Health::Missing, found.into(), meaning, advice)
@@ -98,7 +98,7 @@ pub const SYSTEM: &[(&str, SystemCheck)] = &[
     ("seccomp", seccomp),
 ];
 
-/// What it means that the kernel does not show what programs wait for.
+/// Meaning when the kernel does not show what programs wait for.
 const GUESSED: &str = "what a waiting program waits for is guessed from its terminal (`probably`): a password after \
      50 ms, a question after 1 s; other commands return when they end or their time is up";
 
@@ -207,7 +207,7 @@ fn parent_death_signal() -> Check {
     of_setting("parent death signal", is_set, meanings, "nothing")
 }
 
-/// Makes the check of something this process was set to; `meanings` tell of it set and refused.
+/// Returns the result for a setting of this process; `meanings` are those of success and refusal.
 #[cfg(target_os = "linux")]
 fn of_setting(name: &str, is_set: bool, meanings: [&str; 2], advice: &str) -> Check {
     let [with, without] = meanings;
@@ -309,7 +309,7 @@ fn cgroup() -> Check {
     Check::limited("cgroup", found, meaning, "nothing")
 }
 
-/// Returns the directory of the cgroup this process is in.
+/// Returns the cgroup directory of this process.
 fn own_cgroup() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -322,7 +322,7 @@ fn own_cgroup() -> Option<PathBuf> {
     directory.is_dir().then_some(directory)
 }
 
-/// Checks what can be seen of a child: the shell of a session.
+/// Checks what the kernel shows of a child, the shell of a session.
 #[must_use]
 pub fn of_child(pid: i32) -> Check {
     let name = "looking at programs";
@@ -348,7 +348,7 @@ pub fn of_child(pid: i32) -> Check {
     }
 }
 
-/// Returns the system call a process is blocked in; while it runs it has none.
+/// Returns the system call in which a process is blocked, waiting a moment if it runs.
 fn blocked_call(pid: i32) -> std::io::Result<String> {
     let until = Instant::now() + limits::LOOK_TIMEOUT;
     loop {
@@ -360,7 +360,7 @@ fn blocked_call(pid: i32) -> std::io::Result<String> {
     }
 }
 
-/// Reads memory where the stack of a blocked process is.
+/// Returns true if memory at the stack of a blocked process can be read.
 #[cfg(target_os = "linux")]
 fn can_read_memory(pid: i32, call: &str) -> bool {
     use nix::sys::uio::{RemoteIoVec, process_vm_readv};

@@ -1,5 +1,4 @@
-//! What this process got from the one that started it: descriptors and variables that hold secrets,
-//! and whether it runs inside a session of karyi.
+//! What this process inherited: descriptors and variables that hold secrets, and the session it runs in.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +13,13 @@ use crate::teardown::stamp;
 /// The variable that names the session a process belongs to.
 pub const SESSION_VARIABLE: &str = crate::teardown::registry::TAG_VARIABLE;
 
-/// Overwrites the variables whose names start with `prefix` and takes them out of the environment,
-/// where other processes of the user could read them. Must be called before a second thread starts.
+/// Overwrites and removes the environment variables whose names start with `prefix`: other processes of the user could
+/// read them. Must be called before a second thread starts.
 pub fn forget_variables(prefix: &str) {
     sys::forget_variables(prefix.as_bytes());
 }
 
-/// Takes over a descriptor that the process was started with: no program started later gets it, and its
-/// number leads to nothing any more.
+/// Takes over an inherited descriptor: no program started later gets it, and its old number leads to `/dev/null`.
 ///
 /// # Errors
 /// There is no such descriptor.
@@ -32,14 +30,14 @@ pub fn take_descriptor(descriptor: RawFd) -> io::Result<File> {
     sys::take_inherited(descriptor).map(File::from)
 }
 
-/// Returns true if the process runs inside a session: it carries the stamp of one, or one of its ancestors is
-/// karyi. A process can lose the variable of its session, but neither of these without effort.
+/// Returns true if the process runs inside a session: it carries a stamp, or one of its ancestors is karyi. A process
+/// can easily lose the variable of its session, but neither of these.
 #[must_use]
 pub fn is_inside_session() -> bool {
     stamp::is_on_this_process() || has_ancestor("karyi")
 }
 
-/// Returns true if a process of this name started this one, directly or not.
+/// Returns true if an ancestor of this process has a name.
 fn has_ancestor(name: &str) -> bool {
     let mut pid = nix::unistd::getppid().as_raw();
     for _ in 0..limits::MAX_ANCESTORS {
@@ -54,16 +52,16 @@ fn has_ancestor(name: &str) -> bool {
     false
 }
 
-/// Returns when a process was started, in ticks since the system was; none when it has ended.
+/// Returns the start time of a process in clock ticks since boot; `None` when it has ended.
 #[must_use]
 pub fn start_time(pid: i32) -> Option<u64> {
     let seen = process::find(pid)?;
     (!seen.is_zombie()).then_some(seen.started)
 }
 
-/// Returns when a process was started that is surely inside no session: it carries no stamp of one, and its
-/// ancestors, down to the first process, are all known and are neither this program nor called karyi. A program of
-/// a session stays below it, as orphans are adopted.
+/// Returns the start time of a process that certainly runs outside all sessions: it carries no stamp, and its
+/// ancestors, down to the first process, are all known and are neither this program nor called karyi. A program of a
+/// session stays below karyi, because orphans are adopted.
 #[must_use]
 pub fn start_time_outside_sessions(pid: i32) -> Option<u64> {
     let seen = process::find(pid).filter(|seen| !seen.is_zombie())?;
@@ -85,14 +83,14 @@ pub fn start_time_outside_sessions(pid: i32) -> Option<u64> {
     None
 }
 
-/// Returns the name of the program that started this one.
+/// Returns the name of the parent of this process.
 #[must_use]
 pub fn name_of_parent() -> Option<String> {
     let parent = nix::unistd::getppid().as_raw();
     name_and_parent(parent).map(|(name, _)| name)
 }
 
-/// Returns the number of the device that is the terminal of this process, where the kernel tells it.
+/// Returns the device number of this process's terminal, where the kernel shows it.
 #[must_use]
 pub fn terminal_number() -> Option<u64> {
     let own = process::find(std::process::id().cast_signed())?;
@@ -100,14 +98,14 @@ pub fn terminal_number() -> Option<u64> {
     (number > 0).then_some(number)
 }
 
-/// Reads the name of a process and who started it.
+/// Returns the name and the parent of a process.
 fn name_and_parent(pid: i32) -> Option<(String, i32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&text)
 }
 
 fn parse_stat(text: &str) -> Option<(String, i32)> {
-    // The name may hold anything, also parentheses; nothing after it does.
+    // The name may contain anything, including parentheses; the fields after it do not.
     let (head, rest) = text.rsplit_once(") ")?;
     let (_, name) = head.split_once('(')?;
     let parent = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;

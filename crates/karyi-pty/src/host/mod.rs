@@ -1,4 +1,4 @@
-//! The process and the system a session runs on.
+//! This process and its system: checks, protection of secrets, inherited state, the runtime directory.
 
 pub(crate) mod error_hints;
 pub mod guard;

@@ -1,4 +1,4 @@
-//! The directory in which sessions make their private directories.
+//! The directory that contains the private directories of sessions.
 
 use std::fs::{DirBuilder, symlink_metadata};
 use std::io;
@@ -9,11 +9,10 @@ use karyi_core::error::{ErrorCode, ToolError};
 
 use crate::host::error_hints::{self, OTHER_DIRECTORY};
 
-/// Makes the directory if it is not there. It is refused when it belongs to somebody else, or when
-/// others may enter it.
+/// Creates the directory if it does not exist.
 ///
 /// # Errors
-/// `session_failed` when it cannot be made or is refused.
+/// `session_failed` when it cannot be created, belongs to another user, or is open to others.
 pub fn prepare(path: &Path) -> Result<(), ToolError> {
     let shown = path.display();
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -33,7 +32,7 @@ pub fn prepare(path: &Path) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::SessionFailed, message).with_hint(hint))
 }
 
-/// Returns the error of a directory in which nothing can be made, or of what a session needs beside it.
+/// Returns the error of a runtime directory, or of another resource that a session needs.
 #[must_use]
 pub fn unusable(path: &Path, error: &io::Error) -> ToolError {
     if error_hints::is_unrelated_to_directory(error) {

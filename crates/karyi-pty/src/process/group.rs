@@ -1,4 +1,4 @@
-//! A process group of a shell's session: how a signal reaches all of it, and nobody else.
+//! A process group in the session of a shell. Signals reach all of its processes, and no others.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -15,12 +15,12 @@ use crate::process::{self, Process};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Group {
     id: i32,
-    /// The shell, after which its session is named.
+    /// The shell, whose id is that of its session.
     shell: i32,
 }
 
 impl Group {
-    /// Makes that of a number, unless it stands for this very program or for everybody.
+    /// Creates a group from an id, unless a signal to it would reach this program or all processes.
     pub(crate) fn new(id: i32, shell: i32) -> Option<Self> {
         let is_usual = process::may_be_signalled(id) && shell > 1;
         is_usual.then_some(Self { id, shell })
@@ -31,7 +31,7 @@ impl Group {
         self.id == self.shell
     }
 
-    /// Signals all of it once, also what is started meanwhile.
+    /// Signals all its processes once, including those started meanwhile.
     pub(crate) fn signal_all(self, signal: Signal) {
         if !process::are_shown() {
             let _ = self.signal_at_once(signal);
@@ -46,10 +46,10 @@ impl Group {
         }
     }
 
-    /// Signals those that are in it now, if it is of the shell's session.
+    /// Signals its present processes, if it belongs to the shell's session.
     ///
     /// # Errors
-    /// When it is of another session, or has ended.
+    /// It belongs to another session, or has ended.
     pub(crate) fn signal_at_once(self, signal: Signal) -> nix::Result<()> {
         if !process::is_in_session(self.id, self.shell) {
             return Err(Errno::ESRCH);
@@ -57,11 +57,10 @@ impl Group {
         killpg(Pid::from_raw(self.id), signal)
     }
 
-    /// Signals those that are in it now, also where a program took the terminal into a session of its
-    /// own.
+    /// Signals its present processes, even if a program took the terminal into another session.
     ///
     /// # Errors
-    /// When none of it stands below the shell.
+    /// None of them is a descendant of the shell.
     pub(crate) fn signal_now(self, signal: Signal) -> nix::Result<()> {
         let Err(error) = self.signal_at_once(signal) else {
             return Ok(());
@@ -73,27 +72,27 @@ impl Group {
         if is_any { Ok(()) } else { Err(error) }
     }
 
-    /// Signals those of it that are not among `reached` yet; returns how many there were. Each is
-    /// opened first, so that none is hit that only has the number of one that has ended.
+    /// Signals the processes that are not in `reached` yet; returns their number. Each is opened first, so that a
+    /// reused pid is never signalled.
     pub(crate) fn signal_fresh(self, signal: Signal, reached: &mut HashSet<i32>) -> usize {
         let mut fresh = self.members(&process::all());
         fresh.retain(|seen| !reached.contains(&seen.pid));
         let is_in_session = |seen: &Process| seen.session == self.shell;
         if signal == Signal::SIGKILL && fresh.iter().any(is_in_session) {
-            // No fork in it succeeds meanwhile; and nobody else has its number while it is in use.
+            // No fork succeeds in the group meanwhile, and its id is not reused while it has processes.
             let _ = killpg(Pid::from_raw(self.id), signal);
         }
         for seen in &fresh {
             process::signal(seen, signal);
-            // A stopped process acts on a signal only when it goes on.
+            // A stopped process handles a signal only when it is continued.
             process::signal(seen, Signal::SIGCONT);
             reached.insert(seen.pid);
         }
         fresh.len()
     }
 
-    /// Returns those of some processes that are in it and have not ended: of the shell's session, or
-    /// below the shell when a program took the terminal into a session of its own.
+    /// Returns the processes that are in the group and run: those of the shell's session, or the descendants of the
+    /// shell if a program took the terminal into another session.
     pub(crate) fn members(self, all: &[Process]) -> Vec<Process> {
         let below = process::belonging(all, &[], &[self.shell]);
         let is_own = |seen: &Process| seen.session == self.shell || below.contains(&seen.pid);
@@ -103,16 +102,15 @@ impl Group {
     }
 }
 
-/// Returns those of some processes that are one of `roots` or stand below one, in whatever group.
+/// Returns the `roots` and their descendants, in any group.
 pub(crate) fn below(all: &[Process], roots: &[i32]) -> Vec<Process> {
     let below = process::belonging(all, &[], roots);
     let is_below = |seen: &&Process| below.contains(&seen.pid);
     all.iter().filter(is_below).copied().collect()
 }
 
-/// Ends those of a job that are still there when it has ended - a server that its command had put in the
-/// background, what left its group - and what they have started: with TERM, and after a step of the
-/// ladder with KILL.
+/// Ends the processes that survive their job, such as servers it started in the background, and their descendants:
+/// with TERM, and after one step with KILL.
 pub(crate) fn end_those(known: &[Process]) {
     let start = Instant::now();
     let mut reached = HashSet::new();
@@ -139,7 +137,7 @@ pub(crate) fn end_those(known: &[Process]) {
     }
 }
 
-/// Returns those that have not ended, and what stands below them.
+/// Returns those that run, and their descendants.
 fn still_there(known: &[Process]) -> Vec<Process> {
     let is_alive = |seen: &&Process| {
         process::find(seen.pid).is_some_and(|now| now.is_same(seen) && !now.is_zombie())

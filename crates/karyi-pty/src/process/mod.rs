@@ -1,8 +1,7 @@
-//! What the kernel knows about processes: who belongs to whom, and in which state.
+//! Processes as the kernel shows them: parents, groups, sessions and states.
 //!
-//! Everything is read from `/proc` and may be outdated when it is used; a process that ends while
-//! it is looked at is simply not there. Where there is no `/proc` only ids, groups, sessions and our
-//! own children are known.
+//! All data comes from `/proc` and may be outdated when it is used; a process that ends while it is read is left out.
+//! Without `/proc` only ids, groups, sessions and our own children are known.
 
 pub(crate) mod group;
 
@@ -24,14 +23,14 @@ pub(crate) struct Process {
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// The device number of its terminal, as `stat` writes it; 0 when it has none.
+    /// Device number of its terminal, as `stat` writes it; 0 when it has none.
     pub(crate) terminal: i32,
-    /// The group in the foreground of its terminal.
+    /// The foreground group of its terminal.
     pub(crate) foreground: i32,
-    /// The letter of `/proc/PID/stat`.
+    /// State letter of `/proc/PID/stat`.
     pub(crate) state: u8,
-    /// When it was started, in ticks since the system was; 0 where that is not known. With it a
-    /// process id names one process for ever.
+    /// Start time, in clock ticks since boot; 0 where it is unknown. A pid and a start time identify one process for
+    /// ever.
     pub(crate) started: u64,
 }
 
@@ -46,7 +45,7 @@ impl Process {
         self.state == b'T'
     }
 
-    /// Returns how long ago it was started, where that is known.
+    /// Returns the time since its start, where that is known.
     #[cfg(target_os = "linux")]
     pub(crate) fn age(&self) -> Option<Duration> {
         use nix::time::{ClockId, clock_gettime};
@@ -61,14 +60,14 @@ impl Process {
         None
     }
 
-    /// Returns true if another look saw the same process.
+    /// Returns true if both are the same process.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let is_one = (self.pid, self.started) == (other.pid, other.started);
         is_one && (self.started > 0 || self.session == other.session)
     }
 }
 
-/// Returns how long so many ticks are in which the kernel tells when a process was started.
+/// Returns the duration of a number of clock ticks.
 pub(crate) fn duration_of(ticks: u64) -> Option<Duration> {
     use nix::unistd::{SysconfVar, sysconf};
     let per_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
@@ -81,15 +80,14 @@ pub(crate) fn find(pid: i32) -> Option<Process> {
     parse_stat(&read_line(&format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Returns a process, also where there is no `/proc`.
+/// Returns a process, even without `/proc`.
 pub(crate) fn find_or_ask(pid: i32) -> Option<Process> {
     find(pid).or_else(|| ask(pid))
 }
 
-/// Sends a signal to a process that was seen, to no other that may have its number by now; returns
-/// whether it got it.
+/// Sends a signal to a known process, never to another one with its pid; returns true if it was sent.
 pub(crate) fn signal(seen: &Process, signal: Signal) -> bool {
-    // Once it is open it stands for one process, whatever becomes of the number.
+    // An open descriptor stands for one process even when the pid is reused.
     let descriptor = open(seen.pid);
     if !find_or_ask(seen.pid).is_some_and(|now| now.is_same(seen) && !now.is_zombie()) {
         return false;
@@ -100,29 +98,29 @@ pub(crate) fn signal(seen: &Process, signal: Signal) -> bool {
     }
 }
 
-/// Returns true if the kernel shows processes: it does so in `/proc`, while files can be opened.
+/// Returns true if `/proc` shows processes, and files can be opened.
 pub(crate) fn are_shown() -> bool {
     find(std::process::id().cast_signed()).is_some()
 }
 
-/// Returns true if a number may stand for a group of others: 0 is this very program's, as its own number is,
-/// and 1 and what is below stand for more than a group.
+/// Returns true if an id may name the group of other processes. 0 and our own id name the group of this program; 1 and
+/// negative ids name more than a group.
 pub(crate) fn may_be_signalled(group: i32) -> bool {
     group > 1 && group != getpgrp().as_raw()
 }
 
-/// Returns true if a group belongs to a session, as far as its processes tell.
+/// Returns true if the processes of a group show that it belongs to a session.
 pub(crate) fn is_in_session(group: i32, session: i32) -> bool {
     if let Ok(found) = getsid(Some(Pid::from_raw(group))) {
         return found.as_raw() == session;
     }
-    // The one it is named after has ended.
+    // The leader of the group has ended.
     let mut all = all().into_iter();
     all.any(|seen| (seen.group, seen.session) == (group, session))
 }
 
-/// Opens a process; the descriptor is readable once it has ended. None where the system has no such
-/// thing.
+/// Opens a process; the descriptor is readable once it has ended. Returns `None` where the system lacks such
+/// descriptors.
 #[cfg(target_os = "linux")]
 pub(crate) fn open(pid: i32) -> Option<OwnedFd> {
     crate::sys::open_process(pid).ok()
@@ -133,8 +131,7 @@ pub(crate) fn open(_pid: i32) -> Option<OwnedFd> {
     None
 }
 
-/// Returns true if a child of this program is stopped, asked without `/proc`; whoever waits for it is told all
-/// the same.
+/// Returns true if a child of this program is stopped, without `/proc` and without consuming its status.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_child_stopped(pid: i32) -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -143,16 +140,16 @@ pub(crate) fn is_child_stopped(pid: i32) -> bool {
     matches!(found, Ok(WaitStatus::Stopped(..)))
 }
 
-/// Elsewhere the terminal must tell.
+/// Returns false: unknown on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_child_stopped(_pid: i32) -> bool {
     false
 }
 
-/// Sends a signal to a process that is open.
+/// Sends a signal to an open process.
 ///
 /// # Errors
-/// When it has ended, or belongs to another user.
+/// It has ended, or belongs to another user.
 #[cfg(target_os = "linux")]
 pub(crate) fn send(process: &OwnedFd, signal: Signal) -> io::Result<()> {
     crate::sys::signal_process(process, signal as i32)
@@ -163,13 +160,12 @@ pub(crate) fn send(_process: &OwnedFd, _signal: Signal) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns the environment a process began with, its variables separated by zeros.
+/// Returns the initial environment of a process; zeros separate the variables.
 pub(crate) fn environment(pid: i32) -> Option<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ")).ok()
 }
 
-/// Returns the soft and the hard limit of a process under the name `/proc/PID/limits` gives it;
-/// none for one that is unlimited.
+/// Returns the soft and the hard limit of a process by its name in `/proc/PID/limits`; `None` stands for unlimited.
 pub(crate) fn limits_of(pid: i32, name: &str) -> Option<(Option<u64>, Option<u64>)> {
     parse_limits(
         &fs::read_to_string(format!("/proc/{pid}/limits")).ok()?,
@@ -185,7 +181,7 @@ fn parse_limits(text: &str, name: &str) -> Option<(Option<u64>, Option<u64>)> {
     Some((words.next()?.parse().ok(), words.next()?.parse().ok()))
 }
 
-/// Reads a file of one short line with as few calls as that takes.
+/// Reads a file of one short line with the fewest system calls.
 pub(crate) fn read_line(path: &str) -> io::Result<String> {
     let mut bytes = [0; 1024];
     let count = fs::File::open(path)?.read(&mut bytes)?;
@@ -199,13 +195,12 @@ pub(crate) fn all() -> Vec<Process> {
     if found.is_empty() { asked() } else { found }
 }
 
-/// Returns every process without the help of `/proc`: asks for each number by itself. It takes a
-/// good part of a second.
+/// Returns every process without `/proc`: queries every id, which takes a good part of a second.
 fn asked() -> Vec<Process> {
     (1..=limits::MAX_PROCESS_ID).filter_map(ask).collect()
 }
 
-/// Asks the kernel for one process. Of its parent it tells only whether that is this program.
+/// Queries the kernel for one process. It only tells whether this program is the parent.
 fn ask(number: i32) -> Option<Process> {
     use nix::unistd::{getpgid, getpid};
     let pid = Pid::from_raw(number);
@@ -224,7 +219,7 @@ fn ask(number: i32) -> Option<Process> {
     })
 }
 
-/// Returns whether a child of this program has ended; nothing when it is none.
+/// Returns whether a child of this program has ended; `None` when it is not a child.
 #[cfg(target_os = "linux")]
 fn ask_child(pid: nix::unistd::Pid) -> Option<bool> {
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -233,7 +228,7 @@ fn ask_child(pid: nix::unistd::Pid) -> Option<bool> {
     Some(status != WaitStatus::StillAlive)
 }
 
-/// Elsewhere nobody adopts orphans, and the shell's end is known without this.
+/// Returns `None`: this platform has no subreaper, and the end of the shell is reported otherwise.
 #[cfg(not(target_os = "linux"))]
 fn ask_child(_pid: nix::unistd::Pid) -> Option<bool> {
     None
@@ -254,13 +249,13 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Returns the processes that the first thread of `pid` started.
+/// Returns the children of the first thread of a process.
 pub(crate) fn own_children(pid: i32) -> Vec<i32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
     parse_list(&fs::read_to_string(path).unwrap_or_default())
 }
 
-/// Returns the ids of all processes that are in one of the sessions or below one of the roots.
+/// Returns the ids of all processes in one of the sessions, of the roots, and of their descendants.
 pub(crate) fn belonging(processes: &[Process], sessions: &[i32], roots: &[i32]) -> HashSet<i32> {
     let mut below: HashMap<i32, Vec<i32>> = HashMap::new();
     for process in processes {
@@ -280,13 +275,13 @@ pub(crate) fn belonging(processes: &[Process], sessions: &[i32], roots: &[i32]) 
     found
 }
 
-/// Returns the processes that this program adopted or started in its first thread.
+/// Returns the processes that this program has adopted or started in its first thread.
 #[cfg(target_os = "linux")]
 pub(crate) fn adopted() -> Vec<i32> {
     own_children(std::process::id().cast_signed())
 }
 
-/// Returns the id of the process that was started last.
+/// Returns the id of the newest process.
 pub(crate) fn newest() -> Option<i32> {
     let line = read_line("/proc/loadavg").ok()?;
     line.split_ascii_whitespace().last()?.parse().ok()
@@ -312,8 +307,8 @@ fn numbers(directory: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Reads `PID (NAME) STATE PARENT GROUP SESSION TERMINAL FOREGROUND …`; the name may hold anything.
-/// The 22nd field is the time of the start.
+/// Reads `PID (NAME) STATE PARENT GROUP SESSION TERMINAL FOREGROUND …`; the name may contain anything. The 22nd field
+/// is the start time.
 fn parse_stat(text: &str) -> Option<Process> {
     let pid = text.split(' ').next()?.parse().ok()?;
     let (_, rest) = text.rsplit_once(')')?;
@@ -332,7 +327,7 @@ fn parse_stat(text: &str) -> Option<Process> {
     })
 }
 
-/// Fields of `/proc/PID/stat` between the group in the foreground and the time of the start.
+/// Number of fields of `/proc/PID/stat` between foreground group and start time.
 const STARTED_AFTER_FOREGROUND: usize = 13;
 
 #[cfg(test)]

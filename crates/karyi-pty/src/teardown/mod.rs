@@ -1,4 +1,4 @@
-//! Ends the processes of a session, also those of one whose program was killed.
+//! Ends the processes of sessions, including those whose program was killed.
 
 pub(crate) mod registry;
 mod session_record;

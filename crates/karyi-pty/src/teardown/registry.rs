@@ -1,16 +1,14 @@
-//! Ends every process of a session, however far it went: background jobs, disowned ones, those in
-//! a session of their own, those whose parents ended, those whose environment was cleared.
+//! Registry of sessions and their processes. Ends every process of a session, even if it was disowned, has its own
+//! session, lost its parent or cleared its environment.
 //!
-//! A process is registry by the [`Stamp`] it inherited; without one, by the tag in its environment, by
-//! the session it is in or by what it descends from. This program adopts what loses its parent (it
-//! is the subreaper), so nothing leaves the tree below it while it runs. Its own other children
-//! carry no stamp of ours: they are left alone. Only where stamps do not work is an adopted process
-//! that gives no hint whose it is ended with the last session; there, another part of the program
-//! must not put a child of its own into a session of its own.
+//! A process is identified by the [`Stamp`] it inherited; without one, by the tag in its environment, by its session
+//! or by its ancestors. This program adopts orphans (it is the subreaper), so no process leaves the tree below it.
+//! Other children of this program carry no stamp and are left alone. Only where stamps do not work, an adopted process
+//! without any hint is ended with the last session; there, other parts of the program must not start a child in a
+//! session of its own.
 //!
-//! A look at all processes takes time in which processes are started and end. So nothing is gone
-//! before two looks in a row have found nothing, neither running nor just ended; and KILL goes to
-//! whole process groups, which no fork escapes.
+//! Processes start and end while a scan runs. So a session is gone only after two scans in a row have found nothing,
+//! neither running nor just ended; and KILL goes to whole process groups, which no fork escapes.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -28,7 +26,7 @@ use crate::process::{self, Process};
 use crate::teardown::session_record::DirectoryClaim;
 use crate::teardown::stamp::{self, Stamp};
 
-/// The environment variable by which processes of a session know each other.
+/// The environment variable with the tag of a session.
 pub(crate) const TAG_VARIABLE: &str = "KARYI_SESSION";
 
 /// The sessions of this program.
@@ -37,8 +35,8 @@ static SESSIONS: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
 #[derive(Debug, Default)]
 struct Registry {
     sessions: Vec<RegisteredSession>,
-    /// Processes elsewhere, by process id and session, that need not be looked at again while a
-    /// session is ended: a stamp is never put on later.
+    /// Foreign processes, by pid and session, that need no second check while a session is ended: a stamp is never
+    /// added later.
     foreign: HashSet<(i32, i32)>,
 }
 
@@ -46,17 +44,17 @@ struct Registry {
 struct RegisteredSession {
     tag: String,
     stamp: Option<Stamp>,
-    /// True if its processes turned out to carry no stamp.
+    /// True if its processes were found to carry no stamp.
     is_unstamped: bool,
-    /// Every shell the session had: their jobs are found by the session they are in.
+    /// Every shell the session had: their jobs are found by session id.
     shells: Vec<i32>,
-    /// Those of them whose exit status is still to be collected.
+    /// Shells whose exit status was not collected yet.
     children: HashSet<i32>,
     claim: DirectoryClaim,
 }
 
 impl RegisteredSession {
-    /// Adds a shell; those of which nothing is left are forgotten when there are many.
+    /// Adds a shell; if there are many, those without any process left are removed.
     fn add_shell(&mut self, pid: i32) {
         self.shells.push(pid);
         if self.shells.len() < limits::MAX_KNOWN_SHELLS {
@@ -71,24 +69,24 @@ impl RegisteredSession {
     }
 }
 
-/// What one look found of a session.
+/// Result of one scan for a session.
 #[derive(Debug, Default)]
 struct ProcessScan {
     running: Vec<Process>,
-    /// How many had ended and were collected.
+    /// Number of ended processes that were reaped.
     collected: usize,
 }
 
-/// Has this program adopt the processes of its sessions that lose their parent.
+/// Makes this program adopt the orphans of its sessions.
 pub(crate) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_child_subreaper(true);
 }
 
-/// Makes a session registry, whose files are in `directory`; its processes get a stamp of `random`.
+/// Registers a session with its `directory`; its processes get a stamp made of `random`.
 ///
 /// # Errors
-/// When nothing can be written there.
+/// The directory is not writable.
 pub(crate) fn register_session(
     directory: &Path,
     tag: &str,
@@ -107,8 +105,8 @@ pub(crate) fn register_session(
     Ok(stamp)
 }
 
-/// Starts a shell with `spawn`, which returns its process id, so that nobody takes it for an
-/// escapee before it is registry. It must not call anything of this module.
+/// Starts a shell with `spawn`, which returns its pid. The registry is locked meanwhile, so that no scan takes the new
+/// process for an orphan; `spawn` must not call this module.
 pub(crate) fn spawn_registered<T, E>(
     tag: &str,
     spawn: impl FnOnce() -> Result<(i32, T), E>,
@@ -126,14 +124,14 @@ pub(crate) fn spawn_registered<T, E>(
     Ok(value)
 }
 
-/// Takes note that the exit status of a shell was collected: its number may be another's by now.
+/// Records that the exit status of a shell was collected: its pid may be reused.
 pub(crate) fn shell_reaped(pid: i32) {
     for session in &mut sessions().sessions {
         session.children.remove(&pid);
     }
 }
 
-/// Finds out whether the processes of a session carry its stamp, by a shell that runs.
+/// Checks by a running shell whether the processes of a session carry its stamp.
 pub(crate) fn verify_stamp(tag: &str, shell: i32) {
     let mut registry = sessions();
     if let Some(session) = registry
@@ -147,17 +145,17 @@ pub(crate) fn verify_stamp(tag: &str, shell: i32) {
     }
 }
 
-/// Forgets a session that has ended.
+/// Removes a session that has ended.
 pub(crate) fn unregister(tag: &str) {
     let mut registry = sessions();
     registry.sessions.retain(|session| session.tag != tag);
     registry.foreign.clear();
 }
 
-/// Sends a signal to what still runs of a session, once to each; returns how much that is. It is 0
-/// only when nothing can be left.
+/// Sends a signal to the running processes of a session, once to each; returns their number. It is 0 only when nothing
+/// can be left.
 ///
-/// Called again and again with the same set it reaches what was started meanwhile, too.
+/// Repeated calls with the same set reach processes that were started meanwhile.
 pub(crate) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
     let mut quiet = 0;
     for _ in 0..limits::MAX_ENDING_LOOKS {
@@ -177,7 +175,7 @@ pub(crate) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>
     1
 }
 
-/// Kills everything of a session; waits until it is gone, or a limited time.
+/// Kills every process of a session; waits until they are gone, for a limited time.
 pub(crate) fn kill_all(tag: &str) {
     let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
     while signal_all(tag, Signal::SIGKILL, &mut HashSet::new()) > 0 && Instant::now() < until {
@@ -185,7 +183,7 @@ pub(crate) fn kill_all(tag: &str) {
     }
 }
 
-/// Collects the exit status of adopted processes that have ended.
+/// Reaps adopted processes that have ended.
 pub(crate) fn reap_orphans() {
     let registry = sessions();
     let children = process::children(getpid().as_raw());
@@ -200,20 +198,20 @@ fn send_once(signal: Signal, running: &[Process], signalled: &mut HashSet<i32>) 
     for seen in running {
         if !signalled.contains(&seen.pid) && process::signal(seen, signal) {
             signalled.insert(seen.pid);
-            // A stopped process acts on a signal only when it goes on.
+            // A stopped process handles a signal only when it is continued.
             process::signal(seen, Signal::SIGCONT);
         }
     }
 }
 
-/// Kills processes with everything in their groups: while a group is killed no fork in it succeeds.
+/// Kills processes with their whole groups: while a group is killed, no fork in it succeeds.
 fn kill_now(tag: &str, running: &[Process]) {
     let mut groups = HashSet::new();
     for seen in running {
         let Some(now) = process::find_or_ask(seen.pid).filter(|now| now.is_same(seen)) else {
             continue;
         };
-        // A group is never shared by two sessions of the system, and never by two of ours.
+        // A group never belongs to two sessions.
         if !now.is_zombie() && process::may_be_signalled(now.group) && groups.insert(now.group) {
             let _ = killpg(Pid::from_raw(now.group), Signal::SIGKILL);
         }
@@ -229,13 +227,13 @@ fn kill_now(tag: &str, running: &[Process]) {
     }
 }
 
-/// Kills what this program adopts just now.
+/// Kills processes that this program has just adopted.
 fn kill_newly_adopted(stamp: Stamp) {
     for _ in 0..limits::QUICK_ENDING_LOOKS {
         let mut is_any = false;
         // The kernel gives orphans to the first thread.
         for pid in process::own_children(getpid().as_raw()) {
-            // Before its stamp is looked at: another may get its number meanwhile.
+            // Opened before its stamp is checked: the pid may be reused.
             let descriptor = process::open(pid);
             if stamp::limits_of(pid).is_some_and(|limits| stamp.is_on(limits)) {
                 let result = match descriptor {
@@ -251,17 +249,17 @@ fn kill_newly_adopted(stamp: Stamp) {
     }
 }
 
-/// Returns how many processes of a session run, its shell too.
+/// Returns the number of running processes of a session, including its shell.
 pub(crate) fn count_running(tag: &str) -> usize {
     scan(tag).running.len()
 }
 
-/// Returns the processes of a session that run, its shell too.
+/// Returns the running processes of a session, including its shell.
 pub(crate) fn processes(tag: &str) -> Vec<Process> {
     scan(tag).running
 }
 
-/// Returns those processes of a session that run and that this program has adopted.
+/// Returns the running processes of a session that this program has adopted.
 pub(crate) fn orphans(tag: &str) -> Vec<Process> {
     let mut found = scan(tag).running;
     let registry = sessions();
@@ -269,7 +267,7 @@ pub(crate) fn orphans(tag: &str) -> Vec<Process> {
     found
 }
 
-/// Looks at everything once, and collects what has ended.
+/// Scans all processes once, and reaps those that have ended.
 fn scan(tag: &str) -> ProcessScan {
     let mut registry = sessions();
     let mut own = registry
@@ -277,7 +275,7 @@ fn scan(tag: &str) -> ProcessScan {
         .iter()
         .filter(|session| session.tag == tag);
     if own.all(|session| session.shells.is_empty()) {
-        // Nothing was ever started in it.
+        // The session never had a process.
         return ProcessScan::default();
     }
     if !process::are_shown() && has_no_children() {
@@ -286,7 +284,7 @@ fn scan(tag: &str) -> ProcessScan {
     let all = process::all();
     let below = process::belonging(&all, &[], &[getpid().as_raw()]);
     let stamped = stamped(&all, &below, &mut registry);
-    // Without /proc neither stamps nor parents are seen: the session a process is in must do.
+    // Without /proc neither stamps nor parents are visible: only sessions are.
     let is_seen = process::find(getpid().as_raw()).is_some();
     let is_shell = |pid: &i32| {
         registry
@@ -298,7 +296,7 @@ fn scan(tag: &str) -> ProcessScan {
         let is_inside = !is_seen && is_shell(&p.session);
         below.contains(&p.pid) || stamped.contains_key(&p.pid) || is_inside
     };
-    // Shells of old are registry by numbers that may be used again elsewhere.
+    // The pids of earlier shells may be reused elsewhere.
     let near: Vec<Process> = all.iter().filter(is_near).copied().collect();
     let targets = targets(tag, &near, &stamped, &registry.sessions);
     let mut look = ProcessScan::default();
@@ -308,7 +306,7 @@ fn scan(tag: &str) -> ProcessScan {
     {
         if !process.is_zombie() {
             look.running.push(process);
-        // The shells are collected by those who started them.
+        // Shells are reaped by the engine that started them.
         } else if may_reap(&process, &registry.sessions) && reap(process.pid) {
             look.collected += 1;
         }
@@ -316,8 +314,8 @@ fn scan(tag: &str) -> ProcessScan {
     look
 }
 
-/// Returns true if this program has no children: what it adopts is one, so nothing stands below it either.
-/// RegisteredSession at once, where to ask for each process takes long.
+/// Returns true if this program has no children, and so no adopted ones either. This takes one system call, while
+/// querying every process takes long.
 #[cfg(target_os = "linux")]
 fn has_no_children() -> bool {
     use nix::errno::Errno;
@@ -327,13 +325,13 @@ fn has_no_children() -> bool {
     adopts && waitid(Id::All, flags) == Err(Errno::ECHILD)
 }
 
-/// Elsewhere nobody adopts orphans.
+/// Returns false: this platform has no subreaper.
 #[cfg(not(target_os = "linux"))]
 fn has_no_children() -> bool {
     false
 }
 
-/// Returns the processes that carry a stamp of ours, each with its session's place in the list.
+/// Returns the processes that carry one of our stamps, each with the index of its session.
 fn stamped(all: &[Process], below: &HashSet<i32>, registry: &mut Registry) -> HashMap<i32, usize> {
     let own_session = own_session();
     let mut found = HashMap::new();
@@ -407,14 +405,14 @@ fn targets(
     mine
 }
 
-/// Returns true if a process has another limit of file locks than this program and what it started for itself:
-/// one of a session that has set the limit.
+/// Returns true if a process has another limit of file locks than this program and its own children: a process of a
+/// session has changed the limit.
 fn has_lost_stamp(pid: i32) -> bool {
     let own = stamp::limits_of(getpid().as_raw());
     stamp::limits_of(pid).is_some_and(|limits| Some(limits) != own)
 }
 
-/// Returns true if a process became our child without our doing: it is in no session of ours.
+/// Returns true if a process became our child by adoption: no session has started it.
 fn is_adopted(process: &Process, registry: &[RegisteredSession]) -> bool {
     process.parent == getpid().as_raw()
         && process.session != own_session()
@@ -423,8 +421,8 @@ fn is_adopted(process: &Process, registry: &[RegisteredSession]) -> bool {
             .any(|session| session.children.contains(&process.pid))
 }
 
-/// Returns true if an adopted process that has ended came from one of our sessions. Another part of the
-/// program waits for the children it started itself, some of them in sessions of their own.
+/// Returns true if an adopted process that has ended came from one of our sessions. Other parts of the program wait
+/// for their own children, some of them in sessions of their own.
 fn may_reap(process: &Process, registry: &[RegisteredSession]) -> bool {
     let is_of_shell = |session: &RegisteredSession| session.shells.contains(&process.session);
     is_adopted(process, registry)

@@ -1,9 +1,8 @@
-//! What a session leaves in its directory about itself, so that a later start of the program can
-//! end what is left of it when this program was killed.
+//! The record that a session leaves in its directory, so that a later start of the program can end its processes if
+//! this program is killed.
 //!
-//! The directory is locked as long as its owner lives; the kernel takes the lock away however the
-//! owner ends. Where locks do not work the owner is known by its process id and the time it was
-//! started at, as a process id is used again.
+//! The directory is locked while its owner lives; the kernel releases the lock however the owner ends. Where locks do
+//! not work the owner is identified by pid and start time, because pids are reused.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, TryLockError};
@@ -18,32 +17,32 @@ use karyi_core::limits;
 use crate::process;
 use crate::teardown::stamp::Stamp;
 
-/// The file's name in the session's directory.
+/// Name of the file in the session's directory.
 const NAME: &str = "owner";
-/// Its name while it is written.
+/// Name of the file while it is written.
 const DRAFT_NAME: &str = "owner.new";
 
-/// A process that a process id alone would not name for ever.
+/// A process, identified for ever by pid and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessIdentity {
     pub(crate) pid: i32,
-    /// When it was started, in ticks since the system was.
+    /// Start time, in clock ticks since boot.
     pub(crate) started: u64,
 }
 
-/// What is known of a session.
+/// Record of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionRecord {
-    /// The process whose session it is.
+    /// The process that owns the session.
     pub(crate) owner: ProcessIdentity,
-    /// Where process ids mean the same: the boot of the system and the namespace.
+    /// Scope of pids: the boot of the system and the pid namespace.
     pub(crate) pid_domain: String,
     pub(crate) tag: String,
     pub(crate) stamp: Option<Stamp>,
     pub(crate) shells: Vec<ProcessIdentity>,
 }
 
-/// A session's directory that no other process takes for abandoned.
+/// A locked directory of a session, and its record.
 #[derive(Debug)]
 pub(crate) struct DirectoryClaim {
     directory: PathBuf,
@@ -57,7 +56,7 @@ impl DirectoryClaim {
     /// Locks a new directory and writes the record of its session.
     ///
     /// # Errors
-    /// When the record cannot be written.
+    /// The record cannot be written.
     pub(crate) fn new(directory: &Path, tag: &str, stamp: Option<Stamp>) -> io::Result<Self> {
         let lock = lock_own(directory);
         let owner = identity_of(std::process::id().cast_signed());
@@ -76,20 +75,20 @@ impl DirectoryClaim {
         })
     }
 
-    /// Writes the record anew with these shells: those before are gone.
+    /// Rewrites the record with these shells: earlier ones are gone.
     pub(crate) fn set_shells(&mut self, shells: &[i32]) {
         let identities = shells.iter().filter_map(|pid| identity_of(*pid));
         let lines: String = identities.map(shell_line).collect();
-        // The old one stays true, should that fail.
+        // If that fails the old record stays valid.
         if let Ok(record) = write(&self.directory, &format!("{}{lines}", self.head)) {
             self.record = record;
         }
     }
 
-    /// Adds a shell that was started.
+    /// Adds a shell to the record.
     pub(crate) fn add_shell(&mut self, pid: i32) {
         if let Some(shell) = identity_of(pid) {
-            // What is not on the record is still known by its stamp.
+            // A shell that is not on record is still identified by its stamp.
             let _ = self.record.write_all(shell_line(shell).as_bytes());
         }
     }
@@ -99,7 +98,7 @@ fn shell_line(shell: ProcessIdentity) -> String {
     format!("shell {} {}\n", shell.pid, shell.started)
 }
 
-/// Writes a record in one step, so that nobody reads half of it, and leaves it open for more.
+/// Writes a record atomically, and leaves it open for more lines.
 fn write(directory: &Path, text: &str) -> io::Result<File> {
     let draft = directory.join(DRAFT_NAME);
     let mut options = File::options();
@@ -111,7 +110,7 @@ fn write(directory: &Path, text: &str) -> io::Result<File> {
     Ok(record)
 }
 
-/// Locks a directory of ours. Somebody who looks for abandoned ones may hold it for a moment.
+/// Locks our own directory. A sweep may hold the lock for a moment.
 fn lock_own(directory: &Path) -> Option<File> {
     let until = Instant::now() + limits::CLAIM_TIMEOUT;
     let directory = File::open(directory).ok()?;
@@ -124,7 +123,7 @@ fn lock_own(directory: &Path) -> Option<File> {
     }
 }
 
-/// Locks a directory as long as the result lives; none when somebody else has done so.
+/// Locks a directory while the result lives; returns `None` when another process holds the lock.
 pub(crate) fn lock(directory: &Path) -> Option<File> {
     let directory = File::open(directory).ok()?;
     directory.try_lock().ok()?;
@@ -172,13 +171,13 @@ fn parse_identity(text: &str) -> Option<ProcessIdentity> {
     })
 }
 
-/// Returns a process that runs.
+/// Returns the identity of a running process.
 pub(crate) fn identity_of(pid: i32) -> Option<ProcessIdentity> {
     let started = process::find(pid)?.started;
     Some(ProcessIdentity { pid, started })
 }
 
-/// Returns a name for where process ids mean the same.
+/// Returns the scope of pids: the boot of the system and the pid namespace.
 pub(crate) fn pid_domain() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();

@@ -1,24 +1,22 @@
-//! The stamp of a session: a number that every process of it inherits and that none loses by the
-//! way.
+//! The stamp of a session: a number that every process of it inherits and that none loses.
 //!
-//! An environment can be cleared, a session left, a parent outlived. A resource limit is inherited
-//! by every process from its first moment on and survives each of these. Linux still keeps, and
-//! shows to everybody, a limit of file locks that has had no effect since version 2.4.25: its value
-//! is free to be a name. A process without privileges can only lower the hard limit, so a session
-//! inside another one keeps the hard limit of the outer one, which thus goes on knowing all that is
-//! its own, and has its name in the soft limit.
+//! A process can clear its environment, leave its session and outlive its parent. A resource limit is inherited from
+//! the first moment on and survives all that. Linux still has, and shows to everybody, a limit of file locks without
+//! effect since version 2.4.25: its value can be any number. An unprivileged process can only lower the hard limit. So
+//! an inner session keeps the hard limit of the outer one, which still identifies the processes as its own, and has
+//! its own number in the soft limit.
 
 use std::fmt;
 
 use crate::process;
 
-/// What the kernel calls the limit where it shows it.
+/// Name of the limit in `/proc/PID/limits`.
 const LIMIT: &str = "Max file locks";
 
-/// The smallest name: no limit that somebody set for its own sake is as large.
+/// The smallest stamp: no limit set for another purpose is as large.
 const MIN_NAME: u64 = 1 << 60;
 
-/// A session's name, as a soft and a hard limit; equal ones in a session that is inside no other.
+/// A stamp, as a soft and a hard limit; they are equal unless the session is inside another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     soft: u64,
@@ -29,8 +27,7 @@ pub(crate) struct Stamp {
 pub(crate) type Limits = (u64, u64);
 
 impl Stamp {
-    /// Makes a stamp of a random number; none where the system has no such limit, or where
-    /// somebody uses it.
+    /// Creates a stamp from a random number; returns `None` where the system has no such limit, or where it is in use.
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     pub(crate) fn new(random: u64) -> Option<Self> {
         use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -38,13 +35,13 @@ impl Stamp {
         Self::below(random, (hard != RLIM_INFINITY).then_some(hard))
     }
 
-    /// Returns none: the system has no such limit.
+    /// Returns `None`: the system has no such limit.
     #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
     pub(crate) fn new(_random: u64) -> Option<Self> {
         None
     }
 
-    /// Makes a stamp under the hard limit of a session around this one.
+    /// Creates a stamp under the hard limit of an outer session.
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     fn below(random: u64, around: Option<u64>) -> Option<Self> {
         match around {
@@ -66,7 +63,7 @@ impl Stamp {
     #[cfg(target_os = "linux")]
     pub(crate) fn put_on(self) {
         use nix::sys::resource::{Resource, setrlimit};
-        // Without it there is still the environment and the parent to know a process by.
+        // If that fails, environment and ancestors still identify a process.
         let _ = setrlimit(Resource::RLIMIT_LOCKS, self.soft, self.hard);
     }
 
@@ -74,7 +71,7 @@ impl Stamp {
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn put_on(self) {}
 
-    /// Returns true if a process with these limits is of this session, or of one inside it.
+    /// Returns true if a process with these limits belongs to this session, or to one inside it.
     pub(crate) fn is_on(self, limits: Limits) -> bool {
         if self.soft == self.hard {
             limits.1 == self.hard
@@ -83,7 +80,7 @@ impl Stamp {
         }
     }
 
-    /// Reads what `Display` writes.
+    /// Parses the output of `Display`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (soft, hard) = text.split_once(':')?;
         let (soft, hard) = (soft.parse().ok()?, hard.parse().ok()?);
@@ -97,7 +94,7 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// Returns true if this process carries the stamp of some session.
+/// Returns true if this process carries a stamp.
 pub(crate) fn is_on_this_process() -> bool {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     {
@@ -109,7 +106,7 @@ pub(crate) fn is_on_this_process() -> bool {
     false
 }
 
-/// Returns whether a process carries the stamp of some session; none when that cannot be seen.
+/// Returns whether a process carries a stamp; `None` if its limits cannot be read.
 pub(crate) fn is_on_process(pid: i32) -> Option<bool> {
     let (_, hard) = process::limits_of(pid, LIMIT)?;
     Some(hard.is_some_and(|hard| hard >= MIN_NAME))
@@ -120,7 +117,7 @@ pub(crate) fn stamp_argument(stamp: Option<Stamp>) -> String {
     stamp.map(|stamp| stamp.to_string()).unwrap_or_default()
 }
 
-/// Returns the limits of a process that somebody set.
+/// Returns the limits of a process, if both are set.
 pub(crate) fn limits_of(pid: i32) -> Option<Limits> {
     let (soft, hard) = process::limits_of(pid, LIMIT)?;
     Some((soft?, hard?))

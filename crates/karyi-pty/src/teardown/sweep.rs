@@ -1,10 +1,9 @@
-//! Ends what is left of sessions whose program was killed, and removes their files.
+//! Ends the processes of sessions whose program was killed, and removes their files.
 //!
-//! A program that ends by itself leaves nothing. One that is killed leaves its session's directory,
-//! and processes that neither the end of the terminal nor the signal to the shell has ended. The
-//! next session that uses the same runtime directory looks at what it finds there. Only a process
-//! that carries the stamp or the tag of such a session, or is in the session of its shell, is
-//! ended; both are random, and a process id counts only together with its starting time.
+//! A program that exits by itself leaves nothing. A killed one leaves its session's directory, and processes that
+//! survive both the end of the terminal and the signal to the shell. The next session in the same runtime directory
+//! sweeps them. Only a process that carries the stamp or the tag of such a session, or is in the session of its shell,
+//! is ended; both are random, and a pid counts only together with its start time.
 
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -23,20 +22,19 @@ use crate::teardown::registry::find_tag;
 use crate::teardown::session_record::{self, ProcessIdentity, SessionRecord};
 use crate::teardown::stamp;
 
-/// How the names of directories of sessions begin.
+/// Prefix of the names of session directories.
 pub(crate) const PREFIX: &str = "session-";
 
 /// An abandoned session.
 struct AbandonedSession {
     directory: PathBuf,
-    /// None when its owner was killed before it could write one.
+    /// `None` when its owner was killed before it wrote one.
     record: Option<SessionRecord>,
-    /// Keeps others away.
+    /// Keeps other sweeps away.
     _lock: File,
 }
 
-/// Ends what is left of abandoned sessions in a runtime directory. It costs a few system calls for
-/// each session there when none is abandoned.
+/// Ends abandoned sessions in a runtime directory. Without any it costs a few system calls for each session there.
 pub(crate) fn sweep(runtime_dir: &Path) {
     let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
     let names = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
@@ -55,20 +53,20 @@ pub(crate) fn sweep(runtime_dir: &Path) {
     let are_gone = end(&records);
     for found in &abandoned {
         secret_carriers::remove_files_of(&found.directory);
-        // What runs on, and what cannot be removed, is tried again by the next start.
+        // Processes that run on, and files that cannot be removed, are left to the next start.
         if are_gone {
             let _ = fs::remove_dir_all(&found.directory);
         }
     }
 }
 
-/// Returns the session of a directory when its owner is gone.
+/// Returns the session of a directory if its owner is gone.
 fn find_abandoned(directory: PathBuf) -> Option<AbandonedSession> {
     let metadata = fs::symlink_metadata(&directory).ok()?;
     if !metadata.is_dir() || metadata.uid() != geteuid().as_raw() {
         return None;
     }
-    // Before it is locked: who makes it must be able to.
+    // Checked before locking, because a new owner must get the lock.
     if !is_gone(session_record::read(&directory).as_ref(), &metadata) {
         return None;
     }
@@ -85,7 +83,7 @@ fn find_abandoned(directory: PathBuf) -> Option<AbandonedSession> {
 fn is_gone(record: Option<&SessionRecord>, directory: &Metadata) -> bool {
     match record {
         Some(record) => record.pid_domain != session_record::pid_domain() || !is_alive(record),
-        // Somebody may be making it.
+        // A session may be starting.
         None => directory.modified().is_ok_and(|at| {
             at.elapsed()
                 .is_ok_and(|age| age > limits::UNFINISHED_SESSION_AGE)
@@ -93,22 +91,22 @@ fn is_gone(record: Option<&SessionRecord>, directory: &Metadata) -> bool {
     }
 }
 
-/// Returns true if the owner still runs; one whose end nobody takes note of does not.
+/// Returns true if the owner runs; a zombie does not.
 fn is_alive(record: &SessionRecord) -> bool {
     let owner = record.owner;
     let is_ended = process::find(owner.pid).is_some_and(|process| process.is_zombie());
     !is_ended && session_record::identity_of(owner.pid) == Some(owner)
 }
 
-/// Returns true if this program runs inside the session: it would end itself.
+/// Returns true if this program runs inside the session, and would end itself.
 fn is_around_us(record: &SessionRecord) -> bool {
     belongs(std::process::id().cast_signed(), record)
 }
 
-/// Ends what is left of sessions; returns whether nothing was seen of it in the end.
+/// Ends the processes of sessions; returns true if none was left in the end.
 fn end(records: &[&SessionRecord]) -> bool {
     let until = Instant::now() + limits::SWEEP_TIMEOUT;
-    // A process that was being started while it was looked for is there the second time.
+    // A process that was just being started shows in the second scan.
     let (mut quiet, mut wanted) = (0, limits::QUIET_ENDING_LOOKS);
     while !records.is_empty() && quiet < wanted {
         if Instant::now() >= until {
@@ -128,18 +126,17 @@ fn end(records: &[&SessionRecord]) -> bool {
     true
 }
 
-/// Kills those of the sessions that were started just now; returns whether there were any. A process
-/// that forks and ends without pause is somewhere else whenever a look at everything is over, but
-/// always among the newest.
+/// Kills the newest processes of the sessions; returns true if there were any. A process that forks and exits without
+/// pause escapes every full scan, but is always among the newest.
 fn kill_newest(records: &[&SessionRecord]) -> bool {
     let mut is_any = false;
     for _ in 0..limits::QUICK_ENDING_LOOKS {
         let Some(newest) = process::newest() else {
             break;
         };
-        // The last first: by the time the others have been looked at it is somewhere else.
+        // The last first: by the time the others are checked it has moved on.
         for pid in (newest - limits::NEWEST_PROCESSES..=newest + 2).rev() {
-            // Before it is looked at: another may get its number meanwhile.
+            // Opened before it is checked: the pid may be reused.
             let Some(descriptor) = process::open(pid) else {
                 continue;
             };
@@ -153,7 +150,7 @@ fn kill_newest(records: &[&SessionRecord]) -> bool {
     is_any
 }
 
-/// Returns the processes of the sessions.
+/// Returns the running processes of the sessions.
 fn left_of(records: &[&SessionRecord]) -> Vec<Process> {
     let shells = records.iter().flat_map(|record| &record.shells);
     let sessions: Vec<i32> = shells

@@ -1,8 +1,8 @@
-//! What the descriptors of another process are: our terminal, something only the process itself
-//! can make ready, or something that others make ready.
+//! Classifies the descriptors of another process: our terminal, something only the process itself can make ready, or
+//! something that others make ready.
 //!
-//! A program that waits for the terminal and for a pipe to itself cannot go on without the user. One
-//! that waits for the terminal and for a socket can.
+//! A program that waits for the terminal and for a pipe to itself cannot continue without the user. One that waits for
+//! the terminal and for a socket can.
 
 use std::fs::{self, Metadata};
 use std::os::linux::fs::MetadataExt;
@@ -22,16 +22,16 @@ const MASTER: (u32, u32) = (5, 2);
 /// The major device number of the slave sides.
 const SLAVES: u32 = 136;
 
-/// A terminal as its users see it.
+/// A pseudo-terminal, named by its slave side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Terminal {
     device: u64,
-    /// The file system its file is in; unknown for a terminal inside ours.
+    /// Device of the file system its file is in; unknown for an inner terminal.
     filesystem: Option<u64>,
 }
 
 impl Terminal {
-    /// Returns the terminal that a descriptor of ours is open on.
+    /// Returns the terminal on which a descriptor of ours is open.
     pub(crate) fn of_own(slave: &std::os::fd::OwnedFd) -> Option<Self> {
         let file = nix::sys::stat::fstat(slave).ok()?;
         Some(Self {
@@ -40,7 +40,7 @@ impl Terminal {
         })
     }
 
-    /// Returns the terminal with a number among the pseudo-terminals.
+    /// Returns the terminal with an index among the pseudo-terminals.
     pub(crate) fn numbered(index: u32) -> Self {
         Self {
             device: makedev(SLAVES, index),
@@ -50,13 +50,13 @@ impl Terminal {
 
     /// Returns true if it is the controlling terminal of a process.
     pub(crate) fn controls(self, process: &Process) -> bool {
-        // `stat` writes the number as the kernel packs it.
+        // `stat` packs the number as the kernel does.
         let (upper, lower) = (major(self.device), minor(self.device));
         let packed = (lower & 0xff) | (upper << 8) | ((lower & !0xff) << 12);
         process.terminal == packed.cast_signed()
     }
 
-    /// Returns where its file is.
+    /// Returns the path of its slave side.
     pub(crate) fn path(self) -> PathBuf {
         PathBuf::from(format!("/dev/pts/{}", minor(self.device)))
     }
@@ -76,14 +76,14 @@ impl Terminal {
     }
 }
 
-/// What a thread waits for, all descriptors together.
+/// Everything a thread waits for, all descriptors together.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Sources {
-    /// The terminal is among them.
+    /// True if the terminal is among them.
     pub(crate) has_terminal: bool,
-    /// The wait ends by itself: a timer is among them that will go off.
+    /// True if the wait ends by itself: a timer among them is set.
     pub(crate) has_timer: bool,
-    /// Something is among them that others make ready.
+    /// True if other processes or the system can make one of them ready.
     pub(crate) has_others: bool,
     /// Terminals whose master side is among them.
     pub(crate) inner: Vec<u32>,
@@ -98,11 +98,11 @@ enum Channel {
 }
 
 impl Sources {
-    /// Looks at descriptors that a process waits for.
+    /// Classifies the descriptors that a process waits for.
     pub(crate) fn of(process: &Process, descriptors: Vec<i32>, terminal: Terminal) -> Self {
         let mut sources = Self::default();
         sources.add(process, descriptors, terminal, 0);
-        // Only then does it matter what the others are.
+        // Only then do the others matter.
         if sources.has_terminal && !sources.has_others && !sources.channels.is_empty() {
             let own = channels(process.pid);
             let waited = &sources.channels;
@@ -128,7 +128,7 @@ impl Sources {
                 nix::libc::S_IFCHR => self.has_others = true,
                 nix::libc::S_IFIFO => self.channels.push(Channel::Pipe(file.st_ino())),
                 nix::libc::S_IFSOCK => self.channels.push(Channel::Socket(file.st_ino())),
-                // Files and directories are always ready: nobody waits for them.
+                // Files and directories are always ready: no program waits for them.
                 nix::libc::S_IFREG | nix::libc::S_IFDIR => {}
                 _ if depth < limits::MAX_EPOLL_DEPTH => {
                     self.add_special(process, descriptor, terminal, depth)
@@ -145,7 +145,7 @@ impl Sources {
         }
     }
 
-    /// Adds what has no file: events, timers, sets of other descriptors.
+    /// Adds a descriptor without a file: an event, a timer, a set of other descriptors.
     fn add_special(
         &mut self,
         process: &Process,
@@ -182,8 +182,8 @@ impl Channel {
         let Self::Socket(number) = self else {
             return own.contains(&(self, true));
         };
-        // The kernel does not name the other end. Both ends of a pair are made at once, most often
-        // with numbers in a row, and nobody waits for both of them.
+        // The kernel does not name the other end. Both ends of a pair are created at once, usually with consecutive
+        // inodes, and no program waits for both of them.
         let is_other = |channel: &Self| matches!(channel, Self::Socket(_)) && *channel != self;
         let others: Vec<Self> = own
             .iter()
@@ -199,7 +199,7 @@ impl Channel {
     }
 }
 
-/// Returns the pipes and sockets of a process, and whether it can write to them.
+/// Returns the pipes and sockets of a process, each with true if the process can write to it.
 fn channels(pid: i32) -> Vec<(Channel, bool)> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"));
     let entries = entries
@@ -208,7 +208,7 @@ fn channels(pid: i32) -> Vec<(Channel, bool)> {
         .flatten()
         .take(limits::MAX_SEARCHED_DESCRIPTORS);
     let channel = |entry: fs::DirEntry| {
-        // The link itself is writable when the descriptor is.
+        // The link is writable when the descriptor is.
         let is_writable = entry.metadata().ok()?.st_mode() & 0o200 != 0;
         let target = fs::read_link(entry.path()).ok()?;
         let (kind, number) = target.to_str()?.strip_suffix(']')?.split_once(":[")?;
@@ -222,7 +222,7 @@ fn channels(pid: i32) -> Vec<(Channel, bool)> {
     entries.filter_map(channel).collect()
 }
 
-/// Returns a field of what the kernel says about a descriptor.
+/// Returns a field of a descriptor's `fdinfo`.
 fn field(pid: i32, descriptor: i32, name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?;
     let mut values = text.lines().filter_map(|line| line.strip_prefix(name));

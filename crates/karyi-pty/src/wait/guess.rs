@@ -1,22 +1,22 @@
-//! What the terminal alone tells about a job: its modes, and whether the output ends in a question.
+//! Guesses what a job waits for from the modes of the terminal, and from whether the output ends in a question.
 
 use nix::sys::termios::{LocalFlags, Termios};
 
-/// What the terminal looks like while nothing else is known.
+/// Guess from the terminal alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guess {
-    /// Lines are read and not shown: a password.
+    /// Lines are read without echo: a password.
     Password,
     /// Lines are read, and the last line of the output is unfinished: a question.
     Question,
     /// Keys are read one by one.
     Keys,
-    /// Any program leaves the terminal like this.
+    /// No hint: any program leaves the terminal like this.
     Nothing,
 }
 
 impl Guess {
-    /// Guesses from the terminal's modes and from whether the output ends within a line.
+    /// Guesses from the terminal's modes; `is_line_open` is true if the output ends within a line.
     pub(super) fn from_terminal(modes: &Termios, is_line_open: bool) -> Self {
         let has = |flag| modes.local_flags.contains(flag);
         match (has(LocalFlags::ICANON), has(LocalFlags::ECHO)) {

@@ -1,10 +1,9 @@
-//! What the job in the foreground is doing: reading the terminal, looking at it, stopped, or busy.
+//! Detects what the job in the foreground does: read the terminal, poll it, work, or nothing because it is stopped.
 //!
-//! The kernel shows for every thread the system call it is blocked in. A read from the terminal, or
-//! a wait for several descriptors with the terminal among them, means that the job cannot go on
-//! without the user. A wait with a time limit, or for others as well, goes on by itself: the job
-//! accepts input, no more. Where the kernel does not show it, the modes of the terminal and silence
-//! must do, and what follows from them is only probable.
+//! The kernel shows the system call each thread is blocked in. A read from the terminal, or a wait for descriptors
+//! with the terminal among them, means that the job cannot continue without the user. A wait with a time limit, or for
+//! other sources as well, ends by itself: the job accepts input, no more. Where the kernel does not show system calls,
+//! the result comes from the modes of the terminal and from silence, and is only probable.
 
 #[cfg(target_os = "linux")]
 mod descriptors;
@@ -32,55 +31,53 @@ pub(crate) use guess::Guess;
 #[cfg(target_os = "linux")]
 pub(crate) use scan::Scanner;
 
-/// What was seen in one look.
+/// Result of one scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
     /// The shell waits for its next line: nothing runs.
     ShellIdle,
-    /// The shell may wait for its next line: its own group is in the foreground and it has taken
-    /// every line.
+    /// The shell may wait for its next line: its own group is in the foreground and it has read every line.
     ShellSilent,
-    /// A thread is blocked until the terminal gives it something; the number stands for which one,
-    /// and where.
+    /// A thread is blocked in a read of the terminal; the number identifies the thread and its place.
     Reading(u64),
-    /// A program of another user runs and the terminal asks for a password: it can be about to.
+    /// A program of another user runs, and the terminal's modes are those of a password prompt.
     Hidden,
-    /// A thread waits for the terminal with a time limit, or for something else as well.
+    /// A thread waits for the terminal with a time limit, or for other sources as well.
     Accepting,
     /// Every process of the job is stopped.
     Stopped,
     /// Some processes of the job are stopped, others are not.
     PartlyStopped,
-    /// The kernel does not show what the job does; this is what the terminal activities like.
+    /// The kernel does not show the job; this is a guess from the terminal.
     Opaque(Guess),
-    /// The terminal was hung up: nothing can be typed or printed any more.
+    /// The terminal was hung up: input and output are impossible.
     HungUp,
-    /// A program of this number reads what is meant for the shell.
+    /// The process with this id reads the shell's input.
     StealsInput(i32),
     /// None of these.
     Busy,
 }
 
-/// The terminal and shell that are looked at.
+/// The terminal and the shell to scan.
 #[derive(Debug)]
 pub(crate) struct WatchedTerminal<'a> {
     pub(crate) shell: i32,
     pub(crate) master: &'a OwnedFd,
-    /// The terminal's other side.
+    /// The slave side of the terminal.
     pub(crate) slave: &'a OwnedFd,
     /// The shell's standard input.
     pub(crate) fifo: &'a OwnedFd,
-    /// True if the kernel tells what threads are blocked in.
+    /// True if the kernel shows the system calls of threads.
     pub(crate) shows_syscalls: bool,
-    /// True if the output so far ends within a line, as after a question.
+    /// True if the output ends within a line, as after a question.
     pub(crate) is_line_open: bool,
 }
 
 impl WatchedTerminal<'_> {
-    /// Looks once.
+    /// Scans once.
     pub(crate) fn scan(&self, scanner: &mut Scanner) -> Activity {
-        // Input that nobody has taken yet makes a blocked reader go on in a moment. Asking first
-        // makes the kernel pass on what is still on its way.
+        // With unread input a blocked reader continues in a moment. The poll makes the kernel deliver input that is on
+        // its way.
         let state = poll_slave(self.slave);
         if state.contains(PollFlags::POLLHUP) || has_no_session(self.master) {
             return Activity::HungUp;
@@ -108,18 +105,18 @@ impl WatchedTerminal<'_> {
         self.scan_terminal_only()
     }
 
-    /// Looks where the kernel shows no process.
+    /// Scans where the kernel shows no process.
     fn scan_terminal_only(&self) -> Activity {
         let is_shell = tcgetpgrp(self.master).is_ok_and(|group| group.as_raw() == self.shell);
         let guess = self.guess();
-        // A shell that asks something has taken every line, too.
+        // A shell that asks a question has read every line, too.
         if is_shell && self.has_taken_lines() && guess == Guess::Nothing {
             return Activity::ShellSilent;
         }
         Activity::Opaque(guess)
     }
 
-    /// Returns true if the shell has read every line it was given.
+    /// Returns true if the shell has read every line it got.
     fn has_taken_lines(&self) -> bool {
         sys::bytes_waiting(self.fifo).is_ok_and(|count| count == 0)
     }
@@ -131,8 +128,7 @@ impl WatchedTerminal<'_> {
         })
     }
 
-    /// Returns true if the terminal the job reads hides what is typed but still gives whole lines: a
-    /// password prompt.
+    /// Returns true if the terminal the job reads is at a password prompt: it collects lines without echo.
     pub(crate) fn hides_input(&self, scanner: &Scanner) -> bool {
         let Ok(modes) = tcgetattr(self.master) else {
             return false;
@@ -141,8 +137,8 @@ impl WatchedTerminal<'_> {
             || !modes.local_flags.contains(LocalFlags::ECHO) && scanner.hides_input_inside()
     }
 
-    /// Returns true if bytes reach the job as they are: neither our terminal acts on one of them, nor one inside of it
-    /// that the job was seen reading.
+    /// Returns true if bytes reach the job unchanged: neither our terminal nor an inner terminal that the job reads
+    /// acts on one of them.
     pub(crate) fn passes_unchanged(&self, bytes: ByteSet, scanner: &Scanner) -> bool {
         let passes = |modes: &Termios| passes_unchanged(modes, bytes);
         bytes.is_empty()
@@ -150,7 +146,7 @@ impl WatchedTerminal<'_> {
                 && scanner.modes_inside().is_none_or(|modes| passes(&modes))
     }
 
-    /// Returns true if the terminal gives whole lines only.
+    /// Returns true if the terminal collects lines.
     pub(crate) fn is_canonical(&self) -> bool {
         tcgetattr(self.master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ICANON))
     }
@@ -160,7 +156,7 @@ fn is_password_prompt(modes: &Termios) -> bool {
     modes.local_flags.contains(LocalFlags::ICANON) && !modes.local_flags.contains(LocalFlags::ECHO)
 }
 
-/// Returns true if a terminal in these modes gives bytes on as they are.
+/// Returns true if a terminal in these modes passes bytes unchanged.
 fn passes_unchanged(modes: &Termios, bytes: ByteSet) -> bool {
     use SpecialCharacterIndices as Place;
     let (local, input) = (modes.local_flags, modes.input_flags);
@@ -190,22 +186,22 @@ fn passes_unchanged(modes: &Termios, bytes: ByteSet) -> bool {
         byte.is_some_and(|byte| byte != 0 && bytes.has(byte))
     };
     let cuts = input.contains(InputFlags::ISTRIP) && (0x80..=u8::MAX).any(|byte| bytes.has(byte));
-    // To a program that reads keys they are keys.
+    // A program that reads keys takes them for keys.
     let is_key = |byte: u8| bytes.has(byte) && !(is_canonical && byte == b'\t');
     !cuts && !acted_on.iter().any(is_special) && !(0..b' ').chain([0x7f]).any(is_key)
 }
 
-/// Returns true if the terminal shows what is typed.
+/// Returns true if the terminal echoes input.
 pub(crate) fn shows_input(master: impl AsFd) -> bool {
     tcgetattr(master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ECHO))
 }
 
-/// Returns true if no session has the terminal.
+/// Returns true if the terminal belongs to no session.
 pub(crate) fn has_no_session(master: &OwnedFd) -> bool {
     tcgetpgrp(master).is_ok_and(|group| group.as_raw() == 0)
 }
 
-/// Asks whether the terminal has input for its readers, and whether it was hung up.
+/// Polls the terminal for unread input and for a hang-up.
 fn poll_slave(slave: &OwnedFd) -> PollFlags {
     let mut polled = [PollFd::new(slave.as_fd(), PollFlags::POLLIN)];
     let _ = nix::poll::poll(&mut polled, PollTimeout::ZERO);
@@ -215,71 +211,71 @@ fn poll_slave(slave: &OwnedFd) -> PollFlags {
 
 #[cfg(not(target_os = "linux"))]
 impl WatchedTerminal<'_> {
-    /// Ends nothing: what programs read is not known here.
+    /// Not supported on this platform.
     pub(crate) fn kill_input_thief(&self, _pid: i32) {}
 
-    /// Continues nothing: what holds the shell up is not known here.
+    /// Not supported on this platform.
     pub(crate) fn continue_stopped_copies(&self) -> bool {
         false
     }
 }
 
-/// Where there is nothing to scan.
+/// Not supported on this platform.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug, Default)]
 pub(crate) struct Scanner;
 
 #[cfg(not(target_os = "linux"))]
 impl Scanner {
-    /// Returns true if a terminal inside ours asks for a password; unknown here.
+    /// Returns false: inner terminals are unknown.
     fn hides_input_inside(&self) -> bool {
         false
     }
 
-    /// Returns true if this process was seen reading; unknown here.
+    /// Returns false: readers are unknown.
     pub(crate) fn has_seen_reading(&self, _pid: i32) -> bool {
         false
     }
 
-    /// The modes of a terminal inside ours; unknown here.
+    /// Returns `None`: inner terminals are unknown.
     fn modes_inside(&self) -> Option<Termios> {
         None
     }
 }
 
-/// Decides from several activities what the job is doing for certain.
+/// Derives from several scans what the job certainly does.
 #[derive(Debug)]
 pub(crate) struct Watch {
     last: Option<Activity>,
     pause: Duration,
-    /// When the last look's activity was first seen.
+    /// The time of the first of the equal scans.
     since: Option<Instant>,
 }
 
-/// What is known after several activities.
+/// Conclusion from several scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// The shell waits for its next line.
     Idle,
     /// The job waits for input.
     Reading(Certainty),
-    /// The job accepts input, and for how long it has done nothing else.
+    /// The job has accepted input and done nothing else for this time.
     Accepting(Duration, Certainty),
     /// The job is stopped.
     Stopped,
-    /// Some of the job is stopped, and the rest takes no notice.
+    /// Some of the job is stopped, and the rest runs on.
     PartlyStopped,
-    /// A program of this number reads what is meant for the shell.
+    /// The process with this id reads the shell's input.
     StealsInput(i32),
     /// The terminal was hung up.
     HungUp,
-    /// Nothing shows what the job does, and for how long it has been silent.
+    /// Nothing shows what the job does, and it has been silent for this time.
     Silent(Duration),
     /// Nothing is certain.
     Unknown,
 }
 
-/// True if the kernel said it.
+/// Source of a finding: the kernel, or a guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
     Known,
@@ -287,7 +283,7 @@ pub(crate) enum Certainty {
 }
 
 impl Watch {
-    /// Starts afresh: something has happened.
+    /// Starts without any scan.
     pub(crate) fn new() -> Self {
         Self {
             last: None,
@@ -296,12 +292,12 @@ impl Watch {
         }
     }
 
-    /// How long to wait before the next look.
+    /// Returns the pause before the next scan.
     pub(crate) fn pause(&self) -> Duration {
         self.pause
     }
 
-    /// Returns true if the last look saw the job accept input, and how certain that is.
+    /// Returns how certain it is that the job accepts input, if the last scan found that.
     pub(crate) fn accepts(&self) -> Option<Certainty> {
         match self.last {
             Some(Activity::Accepting) => Some(Certainty::Known),
@@ -310,17 +306,17 @@ impl Watch {
         }
     }
 
-    /// Returns true if the last look saw the job at work.
+    /// Returns true if the last scan saw the job at work.
     pub(crate) fn is_busy(&self) -> bool {
         self.last == Some(Activity::Busy)
     }
 
-    /// Returns true if the last look saw the job stopped.
+    /// Returns true if the last scan saw the job stopped.
     pub(crate) fn is_stopped(&self) -> bool {
         self.last == Some(Activity::Stopped)
     }
 
-    /// Takes in a look and the processor time it took; only two equal ones in a row count.
+    /// Adds a scan and the processor time it took; only two equal ones in a row count.
     pub(crate) fn add(&mut self, activity: Activity, now: Instant, cost: Duration) -> Finding {
         let is_same = self.last == Some(activity);
         self.last = Some(activity);
@@ -329,12 +325,12 @@ impl Watch {
         let duration = now.saturating_duration_since(since);
         let longest = (cost * limits::WAIT_SCAN_SHARE)
             .clamp(limits::WAIT_SCAN_MAX, limits::WAIT_SCAN_REST_MAX);
-        // A look that may be confirmed by the next one is followed by it at once.
+        // The next scan may confirm this one, so it follows at once.
         self.pause = match activity {
             _ if is_same || activity == Activity::Busy => (self.pause * 2).min(longest),
             _ => limits::WAIT_SCAN_MIN,
         };
-        // A large job gets no quick activities at the beginning either.
+        // A large job gets no quick scans at the beginning either.
         if cost > limits::WAIT_SCAN_MIN && activity == Activity::Busy {
             self.pause = longest;
         }
@@ -346,7 +342,7 @@ impl Watch {
     }
 }
 
-/// Returns what follows when activities have shown the same for a time.
+/// Returns the finding when scans have shown the same activity for a time.
 fn finding_after(activity: Activity, duration: Duration) -> Finding {
     use Certainty::{Known, Probable};
     let is_quiet = duration >= limits::GUESS_QUIET;

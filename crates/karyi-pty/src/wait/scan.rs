@@ -1,7 +1,7 @@
-//! Looks at the processes of a job through `/proc`.
+//! Scans the processes of a job through `/proc`.
 //!
-//! One look reads a bounded number of processes; of a larger job it sees a part, and the next look
-//! goes on where it stopped. Who was state waiting is looked at first the next time.
+//! One scan reads a bounded number of processes; of a larger job it covers a part, and the next scan continues there.
+//! A process that was seen waiting is scanned first the next time.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
@@ -23,90 +23,89 @@ use crate::process::{self, Process};
 use crate::wait::descriptors::{Sources, Terminal};
 use crate::wait::syscall::{self, Blocked};
 
-/// What one look leaves for the next.
+/// State between scans.
 #[derive(Debug, Default)]
 pub(crate) struct Scanner {
     last_reader: Option<LastReader>,
-    /// Some of the group in the foreground that the last walk met.
+    /// Some processes of the foreground group, from the last walk.
     group_members: Vec<i32>,
-    /// Processes still to be looked at; the next one is the last.
+    /// Processes still to be scanned, the next one last.
     queue: Vec<Candidate>,
 }
 
-/// A thread that was state waiting.
+/// A thread that was seen reading.
 #[derive(Debug, Clone, Copy)]
 struct LastReader {
     pid: i32,
     thread: i32,
     relation: Relation,
-    /// The terminal it reads, when that is one inside ours.
+    /// The terminal it reads, if that is an inner one.
     inner: Option<Terminal>,
 }
 
-/// A process to be looked at.
+/// A process to be scanned.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     pid: i32,
     relation: Relation,
 }
 
-/// How a process was found.
+/// Relation of a process to the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relation {
-    /// Among those of the session.
+    /// A process of the session.
     Session,
-    /// Below a process of the job.
+    /// A descendant of the job.
     BelowJob,
-    /// Adopted by this program and in a session of its own, like the server of a terminal
-    /// multiplexer.
+    /// A process that this program has adopted, in a session of its own, like the server of a terminal multiplexer.
     Adopted,
 }
 
-/// What is looked for: who reads this terminal.
+/// The terminal whose reader is searched.
 #[derive(Debug, Clone, Copy)]
 struct ScanTarget {
     terminal: Terminal,
     /// True if a read of it ends by itself after a time.
     is_timed: bool,
-    /// How many terminals it is inside of.
+    /// Number of terminals around it.
     depth: usize,
 }
 
-/// What was state of several processes together.
+/// Intermediate result of a walk over several processes.
 #[derive(Debug)]
 struct ScanState {
     activity: Activity,
-    /// Processes left that may be looked at.
+    /// Number of processes that may still be scanned.
     budget: usize,
 }
 
 impl Scanner {
-    /// Returns true if the terminal inside ours that the job was state reading asks for a password.
+    /// Returns true if the inner terminal that the job was seen reading is at a password prompt.
     pub(super) fn hides_input_inside(&self) -> bool {
         self.modes_inside()
             .is_some_and(|modes| is_password_prompt(&modes))
     }
 
-    /// Returns the modes of the terminal inside ours that the job was state reading.
+    /// Returns the modes of the inner terminal that the job was seen reading.
     pub(super) fn modes_inside(&self) -> Option<Termios> {
         let terminal = self.last_reader.and_then(|last_reader| last_reader.inner);
         terminal.and_then(modes_inside)
     }
 
-    /// Returns true if this process is the one that was state reading.
+    /// Returns true if this process was the last one seen reading.
     pub(crate) fn has_seen_reading(&self, pid: i32) -> bool {
         self.last_reader
             .is_some_and(|last_reader| last_reader.pid == pid)
     }
 
-    /// Takes note of a process of the group in the foreground.
+    /// Records a process of the foreground group.
     fn add_member(&mut self, pid: i32) {
         if self.group_members.len() < limits::MAX_COMPANY {
             self.group_members.push(pid);
         }
     }
 
-    /// Returns true if one of those met is stopped.
+    /// Returns true if one of the recorded processes is stopped.
     fn has_stopped_member(&self, group: i32) -> bool {
         let is_stopped = |process: Process| process.is_stopped() && process.group == group;
         let mut others = self.group_members.iter();
@@ -115,7 +114,7 @@ impl Scanner {
 }
 
 impl WatchedTerminal<'_> {
-    /// Looks at the shell, then at the processes of the job.
+    /// Scans the shell, then the processes of the job.
     pub(super) fn scan_processes(&self, scanner: &mut Scanner) -> Activity {
         if self.is_shell_idle() {
             return Activity::ShellIdle;
@@ -144,7 +143,7 @@ impl WatchedTerminal<'_> {
         }
         match syscall::blocked_in(self.shell, self.shell) {
             Ok(Blocked::Read(descriptor)) => self.is_fifo(self.shell, descriptor),
-            // The `read` of busybox in a trap.
+            // This is the `read` of busybox in a trap.
             Ok(Blocked::Wait(descriptors, false)) => match descriptors.as_slice() {
                 [descriptor] => self.is_fifo(self.shell, *descriptor),
                 _ => false,
@@ -153,14 +152,14 @@ impl WatchedTerminal<'_> {
         }
     }
 
-    /// Returns true if a descriptor of a process is where the shell gets its lines.
+    /// Returns true if a descriptor of a process is the shell's input.
     pub(super) fn is_fifo(&self, pid: i32, descriptor: i32) -> bool {
         let fifo = nix::sys::stat::fstat(self.fifo).ok();
         let fifo = fifo.map(|file| (file.st_dev, file.st_ino));
         fifo.is_some() && file_of(pid, descriptor) == fifo
     }
 
-    /// Ends a program that reads what is meant for the shell, if it still does.
+    /// Kills a program that reads the shell's input, if it still does.
     pub(crate) fn kill_input_thief(&self, pid: i32) {
         let Some(process) = process::open(pid) else {
             return;
@@ -174,8 +173,7 @@ impl WatchedTerminal<'_> {
         }
     }
 
-    /// Looks at who was state reading the last time; what else there is does not matter while it
-    /// reads on.
+    /// Scans the thread that was last seen reading; nothing else matters while it reads on.
     fn rescan_last_reader(
         &self,
         scanner: &mut Scanner,
@@ -208,12 +206,12 @@ impl WatchedTerminal<'_> {
         }
     }
 
-    /// Returns true if what a process does counts for the job in the foreground.
+    /// Returns true if the activity of a process counts for the job in the foreground.
     fn belongs(&self, process: &Process, relation: Relation, group: i32) -> bool {
         match relation {
             _ if process.is_zombie() => false,
             Relation::Session => process.group == group,
-            // One in a session of its own is not kept from the terminal.
+            // The terminal does not stop a process of another session.
             Relation::BelowJob => process.group == group || process.session != self.shell,
             Relation::Adopted => true,
         }
@@ -246,7 +244,7 @@ impl WatchedTerminal<'_> {
             let is_member = self.belongs(&process, candidate.relation, group);
             if candidate.relation != Relation::Adopted {
                 let is_below = candidate.relation == Relation::BelowJob
-                    // What the shell has started before need not belong to the job.
+                    // Earlier children of the shell need not belong to the job.
                     || is_member && process.pid != self.shell;
                 push_children(scanner, &process, is_below, group);
             }
@@ -272,16 +270,16 @@ impl WatchedTerminal<'_> {
         if is_part_stopped {
             return Activity::PartlyStopped;
         }
-        // Where /proc hides the programs of other users.
+        // Where /proc hides the processes of other users.
         if is_first_part && !is_group_seen && exists(group) {
             return self.guess_hidden();
         }
         state.activity
     }
 
-    /// Looks a little further for others of the group in the foreground, when one that reads was found;
-    /// returns whether one of them is stopped. A signal that stops a group reaches one after the other:
-    /// who still reads is about to be stopped, too.
+    /// Continues the walk a little after a reader was found, and returns true if a process of the foreground group is
+    /// stopped. A stop signal reaches one process of a group after the other, so that the reader is about to be
+    /// stopped, too.
     fn has_stopped_member(&self, scanner: &mut Scanner, group: i32) -> bool {
         for _ in 0..limits::MAX_COMPANY {
             let Some(candidate) = scanner.queue.pop() else {
@@ -303,7 +301,7 @@ impl WatchedTerminal<'_> {
         scanner.has_stopped_member(group)
     }
 
-    /// Returns where a walk begins, in reverse.
+    /// Returns the processes at which a walk begins, in reverse order.
     fn candidates(&self, group: i32) -> Vec<Candidate> {
         let candidate = |pid, relation| Candidate { pid, relation };
         if !process::lists_children() {
@@ -322,15 +320,15 @@ impl WatchedTerminal<'_> {
             })
             .collect();
         candidates.push(candidate(self.shell, Relation::Session));
-        // First the one that most often is all there is.
+        // The most frequent case first.
         if group != self.shell {
             candidates.push(candidate(group, Relation::Session));
         }
         candidates
     }
 
-    /// Looks at the threads of a process; returns one that reads, which ends the look. What is stopped
-    /// waits for nothing but to be continued, although the kernel still shows the call it was in.
+    /// Scans the threads of a process; returns one that reads, which ends the scan. A stopped process only waits to be
+    /// continued, although the kernel still shows its system call.
     fn scan_process(
         &self,
         process: &Process,
@@ -365,7 +363,7 @@ impl WatchedTerminal<'_> {
     fn scan_thread(&self, process: &Process, thread: i32, target: ScanTarget) -> ThreadActivity {
         let blocked = match syscall::blocked_in(process.pid, thread) {
             Ok(blocked) => blocked,
-            // A program of another user, like sudo: the terminal's modes must tell.
+            // A program of another user, like sudo: only the terminal's modes are visible.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 return ThreadActivity::at(self.guess_hidden());
             }
@@ -427,8 +425,8 @@ impl WatchedTerminal<'_> {
         })
     }
 
-    /// Looks at the job in the foreground of a terminal whose master side a process relays to ours;
-    /// nothing when nobody is there.
+    /// Scans the foreground job of a terminal whose master side a process relays to ours; returns `None` if that
+    /// terminal has no processes.
     fn scan_inner_terminal(
         &self,
         relay: &Process,
@@ -439,7 +437,7 @@ impl WatchedTerminal<'_> {
         let mut inside = below.iter().filter(|process| terminal.controls(process));
         let group = inside.next()?.foreground;
         let opened = open_inside(terminal);
-        // As of our own terminal: its reader goes on in a moment.
+        // As with our own terminal, its reader continues in a moment.
         let has_input = |inside: &OwnedFd| super::poll_slave(inside).contains(PollFlags::POLLIN);
         if opened.as_ref().is_some_and(has_input) {
             return Some(ThreadActivity::at(Activity::Busy));
@@ -453,7 +451,7 @@ impl WatchedTerminal<'_> {
         };
         let mut best = ThreadActivity::at(Activity::Busy);
         let members = || below.iter().filter(|process| process.group == group);
-        // A part of it: the queue is about to be.
+        // Only a part is stopped, but the rest is about to be.
         if members().any(Process::is_stopped) {
             return Some(best);
         }
@@ -472,11 +470,11 @@ impl WatchedTerminal<'_> {
     }
 }
 
-/// What was state of one thread.
+/// Activity of one thread.
 #[derive(Debug, Clone, Copy)]
 struct ThreadActivity {
     activity: Activity,
-    /// The terminal that is read, when that is one inside ours.
+    /// The terminal it reads, if that is an inner one.
     inner: Option<Terminal>,
 }
 
@@ -487,7 +485,7 @@ impl ThreadActivity {
     }
 }
 
-/// Which of two things that are state at once says more.
+/// Returns the rank of an activity among those seen in one scan.
 fn significance(activity: Activity) -> u8 {
     match activity {
         Activity::StealsInput(_) => 5,
@@ -499,8 +497,8 @@ fn significance(activity: Activity) -> u8 {
     }
 }
 
-/// True if a job cannot go on until it is continued: everything is stopped, or waits for what is.
-/// A shell that takes notice of the stop is awake already and goes on.
+/// Tells whether a job cannot run until it is continued: every process is stopped, or waits for a stopped one. A shell
+/// that handles the stop of its child is awake already and runs on.
 #[derive(Debug, Default)]
 struct StopTally {
     is_any_stopped: bool,
@@ -527,7 +525,7 @@ fn push_children(scanner: &mut Scanner, process: &Process, is_below: bool, group
     } else {
         Relation::Session
     };
-    // The leader of the group comes first, by itself.
+    // The leader of the group is scanned first, on its own.
     let children = process::children(process.pid)
         .into_iter()
         .filter(|pid| *pid != group);
@@ -536,7 +534,7 @@ fn push_children(scanner: &mut Scanner, process: &Process, is_below: bool, group
         .extend(children.map(|pid| Candidate { pid, relation }));
 }
 
-/// Returns a process's descendants, a bounded number of them.
+/// Returns a bounded number of descendants of a process.
 fn below(root: i32) -> Vec<Process> {
     let mut found = Vec::new();
     let mut open = process::children(root);
@@ -550,13 +548,13 @@ fn below(root: i32) -> Vec<Process> {
     found
 }
 
-/// Opens a terminal inside ours.
+/// Opens an inner terminal.
 fn open_inside(terminal: Terminal) -> Option<OwnedFd> {
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     open(&terminal.path(), flags, Mode::empty()).ok()
 }
 
-/// Returns the modes of a terminal inside ours.
+/// Returns the modes of an inner terminal.
 fn modes_inside(terminal: Terminal) -> Option<Termios> {
     tcgetattr(open_inside(terminal)?).ok()
 }

@@ -1,8 +1,8 @@
-//! A shell that is held up by its own stopped copy.
+//! Recovers a shell that waits for its own stopped copy.
 //!
-//! zsh waits until a program it starts is in its group, and reads a pipe meanwhile. A signal that stops
-//! the group may reach the copy of the shell that is about to become the last program: then everything is
-//! stopped, and the shell takes no notice until the copy goes on.
+//! zsh waits until a program it starts is in its group, and reads a pipe meanwhile. A stop signal to the group may
+//! reach the copy of the shell that is about to become the last program: then all are stopped, and the shell does not
+//! react until the copy is continued.
 
 use std::os::linux::fs::MetadataExt;
 
@@ -14,8 +14,7 @@ use crate::process;
 use crate::wait::syscall::{self, Blocked};
 
 impl WatchedTerminal<'_> {
-    /// Continues the stopped copies of the shell that it waits for before it waits for its job; returns
-    /// whether there are any.
+    /// Continues the stopped copies for which the shell waits; returns true if there are any.
     pub(crate) fn continue_stopped_copies(&self) -> bool {
         let is_held = match syscall::blocked_in(self.shell, self.shell) {
             Ok(Blocked::Read(descriptor)) => !self.is_fifo(self.shell, descriptor),
@@ -34,7 +33,7 @@ impl WatchedTerminal<'_> {
     }
 }
 
-/// The device and number of the file that a process runs.
+/// Returns device and inode of the program file of a process.
 fn program(pid: i32) -> Option<(u64, u64)> {
     let file = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
     Some((file.st_dev(), file.st_ino()))

@@ -1,11 +1,11 @@
 //! System calls of 32-bit programs on a 64-bit kernel: other numbers, pointers of four bytes.
 //!
-//! Known are i386 programs on `x86_64`. Elsewhere every program is taken for a native one.
+//! Supports i386 programs on `x86_64`. Elsewhere every program counts as a native one.
 
 use super::{Blocked, RawSyscall, Thread};
 
-/// Returns true if a process is a 32-bit program. The stack and the code of such a program lie low; a
-/// native program that stack_and_code them there is told apart by its file.
+/// Returns true if a process is a 32-bit program. Its stack and code are at low addresses; a native program with low
+/// addresses is told apart by its file.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn is_compat(pid: i32, stack_and_code: [u64; 2]) -> bool {
     stack_and_code
@@ -20,7 +20,7 @@ pub(super) fn is_compat(_pid: i32, _places: [u64; 2]) -> bool {
     false
 }
 
-/// Looks at the class in the ELF header of the program.
+/// Returns true if the ELF header of the program has the 32-bit class.
 #[cfg(target_arch = "x86_64")]
 fn has_32_bit_file(pid: i32) -> bool {
     use std::io::Read as _;
@@ -30,13 +30,13 @@ fn has_32_bit_file(pid: i32) -> bool {
     read.is_ok() && header == *b"\x7fELF\x01"
 }
 
-/// Says what a call of a 32-bit program waits for.
+/// Classifies a system call of a 32-bit program.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn classify(_thread: Thread, _call: RawSyscall) -> Blocked {
     Blocked::Other
 }
 
-/// Says what a call of a 32-bit program waits for; the numbers are those of i386.
+/// Classifies a system call of a 32-bit program; the numbers are those of i386.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn classify(thread: Thread, call: RawSyscall) -> Blocked {
     use super::{low, memory, polled, registered, restarted, selected, uring};
@@ -54,7 +54,7 @@ pub(super) fn classify(thread: Thread, call: RawSyscall) -> Blocked {
         309 | 414 => polled(pid, first, second, third != 0),
         // _newselect, pselect6, pselect6_time64
         142 | 308 | 413 => selected(pid, first, second, fifth != 0),
-        // select, whose five arguments lie in memory
+        // select, whose five arguments are in memory
         82 => match words(&memory(pid, first, 20)).as_slice() {
             [count, set, _, _, limit] => selected(pid, *count, *set, *limit != 0),
             _ => Blocked::Other,

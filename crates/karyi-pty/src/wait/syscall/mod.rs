@@ -1,8 +1,8 @@
-//! Which system call a thread is blocked in, and for which descriptors.
+//! The system call a thread is blocked in, and its descriptors.
 //!
-//! `/proc/PID/task/TID/syscall` gives the number and the raw arguments; sets of descriptors lie in
-//! the memory of the process. A process may change both while they are read, so nothing here is
-//! trusted further than an answer of the kernel to the next question.
+//! `/proc/PID/task/TID/syscall` has the number and the raw arguments; sets of descriptors are in the memory of the
+//! process. A process may change both while they are read, so the result is only used for further queries to the
+//! kernel.
 
 mod compat;
 mod uring;
@@ -20,14 +20,14 @@ use crate::process::read_line;
 
 pub(crate) use uring::pending;
 
-/// What a thread is blocked in.
+/// Kind of system call in which a thread is blocked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Blocked {
     /// Reading one descriptor.
     Read(i32),
-    /// Waiting for input on any of several descriptors, and whether it does so with a time limit.
+    /// Waiting for input on any of several descriptors; true if with a time limit.
     Wait(Vec<i32>, bool),
-    /// Waiting for a child to end, or to begin.
+    /// Waiting for a child to end, or to start its program.
     Child,
     /// Anything else, or not blocked.
     Other,
@@ -38,21 +38,21 @@ pub(crate) enum Blocked {
 struct RawSyscall {
     number: i64,
     arguments: [u64; 6],
-    /// Where the stack and the code of the thread are.
+    /// Addresses of the stack and the code of the thread.
     stack_and_code: [u64; 2],
 }
 
-/// The thread that is looked at.
+/// The inspected thread.
 #[derive(Debug, Clone, Copy)]
 struct Thread {
     pid: i32,
     id: i32,
 }
 
-/// Returns what a thread is blocked in.
+/// Returns the system call in which a thread is blocked.
 ///
 /// # Errors
-/// When the kernel does not tell: the process has ended, or belongs to another user.
+/// The kernel refuses: the process has ended, or belongs to another user.
 pub(crate) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
     let text = read_line(&format!("/proc/{pid}/task/{id}/syscall"))?;
     let Some(call) = parse(&text) else {
@@ -66,8 +66,8 @@ pub(crate) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
     })
 }
 
-/// Returns true if the kernel tells what threads are blocked in: there is a `/proc`, and it has the file.
-/// Looked at once: of a process that holds secrets it tells nothing any more, not even to itself.
+/// Returns true if the kernel shows the system calls of threads. Checked once: a protected process cannot read even
+/// its own.
 pub(crate) fn is_readable() -> bool {
     static IS_READABLE: OnceLock<bool> = OnceLock::new();
     let own = std::process::id();
@@ -100,7 +100,7 @@ fn classify(thread: Thread, call: RawSyscall) -> Blocked {
         }
         libc::SYS_sendfile => Blocked::Read(low(second)),
         libc::SYS_wait4 | libc::SYS_waitid => Blocked::Child,
-        // Until the child has become its program; it may be stopped before.
+        // Blocked until the child runs its program; the child may be stopped before.
         libc::SYS_clone | libc::SYS_clone3 => Blocked::Child,
         #[cfg(target_arch = "x86_64")]
         libc::SYS_vfork => Blocked::Child,
@@ -120,8 +120,7 @@ fn classify(thread: Thread, call: RawSyscall) -> Blocked {
     }
 }
 
-/// A call that a stopped process went on with. Only `poll` among those that matter goes on like
-/// this; its arguments are still there.
+/// Classifies a call that was restarted after a stop. Only `poll` restarts like this; its arguments are unchanged.
 fn restarted(thread: Thread, arguments: [u64; 6]) -> Blocked {
     let Thread { pid, id } = thread;
     let place = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/wchan"));
@@ -180,12 +179,12 @@ fn selected(pid: i32, highest: u64, address: u64, has_limit: bool) -> Blocked {
     )
 }
 
-/// Waits for what is registered with an epoll descriptor.
+/// Returns a wait for the registrations of an epoll descriptor.
 fn registered(pid: i32, epoll: i32, has_limit: bool) -> Blocked {
     Blocked::Wait(registrations(pid, epoll), has_limit)
 }
 
-/// Reads what is registered with an epoll descriptor: lines of `tfd: NUMBER events: HEX …`.
+/// Reads the registrations of an epoll descriptor: lines of `tfd: NUMBER events: HEX …`.
 pub(crate) fn registrations(pid: i32, epoll: i32) -> Vec<i32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
     text.lines()
@@ -202,7 +201,7 @@ fn registration(line: &str) -> Option<i32> {
     (events & wanted != 0).then_some(descriptor)
 }
 
-/// Reads memory of another process; nothing when that is not possible.
+/// Reads memory of another process; returns nothing when that fails.
 fn memory(pid: i32, address: u64, length: usize) -> Vec<u8> {
     let Ok(base) = usize::try_from(address) else {
         return Vec::new();

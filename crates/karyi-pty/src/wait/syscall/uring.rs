@@ -1,8 +1,7 @@
-//! Reads that wait in an `io_uring`.
+//! Pending reads of an `io_uring`.
 //!
-//! The kernel lists the kinds of requests that wait in a ring (`fdinfo`), but not for which
-//! descriptors. Those stand in the ring's entries, which lie in the memory of the process and stay
-//! there until they are used again.
+//! The kernel lists the kinds of pending requests of a ring (`fdinfo`), but not their descriptors. Those are in the
+//! ring's entries, which are in the memory of the process until they are used again.
 
 use karyi_core::limits;
 
@@ -10,11 +9,11 @@ use super::{Blocked, low, memory};
 
 /// Bytes of one entry.
 const ENTRY_BYTES: usize = 64;
-/// Where the entries begin in a mapping of a ring.
+/// Offset of the entries in a mapping of a ring.
 const ENTRIES_OFFSET: &str = "10000000";
 /// The flag of an entry whose descriptor is an index into a table of the kernel.
 const FIXED_FILE: u8 = 1;
-/// The flag of a wait whose arguments lie in memory.
+/// The flag of a wait whose arguments are in memory.
 const EXTENDED_ARGUMENT: u64 = 1 << 3;
 /// The flag of a wait for completions.
 const GET_EVENTS: u64 = 1;
@@ -22,16 +21,16 @@ const GET_EVENTS: u64 = 1;
 /// `READ_MULTISHOT`.
 const READS: [u8; 5] = [1, 4, 6, 22, 49];
 
-/// What waits in a ring.
+/// Pending requests of a ring.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
-    /// Descriptors that are read, as far as the ring's memory shows.
+    /// Descriptors with a pending read, if the ring's memory shows them.
     pub(crate) reads: Vec<i32>,
-    /// True if requests of other kinds wait, too.
+    /// True if requests of other kinds are pending, too.
     pub(crate) has_others: bool,
 }
 
-/// Returns what a thread waits for that has entered a ring.
+/// Classifies a call that enters a ring.
 pub(super) fn entered(pid: i32, arguments: [u64; 6]) -> Blocked {
     let [ring, _, wanted, flags, argument, _] = arguments;
     if wanted == 0 || flags & GET_EVENTS == 0 {
@@ -48,7 +47,7 @@ fn has_limit(pid: i32, argument: u64) -> bool {
         .is_some_and(|time| time.iter().any(|byte| *byte != 0))
 }
 
-/// Returns what waits in a ring.
+/// Returns the pending requests of a ring.
 pub(crate) fn pending(pid: i32, ring: i32) -> Pending {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{ring}")).unwrap_or_default();
     let kinds = waiting_kinds(&text);
@@ -100,7 +99,7 @@ fn entries(pid: i32, text: &str) -> Vec<u8> {
     }
 }
 
-/// Reads `FROM-TO MODE OFFSET DEVICE INODE anon_inode:[io_uring]`; returns where the entries begin.
+/// Reads `FROM-TO MODE OFFSET DEVICE INODE anon_inode:[io_uring]`; returns the address of the entries.
 fn mapping_of(line: &str, inode: &str) -> Option<u64> {
     let mut fields = line.split_ascii_whitespace();
     let (from, _) = fields.next()?.split_once('-')?;
