@@ -1,4 +1,4 @@
-//! What escape sequences do to the screen.
+//! Effects of escape sequences on the screen.
 
 use super::cell::{COLUMNS, TAB};
 use super::escape::Sequence;
@@ -6,17 +6,17 @@ use super::grid::{Cursor, Grid, ROWS};
 use super::screen::{Modes, Screen};
 
 impl Sequence {
-    /// Returns true if it neither acts on more than the line of the cursor nor asks something.
+    /// Returns true if it affects only the line of the cursor and is no query.
     pub(super) fn stays_in_line(&self) -> bool {
         !self.addresses_screen() && !matches!(self.last, b'n' | b'c')
     }
 
-    /// Returns true if the next character may stand further right than it would without it.
+    /// Returns true if the next character may be further right than without it.
     pub(super) fn moves_right(&self) -> bool {
         self.is_control && matches!(self.last, b'C' | b'a' | b'G' | b'`')
     }
 
-    /// Returns true if it acts on more than the line of the cursor: the screen is needed.
+    /// Returns true if it affects more than the line of the cursor, so that the screen is needed.
     pub(super) fn addresses_screen(&self) -> bool {
         match (self.is_control, self.private, self.intermediate) {
             (true, 0, 0) => match self.last {
@@ -39,7 +39,7 @@ impl Sequence {
 }
 
 impl Screen {
-    /// Acts on a sequence.
+    /// Applies a sequence.
     pub(super) fn act(&mut self, sequence: &Sequence, text: &mut String) {
         if sequence.addresses_screen() {
             self.calm = 0;
@@ -112,7 +112,7 @@ impl Screen {
         }
     }
 
-    /// Moves the cursor to a place that may count from the first row of what scrolls.
+    /// Moves the cursor to a position, which counts from the top of the scrolling region in origin mode.
     fn go_to(&mut self, row: usize, column: usize) {
         let is_relative = self.modes.is_relative;
         let grid = self.grid();
@@ -128,7 +128,7 @@ impl Screen {
         let grid = self.grid();
         let Cursor { row, column, .. } = grid.cursor;
         match how {
-            // Going up to the first row and erasing from there is what bars of several lines do.
+            // Progress bars of several lines move to the first row and erase from there.
             0 if is_homed && (row, column) == (0, 0) => self.clear(text),
             0 => {
                 grid.erase_line(0);

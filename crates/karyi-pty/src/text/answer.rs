@@ -1,17 +1,17 @@
-//! What a terminal answers when a program asks it what it is and where its cursor stands.
+//! Replies of a terminal to queries of its type and its cursor position.
 //!
-//! An answer is made of digits of ours alone: nothing a program prints can come back as input.
+//! A reply consists of our own digits only: no output of a program can come back as input.
 
 use karyi_core::limits;
 
 use super::escape::Sequence;
 
-/// Answers that wait to be typed.
+/// Replies that wait to be typed.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Answers(String);
 
 impl Answers {
-    /// Answers a question; `place` tells the cursor's row and column.
+    /// Adds the reply to a query; `place` returns the cursor's row and column.
     pub(super) fn push(&mut self, asked: &Sequence, place: impl FnOnce() -> (usize, usize)) {
         if !asked.is_control
             || asked.intermediate != 0
@@ -36,7 +36,7 @@ impl Answers {
         }
     }
 
-    /// Takes the answers.
+    /// Takes the replies.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.0)
     }

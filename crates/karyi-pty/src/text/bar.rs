@@ -1,19 +1,19 @@
-//! Finds the states of a progress bar that are erased for the next one, and so need not be drawn.
+//! Finds states of a progress bar that are erased for the next one, and so need not be drawn.
 
 use super::cell::{COLUMNS, width};
 use super::escape::Sequence;
 use super::scan::after_sequence;
 
-/// What erases a line and goes to its start, as most bars do before each state.
+/// Sequences that erase a line and return to its start, as most bars print before each state.
 const STARTS: [&[u8]; 2] = [b"\r\x1b[K", b"\r\x1b[2K"];
 
-/// Returns true if bytes erase the line first.
+/// Returns true if bytes begin by erasing the line.
 pub(super) fn starts_anew(bytes: &[u8]) -> bool {
     STARTS.iter().any(|start| bytes.starts_with(start))
 }
 
-/// Returns where the line of the cursor is erased for the last time, when all its states before take a
-/// single row. It looks no further than that line goes: there may be as many lines as bytes.
+/// Returns the position of the last erasure of the cursor's line, if all states before take a single row. Stops at the
+/// end of that line: there may be as many lines as bytes.
 pub(super) fn last_start(bytes: &[u8]) -> usize {
     let is_kind = |sequence: &Sequence| sequence.stays_in_line() && !sequence.moves_right();
     let (mut last, mut at, mut unseen) = (0, 0, 0);
@@ -25,7 +25,7 @@ pub(super) fn last_start(bytes: &[u8]) -> usize {
         let start = (at + length).saturating_sub(1);
         if starts_anew(bytes.get(start..).unwrap_or_default()) {
             let state = bytes.get(last..start).unwrap_or_default();
-            // Bytes are never fewer than columns.
+            // There are never fewer bytes than columns.
             if state.len() > COLUMNS + unseen && !fits_row(state) {
                 break;
             }
@@ -37,7 +37,7 @@ pub(super) fn last_start(bytes: &[u8]) -> usize {
     last
 }
 
-/// Returns true if what is written between sequences takes a row at most.
+/// Returns true if the text between sequences takes at most one row.
 fn fits_row(state: &[u8]) -> bool {
     let mut columns = 0;
     let mut rest = state;

@@ -1,7 +1,7 @@
-//! What stands in the columns of one line or row.
+//! The columns of one line or row.
 //!
-//! A character wider than one column, and a tab, takes its first column itself and marks the others
-//! as its rest; what overwrites a part of it blanks the whole.
+//! A character wider than one column, or a tab, is stored in its first column; the others are marked as its rest.
+//! Overwriting a part of it blanks the whole.
 
 use unicode_width::UnicodeWidthChar as _;
 
@@ -14,8 +14,8 @@ pub(super) const COLUMNS: usize = limits::TERMINAL_COLUMNS as usize;
 /// Columns between two tab stops.
 pub(super) const TAB: usize = 8;
 
-/// Bytes of one character with its marks; more marks than fit are dropped. The longest that people
-/// use, a flag of a region, takes 28.
+/// Bytes of one character with its combining marks; more marks are dropped. The longest in use, the flag of a region,
+/// takes 28.
 const CAPACITY: usize = 31;
 /// The length of a cell that is the rest of the one before.
 const REST_LENGTH: u8 = u8::MAX;
@@ -28,7 +28,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Nothing was ever written here, or it was erased.
+    /// Never written, or erased.
     const EMPTY: Self = Self {
         length: 0,
         bytes: [0; CAPACITY],
@@ -86,7 +86,7 @@ impl Cell {
     }
 }
 
-/// Returns how many columns a terminal gives to a character; none to a combining mark.
+/// Returns the number of columns of a character; 0 for a combining mark.
 pub(super) fn width(character: char) -> usize {
     if character.is_ascii() {
         return 1;
@@ -94,22 +94,22 @@ pub(super) fn width(character: char) -> usize {
     character.width().unwrap_or(0).min(2)
 }
 
-/// Returns how many bytes at the start are ASCII characters of one column.
+/// Returns the number of bytes at the start that are ASCII characters of one column.
 pub(super) fn ascii_length(bytes: &[u8]) -> usize {
     scan::length_of(bytes, |byte| matches!(byte, b' '..=b'~'))
 }
 
-/// Splits off the characters at the start that take a column each and need no thought.
+/// Splits off the printable ASCII characters at the start.
 pub(super) fn split_ascii(characters: &str) -> (&[u8], &str) {
     let end = ascii_length(characters.as_bytes());
     let (simple, others) = characters.split_at(end);
     (simple.as_bytes(), others)
 }
 
-/// What is left out at the end of a row.
+/// Columns omitted at the end of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trim {
-    /// Columns nobody wrote to.
+    /// Columns never written.
     Unwritten,
     /// Spaces too.
     Blank,
@@ -117,25 +117,25 @@ pub(super) enum Trim {
 
 /// The columns of a line or row; those after the last one are empty.
 ///
-/// Hardly a line holds more than ASCII characters, so a column is a byte as long as that is so.
+/// Almost all lines are ASCII, so a column is one byte while that is so.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Cells {
     /// A printable ASCII character for each column, or [`NOTHING`].
     narrow: Vec<u8>,
-    /// All columns once one of them holds something else; then `narrow` is empty.
+    /// All columns once one of them holds another character; then `narrow` is empty.
     wide: Vec<Cell>,
 }
 
-/// The byte of a column that is empty.
+/// The byte of an empty column.
 const NOTHING: u8 = 0;
 
 impl Cells {
-    /// Returns how many columns are held.
+    /// Returns the number of stored columns.
     pub(super) fn len(&self) -> usize {
         self.narrow.len() + self.wide.len()
     }
 
-    /// Returns true if nothing stands here.
+    /// Returns true if every column is empty.
     pub(super) fn is_blank(&self) -> bool {
         self.narrow.iter().all(|byte| *byte == NOTHING) && self.wide.iter().all(Cell::is_empty)
     }
@@ -184,7 +184,7 @@ impl Cells {
         }
     }
 
-    /// Keeps a tab as what it is when nothing stands in the columns it passes over.
+    /// Stores a tab when the columns it passes are empty.
     pub(super) fn put_tab(&mut self, from: usize, to: usize) {
         let passed = from.min(self.len())..to.min(self.len());
         let bytes = self.narrow.get(passed.clone()).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Cells {
         }
     }
 
-    /// Returns wide columns that are to be written.
+    /// Returns wide columns for writing.
     fn open(&mut self, from: usize, to: usize) -> &mut [Cell] {
         if self.wide.len() < to {
             self.wide.resize(to, Cell::EMPTY);
@@ -214,7 +214,7 @@ impl Cells {
         self.wide.get_mut(from..to).unwrap_or_default()
     }
 
-    /// Makes room in the columns for any character.
+    /// Converts the columns to wide ones.
     fn widen(&mut self) {
         let cell = |byte| match byte {
             NOTHING => Cell::EMPTY,
@@ -237,7 +237,7 @@ impl Cells {
         }
     }
 
-    /// Inserts empty columns; what is pushed beyond `limit` is lost.
+    /// Inserts empty columns; columns pushed beyond `limit` are lost.
     pub(super) fn insert(&mut self, at: usize, count: usize, limit: usize) {
         if at >= self.len() || at >= limit {
             return;
@@ -256,7 +256,7 @@ impl Cells {
         self.wide.truncate(limit);
     }
 
-    /// Takes columns out; what stands after them moves up.
+    /// Deletes columns; those after them move up.
     pub(super) fn delete(&mut self, at: usize, count: usize) {
         let end = at.saturating_add(count).min(self.len());
         if at >= end {
@@ -271,7 +271,7 @@ impl Cells {
         }
     }
 
-    /// Adds what stands here to `out`.
+    /// Adds the text of the columns to `out`.
     pub(super) fn push_text(&self, trim: Trim, out: &mut String) {
         self.push_narrow(trim, out);
         let is_shown = |cell: &Cell| match trim {
@@ -298,7 +298,7 @@ impl Cells {
         }
     }
 
-    /// Blanks a character that a boundary between two columns would cut in two.
+    /// Blanks a character that spans a boundary between two columns.
     fn cut(&mut self, at: usize) {
         if self.wide.get(at).is_none_or(|cell| !cell.is_rest()) {
             return;

@@ -1,13 +1,13 @@
-//! Colour sequences in the text of plain lines, for who watches on a terminal.
+//! Colour sequences in the text of plain lines, for watchers on a terminal.
 
 use std::borrow::Cow;
 
 use karyi_core::limits;
 
-/// Ends all colours.
+/// Resets all colours.
 pub(super) const RESET: &str = "\x1b[0m";
 
-/// Adds a colour to those before it, which a reset makes void.
+/// Adds a colour to earlier ones; a reset removes those.
 pub(super) fn add(colours: &mut String, sequence: &str) {
     if matches!(sequence, "\x1b[m" | RESET) || colours.len() > limits::MAX_KEPT_COLOUR_BYTES {
         colours.clear();
@@ -39,7 +39,7 @@ pub(super) fn strip(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Cuts a text around its next sequence; nothing else in it begins with ESC.
+/// Splits a text at its next sequence; nothing else in it begins with ESC.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let start = memchr::memchr(0x1b, text.as_bytes())?;
     let (before, rest) = text.split_at(start);

@@ -1,8 +1,8 @@
-//! Reads escape sequences.
+//! Parses escape sequences.
 
 use karyi_core::limits;
 
-/// A whole escape or control sequence that may mean something.
+/// A complete escape or control sequence.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sequence {
     /// True if it began with ESC `[`.
@@ -11,15 +11,15 @@ pub(super) struct Sequence {
     pub(super) private: u8,
     /// The last byte between the parameters and the end, or 0.
     pub(super) intermediate: u8,
-    /// The byte that says what it does.
+    /// The final byte, which names the function.
     pub(super) last: u8,
     numbers: [u16; limits::MAX_SEQUENCE_PARAMETERS],
-    /// How many parameters came before the open one.
+    /// Number of parameters before the open one.
     index: usize,
 }
 
 impl Sequence {
-    /// Reads a control sequence that is there whole, and returns what follows it. By far the most are.
+    /// Parses a complete control sequence, the most frequent case, and returns the bytes after it.
     pub(super) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let mut rest = bytes.strip_prefix(b"\x1b[")?;
         let mut sequence = Self {
@@ -40,17 +40,17 @@ impl Sequence {
         }
     }
 
-    /// Returns a parameter; 0 when it is not given.
+    /// Returns a parameter; 0 when it is absent.
     pub(super) fn number(&self, index: usize) -> usize {
         self.numbers.get(index).copied().map_or(0, usize::from)
     }
 
-    /// Returns a parameter that counts something: 1 when it is not given.
+    /// Returns a parameter that is a count; 1 when it is absent.
     pub(super) fn count(&self, index: usize) -> usize {
         self.number(index).max(1)
     }
 
-    /// Returns the parameters that are given.
+    /// Returns the parameters that are present.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> {
         let given = self.index + 1;
         self.numbers.into_iter().take(given).map(usize::from)
@@ -84,12 +84,12 @@ impl std::fmt::Display for Sequence {
     }
 }
 
-/// An escape sequence that is being read.
+/// Parser of an escape sequence.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Escape {
     state: State,
     sequence: Sequence,
-    /// Bytes read of a string.
+    /// Number of bytes of a string so far.
     length: usize,
 }
 
@@ -105,33 +105,33 @@ enum State {
     Control,
     /// In a title or another string that never spans lines.
     Title,
-    /// In a device control string, which may hold pictures of many lines.
+    /// In a device control string, which may contain images of many lines.
     Device,
     /// After ESC in a title or device string.
     TitleEnd,
     DeviceEnd,
 }
 
-/// What a byte did to the sequence.
+/// Result of parsing a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The sequence goes on.
+    /// The sequence continues.
     More,
-    /// It ended and means nothing.
+    /// The sequence ended without a meaning.
     Ignored,
-    /// It ended.
+    /// The sequence ended.
     Whole(Sequence),
-    /// It ended before this byte.
+    /// The sequence ended before this byte.
     NotMine,
 }
 
 impl Escape {
-    /// Returns true if a sequence is being read.
+    /// Returns true while a sequence is parsed.
     pub(super) fn is_open(&self) -> bool {
         self.state != State::Closed
     }
 
-    /// Starts a sequence: ESC was read.
+    /// Begins a sequence after ESC.
     pub(super) fn open(&mut self) {
         *self = Self {
             state: State::Start,
@@ -139,7 +139,7 @@ impl Escape {
         };
     }
 
-    /// Reads the next byte of an open sequence.
+    /// Parses the next byte of a sequence.
     pub(super) fn push(&mut self, byte: u8) -> Step {
         match self.state {
             State::Closed => Step::NotMine,
@@ -207,7 +207,7 @@ impl Escape {
         match byte {
             0x07 | 0x18 | 0x1a => self.close(Step::Ignored),
             0x1b => self.go(State::TitleEnd),
-            // A title that was never closed must not hide the lines after it.
+            // An unterminated title must not hide the lines after it.
             b'\n' => self.close(Step::NotMine),
             _ => self.string_byte(),
         }
@@ -233,7 +233,7 @@ impl Escape {
         if byte == b'\\' {
             return self.close(Step::Ignored);
         }
-        // Any other byte after ESC starts a new sequence.
+        // Any other byte after ESC begins a new sequence.
         self.open();
         self.push(byte)
     }

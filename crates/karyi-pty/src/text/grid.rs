@@ -8,10 +8,10 @@ use super::rows;
 /// Rows of the screen.
 pub(super) const ROWS: usize = limits::TERMINAL_ROWS as usize;
 
-/// How a row goes on.
+/// Continuation of a row.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Nothing says so.
+    /// Unknown.
     #[default]
     Open,
     /// A line feed ended it.
@@ -25,24 +25,24 @@ pub(super) enum End {
 pub(super) struct Row {
     pub(super) cells: Cells,
     pub(super) end: End,
-    /// What a watcher was shown of it.
+    /// The text of the row that a watcher has got.
     pub(super) shown: Option<String>,
 }
 
 impl Row {
-    /// Returns true if nothing stands on the row and nothing follows it.
+    /// Returns true if the row is empty and does not continue.
     pub(super) fn is_unused(&self) -> bool {
         self.end != End::Ended && self.cells.is_blank()
     }
 
-    /// Returns true if nothing but spaces stands on it.
+    /// Returns true if it has only spaces.
     fn is_space(&self) -> bool {
         let mut text = String::new();
         self.cells.push_text(Trim::Blank, &mut text);
         text.is_empty()
     }
 
-    /// Returns its text, with the line feed where a line ends.
+    /// Returns its text, with a line feed if the line ends here.
     pub(super) fn text(&self, trim: Trim) -> String {
         let mut text = String::new();
         match self.end {
@@ -55,7 +55,7 @@ impl Row {
         text
     }
 
-    /// What stood at its end has changed: the next row is no longer the rest of it.
+    /// Records that the end of the row has changed: the next row no longer continues it.
     fn end_wrap(&mut self) {
         if self.end == End::Wrapped {
             self.end = End::Open;
@@ -73,15 +73,15 @@ impl Row {
     }
 }
 
-/// Where the next character goes.
+/// Position of the next character.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Cursor {
     pub(super) row: usize,
     pub(super) column: usize,
     /// True if the last column was just written: the next character wraps.
     pub(super) is_wrapping: bool,
-    /// The columns there were on the row, the rest of the one above, when the cursor was sent to its
-    /// start. Once all of them are written anew it is a line of its own.
+    /// Number of columns of the row, a continuation, when the cursor was sent to its start. Once all of them are
+    /// rewritten, the row is a line of its own.
     rest: Option<usize>,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Grid {
     pub(super) rows: Vec<Row>,
     pub(super) cursor: Cursor,
     pub(super) saved: Cursor,
-    /// First and last row of what scrolls.
+    /// First and last row of the scrolling region.
     pub(super) top: usize,
     pub(super) bottom: usize,
 }
@@ -119,13 +119,13 @@ impl Grid {
         (self.top, self.bottom) == (0, ROWS - 1)
     }
 
-    /// Returns how many rows there are up to the last one that is used.
+    /// Returns the number of rows up to the last used one.
     pub(super) fn used_rows(&self) -> usize {
         let last = self.rows.iter().rposition(|row| !row.is_unused());
         last.map_or(0, |last| last + 1)
     }
 
-    /// Moves the cursor to a place, or as near to it as the screen goes.
+    /// Moves the cursor to a position, within the screen.
     pub(super) fn move_to(&mut self, row: usize, column: usize) {
         self.cursor = Cursor {
             row: row.min(ROWS - 1),
@@ -143,7 +143,7 @@ impl Grid {
             .row_above()
             .is_some_and(|above| above.end == End::Wrapped);
         let columns = self.row().map_or(0, |row| row.cells.len());
-        // Who wraps a line by hand prints a space behind its row, and goes on in its place.
+        // A program that wraps a line itself prints a space behind the row, and continues in its place.
         let is_made_by_hand = columns == 1 && self.row().is_some_and(|row| row.is_space());
         if is_rest && columns > 0 && !is_made_by_hand {
             self.cursor.rest = Some(columns);
@@ -154,7 +154,7 @@ impl Grid {
         self.rows.get_mut(self.cursor.row.checked_sub(1)?)
     }
 
-    /// Makes the cursor's row a line of its own once nothing is left of what it had of the one above.
+    /// Makes the cursor's row a line of its own once it is rewritten completely.
     fn note_written(&mut self) {
         let end = self.cursor.column + usize::from(self.cursor.is_wrapping);
         if self.cursor.rest.is_some_and(|columns| end >= columns) {
@@ -170,7 +170,7 @@ impl Grid {
         }
     }
 
-    /// Moves the cursor up, not out of what scrolls.
+    /// Moves the cursor up within the scrolling region.
     pub(super) fn move_up(&mut self, count: usize) {
         let is_below = self.cursor.row >= self.top;
         let limit = if is_below { self.top } else { 0 };
@@ -178,7 +178,7 @@ impl Grid {
         self.move_to(row, self.cursor.column);
     }
 
-    /// Moves the cursor down, not out of what scrolls.
+    /// Moves the cursor down within the scrolling region.
     pub(super) fn move_down(&mut self, count: usize) {
         let is_above = self.cursor.row <= self.bottom;
         let limit = if is_above { self.bottom } else { ROWS - 1 };
@@ -196,7 +196,7 @@ impl Grid {
         self.cursor.column = stop;
     }
 
-    /// Writes a character where the cursor is, which has room for it.
+    /// Writes a character that fits at the cursor.
     pub(super) fn put(&mut self, character: char, width: usize) {
         let column = self.cursor.column;
         if let Some(row) = self.row() {
@@ -208,7 +208,7 @@ impl Grid {
         self.note_written();
     }
 
-    /// Writes ASCII characters that have room before the last column.
+    /// Writes ASCII characters that fit before the last column.
     pub(super) fn put_ascii(&mut self, characters: &[u8]) {
         let column = self.cursor.column;
         if let Some(row) = self.row() {
@@ -218,7 +218,7 @@ impl Grid {
         self.note_written();
     }
 
-    /// Adds a mark to the character before the cursor.
+    /// Adds a combining mark to the character before the cursor.
     pub(super) fn add_mark(&mut self, mark: char) {
         let column = self.cursor.column + usize::from(self.cursor.is_wrapping);
         if let Some(row) = self.row() {
@@ -226,23 +226,23 @@ impl Grid {
         }
     }
 
-    /// Returns how many columns are left from the cursor on.
+    /// Returns the number of columns from the cursor on.
     pub(super) fn room(&self) -> usize {
         let used = self.cursor.column + usize::from(self.cursor.is_wrapping);
         COLUMNS.saturating_sub(used)
     }
 
-    /// Returns true if a character has no room before the end of the row.
+    /// Returns true if a character does not fit before the end of the row.
     pub(super) fn lacks_room(&self, character: char) -> bool {
         self.cursor.is_wrapping || self.cursor.column + width(character) > COLUMNS
     }
 
-    /// Empties a part of the cursor's row: a later one, an earlier one, or all of it.
+    /// Erases the cursor's row: after the cursor, before it, or all of it.
     pub(super) fn erase_line(&mut self, how: usize) {
         let column = self.cursor.column;
         let (from, to) = match how {
-            // Nothing stands behind a row that is full. Some terminals erase its last column, so that text
-            // is lost where `grep` colours a match.
+            // The cursor is behind a full row. Some terminals erase its last column, which loses text where `grep`
+            // colours a match.
             0 if self.cursor.is_wrapping => return,
             0 => (column, COLUMNS),
             1 => (0, column + 1),
@@ -272,7 +272,7 @@ impl Grid {
         }
     }
 
-    /// Takes columns out at the cursor.
+    /// Deletes columns at the cursor.
     pub(super) fn delete(&mut self, count: usize) {
         let column = self.cursor.column;
         self.cursor.is_wrapping = false;
@@ -289,7 +289,7 @@ impl Grid {
         }
     }
 
-    /// Moves the rows from `top` to the end of what scrolls up; the first ones are lost.
+    /// Scrolls the rows from `top` to the end of the region up; the first ones are lost.
     pub(super) fn scroll_up(&mut self, top: usize, count: usize) {
         let rows = self.rows.get_mut(top..=self.bottom).unwrap_or_default();
         let count = count.min(rows.len());
@@ -298,7 +298,7 @@ impl Grid {
         self.clear_rows(top + kept..top + kept + count);
     }
 
-    /// Moves the rows from `top` to the end of what scrolls down; the last ones are lost.
+    /// Scrolls the rows from `top` to the end of the region down; the last ones are lost.
     pub(super) fn scroll_down(&mut self, top: usize, count: usize) {
         let rows = self.rows.get_mut(top..=self.bottom).unwrap_or_default();
         let count = count.min(rows.len());

@@ -1,8 +1,8 @@
-//! The line a terminal's cursor stands on while nothing addresses the screen.
+//! The line of the cursor while no sequence addresses the screen.
 //!
-//! Most lines are only ever appended to and stay plain text; the first character written somewhere
-//! else turns the line into cells. It is as long as it is: nothing wraps. But what acts on the rows of
-//! a line wider than the terminal is left to the screen.
+//! Most lines are only appended to and stay plain text; the first character written elsewhere converts the line to
+//! cells. A line does not wrap, whatever its length. Sequences that act on the rows of a line wider than the terminal
+//! are left to the screen.
 
 use karyi_core::limits;
 
@@ -16,27 +16,27 @@ use super::rows;
 pub(super) struct Line {
     /// The line while it was only appended to.
     simple: String,
-    /// The line since something else happened, a row at most; empty while `simple` holds it.
+    /// The line after another change, one row at most; empty while `simple` holds it.
     cells: Cells,
     /// The column of the cursor in `cells`. Behind the last column the next character wraps.
     cursor: usize,
     is_edited: bool,
-    /// True if a carriage return came last: a line feed after it means nothing more than alone.
+    /// True if a carriage return came last: a line feed after it means the same as alone.
     is_returned: bool,
-    /// True if the line began with rows that are not held here any more.
+    /// True if earlier rows of the line were passed on.
     is_continued: bool,
     /// The colours of a line that was changed inside: they are set at its end.
     colours: String,
 }
 
 impl Line {
-    /// Returns true if nothing stands on the line and the cursor is at its start.
+    /// Returns true if the line is empty and the cursor is at its start.
     pub(super) fn is_empty(&self) -> bool {
         self.simple.is_empty() && self.cells.len() == 0 && self.cursor == 0
     }
 
-    /// Writes characters at the cursor; of a line that becomes too long to be held the first rows go to
-    /// `text`. Returns how many bytes were written: for the rest the screen is needed.
+    /// Writes characters at the cursor; the first rows of a very long line go to `text`. Returns the number of bytes
+    /// written: the others need the screen.
     pub(super) fn push(&mut self, characters: &str, text: &mut String) -> usize {
         if self.is_returned && self.is_wide() {
             return 0;
@@ -58,10 +58,10 @@ impl Line {
         }
     }
 
-    /// Passes on all rows but the last one, on which the cursor is.
+    /// Passes on all rows but the last one, the cursor's.
     fn pass_on_rows(&mut self, text: &mut String) {
         let end = match rows::start_of_last(&self.simple) {
-            // A single row of very many marks.
+            // A single row may have very many combining marks.
             0 => self.simple.len(),
             start => start,
         };
@@ -70,23 +70,23 @@ impl Line {
         self.is_continued = true;
     }
 
-    /// Returns true if it takes more than a row of the terminal.
+    /// Returns true if it is wider than the terminal.
     pub(super) fn is_wide(&self) -> bool {
         !self.is_edited && (self.is_continued || rows::overflow(&self.simple))
     }
 
-    /// Returns true if a control sequence acts on a row of a line that has several.
+    /// Returns true if a control sequence acts on one row of a line that has several.
     pub(super) fn is_row_of(&self, sequence: &Sequence) -> bool {
         let is_appended = !self.is_edited && !self.is_returned;
         match (sequence.last, sequence.number(0)) {
-            // Nothing stands behind the cursor.
+            // Nothing is behind the cursor.
             (b'K', 0) if is_appended => false,
             (b'C' | b'a' | b'D' | b'G' | b'`', _) | (b'K', 0..=2) => self.is_wide(),
             _ => false,
         }
     }
 
-    /// Adds what stands on the line to `text`, and empties it.
+    /// Moves the text of the line to `text`.
     pub(super) fn flush(&mut self, text: &mut String) {
         text.push_str(&self.simple);
         self.cells.push_text(Trim::Unwritten, text);
@@ -105,7 +105,7 @@ impl Line {
         self.colours.clear();
     }
 
-    /// Takes a colour sequence.
+    /// Adds a colour sequence.
     pub(super) fn colour(&mut self, sequence: &str) {
         if self.is_edited || self.is_returned {
             colour::add(&mut self.colours, sequence);
@@ -114,7 +114,7 @@ impl Line {
         }
     }
 
-    /// Returns how much of the line is held.
+    /// Returns the number of stored bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.simple.len() + self.cells.len()
     }
@@ -124,7 +124,7 @@ impl Line {
         self.is_returned
     }
 
-    /// Returns the cursor's column on its row, where it is not behind all that was written.
+    /// Returns the cursor's column on its row, unless it is behind everything written.
     pub(super) fn place(&self) -> Option<usize> {
         (self.is_edited && self.cursor < COLUMNS).then_some(self.cursor)
     }
@@ -139,7 +139,7 @@ impl Line {
         self.edit(|line| line.cursor = line.column().saturating_sub(1));
     }
 
-    /// Acts on a control sequence that works inside one line.
+    /// Applies a control sequence that works inside one line.
     pub(super) fn act(&mut self, sequence: &Sequence) {
         let count = sequence.count(0);
         match (sequence.last, sequence.number(0)) {
@@ -147,7 +147,7 @@ impl Line {
             (b'C' | b'a', _) => self.edit(|line| line.move_to(line.column() + count)),
             (b'D', _) => self.edit(|line| line.cursor = line.column().saturating_sub(count)),
             (b'G' | b'`', _) => self.edit(|line| line.move_to(count - 1)),
-            // Nothing stands behind the cursor: `grep` says so after every match.
+            // Nothing is behind the cursor: `grep` sends this after every match.
             (b'K', 0) if !self.is_edited => {}
             (b'K', 0) => self.edit(|line| line.cells.erase(line.cursor, usize::MAX)),
             (b'K', 1) => self.edit(|line| {
@@ -162,7 +162,7 @@ impl Line {
         }
     }
 
-    /// Erases all of it, with the cursor at its start: what most bars do before each state.
+    /// Erases the line when the cursor is at its start, as most bars do before each state.
     fn erase(&mut self) {
         let simple = &self.simple;
         colour::each(simple, |sequence| colour::add(&mut self.colours, sequence));
@@ -177,7 +177,7 @@ impl Line {
         self.settle_return();
         self.open_cells();
         change(self);
-        // What is erased at the start of a line leaves a plain one.
+        // Erased from its start, the line is a plain one again.
         self.is_edited = !self.is_empty();
     }
 
@@ -192,7 +192,7 @@ impl Line {
         self.cursor = column.min(COLUMNS - 1);
     }
 
-    /// Returns the column the cursor is seen in.
+    /// Returns the visible column of the cursor.
     fn column(&self) -> usize {
         self.cursor.min(COLUMNS - 1)
     }
@@ -213,7 +213,7 @@ impl Line {
         }
     }
 
-    /// Writes characters as far as the row has room; returns how many bytes that are.
+    /// Writes characters that fit into the row; returns the number of bytes.
     fn write(&mut self, characters: &str) -> usize {
         let mut rest = characters;
         loop {

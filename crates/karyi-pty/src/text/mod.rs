@@ -1,13 +1,12 @@
 //! Turns the bytes of a terminal into the text a person would have seen.
 //!
-//! Escape sequences vanish; carriage returns, backspaces and the few sequences that work inside one
-//! line act on that line, so that a progress bar comes out as its last state. A program that moves
-//! to other rows, or inside one row of a line wider than the terminal, or draws on the whole screen,
-//! gets a screen of its own from there on, with the rows that are within its reach. Bytes may be cut
-//! anywhere.
+//! Escape sequences are removed. Carriage returns, backspaces and the sequences that work inside one line change that
+//! line, so that a progress bar yields its last state. A program that moves to other rows, or inside one row of a line
+//! wider than the terminal, or draws on the whole screen, gets a virtual screen from there on, which begins with the
+//! rows within its reach. Bytes may be cut anywhere.
 //!
-//! A result holds the last rows back until they are out of reach, so that it is exact. A watcher
-//! gets each line as soon as it ends, and once more at the end if it was rewritten.
+//! For a result the last rows are held back until they are out of reach, so that it is exact. A watcher gets each line
+//! as soon as it ends, and once more at the end if it was rewritten.
 
 mod act;
 mod answer;
@@ -31,28 +30,28 @@ use view::View;
 
 const ESC: u8 = 0x1b;
 
-/// Who the text is for.
+/// Receiver of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Audience {
-    /// Who reads it at the end.
+    /// A reader of the complete text.
     Result,
-    /// Who sees it at once.
+    /// A viewer of the lines as they end.
     Watcher,
-    /// The program itself, which may ask where its cursor is; nobody reads the text.
+    /// The program itself, which gets replies to queries; the text is not used.
     Terminal,
 }
 
-/// Reads a terminal's output in pieces and gives text.
+/// Converts a terminal's output, in pieces, to text.
 #[derive(Debug, Clone)]
 pub struct TerminalText {
     escape: Escape,
     decoder: Decoder,
     view: View,
-    /// FastPath where the program is answered.
+    /// Replies to queries, for the program.
     answers: Option<Answers>,
-    /// True if colours stay in the text of plain lines, and whether one was given.
+    /// Set if colours stay in the text of plain lines; true after one was passed on.
     colours: Option<bool>,
-    /// A place for a run of characters without its colours.
+    /// Buffer for a run of characters without its colours.
     run: Vec<u8>,
 }
 
@@ -63,20 +62,19 @@ impl Default for TerminalText {
 }
 
 impl TerminalText {
-    /// Starts with an empty terminal whose text is exact at the end.
+    /// Creates an empty terminal whose text is exact at the end.
     #[must_use]
     pub fn new() -> Self {
         Self::with(Audience::Result)
     }
 
-    /// Starts with an empty terminal whose lines are given as soon as they end.
+    /// Creates an empty terminal whose lines are passed on as soon as they end.
     #[must_use]
     pub fn for_watcher() -> Self {
         Self::with(Audience::Watcher)
     }
 
-    /// Starts as for a watcher whose own terminal shows colours: those of plain lines stay in the
-    /// text.
+    /// Creates a terminal as for a watcher, which keeps the colours of plain lines.
     #[must_use]
     pub fn for_watcher_in_colour() -> Self {
         Self {
@@ -85,7 +83,7 @@ impl TerminalText {
         }
     }
 
-    /// Starts with an empty terminal that gives no text, but answers.
+    /// Creates an empty terminal that yields replies instead of text.
     #[must_use]
     pub fn for_answers() -> Self {
         Self {
@@ -111,13 +109,13 @@ impl TerminalText {
         self.view.is_alternate()
     }
 
-    /// Takes what the terminal answers to the questions so far.
+    /// Takes the replies to the queries so far.
     #[must_use]
     pub fn take_answers(&mut self) -> String {
         self.answers.as_mut().map(Answers::take).unwrap_or_default()
     }
 
-    /// Reads some bytes; what is final is added to `text`.
+    /// Reads bytes; final text is added to `text`.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
         let mut rest = self.skip_unseen(bytes);
         while !rest.is_empty() {
@@ -163,7 +161,7 @@ impl TerminalText {
         }
     }
 
-    /// Skips lines where nobody reads them and they only push each other off the screen.
+    /// Skips lines that only scroll others off the screen, when the text is not used.
     fn skip_unseen<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         if self.escape.is_open() || !self.view.is_unseen() {
             return bytes;
@@ -177,8 +175,8 @@ impl TerminalText {
         bytes.get(end + 1..).unwrap_or_default()
     }
 
-    /// Ends the text: adds what is left, and the alternate screen as it stands if it is shown. What
-    /// comes afterwards starts on an empty terminal, or goes on drawing on that screen.
+    /// Ends the text: adds the remaining lines, and the alternate screen if it is shown. Later output begins on an
+    /// empty terminal, or continues on that screen.
     pub fn finish(&mut self, text: &mut String) {
         self.end_character(text);
         self.escape = Escape::default();
@@ -189,7 +187,7 @@ impl TerminalText {
         }
     }
 
-    /// Keeps a colour sequence for the terminal of who watches.
+    /// Adds a colour sequence for a watcher.
     fn push_colour(&mut self, sequence: &[u8]) {
         let Ok(sequence) = std::str::from_utf8(sequence) else {
             return;
@@ -199,7 +197,7 @@ impl TerminalText {
         }
     }
 
-    /// Feeds one byte to an open escape sequence; returns what is left to read.
+    /// Passes one byte to an open escape sequence; returns the other bytes.
     fn push_escape<'a>(&mut self, bytes: &'a [u8], text: &mut String) -> &'a [u8] {
         let Some((first, after)) = bytes.split_first() else {
             return bytes;
@@ -232,8 +230,8 @@ impl TerminalText {
         }
     }
 
-    /// Reads the characters at the start, and the colours between them where nobody sees those;
-    /// returns how many bytes that were.
+    /// Reads the characters at the start, and the colours between them where those are not used; returns the number of
+    /// bytes.
     fn push_run(&mut self, bytes: &[u8], text: &mut String) -> usize {
         let (plain, mut rest) = bytes.split_at(scan::plain_length(bytes));
         let drops_colours = self.colours.is_none() && !self.decoder.is_open();

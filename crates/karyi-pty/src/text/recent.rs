@@ -1,6 +1,6 @@
-//! The last lines of a stream, which a program may still go back to.
+//! The last lines of a stream, which a program may still change.
 //!
-//! For a result they are held back until they are out of reach; a watcher has seen them already.
+//! For a result they are held back until they are out of reach; a watcher has them already.
 
 use karyi_core::limits;
 
@@ -13,8 +13,7 @@ use super::rows;
 pub(super) struct Recent {
     audience: Audience,
     lines: String,
-    /// True if lines that are not kept fill the screen; only where the lines themselves do not
-    /// matter.
+    /// True if dropped lines fill the screen; only where the lines themselves do not matter.
     is_full: bool,
 }
 
@@ -27,12 +26,12 @@ impl Recent {
         }
     }
 
-    /// Returns true if it only matters that there are more lines, not what they are.
+    /// Returns true if the lines themselves do not matter and fill the screen.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Takes lines that are ended, or the beginning of one too long to be held elsewhere.
+    /// Adds ended lines, or the beginning of one that is too long.
     pub(super) fn push(&mut self, lines: &str, text: &mut String) {
         if self.audience == Audience::Watcher {
             text.push_str(lines);
@@ -51,7 +50,7 @@ impl Recent {
         }
     }
 
-    /// Takes what is within reach.
+    /// Takes the lines within reach.
     pub(super) fn take(&mut self, text: &mut String) -> String {
         self.trim(text);
         if std::mem::take(&mut self.is_full) {
@@ -60,7 +59,7 @@ impl Recent {
         std::mem::take(&mut self.lines)
     }
 
-    /// Puts back what [`take`](Self::take) gave, changed.
+    /// Puts back the changed result of [`take`](Self::take).
     pub(super) fn put_back(&mut self, lines: String, text: &mut String) {
         self.lines = lines;
         if self.audience == Audience::Terminal {
@@ -68,7 +67,7 @@ impl Recent {
         }
     }
 
-    /// Adds to `text` what it has not got yet, and forgets everything.
+    /// Adds the held lines to `text`, and forgets everything.
     pub(super) fn finish(&mut self, text: &mut String) {
         if self.audience == Audience::Result {
             text.push_str(&self.lines);
@@ -86,7 +85,7 @@ impl Recent {
     }
 }
 
-/// Returns where the last lines begin that can be on the screen.
+/// Returns the position of the last lines that can be on the screen.
 fn start_of_last_rows(lines: &str) -> usize {
     let least = lines.len().saturating_sub(limits::TERMINAL_REACH_BYTES);
     let least = lines.ceil_char_boundary(least);
@@ -96,9 +95,9 @@ fn start_of_last_rows(lines: &str) -> usize {
     if let Some(before) = breaks.next() {
         return least + before + 1;
     }
-    // Where a row begins, so that the others begin where they did on the terminal.
+    // The position begins a row, so that all later rows begin where they did on the terminal.
     match rows::start_of_last(lines.get(..least).unwrap_or_default()) {
-        // A single row of very many marks.
+        // A single row may have very many combining marks.
         0 if least > limits::TERMINAL_REACH_BYTES => least,
         start => start,
     }

@@ -1,18 +1,18 @@
-//! Finds the rows of the terminal in text that is only written, one character after the other.
+//! Finds the rows of the terminal in text that is only appended.
 
 use super::cell::{COLUMNS, TAB, split_ascii, width};
 
-/// Returns where the tab stop after a column is; the last column is one.
+/// Returns the tab stop after a column; the last column is one.
 pub(super) fn next_stop(column: usize) -> usize {
     ((column / TAB + 1) * TAB).min(COLUMNS - 1)
 }
 
-/// Returns true if text that begins a row goes on in the next one.
+/// Returns true if text that begins a row does not fit into it.
 pub(super) fn overflow(text: &str) -> bool {
     (text.len() > COLUMNS || text.contains('\t')) && start_of_last(text) > 0
 }
 
-/// Returns where the last row begins in text that begins a row. It may hold lines, and colours.
+/// Returns the position of the last row in text that begins a row. The text may contain lines and colours.
 pub(super) fn start_of_last(text: &str) -> usize {
     let (mut start, mut column) = (0, 0);
     let mut rest = text;

@@ -1,9 +1,9 @@
-//! Finds how far runs of bytes of one kind go. Everything a terminal prints passes through here, so
-//! blocks are looked at as a whole, without branches inside.
+//! Measures runs of bytes of one kind. All output passes through here, so blocks are checked as a whole, without
+//! branches.
 
 use super::escape::Sequence;
 
-/// Returns how many bytes at the start are of a kind.
+/// Returns the number of bytes of a kind at the start.
 pub(super) fn length_of(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
     let (blocks, _) = bytes.as_chunks::<16>();
     let is_whole = |block: &&[u8; 16]| {
@@ -17,15 +17,14 @@ pub(super) fn length_of(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
     length + inside.unwrap_or(rest.len())
 }
 
-/// Returns how many bytes at the start are neither controls nor DEL; line feeds and tabs count as
-/// plain.
+/// Returns the number of bytes at the start that are neither controls nor DEL; line feeds and tabs count as plain.
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
     length_of(bytes, |byte| {
         (byte >= 0x20) & (byte != 0x7f) | (byte == b'\n') | (byte == b'\t')
     })
 }
 
-/// Skips a colour sequence that is there whole.
+/// Skips a complete colour sequence.
 pub(super) fn after_colour(bytes: &[u8]) -> Option<&[u8]> {
     let body = bytes.strip_prefix(b"\x1b[")?;
     let end = body.iter().position(|byte| !matches!(byte, b'0'..=b';'))?;
@@ -43,7 +42,7 @@ pub(super) fn is_whole(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes.get(start..).unwrap_or_default()).is_ok()
 }
 
-/// Returns how many bytes at the start do nothing but write, and act on the line of the cursor.
+/// Returns the number of bytes at the start that only write, and act on the line of the cursor.
 pub(super) fn length_in_line(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some(start) = memchr::memchr(0x1b, rest) {
@@ -56,7 +55,7 @@ pub(super) fn length_in_line(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Skips a sequence that is there whole: a colour, or one of a kind.
+/// Skips a complete sequence: a colour, or one of a kind.
 pub(super) fn after_sequence(bytes: &[u8], is_kind: impl Fn(&Sequence) -> bool) -> Option<&[u8]> {
     after_colour(bytes).or_else(|| {
         let (sequence, after) = Sequence::read(bytes)?;

@@ -1,28 +1,28 @@
 //! The screen of a terminal, drawn while a program addresses it.
 //!
-//! A row that leaves the screen at the top is final and goes to the text; the others can still be
-//! rewritten and go there at the end. What stands on the alternate screen goes nowhere unless it is
-//! still on when the text ends. Rows a line wraps over are joined again.
+//! A row that leaves the screen at the top is final and goes to the text; the others can still be rewritten and go
+//! there at the end. The alternate screen is dropped unless it is shown when the text ends. Rows of a wrapped line are
+//! joined again.
 
 use super::Audience;
 use super::cell::{COLUMNS, Trim, ascii_length, width};
 use super::escape::Sequence;
 use super::grid::{End, Grid, ROWS, Row};
 
-/// The screens of a terminal and what its modes are.
+/// The screens of a terminal and its modes.
 #[derive(Debug, Clone)]
 pub(super) struct Screen {
     audience: Audience,
     pub(super) main: Grid,
     pub(super) alternate: Option<Grid>,
     pub(super) modes: Modes,
-    /// The last character written, for those that are repeated.
+    /// The last character written, for repetition.
     pub(super) last: char,
-    /// Line feeds since something addressed the screen.
+    /// Line feeds since a sequence addressed the screen.
     pub(super) calm: usize,
-    /// True if the screen was cleared: what was drawn since goes when it is cleared again.
+    /// True if the screen was cleared: what is drawn from then on is replaced by the next clear.
     is_drawn: bool,
-    /// True if the cursor was sent to the first place of the screen, to draw from there.
+    /// True if the cursor was sent to the first position of the screen, to draw from there.
     pub(super) is_homed: bool,
     /// True if the last row that went to the text is not the end of its line.
     is_line_open: bool,
@@ -30,14 +30,14 @@ pub(super) struct Screen {
     has_begun: bool,
 }
 
-/// What changes the meaning of characters and places.
+/// Modes that change the meaning of characters and positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Modes {
     pub(super) wraps: bool,
     pub(super) inserts: bool,
-    /// True if places count from the first row of what scrolls.
+    /// True if positions count from the top of the scrolling region.
     pub(super) is_relative: bool,
-    /// True if each of the two character sets draws lines, and which of them is in use.
+    /// True for each of the two character sets that draws lines.
     pub(super) draws_lines: [bool; 2],
     pub(super) charset: usize,
 }
@@ -71,13 +71,13 @@ impl Screen {
         }
     }
 
-    /// Returns the screen that is shown.
+    /// Returns the visible screen.
     pub(super) fn grid(&mut self) -> &mut Grid {
         self.alternate.as_mut().unwrap_or(&mut self.main)
     }
 
-    /// Writes characters, line feeds and tabs. Returns how many bytes were used: all, unless the
-    /// screen is needed no more.
+    /// Writes characters, line feeds and tabs. Returns the number of bytes used: all, unless the screen is no longer
+    /// needed.
     pub(super) fn write(&mut self, characters: &str, text: &mut String) -> usize {
         let mut rest = characters;
         loop {
@@ -105,7 +105,7 @@ impl Screen {
         }
         let grid = self.grid();
         let room = grid.room().saturating_sub(1).min(characters.len());
-        // Only so far: what follows is looked at when its row comes.
+        // The characters after the last column are handled in the next row.
         let near = characters.as_bytes().get(..room).unwrap_or_default();
         let fitting = near.get(..ascii_length(near)).unwrap_or_default();
         let Some(last) = fitting.last() else {
@@ -116,7 +116,7 @@ impl Screen {
         characters.get(fitting.len()..).unwrap_or_default()
     }
 
-    /// Writes what was printed before anything addressed the screen.
+    /// Writes earlier output, from before the screen was needed.
     pub(super) fn adopt(&mut self, characters: &str, text: &mut String) {
         let mut rest = characters;
         while !rest.is_empty() {
@@ -126,7 +126,7 @@ impl Screen {
         self.calm = 0;
     }
 
-    /// Acts on a control character.
+    /// Applies a control character.
     pub(super) fn control(&mut self, byte: u8) {
         let grid = self.grid();
         match byte {
@@ -170,7 +170,7 @@ impl Screen {
         grid.move_to(grid.cursor.row, 0);
     }
 
-    /// Moves the cursor down a row; the screen scrolls at the end.
+    /// Moves the cursor down a row; at the end the screen scrolls.
     pub(super) fn index(&mut self, text: &mut String) {
         let grid = self.grid();
         if grid.cursor.row == grid.bottom {
@@ -181,8 +181,8 @@ impl Screen {
         }
     }
 
-    /// Acts on a line feed. Programs print it alone for a new line, since the terminal does not
-    /// process output; on the alternate screen it is what the program made of it.
+    /// Applies a line feed. Programs print it alone for a new line, because the terminal does not process output; on
+    /// the alternate screen it depends on the modes that the program has set.
     fn feed_line(&mut self, text: &mut String) {
         if self.alternate.is_some() {
             return self.index(text);
@@ -201,7 +201,7 @@ impl Screen {
         self.calm += 1;
     }
 
-    /// Scrolls; what leaves the top of the main screen goes to the text.
+    /// Scrolls; rows that leave the top of the main screen go to the text.
     pub(super) fn scroll_up(&mut self, count: usize, text: &mut String) {
         if self.alternate.is_none() && self.main.top == 0 {
             self.hand_out(count.min(self.main.bottom + 1), text);
@@ -210,8 +210,8 @@ impl Screen {
         grid.scroll_up(grid.top, count);
     }
 
-    /// Empties the screen. What was printed before it was cleared for the first time stays in the
-    /// text; what was drawn between two such times was a picture that the next one replaces.
+    /// Clears the screen. Output from before the first clear stays in the text; what is drawn between two clears is a
+    /// picture that the next one replaces.
     pub(super) fn clear(&mut self, text: &mut String) {
         if self.alternate.is_none() {
             if !self.is_drawn {
@@ -240,7 +240,7 @@ impl Screen {
         }
     }
 
-    /// Who draws pictures fills them with spaces.
+    /// Programs fill pictures with spaces.
     fn trim(&self) -> Trim {
         if self.is_drawn {
             Trim::Blank
@@ -249,12 +249,12 @@ impl Screen {
         }
     }
 
-    /// Shows a watcher the line that has just ended, if it is a new one.
+    /// Sends a watcher the line that has just ended, if it is a new one.
     fn show_new(&mut self, text: &mut String) {
         let trim = self.trim();
         let last = self.main.cursor.row;
         let before = self.main.rows.get(..last).unwrap_or_default();
-        // Rows of one line, and what became a line of its own: a bar wider than the terminal.
+        // Rows of one line, and a row that became a line of its own: a bar wider than the terminal.
         let is_other = |row: &Row| row.end == End::Open || row.shown.is_some();
         let first = before.iter().rposition(is_other).map_or(0, |row| row + 1);
         let line = self.main.rows.get_mut(first..=last).unwrap_or_default();
@@ -263,7 +263,7 @@ impl Screen {
         }
     }
 
-    /// Returns true if a stream of lines is all that has come for a while, so that the rows are lines again.
+    /// Returns true if only lines came for a while, so that the screen can be lines again.
     pub(super) fn is_calm(&self) -> bool {
         self.calm >= ROWS
             && self.alternate.is_none()
@@ -272,7 +272,7 @@ impl Screen {
             && self.main.used_rows() <= self.main.cursor.row
     }
 
-    /// Takes the lines of a screen that is needed no more.
+    /// Returns the lines of a screen that is no longer needed.
     pub(super) fn into_lines(mut self, text: &mut String) -> String {
         let mut lines = String::new();
         let trim = self.trim();
@@ -286,15 +286,14 @@ impl Screen {
         lines
     }
 
-    /// Adds what stands on the screen to the text at its end. An alternate screen stays as it is,
-    /// for the rest of a program's output.
+    /// Adds the rows of the screen to the text at its end. An alternate screen stays for later output.
     pub(super) fn finish(&mut self, text: &mut String) {
         if self.audience == Audience::Terminal {
             return;
         }
         let mut rest = String::new();
         if !self.has_begun {
-            // Rows the cursor went past on its way to the first one that is used say nothing.
+            // Rows above the first used one were only passed by the cursor.
             let skipped = self.main.rows.iter().position(|row| !row.is_unused());
             self.main.rows.drain(..skipped.unwrap_or(0));
         }
@@ -314,7 +313,7 @@ impl Screen {
         }
     }
 
-    /// Acts on the control sequences that work inside one line.
+    /// Applies the control sequences that work inside one line.
     pub(super) fn act_in_line(&mut self, sequence: &Sequence) {
         let count = sequence.count(0);
         let grid = self.grid();
@@ -330,12 +329,12 @@ impl Screen {
 }
 
 impl Modes {
-    /// Returns true if a character is not simply written over another one.
+    /// Returns true if the modes change more than the position of a character.
     fn changes_characters(&self) -> bool {
         self.inserts || self.draws_lines != [false; 2]
     }
 
-    /// Returns the character that is drawn for one that is written.
+    /// Returns the character that is drawn for a written one.
     fn drawn(&self, character: char) -> char {
         let draws_lines = self.draws_lines.get(self.charset) == Some(&true);
         if !draws_lines {
@@ -347,10 +346,10 @@ impl Modes {
     }
 }
 
-/// What the line-drawing set shows for the characters from the backquote on.
+/// Characters of the line-drawing set, from the backquote on.
 const LINES: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
 
-/// Adds a row to what a watcher sees, unless it was shown as it is.
+/// Sends a row to a watcher, unless the same text was sent before.
 fn show(row: &mut Row, trim: Trim, text: &mut String) {
     let shown = row.text(trim);
     if row.shown.as_ref() != Some(&shown) {
@@ -359,7 +358,7 @@ fn show(row: &mut Row, trim: Trim, text: &mut String) {
     }
 }
 
-/// Adds a screen as it stands to the text.
+/// Adds the picture on a screen to the text.
 fn push_picture(grid: &Grid, text: &mut String) {
     let start = text.len();
     for row in &grid.rows {

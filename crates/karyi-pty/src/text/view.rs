@@ -1,4 +1,4 @@
-//! Shows what a terminal is told: as lines while it is only lines, as a screen once it is addressed.
+//! The text of a terminal: as lines, or as a screen once a sequence addresses it.
 
 use karyi_core::limits;
 
@@ -9,13 +9,13 @@ use super::line::Line;
 use super::recent::Recent;
 use super::screen::Screen;
 
-/// What is shown, for one audience.
+/// Visible state for one audience.
 #[derive(Debug, Clone)]
 pub(super) struct View {
     audience: Audience,
     recent: Recent,
     pub(super) line: Line,
-    /// There while the screen is addressed; then nothing is recent, and the line is empty.
+    /// Present while the screen is addressed; then `recent` and `line` are empty.
     screen: Option<Box<Screen>>,
 }
 
@@ -35,20 +35,18 @@ impl View {
         screen.is_some_and(|screen| screen.alternate.is_some())
     }
 
-    /// Returns true if nobody reads the lines, and nothing before the last one matters.
+    /// Returns true if the text is not used, and nothing before the last line matters.
     pub(super) fn is_unseen(&self) -> bool {
         self.recent.is_full() && self.screen.is_none()
     }
 
-    /// Returns true if so many more bytes stay on the line, which nothing but itself depends on and which is a
-    /// single row.
+    /// Returns true if the line, a single row, can take so many more bytes without a screen.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let is_short = self.line.held_bytes() + bytes < limits::MAX_TERMINAL_LINE_BYTES;
         self.screen.is_none() && is_short && !self.line.is_wide()
     }
 
-    /// Returns the part of a run of characters that matters: all of it, unless only the place of
-    /// the cursor is of interest.
+    /// Returns the part of a run of characters that matters: all of it, unless only the cursor position is used.
     pub(super) fn relevant<'a>(&mut self, run: &'a [u8]) -> &'a [u8] {
         if self.is_unseen()
             && let Some(end) = memchr::memrchr(b'\n', run)
@@ -75,7 +73,7 @@ impl View {
         }
     }
 
-    /// Writes as lines; returns what the screen is needed for, which is there then.
+    /// Writes as lines; returns the characters that need the screen, which is open then.
     fn write_lines<'a>(&mut self, characters: &'a str, text: &mut String) -> &'a str {
         let mut rest = characters;
         while !rest.is_empty() {
@@ -113,7 +111,7 @@ impl View {
         rest
     }
 
-    /// Acts on a control character other than those that are written.
+    /// Applies a control character other than line feed and tab.
     pub(super) fn control(&mut self, byte: u8, text: &mut String) {
         if byte == 0x08 && self.screen.is_none() && self.line.is_wide() {
             self.open_screen(text);
@@ -126,7 +124,7 @@ impl View {
         }
     }
 
-    /// Takes a colour into the text, where that is plain lines; returns whether it did.
+    /// Adds a colour to plain lines; returns false if there is a screen.
     pub(super) fn colour(&mut self, sequence: &str) -> bool {
         if self.screen.is_none() {
             self.line.colour(sequence);
@@ -134,7 +132,7 @@ impl View {
         self.screen.is_none()
     }
 
-    /// Acts on an escape or control sequence.
+    /// Applies an escape or control sequence.
     pub(super) fn act(&mut self, sequence: &Sequence, text: &mut String) {
         if let Some(screen) = &mut self.screen {
             screen.act(sequence, text);
@@ -158,7 +156,7 @@ impl View {
         (cursor.row + 1, cursor.column + 1)
     }
 
-    /// Ends the text. Only an alternate screen that is still shown stays for what comes later.
+    /// Ends the text. Only an alternate screen that is still shown stays for later output.
     pub(super) fn finish(&mut self, text: &mut String) {
         match &mut self.screen {
             Some(screen) => screen.finish(text),
@@ -176,11 +174,11 @@ impl View {
         }
     }
 
-    /// Puts the last lines on a screen, which can still be reached, and the line of the cursor.
+    /// Opens a screen with the last lines within reach and the line of the cursor.
     fn open_screen(&mut self, text: &mut String) -> &mut Screen {
         let mut screen = Screen::new(self.audience);
         let recent = self.recent.take(text);
-        // A watcher has seen these lines.
+        // A watcher has these lines.
         let mut seen = String::new();
         let target = match self.audience {
             Audience::Watcher => &mut seen,
@@ -200,7 +198,7 @@ impl View {
         self.screen.insert(Box::new(screen))
     }
 
-    /// Takes the rows of the screen back as lines.
+    /// Turns the rows of the screen back into lines.
     fn close_screen(&mut self, text: &mut String) {
         if let Some(screen) = self.screen.take() {
             let lines = screen.into_lines(text);
