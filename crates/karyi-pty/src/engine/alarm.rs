@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_readable_in_time_for_every_wait() {
+    fn an_alarm_is_readable_in_time_for_every_wait() {
         let mut alarm = Alarm::new().unwrap();
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);

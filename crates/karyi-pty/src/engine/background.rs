@@ -42,7 +42,7 @@ pub(crate) struct ProcessClaims {
 struct Members {
     list: Vec<Member>,
     /// True if all have ended and none continues in a child.
-    is_over: bool,
+    has_no_successor: bool,
 }
 
 /// A child of the shell, or the process that continues in its place.
@@ -118,7 +118,7 @@ impl Background {
     /// Finds the processes that continue after its known ones have ended: those left in their group, and those that
     /// left the group soon after their start.
     fn follow(&self, members: &mut Members) {
-        if members.is_over || !process::are_shown() {
+        if members.has_no_successor || !process::are_shown() {
             return;
         }
         let mut orphans = registry::orphans(&self.claims.tag);
@@ -135,7 +135,7 @@ impl Background {
             let next = orphans.iter().filter(|seen| seen.session != self.shell);
             found.extend(next.clone().find(is_next).and_then(Member::of));
         }
-        members.is_over = found.is_empty();
+        members.has_no_successor = found.is_empty();
         members.list.extend(found);
     }
 
@@ -268,7 +268,7 @@ impl Member {
 /// Returns new jobs among the children of `shell`, and adds them to `known`.
 ///
 /// The second value counts the processes left out because there are too many.
-pub(crate) fn left_by(
+pub(crate) fn new_jobs(
     shell: i32,
     children: Vec<i32>,
     known: &mut HashSet<i32>,
@@ -296,9 +296,9 @@ pub(crate) fn left_by(
     (by_group(shell, fresh, claims), omitted)
 }
 
-/// Does the same as [`left_by`] where the kernel does not list the children of a shell. Querying every process takes
+/// Does the same as [`new_jobs`] where the kernel does not list the children of a shell. Querying every process takes
 /// long, so this runs only for a script that may have left something.
-pub(crate) fn left_unseen(
+pub(crate) fn new_jobs_without_children_list(
     shell: i32,
     may_leave: bool,
     known: &mut HashSet<i32>,
@@ -322,8 +322,8 @@ pub(crate) fn left_unseen(
 }
 
 /// Returns new jobs among the processes left after their shell has ended, and adds them to `known`. The second value
-/// is that of [`left_by`].
-pub(crate) fn left_without(
+/// is that of [`new_jobs`].
+pub(crate) fn jobs_of_ended_shell(
     shell: i32,
     mut processes: Vec<Process>,
     known: &mut HashSet<i32>,
@@ -344,8 +344,8 @@ pub(crate) fn left_without(
 }
 
 /// Returns background jobs started after `since` that had left the shell's session when the command ended, like the
-/// program of `setsid x &`; `fresh` are the jobs that stayed in it. The second value is that of [`left_by`].
-pub(crate) fn left_apart(
+/// program of `setsid x &`; `fresh` are the jobs that stayed in it. The second value is that of [`new_jobs`].
+pub(crate) fn detached_jobs(
     shell: i32,
     fresh: &[Background],
     since: Instant,
@@ -400,7 +400,7 @@ fn by_group(shell: i32, processes: Vec<Process>, claims: &ProcessClaims) -> Vec<
         claims: claims.clone(),
         members: Arc::new(Mutex::new(Members {
             list,
-            is_over: false,
+            has_no_successor: false,
         })),
         has_terminal: true,
     };

@@ -7,7 +7,7 @@ use crate::engine::state::Shared;
 pub(crate) struct CallSink {
     number: u64,
     pub(crate) sink: Sink,
-    earlier: Vec<u8>,
+    earlier_output: Vec<u8>,
 }
 
 impl CallSink {
@@ -15,14 +15,14 @@ impl CallSink {
         Some(Self {
             number: call.number,
             sink: call.sink.take()?,
-            earlier: std::mem::take(&mut call.earlier),
+            earlier_output: std::mem::take(&mut call.earlier_output),
         })
     }
 
-    pub(crate) fn pass_on_earlier(&mut self) {
-        let earlier = std::mem::take(&mut self.earlier);
-        if !earlier.is_empty() {
-            (self.sink)(&earlier);
+    pub(crate) fn send_earlier_output(&mut self) {
+        let earlier_output = std::mem::take(&mut self.earlier_output);
+        if !earlier_output.is_empty() {
+            (self.sink)(&earlier_output);
         }
     }
 

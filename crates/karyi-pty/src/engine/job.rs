@@ -41,7 +41,7 @@ pub(crate) struct Job {
     /// Number of requests for a lost mark.
     pub(crate) lost_mark_requests: u32,
     /// Takes the output while no call waits; absent while the session's thread uses it.
-    pub(crate) rest: Option<Sink>,
+    pub(crate) detached_sink: Option<Sink>,
     /// True if input was typed for it.
     pub(crate) was_typed_to: bool,
     /// True if a caller wanted it to end.

@@ -198,7 +198,7 @@ impl State {
             last_line: String::new(),
             was_moved: false,
             lost_mark_requests: 0,
-            rest: None,
+            detached_sink: None,
             was_typed_to: false,
             was_interrupted: false,
             open_line_bytes: 0,

@@ -62,7 +62,7 @@ pub(crate) struct Engine {
     pub(crate) shared: Arc<Shared>,
     pub(crate) spawn_config: SpawnConfig,
     pub(crate) has_rc: bool,
-    pub(crate) running: Option<Running>,
+    pub(crate) running: Option<RunningShell>,
     pub(crate) mark_extractor: MarkExtractor,
     pub(crate) tracker: ScreenTracker,
     pub(crate) collector: SnapshotCollector,
@@ -102,9 +102,9 @@ pub(crate) struct Engine {
 }
 
 /// A running shell and its handles.
-pub(crate) struct Running {
+pub(crate) struct RunningShell {
     pub(crate) live: Arc<LiveShell>,
-    pub(crate) owned: ShellChild,
+    pub(crate) child: ShellChild,
 }
 
 /// Events after a sleep.
@@ -232,7 +232,7 @@ impl Engine {
         Sleep {
             timeout: timeout_until(self.sleeps_until),
             live: running.map(|running| running.live.clone()),
-            snapshots: running.map(|running| running.owned.state.clone()),
+            snapshots: running.map(|running| running.child.snapshots.clone()),
             is_typing: self.is_typing(),
         }
     }
@@ -263,7 +263,7 @@ impl Engine {
 
     fn read_snapshot(&mut self) {
         if let Some(running) = &self.running {
-            self.collector.read(&running.owned.state);
+            self.collector.read(&running.child.snapshots);
             let mut state = self.shared.lock();
             if state.saved_at != self.collector.saved_at() {
                 state.saved_at = self.collector.saved_at();
@@ -308,11 +308,11 @@ impl Engine {
         self.hint_reader.push(bytes, &live.hints);
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (used, mark) = self.pass_on(rest, live);
+            let (used, mark) = self.send_output(rest, live);
             rest = rest.get(used..).unwrap_or_default();
             match mark {
                 Some(mark) => self.command_ended(mark),
-                None => self.answer(live),
+                None => self.reply_to_queries(live),
             }
         }
         self.reset_watch();
@@ -344,7 +344,7 @@ impl Engine {
     }
 
     /// Sends output up to the next mark to its receiver.
-    fn pass_on(&mut self, bytes: &[u8], live: &LiveShell) -> (usize, Option<Mark>) {
+    fn send_output(&mut self, bytes: &[u8], live: &LiveShell) -> (usize, Option<Mark>) {
         let Self {
             shared,
             mark_extractor,
@@ -357,20 +357,20 @@ impl Engine {
         tracker.follow(job);
         if let Some(mut taken) = state.call.as_mut().and_then(CallSink::from_call) {
             drop(state);
-            taken.pass_on_earlier();
+            taken.send_earlier_output();
             let result = mark_extractor.push(bytes, &mut |output| {
-                tracker.pass_on(output, &live.master, &mut taken.sink);
+                tracker.send_output(output, &live.master, &mut taken.sink);
             });
             taken.put_back(shared, tracker.is_full_screen());
             return result;
         }
         let Some(number) = job else {
             drop(state);
-            return self.pass_on_idle(bytes, live);
+            return self.send_idle_output(bytes, live);
         };
         let Some(mut sink) = state.output_sink_of(number).and_then(Option::take) else {
             let result = mark_extractor.push(bytes, &mut |output| {
-                tracker.pass_on(output, &live.master, &mut |output| {
+                tracker.send_output(output, &live.master, &mut |output| {
                     state.store_backlog(output)
                 });
             });
@@ -379,7 +379,7 @@ impl Engine {
         };
         drop(state);
         let result = mark_extractor.push(bytes, &mut |output| {
-            tracker.pass_on(output, &live.master, &mut sink);
+            tracker.send_output(output, &live.master, &mut sink);
         });
         let mut state = shared.lock();
         state.shows_screen = tracker.is_full_screen();
@@ -391,7 +391,7 @@ impl Engine {
     }
 
     /// Sends output that is printed while no command runs to the idle sink.
-    fn pass_on_idle(&mut self, bytes: &[u8], live: &LiveShell) -> (usize, Option<Mark>) {
+    fn send_idle_output(&mut self, bytes: &[u8], live: &LiveShell) -> (usize, Option<Mark>) {
         let Self {
             shared,
             mark_extractor,
@@ -404,16 +404,16 @@ impl Engine {
             None => shared.lock().store_backlog(output),
         };
         let result = mark_extractor.push(bytes, &mut |output| {
-            tracker.pass_on(output, &live.master, &mut hand_on);
+            tracker.send_output(output, &live.master, &mut hand_on);
         });
         shared.lock().shows_screen = tracker.is_full_screen();
         result
     }
 
     /// Types the terminal's replies to queries of the job, but not in the middle of other input.
-    pub(crate) fn answer(&mut self, live: &LiveShell) {
-        if self.tracker.has_answers() && !self.is_typing() {
-            self.tracker.answer(&live.master);
+    pub(crate) fn reply_to_queries(&mut self, live: &LiveShell) {
+        if self.tracker.has_replies() && !self.is_typing() {
+            self.tracker.send_replies(&live.master);
         }
     }
 
@@ -483,14 +483,14 @@ impl Engine {
         let Some(running) = &self.running else {
             return;
         };
-        running.owned.reset_modes(&running.live);
-        if self.tracker.has_answered() {
+        running.child.reset_modes(&running.live);
+        if self.tracker.has_replied() {
             // Replies the command has not read are not meant for the next one.
             running.live.flush_input();
         }
         self.tracker.follow(None);
         let live = running.live.clone();
-        let (background, omitted) = self.left_in_background(&live);
+        let (background, omitted) = self.background_jobs(&live);
         let Some(running) = &self.running else {
             return;
         };
@@ -543,17 +543,17 @@ impl Engine {
     }
 
     /// Returns the background jobs of the running command, and the number of processes left out.
-    fn left_in_background(&mut self, live: &LiveShell) -> (Vec<Background>, u64) {
+    fn background_jobs(&mut self, live: &LiveShell) -> (Vec<Background>, u64) {
         let (shell, known, claims) = (live.pid, &mut self.known_children, &self.claims);
         let (may_leave, may_leave_session) = self.shared.may_leave();
         let (mut left, omitted) = match live.fast_path.procfs.children() {
-            Some(children) => background::left_by(shell, children, known, claims),
-            None => background::left_unseen(shell, may_leave, known, claims),
+            Some(children) => background::new_jobs(shell, children, known, claims),
+            None => background::new_jobs_without_children_list(shell, may_leave, known, claims),
         };
         if !may_leave_session {
             return (left, omitted);
         }
-        let (apart, more) = background::left_apart(shell, &left, self.ended_at, claims);
+        let (apart, more) = background::detached_jobs(shell, &left, self.ended_at, claims);
         left.extend(apart);
         (left, omitted + more)
     }

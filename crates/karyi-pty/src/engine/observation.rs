@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_told_what_is_certain() {
+    fn waiters_get_certain_results() {
         let (mut observation, mut watch) = (Observation::default(), Watch::new());
         let reading = (2, Status::AwaitingInput);
         assert_eq!(

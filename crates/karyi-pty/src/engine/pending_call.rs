@@ -73,7 +73,7 @@ pub(crate) struct PendingCall {
     /// Number of times the stop key is still repeated for a part of the job that runs on.
     pub(crate) stops: u32,
     /// Output from before the call that belongs to it.
-    pub(crate) earlier: Vec<u8>,
+    pub(crate) earlier_output: Vec<u8>,
     pub(crate) input: Option<PendingInput>,
 }
 
@@ -137,7 +137,7 @@ impl CallOutcome {
 }
 
 /// Returns the error of input without a running command.
-pub(crate) fn too_late(status: Option<i32>) -> ToolError {
+pub(crate) fn no_job_error(status: Option<i32>) -> ToolError {
     let message = match status {
         Some(status) => {
             format!("the command has ended with exit status {status}; nothing was sent")

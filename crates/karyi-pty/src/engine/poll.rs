@@ -47,10 +47,10 @@ impl Engine {
             if is_same_job {
                 self.next_scan = Instant::now();
             }
-            self.pass_on_earlier();
+            self.send_earlier_output();
         }
         self.type_input(&live);
-        self.answer(&live);
+        self.reply_to_queries(&live);
         self.kill_if_input_lost(&live);
         if Instant::now() >= self.next_scan || is_due {
             self.scan(&live);
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Sends the output before a new call to its sink.
-    fn pass_on_earlier(&mut self) {
+    fn send_earlier_output(&mut self) {
         let taken = self
             .shared
             .lock()
@@ -75,7 +75,7 @@ impl Engine {
             .as_mut()
             .and_then(CallSink::from_call);
         if let Some(mut taken) = taken {
-            taken.pass_on_earlier();
+            taken.send_earlier_output();
             taken.put_back(&self.shared, self.tracker.is_full_screen());
         }
     }
@@ -103,7 +103,7 @@ impl Engine {
             self.shell_ended();
             return;
         }
-        if self.is_decided(live) {
+        if self.has_outcome(live) {
             return;
         }
         live.continue_if_stopped();
@@ -163,7 +163,7 @@ impl Engine {
         let child = self
             .running
             .as_mut()
-            .map(|running| &mut running.owned.child);
+            .map(|running| &mut running.child.process);
         child.is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_some()))
     }
 
@@ -176,7 +176,7 @@ impl Engine {
                 self.reset_watch();
             }
             Finding::HungUp => live.signal_shell(Signal::SIGKILL),
-            Finding::Reading(_) if self.is_misplaced(live) => {}
+            Finding::Reading(_) if self.reads_terminal_as_input(live) => {}
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }
@@ -188,7 +188,7 @@ impl Engine {
             }
             // The caller believes that the input is read, and nothing contradicts that.
             Finding::Silent(quiet) if self.awaits_reader() && quiet >= limits::GUESS_QUIET => {
-                self.open_gate(live);
+                self.type_gated_input(live);
             }
             Finding::Silent(_) => {}
             Finding::Stopped if self.awaits_reader() || self.is_for_end() => {}
@@ -238,7 +238,7 @@ impl Engine {
 
     fn job_waits(&mut self, live: &LiveShell, status: Status, certainty: Certainty) {
         if self.awaits_reader() {
-            self.open_gate(live);
+            self.type_gated_input(live);
             return;
         }
         if !self.is_typing() && !self.is_for_end() {
@@ -249,7 +249,7 @@ impl Engine {
     }
 
     /// Types input that waited for a reader.
-    fn open_gate(&mut self, live: &LiveShell) {
+    fn type_gated_input(&mut self, live: &LiveShell) {
         let subject = live.watched_terminal();
         let (is_hidden, is_canonical) =
             (subject.hides_input(&self.scanner), subject.is_canonical());
@@ -264,14 +264,14 @@ impl Engine {
         };
         let open_line = state.job.as_ref().map_or(0, |job| job.open_line_bytes);
         let refusal = if input.is_secret && !is_hidden {
-            Some(shown_secret(live))
+            Some(echo_error(live))
         } else if !is_kept(input.values) {
-            Some(acted_on())
+            Some(unsafe_character_error())
         } else if (is_canonical || !input.values.is_empty())
             && longest_line(input.unsent(), open_line) > limits::MAX_TERMINAL_INPUT_LINE
         {
             // Where keys are read at once there may be another terminal behind, with the same limit.
-            Some(too_long())
+            Some(line_too_long_error())
         } else {
             None
         };
@@ -288,7 +288,7 @@ impl Engine {
 
     /// Returns true if the outcome of the job is known, and only the shell is not ready: it must get its input back or
     /// end.
-    fn is_decided(&mut self, live: &LiveShell) -> bool {
+    fn has_outcome(&mut self, live: &LiveShell) -> bool {
         let verdict = self
             .shared
             .lock()
@@ -313,7 +313,7 @@ impl Engine {
     /// Returns true if the shell printed its mark but reads the terminal instead of its FIFO: the command has closed
     /// the descriptors with which the shell restores its input. It would run typed input as its own lines, so it is
     /// replaced; the status in the mark stays valid.
-    fn is_misplaced(&self, live: &LiveShell) -> bool {
+    fn reads_terminal_as_input(&self, live: &LiveShell) -> bool {
         if !self.scanner.has_seen_reading(live.pid) {
             return false;
         }
@@ -405,7 +405,7 @@ impl Engine {
             input.is_some_and(PendingInput::is_untouched)
         };
         if is_unread {
-            let error = self.unread();
+            let error = self.no_reader_error();
             self.shared.lock().reply(Err(error));
         } else if let Some(certainty) = self.watch.accepts() {
             self.finish(Status::AcceptsInput, None, certainty);
@@ -415,7 +415,7 @@ impl Engine {
     }
 
     /// Returns the error of input that nobody reads.
-    fn unread(&self) -> ToolError {
+    fn no_reader_error(&self) -> ToolError {
         let found = if self.watch.is_stopped() {
             "the job is stopped"
         } else {
@@ -450,7 +450,7 @@ fn processor_time() -> Duration {
 }
 
 /// Returns the error of a secret that would be echoed.
-fn shown_secret(live: &LiveShell) -> ToolError {
+fn echo_error(live: &LiveShell) -> ToolError {
     let shown = if shows_input(&live.master) {
         "shows"
     } else {
@@ -461,7 +461,7 @@ fn shown_secret(live: &LiveShell) -> ToolError {
 }
 
 /// Returns the error of a secret that the terminal would change.
-fn acted_on() -> ToolError {
+fn unsafe_character_error() -> ToolError {
     let message = "the secret was not sent: it holds a character that the terminal acts on";
     ToolError::new(ErrorCode::UnsafeContext, message).with_hint(
         "give it to the command as a file, $KARYI{NAME|file}, or on its standard input through a pipe",
@@ -469,7 +469,7 @@ fn acted_on() -> ToolError {
 }
 
 /// Returns the error of input whose end the terminal would drop.
-fn too_long() -> ToolError {
+fn line_too_long_error() -> ToolError {
     let message = format!(
         "the job reads whole lines, and a terminal holds {} bytes of one; nothing was sent",
         limits::MAX_TERMINAL_INPUT_LINE

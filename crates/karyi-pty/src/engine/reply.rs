@@ -6,7 +6,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 
 use crate::engine::job::Job;
-use crate::engine::pending_call::{CallOutcome, PendingInput, Progress, too_late};
+use crate::engine::pending_call::{CallOutcome, PendingInput, Progress, no_job_error};
 use crate::engine::state::State;
 use crate::shell::delivery;
 
@@ -46,7 +46,7 @@ impl State {
             .prelude
             .as_ref()
             .map(|(directory, _)| directory.as_path());
-        let error = way.map_or_else(delivery::not_begun, not_there);
+        let error = way.map_or_else(delivery::not_begun, directory_error);
         self.end_not_begun(job, error)
     }
 
@@ -73,7 +73,7 @@ impl State {
         let unsent_bytes = self.unsent_bytes();
         let call = self.call.take()?;
         let result = if call.input.as_ref().is_some_and(PendingInput::is_untouched) {
-            Err(too_late(exit_code))
+            Err(no_job_error(exit_code))
         } else {
             Ok(Progress {
                 status,
@@ -130,7 +130,7 @@ impl State {
 const KILLED_STATUS: i32 = 137;
 
 /// Returns the error of a command whose shell could not change to its directory.
-fn not_there(directory: &Path) -> ToolError {
+fn directory_error(directory: &Path) -> ToolError {
     let message = format!(
         "the shell did not go to {}, so the command was not run",
         directory.display()

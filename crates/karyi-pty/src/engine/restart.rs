@@ -18,7 +18,7 @@ use crate::engine::background::{self, Background, BackgroundStatus};
 use crate::engine::job::{Job, Verdict};
 use crate::engine::pending_call::Restart;
 use crate::engine::state::Order;
-use crate::engine::{Engine, Running};
+use crate::engine::{Engine, RunningShell};
 use crate::host::error_hints;
 use crate::process::{self, Process};
 use crate::shell::command_lines::RESTORE_ENV_LINE;
@@ -34,7 +34,7 @@ use crate::terminal::marks::Mark;
 const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
 /// State that a new shell begins with.
 #[derive(Clone, Copy)]
-struct Beginning<'a> {
+struct InitialState<'a> {
     cwd: &'a Path,
     /// Snapshot of an earlier shell.
     snapshot: Option<&'a Snapshot>,
@@ -60,7 +60,7 @@ impl Engine {
 
     /// Starts the shell unless one runs, and restores its files if they are gone.
     pub(crate) fn start_again(&mut self) -> Result<(), ToolError> {
-        self.write_files_again().map_err(|error| no_files(&error))?;
+        self.restore_files().map_err(|error| files_error(&error))?;
         if self.running.is_some() {
             return Ok(());
         }
@@ -71,13 +71,13 @@ impl Engine {
     }
 
     /// Restores the session's files when a command has removed them.
-    fn write_files_again(&mut self) -> io::Result<()> {
+    fn restore_files(&mut self) -> io::Result<()> {
         if self.shared.lock().script.exists() {
             return Ok(());
         }
         let script = self.spawn_config.write_files()?;
         if let Some(running) = &mut self.running {
-            running.owned.state = self.spawn_config.make_state_fifo()?;
+            running.child.snapshots = self.spawn_config.make_snapshot_fifo()?;
             self.collector.forget_partial();
         }
         self.shared.lock().set_script(script);
@@ -90,11 +90,11 @@ impl Engine {
         let Some(mut running) = self.running.take() else {
             return;
         };
-        let status = running.owned.child.wait().map_or(1, exit_code);
+        let status = running.child.process.wait().map_or(1, exit_code);
         registry::shell_reaped(running.live.pid);
-        self.collector.read(&running.owned.state);
+        self.collector.read(&running.child.snapshots);
         self.collector.forget_partial();
-        let (mut background, omitted) = self.left_without(running.live.pid);
+        let (mut background, omitted) = self.background_of_ended_shell(running.live.pid);
         let mut state = self.shared.lock();
         state.live = None;
         // The job stays until there is a shell for another one.
@@ -136,7 +136,7 @@ impl Engine {
     }
 
     /// Returns the background jobs that the last command of an ended shell left.
-    fn left_without(&mut self, shell: i32) -> (Vec<Background>, u64) {
+    fn background_of_ended_shell(&mut self, shell: i32) -> (Vec<Background>, u64) {
         let mut all = registry::processes(&self.shared.tag);
         // Older ones belong to earlier commands: they were reported, or are daemons.
         let longest = self.ended_at.elapsed() + limits::PROCESS_CLOCK_TICK;
@@ -147,7 +147,7 @@ impl Engine {
             process::are_shown() || state.job.as_ref().is_some_and(|job| job.may_leave);
         drop(state);
         let known = &mut self.known_children;
-        let (left, omitted) = background::left_without(shell, all, known, &self.claims);
+        let (left, omitted) = background::jobs_of_ended_shell(shell, all, known, &self.claims);
         match shows_syscalls {
             true => (left, omitted),
             // The command they belong to is unknown.
@@ -227,14 +227,14 @@ impl Engine {
         exports: &[u8],
     ) -> Result<(), ToolError> {
         let more = snapshot.map_or(limits::NO_GRACE, |_| limits::RESTORE_TIMEOUT);
-        let mut beginning = Beginning {
+        let mut initial = InitialState {
             exports,
             cwd,
             snapshot,
             has_rc: true,
         };
         if self.has_rc {
-            let Err(error) = self.try_start(beginning, limits::RC_TIMEOUT + more) else {
+            let Err(error) = self.try_start(initial, limits::RC_TIMEOUT + more) else {
                 return Ok(());
             };
             // The start-up files are not tried twice: they would cost their time limit at every restart.
@@ -243,26 +243,26 @@ impl Engine {
             let note = format!("{name} runs without its start-up files, with which {why}");
             self.shared.lock().rc_failure = Some(note);
         }
-        beginning.has_rc = false;
-        let first = self.try_start(beginning, limits::SHELL_START_TIMEOUT + more);
+        initial.has_rc = false;
+        let first = self.try_start(initial, limits::SHELL_START_TIMEOUT + more);
         if first.is_ok() || snapshot.is_none() || self.is_ordered_to_end() {
             return first;
         }
-        beginning.snapshot = None;
-        beginning.exports = &[];
-        self.try_start(beginning, limits::SHELL_START_TIMEOUT)
+        initial.snapshot = None;
+        initial.exports = &[];
+        self.try_start(initial, limits::SHELL_START_TIMEOUT)
     }
 
-    fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
-        self.write_files_again().map_err(|error| no_files(&error))?;
+    fn try_start(&mut self, initial: InitialState<'_>, limit: Duration) -> Result<(), ToolError> {
+        self.restore_files().map_err(|error| files_error(&error))?;
         let size = self.shared.lock().size;
-        let place = nearest_enterable(beginning.cwd);
+        let place = nearest_enterable(initial.cwd);
         let spawned = registry::spawn_registered(&self.spawn_config.tag, || {
             self.spawn_config
                 .spawn(place, size)
-                .map(|(live, owned)| (live.pid, (live, owned)))
+                .map(|(live, child)| (live.pid, (live, child)))
         });
-        let (live, owned) = spawned.map_err(|error| {
+        let (live, child) = spawned.map_err(|error| {
             let reason = match error_hints::is_unrelated_to_directory(&error) {
                 true => error.to_string(),
                 false => format!("{error} (in the directory {})", place.display()),
@@ -270,18 +270,18 @@ impl Engine {
             error_hints::failed(not_started(&reason), &error)
         })?;
         let live = Arc::new(live);
-        let mut running = Running { live, owned };
-        match self.begin(&mut running, beginning, Instant::now() + limit) {
-            Ok(_) if beginning.has_rc && running.live.lacks_descriptors() => {
+        let mut running = RunningShell { live, child };
+        match self.initialize(&mut running, initial, Instant::now() + limit) {
+            Ok(_) if initial.has_rc && running.live.lacks_descriptors() => {
                 self.end_failed_start(&mut running);
-                Err(failed(&format!(
+                Err(start_error(&format!(
                     "they leave it fewer than {} descriptors (`ulimit -n`)",
                     limits::MIN_SHELL_DESCRIPTORS
                 )))
             }
             Ok(mark) => {
                 running.live.note_program();
-                self.settle(running, mark);
+                self.put_into_service(running, mark);
                 Ok(())
             }
             Err(error) => {
@@ -292,40 +292,40 @@ impl Engine {
     }
 
     /// Kills a shell that did not start, with all it started.
-    fn end_failed_start(&self, running: &mut Running) {
+    fn end_failed_start(&self, running: &mut RunningShell) {
         // Background jobs of an earlier shell run on.
         let all = process::all();
         for pid in process::belonging(&all, &[running.live.pid], &[]) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
-        let _ = running.owned.child.wait();
+        let _ = running.child.process.wait();
         registry::shell_reaped(running.live.pid);
     }
 
     /// Sends a new shell its first lines and waits for its first mark.
-    fn begin(
+    fn initialize(
         &mut self,
-        running: &mut Running,
-        beginning: Beginning<'_>,
+        running: &mut RunningShell,
+        initial: InitialState<'_>,
         until: Instant,
     ) -> Result<Mark, ToolError> {
         let live = running.live.clone();
         let (dialect, paths) = (self.shared.dialect, &live.paths);
         let number = self.shared.lock().next_number();
         let mut lines = RESTORE_ENV_LINE.as_bytes().to_vec();
-        if beginning.has_rc {
+        if initial.has_rc {
             lines.extend(dialect.rc_lines(paths).into_bytes());
             lines.extend(dialect.descriptor_lines(paths).into_bytes());
         }
         lines.extend(dialect.setup_line(paths).into_bytes());
         let mut feeder = None;
-        let mut commands = beginning.snapshot.map_or_else(Vec::new, |snapshot| {
+        let mut commands = initial.snapshot.map_or_else(Vec::new, |snapshot| {
             let mut commands = snapshot.restore_commands(dialect, &self.spawn_config.variables());
             // The snapshot may come from another session.
             commands.extend(self.spawn_config.tag_line().into_bytes());
             commands
         });
-        commands.extend_from_slice(beginning.exports);
+        commands.extend_from_slice(initial.exports);
         let mut state = self.shared.lock();
         let secrets = state.secrets.named();
         state.variables = ShellVariables::of(&secrets);
@@ -335,40 +335,42 @@ impl Engine {
             lines.extend(dialect.restore_line(paths).into_bytes());
             let fifo = paths.file("restore");
             feeder = Some(
-                SnapshotFeeder::new(&fifo, commands).map_err(|error| failed(&error.to_string()))?,
+                SnapshotFeeder::new(&fifo, commands)
+                    .map_err(|error| start_error(&error.to_string()))?,
             );
         }
-        lines.extend(dialect.directory_line(beginning.cwd));
-        if beginning.snapshot.is_some() {
+        lines.extend(dialect.directory_line(initial.cwd));
+        if initial.snapshot.is_some() {
             // Shows what was restored.
             lines.extend(dialect.snapshot_line(paths).into_bytes());
         }
         lines.extend(dialect.mark_line(paths, number).into_bytes());
         live.write_lines(&lines)
-            .map_err(|error| failed(&error.to_string()))?;
+            .map_err(|error| start_error(&error.to_string()))?;
         self.mark_extractor.await_mark(Some(number));
         let answer = self.await_first_mark(running, feeder, until);
-        let answer = answer.and_then(|mark| self.forget_others(running, beginning, until, mark));
-        answer.map_err(|(reason, printed)| match beginning.has_rc {
+        let answer =
+            answer.and_then(|mark| self.unset_extra_exports(running, initial, until, mark));
+        answer.map_err(|(reason, printed)| match initial.has_rc {
             // The output is mostly prompts.
-            true => failed(reason),
-            false => failed(&format!("{reason}: {}", shown(&printed))),
+            true => start_error(reason),
+            false => start_error(&format!("{reason}: {}", readable_text(&printed))),
         })
     }
 
     /// Unsets variables that the start-up files export and the snapshot does not have: the user had unset them.
     /// Returns the last mark.
-    fn forget_others(
+    fn unset_extra_exports(
         &mut self,
-        running: &mut Running,
-        beginning: Beginning<'_>,
+        running: &mut RunningShell,
+        initial: InitialState<'_>,
         until: Instant,
         mark: Mark,
     ) -> Result<Mark, (&'static str, Vec<u8>)> {
         let new = self.collector.last.as_ref();
-        let names = match (beginning.snapshot, new) {
+        let names = match (initial.snapshot, new) {
             (Some(old), Some(new)) if new.taken > old.taken => {
-                new.exports_beyond(old, beginning.exports)
+                new.exports_beyond(old, initial.exports)
             }
             _ => Vec::new(),
         };
@@ -389,7 +391,7 @@ impl Engine {
     /// Waits for the first mark; else returns the reason why it did not come, and the output.
     fn await_first_mark(
         &mut self,
-        running: &mut Running,
+        running: &mut RunningShell,
         mut feeder: Option<SnapshotFeeder>,
         until: Instant,
     ) -> Result<Mark, (&'static str, Vec<u8>)> {
@@ -403,7 +405,7 @@ impl Engine {
                 false => limits::WAIT_SCAN_MAX,
             };
             sleep_for_output(running, pause);
-            self.collector.read(&running.owned.state);
+            self.collector.read(&running.child.snapshots);
             let mut chunk = [0; 4096];
             let count = read_some(&running.live.master, &mut chunk);
             let bytes = chunk.get(..count).unwrap_or_default();
@@ -411,15 +413,15 @@ impl Engine {
                 .mark_extractor
                 .push(bytes, &mut |output| printed.extend_from_slice(output));
             if let Some(mark) = mark {
-                self.collector.read(&running.owned.state);
+                self.collector.read(&running.child.snapshots);
                 return Ok(mark);
             }
             let excess = printed.len().saturating_sub(limits::MAX_START_OUTPUT_BYTES);
             printed.drain(..excess);
             if count == 0
                 && running
-                    .owned
                     .child
+                    .process
                     .try_wait()
                     .is_ok_and(|status| status.is_some())
             {
@@ -439,9 +441,9 @@ impl Engine {
     }
 
     /// Puts a new shell into service after its first mark.
-    fn settle(&mut self, running: Running, mark: Mark) {
+    fn put_into_service(&mut self, running: RunningShell, mark: Mark) {
         registry::verify_stamp(&self.spawn_config.tag, running.live.pid);
-        running.owned.reset_modes(&running.live);
+        running.child.reset_modes(&running.live);
         running.live.flush_input();
         let live = &running.live;
         live.fast_path
@@ -462,10 +464,10 @@ impl Engine {
 }
 
 /// Sleeps until the shell prints or ends, for `pause` at most.
-pub(crate) fn sleep_for_output(running: &Running, pause: Duration) {
+pub(crate) fn sleep_for_output(running: &RunningShell, pause: Duration) {
     let mut asked = vec![
         PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN),
-        PollFd::new(running.owned.state.as_fd(), PollFlags::POLLIN),
+        PollFd::new(running.child.snapshots.as_fd(), PollFlags::POLLIN),
     ];
     if let Some(process) = &running.live.process {
         asked.push(PollFd::new(process.as_fd(), PollFlags::POLLIN));
@@ -493,7 +495,7 @@ fn everything_lost() -> Restart {
     }
 }
 
-fn shown(printed: &[u8]) -> String {
+fn readable_text(printed: &[u8]) -> String {
     let mut text = String::new();
     let mut terminal = crate::text::TerminalText::new();
     terminal.push(printed, &mut text);
@@ -501,12 +503,12 @@ fn shown(printed: &[u8]) -> String {
     text.trim().replace('\n', " / ")
 }
 
-fn no_files(error: &io::Error) -> ToolError {
+fn files_error(error: &io::Error) -> ToolError {
     let message = format!("the session's files are gone and could not be made again: {error}");
     error_hints::failed(message, error)
 }
 
-fn failed(reason: &str) -> ToolError {
+fn start_error(reason: &str) -> ToolError {
     ToolError::new(ErrorCode::SessionFailed, not_started(reason))
 }
 

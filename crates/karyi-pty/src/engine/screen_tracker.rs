@@ -15,8 +15,8 @@ pub(crate) struct ScreenTracker {
     job: Option<u64>,
     terminal: TerminalText,
     /// Replies waiting to be typed.
-    answers: String,
-    has_answered: bool,
+    replies: String,
+    has_replied: bool,
     /// Buffer for text that is discarded.
     unread: String,
 }
@@ -25,9 +25,9 @@ impl ScreenTracker {
     pub(crate) fn new() -> Self {
         Self {
             job: None,
-            terminal: TerminalText::for_answers(),
-            answers: String::new(),
-            has_answered: false,
+            terminal: TerminalText::for_replies(),
+            replies: String::new(),
+            has_replied: false,
             unread: String::new(),
         }
     }
@@ -45,12 +45,17 @@ impl ScreenTracker {
     }
 
     /// Returns true if a reply was typed.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.has_answered
+    pub(crate) fn has_replied(&self) -> bool {
+        self.has_replied
     }
 
     /// Tracks output on its way to `sink`.
-    pub(crate) fn pass_on(&mut self, output: &[u8], master: &OwnedFd, sink: &mut dyn FnMut(&[u8])) {
+    pub(crate) fn send_output(
+        &mut self,
+        output: &[u8],
+        master: &OwnedFd,
+        sink: &mut dyn FnMut(&[u8]),
+    ) {
         if self.job.is_none() {
             return sink(output);
         }
@@ -79,22 +84,22 @@ impl ScreenTracker {
     }
 
     /// Returns true if replies wait to be typed.
-    pub(crate) fn has_answers(&mut self) -> bool {
-        if self.answers.is_empty() {
-            self.answers = self.terminal.take_answers();
+    pub(crate) fn has_replies(&mut self) -> bool {
+        if self.replies.is_empty() {
+            self.replies = self.terminal.take_replies();
         }
-        !self.answers.is_empty()
+        !self.replies.is_empty()
     }
 
     /// Types the replies, unless the terminal would echo them or collect them into lines.
-    pub(crate) fn answer(&mut self, master: &OwnedFd) {
-        let answers = std::mem::take(&mut self.answers);
+    pub(crate) fn send_replies(&mut self, master: &OwnedFd) {
+        let replies = std::mem::take(&mut self.replies);
         let is_raw = tcgetattr(master).is_ok_and(|modes| {
             let cooked = LocalFlags::ECHO | LocalFlags::ICANON;
             !modes.local_flags.intersects(cooked)
         });
-        if is_raw && nix::unistd::write(master, answers.as_bytes()).is_ok() {
-            self.has_answered = true;
+        if is_raw && nix::unistd::write(master, replies.as_bytes()).is_ok() {
+            self.has_replied = true;
         }
     }
 }

@@ -40,7 +40,7 @@ impl Engine {
         {
             // Most sessions have no other process, and querying every process for it takes long.
             running.live.signal_shell(Signal::SIGHUP);
-            self.rest(limits::UNSEEN_SHELL_GRACE);
+            self.read_output_for(limits::UNSEEN_SHELL_GRACE);
         }
         let mut last = None;
         for (signal, name) in SIGNALS {
@@ -54,14 +54,14 @@ impl Engine {
                 break;
             }
         }
-        self.forget();
+        self.remove_shell();
         last.filter(|_| had_job)
     }
 
     /// Kills every process of the session at once.
     pub(crate) fn abandon(&mut self) {
         self.wait_until_gone(Signal::SIGKILL, HashSet::new());
-        self.forget();
+        self.remove_shell();
     }
 
     fn wait_until_gone(&mut self, signal: Signal, mut signalled: HashSet<i32>) -> bool {
@@ -79,38 +79,38 @@ impl Engine {
                 return true;
             }
             has_seen_none = is_none;
-            self.rest(pause);
+            self.read_output_for(pause);
             pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
         }
         false
     }
 
     /// Reads output for a while, or until the shell has ended.
-    fn rest(&mut self, pause: Duration) {
+    fn read_output_for(&mut self, pause: Duration) {
         let until = Instant::now() + pause;
         let has_ended = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
         while let Some(running) = &mut self.running
             && Instant::now() < until
         {
             let left = until.saturating_duration_since(Instant::now());
-            if has_ended(&mut running.owned.child) {
+            if has_ended(&mut running.child.process) {
                 registry::shell_reaped(running.live.pid);
                 std::thread::sleep(left);
             } else {
                 sleep_for_output(running, left);
-                if has_ended(&mut running.owned.child) {
+                if has_ended(&mut running.child.process) {
                     return;
                 }
             }
-            self.collector.read(&running.owned.state);
+            self.collector.read(&running.child.snapshots);
             self.read_terminal();
         }
     }
 
     /// Removes the shell from the session.
-    fn forget(&mut self) {
+    fn remove_shell(&mut self) {
         if let Some(mut running) = self.running.take() {
-            let _ = running.owned.child.try_wait();
+            let _ = running.child.process.try_wait();
         }
         registry::unregister(&self.spawn_config.tag);
         let mut state = self.shared.lock();

@@ -218,7 +218,7 @@ impl State {
     /// Returns the sink for output without a call, if the job with this number still runs.
     pub(crate) fn output_sink_of(&mut self, number: u64) -> Option<&mut Option<Sink>> {
         let job = self.job.as_mut().filter(|job| job.number == number);
-        job.map(|job| &mut job.rest)
+        job.map(|job| &mut job.detached_sink)
     }
 
     /// Stores output for the next call; the oldest is dropped first.

@@ -103,7 +103,7 @@ fn files_advice(error: &io::Error) -> Option<&'static str> {
 }
 
 /// Returns a note for a directory without free inodes.
-pub(crate) fn shortage(directory: &Path, error: &io::Error) -> &'static str {
+pub(crate) fn inode_note(directory: &Path, error: &io::Error) -> &'static str {
     let place = directory.ancestors().find(|path| path.exists());
     let disk = place.and_then(|place| nix::sys::statvfs::statvfs(place).ok());
     let is_out_of_files = disk.is_some_and(|disk| disk.files() > 0 && disk.files_available() == 0);

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_gone_cannot_be_looked_at() {
+    fn an_ended_process_is_limited() {
         assert_eq!(of_child(-1).health, Health::Limited);
     }
 }

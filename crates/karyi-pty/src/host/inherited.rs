@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_surely_outside_counts_as_that() {
+    fn only_processes_certainly_outside_count() {
         let own = std::process::id().cast_signed();
         let parent = nix::unistd::getppid().as_raw();
         assert_eq!(start_time_outside_sessions(parent), start_time(parent));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_is_not_there_is_told() {
+    fn a_missing_descriptor_is_an_error() {
         assert!(take_descriptor(-1).is_err());
         assert!(take_descriptor(1_000_000).is_err());
     }

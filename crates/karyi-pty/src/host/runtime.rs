@@ -38,8 +38,8 @@ pub fn unusable(path: &Path, error: &io::Error) -> ToolError {
     if error_hints::is_unrelated_to_directory(error) {
         return error_hints::failed(format!("no session can be made: {error}"), error);
     }
-    let (shown, shortage) = (path.display(), error_hints::shortage(path, error));
-    let message = format!("no session can be made in {shown}: {error}{shortage}");
+    let (shown, inode_note) = (path.display(), error_hints::inode_note(path, error));
+    let message = format!("no session can be made in {shown}: {error}{inode_note}");
     let hint = error_hints::advice(error).unwrap_or(OTHER_DIRECTORY);
     ToolError::new(ErrorCode::SessionFailed, message).with_hint(hint)
 }

@@ -111,12 +111,12 @@ pub(crate) fn below(all: &[Process], roots: &[i32]) -> Vec<Process> {
 
 /// Ends the processes that survive their job, such as servers it started in the background, and their descendants:
 /// with TERM, and after one step with KILL.
-pub(crate) fn end_those(known: &[Process]) {
+pub(crate) fn end_survivors(known: &[Process]) {
     let start = Instant::now();
     let mut reached = HashSet::new();
     let mut pause = limits::WAIT_SCAN_MIN;
     loop {
-        let left = still_there(known);
+        let left = survivors(known);
         if left.is_empty() {
             return;
         }
@@ -138,7 +138,7 @@ pub(crate) fn end_those(known: &[Process]) {
 }
 
 /// Returns those that run, and their descendants.
-fn still_there(known: &[Process]) -> Vec<Process> {
+fn survivors(known: &[Process]) -> Vec<Process> {
     let is_alive = |seen: &&Process| {
         process::find(seen.pid).is_some_and(|now| now.is_same(seen) && !now.is_zombie())
     };
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_this_program_nor_everybody_is_a_group() {
+    fn own_and_universal_groups_are_refused() {
         let own = getpgrp().as_raw();
         for id in [own, 1, 0, -1, i32::MIN] {
             assert_eq!(Group::new(id, 4_000_000), None, "{id}");

@@ -81,15 +81,15 @@ pub(crate) fn find(pid: i32) -> Option<Process> {
 }
 
 /// Returns a process, even without `/proc`.
-pub(crate) fn find_or_ask(pid: i32) -> Option<Process> {
-    find(pid).or_else(|| ask(pid))
+pub(crate) fn find_or_query(pid: i32) -> Option<Process> {
+    find(pid).or_else(|| query(pid))
 }
 
 /// Sends a signal to a known process, never to another one with its pid; returns true if it was sent.
 pub(crate) fn signal(seen: &Process, signal: Signal) -> bool {
     // An open descriptor stands for one process even when the pid is reused.
     let descriptor = open(seen.pid);
-    if !find_or_ask(seen.pid).is_some_and(|now| now.is_same(seen) && !now.is_zombie()) {
+    if !find_or_query(seen.pid).is_some_and(|now| now.is_same(seen) && !now.is_zombie()) {
         return false;
     }
     match descriptor {
@@ -192,21 +192,21 @@ pub(crate) fn read_line(path: &str) -> io::Result<String> {
 /// Returns every process of the system.
 pub(crate) fn all() -> Vec<Process> {
     let found: Vec<Process> = numbers("/proc").into_iter().filter_map(find).collect();
-    if found.is_empty() { asked() } else { found }
+    if found.is_empty() { query_all() } else { found }
 }
 
 /// Returns every process without `/proc`: queries every id, which takes a good part of a second.
-fn asked() -> Vec<Process> {
-    (1..=limits::MAX_PROCESS_ID).filter_map(ask).collect()
+fn query_all() -> Vec<Process> {
+    (1..=limits::MAX_PROCESS_ID).filter_map(query).collect()
 }
 
 /// Queries the kernel for one process. It only tells whether this program is the parent.
-fn ask(number: i32) -> Option<Process> {
+fn query(number: i32) -> Option<Process> {
     use nix::unistd::{getpgid, getpid};
     let pid = Pid::from_raw(number);
     let session = getsid(Some(pid)).ok()?.as_raw();
     let group = getpgid(Some(pid)).ok()?.as_raw();
-    let is_ended = ask_child(pid);
+    let is_ended = query_child(pid);
     Some(Process {
         pid: number,
         parent: is_ended.map_or(0, |_| getpid().as_raw()),
@@ -221,7 +221,7 @@ fn ask(number: i32) -> Option<Process> {
 
 /// Returns whether a child of this program has ended; `None` when it is not a child.
 #[cfg(target_os = "linux")]
-fn ask_child(pid: nix::unistd::Pid) -> Option<bool> {
+fn query_child(pid: nix::unistd::Pid) -> Option<bool> {
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     let status = waitid(Id::Pid(pid), flags).ok()?;
@@ -230,7 +230,7 @@ fn ask_child(pid: nix::unistd::Pid) -> Option<bool> {
 
 /// Returns `None`: this platform has no subreaper, and the end of the shell is reported otherwise.
 #[cfg(not(target_os = "linux"))]
-fn ask_child(_pid: nix::unistd::Pid) -> Option<bool> {
+fn query_child(_pid: nix::unistd::Pid) -> Option<bool> {
     None
 }
 
@@ -426,25 +426,25 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn processes_are_found_by_asking() {
+    fn processes_are_found_without_proc() {
         let mut child = std::process::Command::new("sleep")
             .arg("100")
             .spawn()
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
-        let found = ask(pid).unwrap();
+        let found = query(pid).unwrap();
         assert_eq!((found.parent, found.is_zombie()), (own, false));
-        let parent = ask(own).unwrap();
+        let parent = query(own).unwrap();
         assert_ne!(parent.parent, own);
         assert_eq!((found.group, found.session), (parent.group, parent.session));
         child.kill().unwrap();
         let start = std::time::Instant::now();
-        while !ask(pid).unwrap().is_zombie() {
+        while !query(pid).unwrap().is_zombie() {
             assert!(start.elapsed().as_secs() < 10);
         }
         child.wait().unwrap();
-        assert_eq!(ask(pid), None);
+        assert_eq!(query(pid), None);
     }
 
     #[cfg(target_os = "linux")]

@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::engine::alarm::Alarm;
 use crate::engine::pending_call::Sink;
 use crate::session::options::CommandRequest;
-use crate::session::{Session, Waiting};
+use crate::session::{Session, WaitingCall};
 use crate::terminal::live_shell::LiveShell;
 use crate::terminal::marks::Mark;
 
@@ -41,7 +41,7 @@ impl Session {
         &self,
         request: &mut CommandRequest,
         sink: &mut Option<Sink>,
-    ) -> Result<Option<Waiting<'_>>, ToolError> {
+    ) -> Result<Option<WaitingCall<'_>>, ToolError> {
         let engine = self.engine();
         let waiter = engine
             .as_deref()

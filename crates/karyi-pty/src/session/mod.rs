@@ -85,16 +85,16 @@ impl Session {
         let (started, starts) = oneshot::channel();
         // The shell ends with the thread that starts it, so the thread lives as long as the session.
         let thread = std::thread::Builder::new().name("karyi-session".to_owned());
-        let gone = Gone(owner.shared.clone());
+        let closing_guard = ClosingGuard(owner.shared.clone());
         let body = move || {
             // Declared first, so that it drops last, after a panic too.
-            let gone = gone;
+            let closing_guard = closing_guard;
             let engine = engine;
             sweep::sweep(&runtime_dir);
             let result = engine::lock(&engine).start();
             let is_started = result.is_ok();
             if started.send(result).is_ok() && is_started {
-                engine::run(&engine, &gone.0, &wakes);
+                engine::run(&engine, &closing_guard.0, &wakes);
             } else {
                 engine::lock(&engine).abandon();
             }
@@ -332,10 +332,10 @@ impl Session {
         &self,
         request: &mut CommandRequest,
         sink: &mut Option<Sink>,
-    ) -> Result<Option<Waiting<'_>>, ToolError> {
+    ) -> Result<Option<WaitingCall<'_>>, ToolError> {
         let mut state = self.shared().lock();
         if state.job.is_some() || state.call.is_some() {
-            return Err(busy());
+            return Err(busy_error());
         }
         let sink = match state.live {
             Some(_) => sink.take(),
@@ -347,8 +347,8 @@ impl Session {
         let reply = self.attach(&mut state, sink, request.timeout, None);
         if let Some(call) = &mut state.call {
             // Earlier output belongs to the session, not to this command.
-            let earlier = std::mem::take(&mut call.earlier);
-            state.backlog = earlier;
+            let earlier_output = std::mem::take(&mut call.earlier_output);
+            state.backlog = earlier_output;
         }
         let own = std::mem::take(&mut request.bindings);
         state.secrets.remember(&own);
@@ -365,7 +365,7 @@ impl Session {
             state.variables.forget();
         }
         if let Some(job) = state.job.as_mut().filter(|_| started.is_ok()) {
-            job.rest = request.rest.take();
+            job.detached_sink = request.detached_sink.take();
         }
         // Unlock first: dropping the reply locks the state, too.
         drop(state);
@@ -376,11 +376,11 @@ impl Session {
     pub(crate) fn job_state(&self) -> Result<MutexGuard<'_, State>, ToolError> {
         let state = self.shared().lock();
         if state.call.is_some() {
-            return Err(busy());
+            return Err(busy_error());
         }
         if state.job.is_none() {
             let status = (state.numbers > 1).then_some(state.last_status);
-            return Err(pending_call::too_late(status));
+            return Err(pending_call::no_job_error(status));
         }
         Ok(state)
     }
@@ -392,7 +392,7 @@ impl Session {
         sink: Sink,
         timeout: Option<Duration>,
         input: Option<PendingInput>,
-    ) -> Waiting<'_> {
+    ) -> WaitingCall<'_> {
         let (reply, receiver) = oneshot::channel();
         let number = state.next_number();
         state.call = Some(PendingCall {
@@ -402,10 +402,10 @@ impl Session {
             sink: Some(sink),
             reply,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-            earlier: std::mem::take(&mut state.backlog),
+            earlier_output: std::mem::take(&mut state.backlog),
             input,
         });
-        Waiting {
+        WaitingCall {
             shared: self.shared(),
             number,
             receiver,
@@ -416,9 +416,9 @@ impl Session {
 }
 
 /// Ends all waits when the session's thread has ended.
-struct Gone(Arc<Shared>);
+struct ClosingGuard(Arc<Shared>);
 
-impl Drop for Gone {
+impl Drop for ClosingGuard {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.is_closed = true;
@@ -446,7 +446,7 @@ impl Drop for Owner {
 }
 
 /// A call that waits for its result; dropping it leaves the job alone.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct WaitingCall<'a> {
     shared: &'a Shared,
     number: u64,
     receiver: oneshot::Receiver<Result<Progress, ToolError>>,
@@ -455,18 +455,18 @@ pub(crate) struct Waiting<'a> {
     pub(crate) patience: Duration,
 }
 
-impl Waiting<'_> {
+impl WaitingCall<'_> {
     pub(crate) async fn wait(mut self) -> Result<Progress, ToolError> {
         // Most commands end sooner than a scan takes, and the session's thread sleeps until their mark comes.
         let reply = match self.receiver.try_recv() {
-            Err(TryRecvError::Empty) => self.wait_for_the_thread().await.ok(),
+            Err(TryRecvError::Empty) => self.wait_for_thread().await.ok(),
             reply => reply.ok(),
         };
         self.is_answered = true;
         reply.unwrap_or_else(|| Err(state::no_shell()))
     }
 
-    async fn wait_for_the_thread(&mut self) -> Result<Result<Progress, ToolError>, RecvError> {
+    async fn wait_for_thread(&mut self) -> Result<Result<Progress, ToolError>, RecvError> {
         match tokio::time::timeout(self.patience, &mut self.receiver).await {
             Ok(reply) => reply,
             Err(_) => {
@@ -477,7 +477,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         if self.is_answered {
             return;
@@ -583,7 +583,7 @@ fn random() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-fn busy() -> ToolError {
+fn busy_error() -> ToolError {
     ToolError::new(ErrorCode::SessionBusy, "another command holds the terminal")
 }
 

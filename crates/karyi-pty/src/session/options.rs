@@ -67,7 +67,7 @@ pub struct CommandRequest {
     /// Secrets it refers to as shell variables.
     pub bindings: Vec<Binding>,
     /// Receives the output while no call waits. Without it the output is stored, up to a limit, for the next call.
-    pub rest: Option<Sink>,
+    pub detached_sink: Option<Sink>,
 }
 
 /// Options of an input.

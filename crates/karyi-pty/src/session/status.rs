@@ -106,8 +106,8 @@ impl Session {
         let mut idle_sink = self.shared().idle_sink();
         *idle_sink = sink;
         if let Some(sink) = idle_sink.as_mut() {
-            let earlier = std::mem::take(&mut self.shared().lock().backlog);
-            sink(&earlier);
+            let earlier_output = std::mem::take(&mut self.shared().lock().backlog);
+            sink(&earlier_output);
         }
     }
 

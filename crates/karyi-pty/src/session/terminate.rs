@@ -34,16 +34,16 @@ impl Session {
     /// # Errors
     /// `no_job` when nothing runs, `session_failed` when the command survives all signals.
     pub async fn end_job(&self) -> Result<&'static str, ToolError> {
-        let job = self.job().ok_or_else(|| pending_call::too_late(None))?;
+        let job = self.job().ok_or_else(|| pending_call::no_job_error(None))?;
         let processes = self.processes().await;
         for (signal, name) in SIGNALS {
             if self.escalate(job, signal).await {
-                let rest = move || group::end_those(&processes);
+                let rest = move || group::end_survivors(&processes);
                 let _ = tokio::task::spawn_blocking(rest).await;
                 return Ok(name);
             }
         }
-        Err(outlived())
+        Err(survival_error())
     }
 
     /// Ends the running command as [`Session::end_job`] does, and sends its last output to `sink`.
@@ -82,11 +82,11 @@ impl Session {
             let ended = SIGNALS
                 .into_iter()
                 .find(|(signal, _)| job.escalate(*signal));
-            group::end_those(&processes);
+            group::end_survivors(&processes);
             ended.map(|(_, name)| name)
         };
         let ended = tokio::task::spawn_blocking(ending).await;
-        ended.ok().flatten().ok_or_else(outlived)
+        ended.ok().flatten().ok_or_else(survival_error)
     }
 
     /// Returns the processes of the job in the foreground and all their descendants.
@@ -153,7 +153,7 @@ impl Background {
 }
 
 /// Returns the error of a job that no signal ends.
-fn outlived() -> ToolError {
+fn survival_error() -> ToolError {
     let message = "the command runs on after INT, TERM and KILL";
     ToolError::new(ErrorCode::SessionFailed, message)
 }

@@ -99,7 +99,7 @@ mod tests {
     use karyi_core::secret::{SecretName, SecretValue};
 
     #[test]
-    fn the_look_names_lengths_and_no_values() {
+    fn the_check_contains_lengths_and_no_values() {
         let binding = |name: &str, value: &str, holds| Binding {
             name: SecretName::parse(name).unwrap(),
             value: SecretValue::new(value.into()),

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_that_puts_something_in_the_background_is_known() {
+    fn background_operators_are_detected() {
         for script in ["sleep 1 &", "a & b", "&", "a&b", "coproc |&", "a && b & c"] {
             assert!(starts_background(script), "{script}");
         }

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_is_gone_before_it_gives() {
+    fn a_fifo_is_unlinked_before_it_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let values = ["value-1", "value 2\n"].map(|value| binding(VariableContent::Value, value));
         let carriers = made(dir.path(), &values);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_nobody_opened_ends_with_its_command() {
+    fn an_unopened_fifo_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("place0");
         let values = [binding(VariableContent::Value, "value-1")];
@@ -293,7 +293,7 @@ mod tests {
 
     /// The values are more than a pipe holds.
     #[test]
-    fn a_fifo_nobody_reads_on_ends_with_its_command() {
+    fn a_half_read_fifo_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
         let large = "x".repeat(limits::MAX_SECRET_BYTES);
         let values = [0; 9].map(|_| binding(VariableContent::Value, &large));

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_gets_what_it_lacks() {
+    fn a_shell_gets_changed_and_new_secrets() {
         let mut variables = ShellVariables::of(&[value("A", "a1")]);
         let mut check =
             |own: Vec<Binding>, named: Vec<Binding>, sent: &[&str], removed: &[&str]| {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_shell_begins_with_assignments() {
+    fn a_new_shell_gets_assignments() {
         let commands = assignments(
             &crate::shell::bash::Bash,
             &[value("A", "it's"), value("B", "x")],
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_share_what_scripts_have_named() {
+    fn clones_share_named_secrets() {
         let secrets = ShellSecrets::default()
             .with_values(|name| (name.as_str() != "GONE").then(|| SecretValue::new("v".into())));
         let beside = secrets.clone();

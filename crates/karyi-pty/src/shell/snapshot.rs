@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_cannot_reach_what_is_brought_back() {
+    fn aliases_do_not_change_restored_commands() {
         let text = "#+options n\nshopt -s expand_aliases\nshopt -s extglob\n\
                     #environment n\nexport A='1\n#+x m\n2'\nexport B\n\
                     #=aliases n\na='x\ny'\nb='it'\"'\"'s'\n\
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_back_is_what_is_equal() {
+    fn equal_parts_are_restored() {
         let one = "#environment n\nexport A=1\nexport PWD=/a\n#functions n\nf\n\
                    #+functions n\ndeclare -fx f\n#+options n\nset -o errexit\nset +o x\n";
         let check = |change: (&str, &str), expected: &[&str]| {
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_start_up_files_export_is_known() {
+    fn extra_exports_are_found() {
         let old = snapshot("#environment n\ndeclare -x A=\"1\nexport V=1\"\n");
         let new = snapshot(
             "#environment n\ndeclare -x A=\"1\nexport V=1\"\nexport -i B=2\nexport C\nexport PWD=/\n\

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_a_value_is_left_out() {
+    fn statements_with_secrets_are_removed() {
         let text = "#environment n\ndeclare -x A=\"1\"\ndeclare -x B=\"my\nS3\\\"cret\nx\"\nexport C=3\n\
                     #=aliases n\na='S3\"cret'\nb='c'\n#functions n\nf () { S3\\\"cret; }\n\
                     #+options n\nset -o noclobber\n";

@@ -208,7 +208,7 @@ fn send_once(signal: Signal, running: &[Process], signalled: &mut HashSet<i32>) 
 fn kill_now(tag: &str, running: &[Process]) {
     let mut groups = HashSet::new();
     for seen in running {
-        let Some(now) = process::find_or_ask(seen.pid).filter(|now| now.is_same(seen)) else {
+        let Some(now) = process::find_or_query(seen.pid).filter(|now| now.is_same(seen)) else {
             continue;
         };
         // A group never belongs to two sessions.

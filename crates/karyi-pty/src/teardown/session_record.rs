@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_somebody_looks_at_is_locked_later() {
+    fn a_claim_waits_for_a_sweep() {
         let directory = tempfile::tempdir().unwrap();
         let other = lock(directory.path()).unwrap();
         let path = directory.path().to_owned();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_that_are_gone_leave_the_record() {
+    fn ended_shells_are_removed_from_the_record() {
         let directory = tempfile::tempdir().unwrap();
         let mut claim = DirectoryClaim::new(directory.path(), "t1", None).unwrap();
         let own = std::process::id().cast_signed();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_record_is_none() {
+    fn an_incomplete_record_is_rejected() {
         let whole = "world w\ntag t\nowner 1 2\n";
         assert!(parse(whole).is_some());
         for (place, _) in whole.match_indices('\n').skip(1) {

@@ -129,7 +129,7 @@ mod tests {
 
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[test]
-    fn a_session_knows_its_own_and_those_inside() {
+    fn a_stamp_covers_its_session_and_inner_ones() {
         let outer = Stamp::below(7, None).unwrap();
         let other = Stamp::below(8, None).unwrap();
         let inner = Stamp::below(u64::MAX, Some(outer.hard)).unwrap();

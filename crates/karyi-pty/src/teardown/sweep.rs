@@ -48,9 +48,9 @@ pub(crate) fn sweep(runtime_dir: &Path) {
     let world = session_record::pid_domain();
     let records = abandoned.iter().filter_map(|found| found.record.as_ref());
     let records: Vec<&SessionRecord> = records
-        .filter(|record| record.pid_domain == world && !is_around_us(record))
+        .filter(|record| record.pid_domain == world && !contains_this_process(record))
         .collect();
-    let are_gone = end(&records);
+    let are_gone = end_sessions(&records);
     for found in &abandoned {
         secret_carriers::remove_files_of(&found.directory);
         // Processes that run on, and files that cannot be removed, are left to the next start.
@@ -99,12 +99,12 @@ fn is_alive(record: &SessionRecord) -> bool {
 }
 
 /// Returns true if this program runs inside the session, and would end itself.
-fn is_around_us(record: &SessionRecord) -> bool {
+fn contains_this_process(record: &SessionRecord) -> bool {
     belongs(std::process::id().cast_signed(), record)
 }
 
 /// Ends the processes of sessions; returns true if none was left in the end.
-fn end(records: &[&SessionRecord]) -> bool {
+fn end_sessions(records: &[&SessionRecord]) -> bool {
     let until = Instant::now() + limits::SWEEP_TIMEOUT;
     // A process that was just being started shows in the second scan.
     let (mut quiet, mut wanted) = (0, limits::QUIET_ENDING_LOOKS);
@@ -112,7 +112,7 @@ fn end(records: &[&SessionRecord]) -> bool {
         if Instant::now() >= until {
             return false;
         }
-        let left = left_of(records);
+        let left = remaining_processes(records);
         for seen in &left {
             process::signal(seen, Signal::SIGKILL);
         }
@@ -151,7 +151,7 @@ fn kill_newest(records: &[&SessionRecord]) -> bool {
 }
 
 /// Returns the running processes of the sessions.
-fn left_of(records: &[&SessionRecord]) -> Vec<Process> {
+fn remaining_processes(records: &[&SessionRecord]) -> Vec<Process> {
     let shells = records.iter().flat_map(|record| &record.shells);
     let sessions: Vec<i32> = shells
         .filter(|shell| session_record::identity_of(shell.pid) == Some(**shell))

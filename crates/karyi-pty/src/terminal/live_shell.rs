@@ -121,9 +121,9 @@ pub(crate) enum InputLocation {
 
 /// Handles for the thread that started the shell.
 pub(crate) struct ShellChild {
-    pub(crate) child: Child,
+    pub(crate) process: Child,
     /// FIFO of snapshots.
-    pub(crate) state: Arc<OwnedFd>,
+    pub(crate) snapshots: Arc<OwnedFd>,
     /// The terminal's modes between commands.
     pub(crate) default_modes: Termios,
 }

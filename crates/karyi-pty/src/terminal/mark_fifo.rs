@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn one_behind_another_is_not_lost() {
+    fn consecutive_marks_are_kept() {
         let mut fifo = MarkFifo::default();
         assert_eq!(tell(&[&MARK.repeat(2)], &mut fifo), Some(0));
         assert_eq!(fifo.take_due(0, Some(7)), Some(MARK.as_bytes().to_vec()));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn its_turn_comes_when_the_terminal_is_read() {
+    fn a_mark_is_due_when_the_terminal_is_read() {
         let mut fifo = MarkFifo::default();
         assert_eq!(fifo.take_due(0, Some(7)), None);
         tell(&[MARK], &mut fifo);
@@ -162,7 +162,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_was_printed_before_can_be_read() {
+    fn earlier_output_can_be_read() {
         use nix::fcntl::{FcntlArg, OFlag, fcntl};
         use nix::unistd::{pipe, read, write};
 

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_expected_mark_is_cut_out() {
+    fn the_expected_mark_is_extracted() {
         check(MARK, "<3 /a b>");
         check(&format!("out\n{MARK}late"), "out\n<3 /a b>late");
         check("\x1b]133;D;n0;7;0;;;n0\x07", "<0 >");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_alone_is_known() {
+    fn a_lone_mark_is_recognized() {
         let check = |partial: &[u8], text: &str, expected: bool| {
             let mut mark_extractor = MarkExtractor::new("n0");
             mark_extractor.await_mark(Some(7));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_seen() {
+    fn option_flags_are_parsed() {
         let check = |flags: &str, expected: (bool, bool)| {
             let mark = parse(format!("0;{flags};/er").as_bytes()).unwrap();
             assert_eq!((mark.is_errexit, mark.is_restricted), expected, "{flags}");

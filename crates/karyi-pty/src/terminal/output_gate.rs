@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_seen_through_an_open_gate_only() {
+    fn only_an_open_gate_shows_output() {
         let pair = nix::pty::openpty(None, None).unwrap();
         let (told, tells) = nix::unistd::pipe().unwrap();
         let sources = [&pair.master, &told];

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_line_is_seen() {
+    fn an_unfinished_line_is_detected() {
         check(&["name? "], false, true);
         check(&["name? ", "\n"], false, false);
         check(&["name?", "\x1b[0m"], false, true);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_signal_key_is_no_question() {
+    fn the_echo_of_a_signal_key_is_no_question() {
         for shown in ["^C", "^Z", "^\\", "a\nb ^C"] {
             check(&[shown], false, false);
         }

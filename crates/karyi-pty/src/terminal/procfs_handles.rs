@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_follow_the_process() {
+    fn handles_follow_the_process() {
         let line = "exec </dev/null; i=0; while [ $i -lt 250 ]; do sleep 100 & i=$((i+1)); done; \
                     echo; exec cat /dev/zero";
         let mut shell = Command::new("sh");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_process_that_is_gone_there_are_none() {
+    fn an_ended_process_has_no_handles() {
         let kept = ProcfsHandles::of(-1);
         assert!(kept.input().is_none() && kept.children().is_none());
     }

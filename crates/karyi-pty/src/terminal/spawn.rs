@@ -79,7 +79,7 @@ impl SpawnConfig {
         };
         let fifo = make_fifo(&paths.file("in"))?;
         let marks = make_fifo(&paths.file("marks"))?;
-        let state = self.make_state_fifo()?;
+        let snapshots = self.make_snapshot_fifo()?;
         let builder = self.command(&paths, cwd);
         let child = pair
             .slave
@@ -108,8 +108,8 @@ impl SpawnConfig {
         Ok((
             live,
             ShellChild {
-                child: *child,
-                state,
+                process: *child,
+                snapshots,
                 default_modes,
             },
         ))
@@ -119,7 +119,7 @@ impl SpawnConfig {
     ///
     /// # Errors
     /// The session's directory takes no files.
-    pub(crate) fn make_state_fifo(&self) -> io::Result<Arc<OwnedFd>> {
+    pub(crate) fn make_snapshot_fifo(&self) -> io::Result<Arc<OwnedFd>> {
         Ok(Arc::new(make_fifo(&self.directory.join("state"))?))
     }
 

@@ -43,7 +43,7 @@ impl Screen {
     pub(super) fn act(&mut self, sequence: &Sequence, text: &mut String) {
         if sequence.addresses_screen() {
             self.calm = 0;
-            self.is_homed &= sequence.last == b'J';
+            self.starts_at_home &= sequence.last == b'J';
         }
         match (sequence.is_control, sequence.private, sequence.intermediate) {
             (true, 0, 0) => self.control_sequence(sequence, text),
@@ -76,7 +76,7 @@ impl Screen {
             }
             b'H' | b'f' => {
                 let (row, column) = (count - 1, sequence.count(1) - 1);
-                self.is_homed = (row, column) == (0, 0);
+                self.starts_at_home = (row, column) == (0, 0);
                 self.go_to(row, column);
             }
             b'd' => {
@@ -124,12 +124,12 @@ impl Screen {
     }
 
     fn erase_display(&mut self, how: usize, text: &mut String) {
-        let is_homed = self.is_homed;
+        let starts_at_home = self.starts_at_home;
         let grid = self.grid();
         let Cursor { row, column, .. } = grid.cursor;
         match how {
             // Progress bars of several lines move to the first row and erase from there.
-            0 if is_homed && (row, column) == (0, 0) => self.clear(text),
+            0 if starts_at_home && (row, column) == (0, 0) => self.clear(text),
             0 => {
                 grid.erase_line(0);
                 grid.clear_rows(row + 1..ROWS);

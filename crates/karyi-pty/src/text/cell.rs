@@ -288,8 +288,8 @@ impl Cells {
     fn push_narrow(&self, trim: Trim, out: &mut String) {
         let is_shown = |byte: &u8| *byte != NOTHING && (trim == Trim::Unwritten || *byte != b' ');
         let last = self.narrow.iter().rposition(is_shown);
-        let shown = last.and_then(|last| self.narrow.get(..=last));
-        let mut parts = shown.unwrap_or_default().split(|byte| *byte == NOTHING);
+        let sent_text = last.and_then(|last| self.narrow.get(..=last));
+        let mut parts = sent_text.unwrap_or_default().split(|byte| *byte == NOTHING);
         let first = parts.next().unwrap_or_default();
         out.push_str(std::str::from_utf8(first).unwrap_or_default());
         for part in parts {

@@ -26,7 +26,7 @@ pub(super) struct Row {
     pub(super) cells: Cells,
     pub(super) end: End,
     /// The text of the row that a watcher has got.
-    pub(super) shown: Option<String>,
+    pub(super) sent_text: Option<String>,
 }
 
 impl Row {
@@ -155,7 +155,7 @@ impl Grid {
     }
 
     /// Makes the cursor's row a line of its own once it is rewritten completely.
-    fn note_written(&mut self) {
+    fn record_written(&mut self) {
         let end = self.cursor.column + usize::from(self.cursor.is_wrapping);
         if self.cursor.rest.is_some_and(|columns| end >= columns) {
             self.part();
@@ -205,7 +205,7 @@ impl Grid {
         let next = column + width;
         self.cursor.column = next.min(COLUMNS - 1);
         self.cursor.is_wrapping = next >= COLUMNS;
-        self.note_written();
+        self.record_written();
     }
 
     /// Writes ASCII characters that fit before the last column.
@@ -215,7 +215,7 @@ impl Grid {
             row.cells.put_ascii(column, characters);
         }
         self.cursor.column = column + characters.len();
-        self.note_written();
+        self.record_written();
     }
 
     /// Adds a combining mark to the character before the cursor.

@@ -9,7 +9,6 @@
 //! as soon as it ends, and once more at the end if it was rewritten.
 
 mod act;
-mod answer;
 mod bar;
 mod cell;
 mod colour;
@@ -17,15 +16,16 @@ mod decode;
 mod escape;
 mod grid;
 mod line;
+mod query_replies;
 mod recent;
 mod rows;
 mod scan;
 mod screen;
 mod view;
 
-use answer::Answers;
 use decode::Decoder;
 use escape::{Escape, Sequence, Step};
+use query_replies::QueryReplies;
 use view::View;
 
 const ESC: u8 = 0x1b;
@@ -48,7 +48,7 @@ pub struct TerminalText {
     decoder: Decoder,
     view: View,
     /// Replies to queries, for the program.
-    answers: Option<Answers>,
+    replies: Option<QueryReplies>,
     /// Set if colours stay in the text of plain lines; true after one was passed on.
     colours: Option<bool>,
     /// Buffer for a run of characters without its colours.
@@ -85,9 +85,9 @@ impl TerminalText {
 
     /// Creates an empty terminal that yields replies instead of text.
     #[must_use]
-    pub fn for_answers() -> Self {
+    pub fn for_replies() -> Self {
         Self {
-            answers: Some(Answers::default()),
+            replies: Some(QueryReplies::default()),
             ..Self::with(Audience::Terminal)
         }
     }
@@ -97,7 +97,7 @@ impl TerminalText {
             escape: Escape::default(),
             decoder: Decoder::default(),
             view: View::new(audience),
-            answers: None,
+            replies: None,
             colours: None,
             run: Vec::new(),
         }
@@ -111,13 +111,16 @@ impl TerminalText {
 
     /// Takes the replies to the queries so far.
     #[must_use]
-    pub fn take_answers(&mut self) -> String {
-        self.answers.as_mut().map(Answers::take).unwrap_or_default()
+    pub fn take_replies(&mut self) -> String {
+        self.replies
+            .as_mut()
+            .map(QueryReplies::take)
+            .unwrap_or_default()
     }
 
     /// Reads bytes; final text is added to `text`.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
-        let mut rest = self.skip_unseen(bytes);
+        let mut rest = self.skip_discarded(bytes);
         while !rest.is_empty() {
             if self.escape.is_open() {
                 rest = self.push_escape(rest, text);
@@ -162,8 +165,8 @@ impl TerminalText {
     }
 
     /// Skips lines that only scroll others off the screen, when the text is not used.
-    fn skip_unseen<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        if self.escape.is_open() || !self.view.is_unseen() {
+    fn skip_discarded<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        if self.escape.is_open() || !self.view.discards_lines() {
             return bytes;
         }
         let (lines, _) = bytes.split_at(scan::length_in_line(bytes));
@@ -217,8 +220,8 @@ impl TerminalText {
             return self.push_colour(sequence.to_string().as_bytes());
         }
         self.view.act(sequence, text);
-        if let Some(answers) = &mut self.answers {
-            answers.push(sequence, || self.view.place(text));
+        if let Some(replies) = &mut self.replies {
+            replies.push(sequence, || self.view.place(text));
         }
     }
 

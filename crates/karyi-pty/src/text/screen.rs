@@ -23,7 +23,7 @@ pub(super) struct Screen {
     /// True if the screen was cleared: what is drawn from then on is replaced by the next clear.
     is_drawn: bool,
     /// True if the cursor was sent to the first position of the screen, to draw from there.
-    pub(super) is_homed: bool,
+    pub(super) starts_at_home: bool,
     /// True if the last row that went to the text is not the end of its line.
     is_line_open: bool,
     /// True if any row went to the text.
@@ -65,7 +65,7 @@ impl Screen {
             last: ' ',
             calm: 0,
             is_drawn: false,
-            is_homed: false,
+            starts_at_home: false,
             is_line_open: false,
             has_begun: false,
         }
@@ -194,7 +194,7 @@ impl Screen {
             row.end = End::Ended;
         }
         if self.audience == Audience::Watcher {
-            self.show_new(text);
+            self.send_new_line(text);
         }
         self.index(text);
         self.control(b'\r');
@@ -204,7 +204,7 @@ impl Screen {
     /// Scrolls; rows that leave the top of the main screen go to the text.
     pub(super) fn scroll_up(&mut self, count: usize, text: &mut String) {
         if self.alternate.is_none() && self.main.top == 0 {
-            self.hand_out(count.min(self.main.bottom + 1), text);
+            self.send_rows(count.min(self.main.bottom + 1), text);
         }
         let grid = self.grid();
         grid.scroll_up(grid.top, count);
@@ -215,7 +215,7 @@ impl Screen {
     pub(super) fn clear(&mut self, text: &mut String) {
         if self.alternate.is_none() {
             if !self.is_drawn {
-                self.hand_out(self.main.used_rows(), text);
+                self.send_rows(self.main.used_rows(), text);
             }
             if std::mem::take(&mut self.is_line_open) && self.audience != Audience::Terminal {
                 text.push('\n');
@@ -227,7 +227,7 @@ impl Screen {
     }
 
     /// Adds the first rows of the main screen to the text.
-    fn hand_out(&mut self, count: usize, text: &mut String) {
+    fn send_rows(&mut self, count: usize, text: &mut String) {
         let trim = self.trim();
         self.has_begun |= count > 0;
         for row in self.main.rows.iter_mut().take(count) {
@@ -235,7 +235,7 @@ impl Screen {
             match self.audience {
                 Audience::Terminal => {}
                 Audience::Result => text.push_str(&row.text(trim)),
-                Audience::Watcher => show(row, trim, text),
+                Audience::Watcher => send_row(row, trim, text),
             }
         }
     }
@@ -250,16 +250,16 @@ impl Screen {
     }
 
     /// Sends a watcher the line that has just ended, if it is a new one.
-    fn show_new(&mut self, text: &mut String) {
+    fn send_new_line(&mut self, text: &mut String) {
         let trim = self.trim();
         let last = self.main.cursor.row;
         let before = self.main.rows.get(..last).unwrap_or_default();
         // Rows of one line, and a row that became a line of its own: a bar wider than the terminal.
-        let is_other = |row: &Row| row.end == End::Open || row.shown.is_some();
+        let is_other = |row: &Row| row.end == End::Open || row.sent_text.is_some();
         let first = before.iter().rposition(is_other).map_or(0, |row| row + 1);
         let line = self.main.rows.get_mut(first..=last).unwrap_or_default();
-        for row in line.iter_mut().filter(|row| row.shown.is_none()) {
-            show(row, trim, text);
+        for row in line.iter_mut().filter(|row| row.sent_text.is_none()) {
+            send_row(row, trim, text);
         }
     }
 
@@ -280,7 +280,7 @@ impl Screen {
         for row in ended {
             lines.push_str(&row.text(trim));
             if self.audience == Audience::Watcher {
-                show(row, trim, text);
+                send_row(row, trim, text);
             }
         }
         lines
@@ -300,7 +300,7 @@ impl Screen {
         let used = self.main.used_rows();
         let last = self.main.rows.iter().take(used).next_back();
         let is_open = last.is_some_and(|row| row.end == End::Open);
-        self.hand_out(used, &mut rest);
+        self.send_rows(used, &mut rest);
         if is_open && rest.ends_with('\n') && self.alternate.is_none() {
             rest.pop();
         }
@@ -350,11 +350,11 @@ impl Modes {
 const LINES: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
 
 /// Sends a row to a watcher, unless the same text was sent before.
-fn show(row: &mut Row, trim: Trim, text: &mut String) {
-    let shown = row.text(trim);
-    if row.shown.as_ref() != Some(&shown) {
-        text.push_str(&shown);
-        row.shown = Some(shown);
+fn send_row(row: &mut Row, trim: Trim, text: &mut String) {
+    let sent_text = row.text(trim);
+    if row.sent_text.as_ref() != Some(&sent_text) {
+        text.push_str(&sent_text);
+        row.sent_text = Some(sent_text);
     }
 }
 
@@ -365,6 +365,6 @@ fn push_picture(grid: &Grid, text: &mut String) {
         row.cells.push_text(Trim::Blank, text);
         text.push('\n');
     }
-    let shown = text.get(start..).unwrap_or_default();
-    text.truncate(start + shown.trim_end_matches('\n').len());
+    let sent_text = text.get(start..).unwrap_or_default();
+    text.truncate(start + sent_text.trim_end_matches('\n').len());
 }

@@ -19,18 +19,18 @@ fn render_for(mut terminal: TerminalText, pieces: &[&[u8]]) -> String {
 /// Checks the whole, every split point and single bytes.
 fn check(input: impl AsRef<[u8]>, expected: &str) {
     let bytes = input.as_ref();
-    let shown = String::from_utf8_lossy(bytes);
-    assert_eq!(render(&[bytes]), expected, "{shown:?}");
+    let sent_text = String::from_utf8_lossy(bytes);
+    assert_eq!(render(&[bytes]), expected, "{sent_text:?}");
     for at in 1..bytes.len() {
         let (first, second) = bytes.split_at(at);
         assert_eq!(
             render(&[first, second]),
             expected,
-            "{shown:?} split at {at}"
+            "{sent_text:?} split at {at}"
         );
     }
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(render(&single), expected, "{shown:?} byte by byte");
+    assert_eq!(render(&single), expected, "{sent_text:?} byte by byte");
 }
 
 #[test]
@@ -386,20 +386,20 @@ fn a_watcher_sees_every_line_of_a_stream_once() {
 
 /// What is answered after each piece.
 fn ask(pieces: &[&str]) -> String {
-    let mut terminal = TerminalText::for_answers();
+    let mut terminal = TerminalText::for_replies();
     let mut text = String::new();
-    let mut answers = String::new();
+    let mut replies = String::new();
     for piece in pieces {
         terminal.push(piece.as_bytes(), &mut text);
-        answers.push_str(&terminal.take_answers());
+        replies.push_str(&terminal.take_replies());
     }
     terminal.finish(&mut text);
     assert_eq!(text, "");
-    answers
+    replies
 }
 
 #[test]
-fn questions_of_programs_are_answered() {
+fn queries_of_programs_get_replies() {
     assert_eq!(ask(&["\x1b[5n"]), "\x1b[0n");
     assert_eq!(ask(&["\x1b[6n"]), "\x1b[1;1R");
     assert_eq!(ask(&["a\nbc\x1b[6n"]), "\x1b[2;3R");
@@ -419,7 +419,7 @@ fn questions_of_programs_are_answered() {
 }
 
 #[test]
-fn nothing_but_questions_is_answered() {
+fn only_queries_get_replies() {
     let others = "\x1b[7n\x1b[21t\x1b]10;?\x07\x1bP$qm\x1b\\\x1bP+q544e\x1b\\\x1b[?5n\x1b[=c\x1b[1c\x1bZ\x05\x1b[!n";
     assert_eq!(ask(&[others]), "");
     assert!(ask(&["\x1b[6n".repeat(100_000).as_str()]).len() < 300);
@@ -489,24 +489,24 @@ fn what_is_read_at_once_is_the_same_as_byte_by_byte() {
         for make in [
             TerminalText::new,
             TerminalText::for_watcher,
-            TerminalText::for_answers,
+            TerminalText::for_replies,
         ] {
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
-            let expected = answers_and_text(make(), &single);
-            assert_eq!(answers_and_text(make(), &[&bytes]), expected, "{bytes:?}");
+            let expected = replies_and_text(make(), &single);
+            assert_eq!(replies_and_text(make(), &[&bytes]), expected, "{bytes:?}");
             let (first, second) = bytes.split_at(next(bytes.len() + 1));
-            let halves = answers_and_text(make(), &[first, second]);
+            let halves = replies_and_text(make(), &[first, second]);
             assert_eq!(halves, expected, "{first:?} {second:?}");
         }
     }
 }
 
-fn answers_and_text(mut terminal: TerminalText, pieces: &[&[u8]]) -> (String, String) {
+fn replies_and_text(mut terminal: TerminalText, pieces: &[&[u8]]) -> (String, String) {
     let mut text = String::new();
     for piece in pieces {
         terminal.push(piece, &mut text);
     }
-    let answers = terminal.take_answers();
+    let replies = terminal.take_replies();
     terminal.finish(&mut text);
-    (answers, text)
+    (replies, text)
 }

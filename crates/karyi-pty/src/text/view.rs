@@ -36,7 +36,7 @@ impl View {
     }
 
     /// Returns true if the text is not used, and nothing before the last line matters.
-    pub(super) fn is_unseen(&self) -> bool {
+    pub(super) fn discards_lines(&self) -> bool {
         self.recent.is_full() && self.screen.is_none()
     }
 
@@ -48,7 +48,7 @@ impl View {
 
     /// Returns the part of a run of characters that matters: all of it, unless only the cursor position is used.
     pub(super) fn relevant<'a>(&mut self, run: &'a [u8]) -> &'a [u8] {
-        if self.is_unseen()
+        if self.discards_lines()
             && let Some(end) = memchr::memrchr(b'\n', run)
         {
             self.line.clear();

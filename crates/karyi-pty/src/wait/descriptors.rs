@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_to_oneself_is_nobody_else() {
+    fn a_pipe_in_one_process_is_a_loop() {
         let (reader, writer) = nix::unistd::pipe().unwrap();
         assert!(!look(&[&reader]).has_others);
         drop(writer);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_of_sockets_is_nobody_else() {
+    fn a_socket_pair_in_one_process_is_a_loop() {
         let number = |socket: &UnixStream| {
             let file = nix::sys::stat::fstat(socket).unwrap();
             file.st_ino

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn two_equal_looks_make_a_finding() {
+    fn two_equal_scans_make_a_finding() {
         use Activity::{Accepting, Busy, Reading, ShellIdle, Stopped};
         let reading = Finding::Reading(Certainty::Known);
         check(&[Reading(1), Reading(1)], &[Finding::Unknown, reading]);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_become_rarer_while_the_job_is_busy() {
+    fn scans_become_rarer_while_the_job_is_busy() {
         let mut watch = Watch::new();
         for _ in 0..10 {
             watch.add(Activity::Busy, Instant::now(), Duration::ZERO);
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn expensive_looks_become_rare() {
+    fn expensive_scans_become_rare() {
         let mut watch = Watch::new();
         let cost = Duration::from_millis(5);
         watch.add(Activity::Busy, Instant::now(), cost);

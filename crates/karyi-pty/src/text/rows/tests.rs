@@ -233,10 +233,10 @@ fn the_rows_of_a_line_too_long_to_be_held_are_known() {
             assert!(text == expected, "{count} in pieces of {size}");
         }
     }
-    let mut terminal = TerminalText::for_answers();
+    let mut terminal = TerminalText::for_replies();
     let mut text = String::new();
     terminal.push(format!("{}\x1b[6n", x(100_003)).as_bytes(), &mut text);
-    assert_eq!(terminal.take_answers(), "\x1b[40;44R");
+    assert_eq!(terminal.take_replies(), "\x1b[40;44R");
 }
 
 #[test]

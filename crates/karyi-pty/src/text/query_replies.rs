@@ -8,9 +8,9 @@ use super::escape::Sequence;
 
 /// Replies that wait to be typed.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Answers(String);
+pub(super) struct QueryReplies(String);
 
-impl Answers {
+impl QueryReplies {
     /// Adds the reply to a query; `place` returns the cursor's row and column.
     pub(super) fn push(&mut self, asked: &Sequence, place: impl FnOnce() -> (usize, usize)) {
         if !asked.is_control
