@@ -3,14 +3,12 @@
 mod command_check;
 mod inline_wait;
 pub(crate) mod options;
+mod setup;
 mod status;
 mod terminate;
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -22,28 +20,19 @@ use zeroize::Zeroizing;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-use crate::engine::alarm::Alarm;
-use crate::engine::background::ProcessClaims;
 use crate::engine::job_start::JobStart;
 use crate::engine::pending_call::{self, PendingCall, PendingInput, Progress, Sink};
-use crate::engine::screen_tracker::ScreenTracker;
 use crate::engine::state::{self, Order, Shared, State};
 use crate::engine::{self, Engine};
-use crate::host::error_hints::{self, MissingResource};
+use crate::host::error_hints;
 use crate::host::runtime;
-use crate::session::options::{CommandRequest, InputRequest, SessionOptions, StartupFiles};
-use crate::shell::choice::{self, ShellChoice};
-use crate::shell::snapshot::SnapshotCollector;
+use crate::session::options::{CommandRequest, InputRequest, SessionOptions};
+use crate::shell::choice;
 use crate::teardown::registry;
 use crate::teardown::sweep;
 use crate::terminal::key::Key;
 use crate::terminal::live_shell::Size;
-use crate::terminal::mark_fifo::MarkFifo;
-use crate::terminal::marks::MarkExtractor;
-use crate::terminal::output_hints::HintReader;
-use crate::terminal::spawn::SpawnConfig;
 use crate::terminal::spawn::variable;
-use crate::wait::{Scanner, Watch};
 
 /// A persistent shell on a terminal of its own. Clones are handles to the same shell; it ends with the last of them.
 #[derive(Clone)]
@@ -75,8 +64,8 @@ impl Session {
         registry::adopt_orphans();
         let runtime_dir = options.runtime_dir.clone();
         runtime::prepare(&runtime_dir)?;
-        let (engine, shared, wakes) =
-            prepare(options, choice).map_err(|error| runtime::unusable(&runtime_dir, &error))?;
+        let (engine, shared, wakes) = setup::prepare(options, choice)
+            .map_err(|error| runtime::unusable(&runtime_dir, &error))?;
         let engine = Arc::new(Mutex::new(engine));
         let owner = Arc::new(Owner {
             shared,
@@ -494,93 +483,6 @@ impl Drop for WaitingCall<'_> {
         // The thread may have slept through the start of the job.
         self.shared.wake();
     }
-}
-
-/// Creates the files of a session, its engine, its shared state, and the socket that wakes its thread.
-fn prepare(
-    options: SessionOptions,
-    choice: ShellChoice,
-) -> io::Result<(Engine, Arc<Shared>, UnixStream)> {
-    let ShellChoice { shell, fallback } = choice;
-    let directory = tempfile::Builder::new()
-        .prefix(sweep::PREFIX)
-        .tempdir_in(&options.runtime_dir)?;
-    let nonce = make_nonce()?;
-    // Not the nonce: programs of the session can read the tag.
-    let tag = make_nonce()?;
-    let (wakes, waker) = UnixStream::pair().map_err(MissingResource::of_sockets)?;
-    wakes.set_nonblocking(true)?;
-    waker.set_nonblocking(true)?;
-    let stamp = registry::register_session(directory.path(), &tag, random()?)?;
-    let spawn_config = SpawnConfig {
-        shell,
-        bootstrap: options.bootstrap,
-        env: options.env,
-        directory: directory.path().to_owned(),
-        nonce: nonce.clone(),
-        tag: tag.clone(),
-        stamp,
-    };
-    // Registered from here on; whoever ends the session unregisters it.
-    let script = spawn_config
-        .write_files()
-        .inspect_err(|_| registry::unregister(&spawn_config.tag))?;
-    let fork_state = options.fork_state.as_ref();
-    let cwd = fork_state.map_or(options.cwd, |fork_state| fork_state.cwd.clone());
-    let state = State::new(cwd, script, options.secrets);
-    let shared = Arc::new(Shared::new(
-        state,
-        waker,
-        &spawn_config.shell,
-        fallback,
-        tag,
-    ));
-    let now = Instant::now();
-    let engine = Engine {
-        shared: shared.clone(),
-        spawn_config,
-        has_rc: options.rc == StartupFiles::User,
-        known_children: HashSet::new(),
-        claims: ProcessClaims::new(&shared.tag),
-        fork_state: options.fork_state,
-        running: None,
-        mark_extractor: MarkExtractor::new(&nonce),
-        tracker: ScreenTracker::new(),
-        collector: SnapshotCollector::new(&nonce),
-        buffer: vec![0; limits::TERMINAL_READ_BYTES],
-        alarm: Alarm::new(),
-        unread: Vec::new(),
-        has_input_thief: false,
-        mark_fifo: MarkFifo::default(),
-        watch: Watch::new(),
-        scanner: Scanner::default(),
-        hint_reader: HintReader::default(),
-        watched: (0, 0),
-        next_scan: now,
-        lost_input_scans: (0, now),
-        unsaved_since: None,
-        ended_at: now,
-        reaped_at: now,
-        sleeps_until: None,
-        is_done: false,
-        directory: Some(directory),
-    };
-    Ok((engine, shared, wakes))
-}
-
-/// Returns a random word.
-fn make_nonce() -> io::Result<String> {
-    Ok(format!("{:016x}", random()?))
-}
-
-fn random() -> io::Result<u64> {
-    use std::io::Read as _;
-    let mut bytes = [0; 8];
-    let mut source = File::open("/dev/urandom").map_err(MissingResource::of_random)?;
-    source
-        .read_exact(&mut bytes)
-        .map_err(MissingResource::of_random)?;
-    Ok(u64::from_ne_bytes(bytes))
 }
 
 fn busy_error() -> ToolError {

@@ -9,6 +9,7 @@
 //! as soon as it ends, and once more at the end if it was rewritten.
 
 mod act;
+mod audience;
 mod bar;
 mod cell;
 mod colour;
@@ -23,23 +24,13 @@ mod scan;
 mod screen;
 mod view;
 
+use audience::Audience;
 use decode::Decoder;
 use escape::{Escape, Sequence, Step};
 use query_replies::QueryReplies;
 use view::View;
 
 const ESC: u8 = 0x1b;
-
-/// Receiver of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Audience {
-    /// A reader of the complete text.
-    Result,
-    /// A viewer of the lines as they end.
-    Watcher,
-    /// The program itself, which gets replies to queries; the text is not used.
-    Terminal,
-}
 
 /// Converts a terminal's output, in pieces, to text.
 #[derive(Debug, Clone)]

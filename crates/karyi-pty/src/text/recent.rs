@@ -4,7 +4,7 @@
 
 use karyi_core::limits;
 
-use super::Audience;
+use super::audience::Audience;
 use super::grid::ROWS;
 use super::rows;
 

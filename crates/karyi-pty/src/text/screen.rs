@@ -4,7 +4,7 @@
 //! there at the end. The alternate screen is dropped unless it is shown when the text ends. Rows of a wrapped line are
 //! joined again.
 
-use super::Audience;
+use super::audience::Audience;
 use super::cell::{COLUMNS, Trim, ascii_length, width};
 use super::escape::Sequence;
 use super::grid::{End, Grid, ROWS, Row};

@@ -19,18 +19,18 @@ fn render_for(mut terminal: TerminalText, pieces: &[&[u8]]) -> String {
 /// Checks the whole, every split point and single bytes.
 fn check(input: impl AsRef<[u8]>, expected: &str) {
     let bytes = input.as_ref();
-    let sent_text = String::from_utf8_lossy(bytes);
-    assert_eq!(render(&[bytes]), expected, "{sent_text:?}");
+    let shown = String::from_utf8_lossy(bytes);
+    assert_eq!(render(&[bytes]), expected, "{shown:?}");
     for at in 1..bytes.len() {
         let (first, second) = bytes.split_at(at);
         assert_eq!(
             render(&[first, second]),
             expected,
-            "{sent_text:?} split at {at}"
+            "{shown:?} split at {at}"
         );
     }
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(render(&single), expected, "{sent_text:?} byte by byte");
+    assert_eq!(render(&single), expected, "{shown:?} byte by byte");
 }
 
 #[test]

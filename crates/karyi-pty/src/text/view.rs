@@ -2,7 +2,7 @@
 
 use karyi_core::limits;
 
-use super::Audience;
+use super::audience::Audience;
 use super::colour;
 use super::escape::Sequence;
 use super::line::Line;

@@ -18,7 +18,7 @@ use nix::unistd::{Pid, getsid, tcgetpgrp};
 
 use karyi_core::limits;
 
-use super::{Activity, WatchedTerminal, is_password_prompt};
+use super::watched_terminal::{Activity, WatchedTerminal, is_password_prompt, poll_slave};
 use crate::process::{self, Process};
 use crate::wait::descriptors::{Sources, Terminal};
 use crate::wait::syscall::{self, Blocked};
@@ -438,7 +438,7 @@ impl WatchedTerminal<'_> {
         let group = inside.next()?.foreground;
         let opened = open_inside(terminal);
         // As with our own terminal, its reader continues in a moment.
-        let has_input = |inside: &OwnedFd| super::poll_slave(inside).contains(PollFlags::POLLIN);
+        let has_input = |inside: &OwnedFd| poll_slave(inside).contains(PollFlags::POLLIN);
         if opened.as_ref().is_some_and(has_input) {
             return Some(ThreadActivity::at(Activity::Busy));
         }

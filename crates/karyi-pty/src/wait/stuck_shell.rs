@@ -9,7 +9,7 @@ use std::os::linux::fs::MetadataExt;
 use nix::sys::signal::Signal;
 use nix::unistd::tcgetpgrp;
 
-use super::WatchedTerminal;
+use super::watched_terminal::WatchedTerminal;
 use crate::process;
 use crate::wait::syscall::{self, Blocked};
 

@@ -2,7 +2,7 @@
 //!
 //! Supports i386 programs on `x86_64`. Elsewhere every program counts as a native one.
 
-use super::{Blocked, RawSyscall, Thread};
+use super::arguments::{Blocked, RawSyscall, Thread};
 
 /// Returns true if a process is a 32-bit program. Its stack and code are at low addresses; a native program with low
 /// addresses is told apart by its file.
@@ -39,7 +39,8 @@ pub(super) fn classify(_thread: Thread, _call: RawSyscall) -> Blocked {
 /// Classifies a system call of a 32-bit program; the numbers are those of i386.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn classify(thread: Thread, call: RawSyscall) -> Blocked {
-    use super::{low, memory, polled, registered, restarted, selected, uring};
+    use super::arguments::{low, memory, polled, registered, restarted, selected};
+    use super::uring;
     let pid = thread.pid;
     let [first, second, third, fourth, fifth, _] = call.arguments;
     match call.number {

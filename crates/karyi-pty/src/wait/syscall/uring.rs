@@ -5,7 +5,7 @@
 
 use karyi_core::limits;
 
-use super::{Blocked, low, memory};
+use super::arguments::{Blocked, low, memory};
 
 /// Bytes of one entry.
 const ENTRY_BYTES: usize = 64;
