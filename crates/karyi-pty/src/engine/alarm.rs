@@ -79,10 +79,10 @@ mod tests {
 
     use super::*;
 
-    /// Waits until it is readable.
+    /// Waits until the alarm is readable.
     fn is_readable(alarm: &Alarm) -> bool {
-        let mut asked = [PollFd::new(alarm.as_fd(), PollFlags::POLLIN)];
-        poll(&mut asked, PollTimeout::from(10_000_u16)).unwrap() == 1
+        let mut polled = [PollFd::new(alarm.as_fd(), PollFlags::POLLIN)];
+        poll(&mut polled, PollTimeout::from(10_000_u16)).unwrap() == 1
     }
 
     #[test]
@@ -90,16 +90,16 @@ mod tests {
         let mut alarm = Alarm::new().unwrap();
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        // One that would come too late is set again, one that comes sooner is left.
+        // A later time is replaced, an earlier one stays.
         assert!(
             alarm.set(start, at(60_000)) && alarm.set(start, at(20)) && alarm.set(start, at(30))
         );
         assert_eq!(alarm.at, Some(at(20)));
         assert!(is_readable(&alarm) && Instant::now() >= at(20));
-        // One that has come is silent again until it is to be heard.
+        // After it was readable it is silent until the next time.
         assert!(alarm.set(at(20), at(60_000)));
-        let mut asked = [PollFd::new(alarm.as_fd(), PollFlags::POLLIN)];
-        assert_eq!(poll(&mut asked, PollTimeout::ZERO), Ok(0));
+        let mut polled = [PollFd::new(alarm.as_fd(), PollFlags::POLLIN)];
+        assert_eq!(poll(&mut polled, PollTimeout::ZERO), Ok(0));
         assert!(alarm.set(at(20), at(20)));
     }
 }

@@ -256,8 +256,9 @@ impl Member {
         let Some(end) = &self.end else {
             return true;
         };
-        let mut asked = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
-        let has_ended = nix::poll::poll(&mut asked, PollTimeout::ZERO).is_ok_and(|count| count > 0);
+        let mut polled = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+        let has_ended =
+            nix::poll::poll(&mut polled, PollTimeout::ZERO).is_ok_and(|count| count > 0);
         if has_ended {
             self.end = None;
         }

@@ -88,7 +88,7 @@ impl Job {
         let mut lines = self.before.clone();
         // The repair after the mark may replace that descriptor.
         let is_simple = self.is_alone && !self.is_repaired && !self.may_hide_builtins;
-        let kept = match is_simple && self.secrets.is_empty() {
+        let fast_lines = match is_simple && self.secrets.is_empty() {
             true => {
                 let process = live.process.as_ref();
                 live.fast_path
@@ -97,12 +97,12 @@ impl Job {
             false => None,
         };
         let (paths, number, may_hide_builtins) = (&live.paths, self.mark, self.may_hide_builtins);
-        let [run, last_line] = match (self.secrets.is_empty(), kept) {
+        let [run, last_line] = match (self.secrets.is_empty(), fast_lines) {
             (false, _) => [
                 dialect.lines_if_delivered(paths, number, may_hide_builtins),
                 String::new(),
             ],
-            (true, Some(kept)) => kept,
+            (true, Some(lines)) => lines,
             (true, None) => [
                 dialect.command_lines(paths, number, may_hide_builtins),
                 String::new(),

@@ -160,28 +160,28 @@ fn clear_wakes(mut wakes: &UnixStream) {
 impl Sleep {
     fn sleep(&self, wakes: &UnixStream) -> Events {
         let input = PollFlags::POLLIN;
-        let mut asked = vec![PollFd::new(wakes.as_fd(), input)];
+        let mut polled = vec![PollFd::new(wakes.as_fd(), input)];
         if let (Some(live), Some(snapshots)) = (&self.live, &self.snapshots) {
             let output = live.gate.as_ref().map(AsFd::as_fd);
-            asked.push(PollFd::new(output.unwrap_or(live.master.as_fd()), input));
-            asked.push(PollFd::new(snapshots.as_fd(), input));
+            polled.push(PollFd::new(output.unwrap_or(live.master.as_fd()), input));
+            polled.push(PollFd::new(snapshots.as_fd(), input));
             // Only the slave side reports a hang-up.
-            asked.push(PollFd::new(live.slave.as_fd(), PollFlags::empty()));
+            polled.push(PollFd::new(live.slave.as_fd(), PollFlags::empty()));
             // Reported through the gate, where there is one.
-            let told = live.gate.as_ref().map_or(input, |_| PollFlags::empty());
-            asked.push(PollFd::new(live.marks.as_fd(), told));
+            let mark_events = live.gate.as_ref().map_or(input, |_| PollFlags::empty());
+            polled.push(PollFd::new(live.marks.as_fd(), mark_events));
             if let Some(process) = &live.process {
-                asked.push(PollFd::new(process.as_fd(), input));
+                polled.push(PollFd::new(process.as_fd(), input));
             }
             if self.is_typing {
-                asked.push(PollFd::new(live.master.as_fd(), PollFlags::POLLOUT));
+                polled.push(PollFd::new(live.master.as_fd(), PollFlags::POLLOUT));
             }
         }
-        if nix::poll::poll(&mut asked, self.timeout).is_err() {
+        if nix::poll::poll(&mut polled, self.timeout).is_err() {
             return Events::default();
         }
         let has = |index: usize| {
-            let events = asked.get(index).and_then(PollFd::revents);
+            let events = polled.get(index).and_then(PollFd::revents);
             events.is_some_and(|events| !events.is_empty())
         };
         let has_process = self

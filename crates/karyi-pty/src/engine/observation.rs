@@ -84,8 +84,7 @@ mod tests {
     use super::*;
     use crate::wait::Activity;
 
-    /// Looks again and again while somebody asks; returns the scans until the answer, and what is
-    /// known then.
+    /// Scans until the waiter is notified; returns the number of scans, and the status then.
     fn ask(
         observation: &mut Observation,
         watch: &mut Watch,

@@ -103,9 +103,9 @@ impl Engine {
         let has_begun = state.has_begun_script();
         let is_unread = job
             .is_some_and(|job| job.is_unread(&running.live) || !has_begun && job.may_be_resent());
-        let told = self.reported_cwd(job, state.requested_snapshots);
-        let is_known = told.is_some() || !job.is_some_and(|job| job.may_move);
-        let cwd = told.unwrap_or_else(|| state.cwd.clone());
+        let reported = self.reported_cwd(job, state.requested_snapshots);
+        let is_known = reported.is_some() || !job.is_some_and(|job| job.may_move);
+        let cwd = reported.unwrap_or_else(|| state.cwd.clone());
         drop(state);
         let restart = self.restart_in(cwd, is_known);
         // Drop those that ended with the shell.
@@ -188,8 +188,8 @@ impl Engine {
         let dialect = self.shared.dialect;
         let (restored, age) = match (&snapshot, &self.collector.last) {
             (Some(old), Some(new)) if new.taken > old.taken => {
-                let kept = old.unchanged_parts(dialect.restorable(), new);
-                (kept, Some(old.taken.elapsed()))
+                let restored_parts = old.unchanged_parts(dialect.restorable(), new);
+                (restored_parts, Some(old.taken.elapsed()))
             }
             _ => (Vec::new(), None),
         };
@@ -465,15 +465,15 @@ impl Engine {
 
 /// Sleeps until the shell prints or ends, for `pause` at most.
 pub(crate) fn sleep_for_output(running: &RunningShell, pause: Duration) {
-    let mut asked = vec![
+    let mut polled = vec![
         PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN),
         PollFd::new(running.child.snapshots.as_fd(), PollFlags::POLLIN),
     ];
     if let Some(process) = &running.live.process {
-        asked.push(PollFd::new(process.as_fd(), PollFlags::POLLIN));
+        polled.push(PollFd::new(process.as_fd(), PollFlags::POLLIN));
     }
     let pause = PollTimeout::try_from(pause.as_micros().div_ceil(1000));
-    let _ = nix::poll::poll(&mut asked, pause.unwrap_or(PollTimeout::MAX));
+    let _ = nix::poll::poll(&mut polled, pause.unwrap_or(PollTimeout::MAX));
 }
 
 /// Returns the status a shell would report for an ended process.

@@ -224,10 +224,10 @@ impl State {
     /// Stores output for the next call; the oldest is dropped first.
     pub(crate) fn store_backlog(&mut self, bytes: &[u8]) {
         let limit = limits::MAX_BACKLOG_BYTES;
-        let kept = bytes
+        let tail = bytes
             .get(bytes.len().saturating_sub(limit)..)
             .unwrap_or(bytes);
-        self.backlog.extend_from_slice(kept);
+        self.backlog.extend_from_slice(tail);
         // Dropped in large steps, so that each byte is moved once on average.
         if self.backlog.len() > 2 * limit {
             self.backlog.drain(..self.backlog.len() - limit);

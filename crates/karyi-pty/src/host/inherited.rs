@@ -141,7 +141,7 @@ mod tests {
         let parent = nix::unistd::getppid().as_raw();
         assert_eq!(start_time_outside_sessions(parent), start_time(parent));
         assert!(start_time_outside_sessions(parent).is_some());
-        // This program, one below it, and one that is not there.
+        // This program, its child, and pids without a process.
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()

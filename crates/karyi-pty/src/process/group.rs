@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// A terminal whose shell is gone has the group 0, or none.
+    /// The foreground group of a terminal whose shell has ended is 0, or there is none.
     #[test]
     fn a_terminal_whose_shell_is_gone_has_no_group_to_signal() {
         let pair = nix::pty::openpty(None, None).unwrap();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!((raw, Group::new(raw, 4_000_000)), (0, None));
     }
 
-    /// The session is one made here: that of the tests is 0 or 1 in some containers.
+    /// The test creates a session: its own may be 0 or 1 in containers.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_group_of_another_session_is_left_alone() {

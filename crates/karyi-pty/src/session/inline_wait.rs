@@ -142,7 +142,7 @@ impl Engine {
         let count = crate::terminal::live_shell::read_some(&live.master, &mut buffer);
         let bytes = buffer.get(..count).unwrap_or_default();
         let mark = match self.mark_fifo.mark() {
-            Some(told) if count == 0 => self.mark_extractor.only_mark(told),
+            Some(mark) if count == 0 => self.mark_extractor.only_mark(mark),
             Some(_) => None,
             None => self.mark_extractor.only_mark(bytes),
         };
@@ -175,10 +175,10 @@ fn await_readiness(live: &LiveShell, alarm: &mut Alarm, until: Instant) -> Optio
         }
         let [master, marks] = live.mark_sources();
         let input = PollFlags::POLLIN;
-        let mut asked =
+        let mut polled =
             [master.as_fd(), marks.as_fd(), alarm.as_fd()].map(|from| PollFd::new(from, input));
-        let is_there = poll(&mut asked, PollTimeout::NONE).is_ok();
-        let [has_output, has_mark, _] = asked.map(|asked| asked.any().unwrap_or(true));
+        let is_there = poll(&mut polled, PollTimeout::NONE).is_ok();
+        let [has_output, has_mark, _] = polled.map(|polled| polled.any().unwrap_or(true));
         // A timer that was set for an earlier command, or a signal, does not end the wait.
         if is_there && (has_output || has_mark) {
             return Some(Readiness {

@@ -54,11 +54,11 @@ impl Session {
     /// `no_shell` when there is none to start, `session_failed` when it does not answer.
     pub async fn start(options: SessionOptions) -> Result<Self, ToolError> {
         let search_path = variable(&options.env, "PATH").unwrap_or(OsStr::new(""));
-        let asked = options.shell.as_deref();
+        let requested = options.shell.as_deref();
         let directories = choice::directories(search_path);
         let preferred = options.preferred_shell.as_deref();
-        let mut choice = choice::choose(asked, preferred, &directories)?;
-        if asked.is_none() && options.secrets.are_available() {
+        let mut choice = choice::choose(requested, preferred, &directories)?;
+        if requested.is_none() && options.secrets.are_available() {
             choice = choice.prefer_secret_support(&directories);
         }
         registry::adopt_orphans();

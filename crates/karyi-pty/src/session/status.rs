@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use karyi_core::limits;
 use karyi_core::outcome::Status;
+use karyi_core::shell_word::quote_bytes;
 
 use crate::engine::background::Background;
 use crate::engine::pending_call::Sink;
@@ -17,7 +18,6 @@ use crate::session::options::ForkState;
 use crate::shell::snapshot::OWN_VARIABLES;
 use crate::teardown::registry::{self, TAG_VARIABLE};
 use crate::terminal::live_shell::LiveShell;
-use karyi_core::shell_word::quote_bytes;
 
 impl Session {
     /// Returns the number of the job that holds the terminal.

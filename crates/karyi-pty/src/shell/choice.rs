@@ -60,12 +60,12 @@ pub(crate) fn directories(search_path: &OsStr) -> Vec<PathBuf> {
 /// # Errors
 /// `no_shell` when the requested one cannot be used, or when there is none.
 pub(crate) fn choose(
-    asked: Option<&Path>,
+    requested: Option<&Path>,
     preferred: Option<&Path>,
     directories: &[PathBuf],
 ) -> Result<ShellChoice, ToolError> {
-    if let Some(asked) = asked {
-        let path = find_by_name(asked, directories).unwrap_or_else(|| asked.to_owned());
+    if let Some(requested) = requested {
+        let path = find_by_name(requested, directories).unwrap_or_else(|| requested.to_owned());
         let shell = Shell::at(&path).ok_or_else(|| no_shell(&refusal(&path)))?;
         return Ok(ShellChoice {
             shell,
@@ -101,11 +101,13 @@ pub fn find(name: &Path, search_path: &OsStr) -> Option<PathBuf> {
 }
 
 /// Returns the path of a shell that is named without a directory.
-fn find_by_name(asked: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
-    if asked.components().count() != 1 || asked.is_absolute() {
+fn find_by_name(requested: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
+    if requested.components().count() != 1 || requested.is_absolute() {
         return None;
     }
-    let mut candidates = directories.iter().map(|directory| directory.join(asked));
+    let mut candidates = directories
+        .iter()
+        .map(|directory| directory.join(requested));
     candidates.find(|path| is_program(path))
 }
 
@@ -211,7 +213,7 @@ mod tests {
         check("", "", None);
     }
 
-    /// Makes programs of these names in a directory.
+    /// Creates programs with these names in a directory.
     fn programs(names: &[&str]) -> tempfile::TempDir {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
@@ -226,9 +228,9 @@ mod tests {
     #[test]
     fn a_shell_must_be_a_program_of_a_known_name() {
         let home = programs(&["cat", "fish"]);
-        let check = |asked: &str, expected: &str| {
+        let check = |requested: &str, expected: &str| {
             let directories = [home.path().to_owned()];
-            let error = choose(Some(Path::new(asked)), None, &directories).unwrap_err();
+            let error = choose(Some(Path::new(requested)), None, &directories).unwrap_err();
             let expected = expected.replace('@', home.path().to_str().unwrap());
             assert_eq!((error.code, error.message), (ErrorCode::NoShell, expected));
         };

@@ -144,13 +144,13 @@ mod tests {
 \builtin printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "7;$?" "$-" "${PWD-}" "7;$?" >'/dev/pts/3'
 "#;
         assert_eq!(Bash.command_lines(&paths(), 7, false), bash);
-        let kept = r#"\builtin . '/run/it'\''s/script' 0<&255 1>&255 2>&255; MARK
+        let expected = r#"\builtin . '/run/it'\''s/script' 0<&255 1>&255 2>&255; MARK
 case ${_-} in "7;"*) ;; *) MARK;; esac
 "#;
         let mark = r#"\builtin printf '\033]133;D;%s\007%.0s' "n0;7;$?;$-;${PWD-};n0" "7;$?""#;
         assert_eq!(
             Bash.kept_terminal_lines(&paths(), "7").unwrap().concat(),
-            kept.replace("MARK", mark)
+            expected.replace("MARK", mark)
         );
         let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_LAST-}" "$-" "${PWD-}" "${KARYI_LAST-}" >'/dev/pts/3'

@@ -19,9 +19,10 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use zeroize::Zeroizing;
 
-use crate::shell::Dialect;
 use karyi_core::limits;
 use karyi_core::secret::{Binding, SecretValue, VariableContent};
+
+use crate::shell::Dialect;
 
 /// Carrier of secrets to the shell, for as long as their command runs.
 #[derive(Debug)]
@@ -291,7 +292,7 @@ mod tests {
         drop(carriers);
     }
 
-    /// The values are more than a pipe holds.
+    /// The values are larger than a pipe.
     #[test]
     fn a_half_read_fifo_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
@@ -304,7 +305,7 @@ mod tests {
         let mut rest = Vec::new();
         reader.read_to_end(&mut rest).unwrap();
         assert!(rest.len() < 9 * large.len(), "{} bytes", rest.len());
-        // A shell that is gone holds nothing up either.
+        // A reader that is gone does not block either.
         let carriers = made(dir.path(), &values);
         drop(File::open(dir.path().join("place0")).unwrap());
         drop(carriers);
@@ -322,7 +323,7 @@ mod tests {
         remove_files_of(&dir.path().join("other"));
         assert!(path.exists());
         remove_files_of(dir.path());
-        // On a system without memory for files it lies in the directory itself.
+        // Without a memory file system the file is in the directory itself.
         assert_eq!(path.exists(), path.starts_with(dir.path()));
     }
 

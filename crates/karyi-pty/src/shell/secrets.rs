@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use zeroize::Zeroizing;
 
-use crate::shell::Dialect;
 use karyi_core::secret::{Binding, SecretName, SecretValue, VariableContent};
+
+use crate::shell::Dialect;
 
 /// Access to secrets for the shells of a session; the default has none. Clones belong to one session.
 #[derive(Clone, Default)]

@@ -101,8 +101,8 @@ mod tests {
 
     const MARK: &str = "\x1b]133;D;n0;7;3;himBH;/a b;n0\x07";
 
-    /// Tells pieces one after another; returns after which of them the mark was known.
-    fn tell(pieces: &[&str], fifo: &mut MarkFifo) -> Option<usize> {
+    /// Writes pieces one after another; returns the index of the piece that completed the mark.
+    fn write_pieces(pieces: &[&str], fifo: &mut MarkFifo) -> Option<usize> {
         let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_NONBLOCK).unwrap();
         let mut writer = std::fs::File::from(writer);
         let mut mark_extractor = MarkExtractor::new("n0");
@@ -117,7 +117,7 @@ mod tests {
     fn a_mark_is_found_among_anything() {
         let check = |pieces: &[&str], expected: Option<usize>| {
             let mut fifo = MarkFifo::default();
-            assert_eq!(tell(pieces, &mut fifo), expected, "{pieces:?}");
+            assert_eq!(write_pieces(pieces, &mut fifo), expected, "{pieces:?}");
             let mark = expected.map(|_| MARK.as_bytes());
             assert_eq!(fifo.mark(), mark, "{pieces:?}");
         };
@@ -135,27 +135,27 @@ mod tests {
     #[test]
     fn consecutive_marks_are_kept() {
         let mut fifo = MarkFifo::default();
-        assert_eq!(tell(&[&MARK.repeat(2)], &mut fifo), Some(0));
+        assert_eq!(write_pieces(&[&MARK.repeat(2)], &mut fifo), Some(0));
         assert_eq!(fifo.take_due(0, Some(7)), Some(MARK.as_bytes().to_vec()));
-        assert_eq!(tell(&[""], &mut fifo), Some(0));
+        assert_eq!(write_pieces(&[""], &mut fifo), Some(0));
         assert_eq!(fifo.take_due(0, Some(7)), Some(MARK.as_bytes().to_vec()));
-        assert_eq!(tell(&[""], &mut fifo), None);
+        assert_eq!(write_pieces(&[""], &mut fifo), None);
     }
 
     #[test]
     fn a_mark_is_due_when_the_terminal_is_read() {
         let mut fifo = MarkFifo::default();
         assert_eq!(fifo.take_due(0, Some(7)), None);
-        tell(&[MARK], &mut fifo);
+        write_pieces(&[MARK], &mut fifo);
         assert_eq!(fifo.take_due(4096, Some(7)), None);
         assert_eq!(fifo.take_due(0, Some(7)), Some(MARK.as_bytes().to_vec()));
         assert_eq!(fifo.take_due(0, Some(7)), None);
-        // Of an endless output only as much is waited for as a terminal holds.
-        tell(&[MARK], &mut fifo);
+        // Endless output delays the mark by at most the capacity of a terminal.
+        write_pieces(&[MARK], &mut fifo);
         assert_eq!(fifo.take_due(limits::MAX_UNREAD_OUTPUT - 1, Some(7)), None);
         assert_eq!(fifo.take_due(1, Some(7)), Some(MARK.as_bytes().to_vec()));
-        // One of a job that is gone has none.
-        tell(&[MARK], &mut fifo);
+        // A mark of an ended job is dropped.
+        write_pieces(&[MARK], &mut fifo);
         assert_eq!(fifo.take_due(0, None), None);
         assert!(!fifo.is_pending());
     }
@@ -168,27 +168,28 @@ mod tests {
 
         let pair = nix::pty::openpty(None, None).unwrap();
         fcntl(&pair.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
-        let ((told, tells), (asked, asks)) = (pipe().unwrap(), pipe().unwrap());
+        let ((done_reader, done_writer), (request_reader, request_writer)) =
+            (pipe().unwrap(), pipe().unwrap());
         let slave = pair.slave;
         let printer = std::thread::spawn(move || {
             let mut length = [0; 2];
-            while read(&asked, &mut length).unwrap() == 2 {
+            while read(&request_reader, &mut length).unwrap() == 2 {
                 let text = vec![b'x'; u16::from_le_bytes(length).into()];
                 assert_eq!(write(&slave, &text), Ok(text.len()));
-                write(&tells, b"!").unwrap();
+                write(&done_writer, b"!").unwrap();
             }
         });
         for round in 0..5000_u16 {
             let length = 1 + round % 3000;
-            write(&asks, &length.to_le_bytes()).unwrap();
-            read(&told, &mut [0]).unwrap();
+            write(&request_writer, &length.to_le_bytes()).unwrap();
+            read(&done_reader, &mut [0]).unwrap();
             let mut buffer = [0; 4096];
             let counts = std::iter::from_fn(|| {
                 Some(read_some(&pair.master, &mut buffer)).filter(|count| *count > 0)
             });
             assert_eq!(counts.sum::<usize>(), usize::from(length));
         }
-        drop(asks);
+        drop(request_writer);
         printer.join().unwrap();
     }
 }

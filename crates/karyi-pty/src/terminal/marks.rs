@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use crate::shell::delivery;
 use karyi_core::limits;
+
+use crate::shell::delivery;
 
 const ESCAPE: u8 = 0x1b;
 /// First bytes of every mark.

@@ -89,14 +89,14 @@ mod tests {
     #[test]
     fn only_an_open_gate_shows_output() {
         let pair = nix::pty::openpty(None, None).unwrap();
-        let (told, tells) = nix::unistd::pipe().unwrap();
-        let sources = [&pair.master, &told];
+        let (pipe_reader, pipe_writer) = nix::unistd::pipe().unwrap();
+        let sources = [&pair.master, &pipe_reader];
         let gate = OutputGate::new(sources).unwrap();
         let is_seen = |wait_ms: u16| {
-            let mut asked = [PollFd::new(gate.as_fd(), PollFlags::POLLIN)];
-            poll(&mut asked, PollTimeout::from(wait_ms)).unwrap() > 0
+            let mut polled = [PollFd::new(gate.as_fd(), PollFlags::POLLIN)];
+            poll(&mut polled, PollTimeout::from(wait_ms)).unwrap() > 0
         };
-        for (source, writer) in [(&told, &tells), (&pair.master, &pair.slave)] {
+        for (source, writer) in [(&pipe_reader, &pipe_writer), (&pair.master, &pair.slave)] {
             assert!(!is_seen(0));
             assert!(gate.shut(sources));
             nix::unistd::write(writer, b"x").unwrap();

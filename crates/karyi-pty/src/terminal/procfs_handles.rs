@@ -68,14 +68,14 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).stdin(Stdio::piped());
         let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
-        let kept = ProcfsHandles::of(child.id().cast_signed());
-        let input = || kept.input().map(|input| (input.st_dev, input.st_ino));
-        // Its first line comes when all have started.
+        let handles = ProcfsHandles::of(child.id().cast_signed());
+        let input = || handles.input().map(|input| (input.st_dev, input.st_ino));
+        // The first line comes when all children have started.
         let mut first = [0; 1];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
         let null = std::fs::metadata("/dev/null").unwrap();
         assert_eq!(input(), Some((null.dev(), null.ino())));
-        let children = kept.children().unwrap();
+        let children = handles.children().unwrap();
         assert_eq!(children.len(), 250);
         for pid in children {
             let pid = nix::unistd::Pid::from_raw(pid);
@@ -83,12 +83,12 @@ mod tests {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!((input(), kept.children()), (None, Some(Vec::new())));
+        assert_eq!((input(), handles.children()), (None, Some(Vec::new())));
     }
 
     #[test]
     fn an_ended_process_has_no_handles() {
-        let kept = ProcfsHandles::of(-1);
-        assert!(kept.input().is_none() && kept.children().is_none());
+        let handles = ProcfsHandles::of(-1);
+        assert!(handles.input().is_none() && handles.children().is_none());
     }
 }

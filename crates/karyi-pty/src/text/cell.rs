@@ -323,7 +323,7 @@ mod tests {
 
     type Act = fn(&mut Cells, usize, usize);
 
-    /// What stands in narrow columns is the same as in wide ones, whatever is done to them.
+    /// Narrow and wide columns have the same text after any edits.
     #[test]
     fn narrow_and_wide_columns_hold_the_same() {
         let acts: [Act; 6] = [

@@ -27,16 +27,16 @@ pub(super) fn each(text: &str, mut act: impl FnMut(&str)) {
 /// Returns the text without its sequences.
 pub(super) fn strip(text: &str) -> Cow<'_, str> {
     let mut rest = text;
-    let mut kept = String::new();
+    let mut plain = String::new();
     while let Some((before, _, after)) = next(rest) {
-        kept.push_str(before);
+        plain.push_str(before);
         rest = after;
     }
     if rest.len() == text.len() {
         return Cow::Borrowed(text);
     }
-    kept.push_str(rest);
-    Cow::Owned(kept)
+    plain.push_str(rest);
+    Cow::Owned(plain)
 }
 
 /// Splits a text at its next sequence; nothing else in it begins with ESC.
@@ -52,8 +52,8 @@ fn next(text: &str) -> Option<(&str, &str, &str)> {
 mod tests {
     use super::super::TerminalText;
 
-    /// Checks what a watcher in colour gets, in one piece and byte by byte, and that the result has
-    /// the same text without colours.
+    /// Checks the text for a watcher in colour, in one piece and byte by byte, and that the result has the same text
+    /// without colours.
     fn check(bytes: &str, expected: &str) {
         check_watcher(bytes, expected);
         let (mut result, mut text) = (TerminalText::new(), String::new());
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_screen_has_none() {
-        // A watcher has seen the line that was rewritten.
+        // The watcher has got the rewritten line before.
         check_watcher(
             "\x1b[31mone\x1b[0m\ntwo\n\x1b[1Athree\n",
             "\x1b[31mone\x1b[0m\ntwo\nthree\n\x1b[0m",

@@ -293,9 +293,9 @@ impl Grid {
     pub(super) fn scroll_up(&mut self, top: usize, count: usize) {
         let rows = self.rows.get_mut(top..=self.bottom).unwrap_or_default();
         let count = count.min(rows.len());
-        let kept = rows.len() - count;
+        let remaining = rows.len() - count;
         rows.rotate_left(count);
-        self.clear_rows(top + kept..top + kept + count);
+        self.clear_rows(top + remaining..top + remaining + count);
     }
 
     /// Scrolls the rows from `top` to the end of the region down; the last ones are lost.

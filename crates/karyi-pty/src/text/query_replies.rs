@@ -12,14 +12,14 @@ pub(super) struct QueryReplies(String);
 
 impl QueryReplies {
     /// Adds the reply to a query; `place` returns the cursor's row and column.
-    pub(super) fn push(&mut self, asked: &Sequence, place: impl FnOnce() -> (usize, usize)) {
-        if !asked.is_control
-            || asked.intermediate != 0
+    pub(super) fn push(&mut self, query: &Sequence, place: impl FnOnce() -> (usize, usize)) {
+        if !query.is_control
+            || query.intermediate != 0
             || self.0.len() > limits::MAX_TERMINAL_ANSWER_BYTES
         {
             return;
         }
-        match (asked.private, asked.last, asked.number(0)) {
+        match (query.private, query.last, query.number(0)) {
             (0, b'n', 5) => self.0.push_str("\x1b[0n"),
             (0, b'n', 6) => {
                 let (row, column) = place();

@@ -107,7 +107,7 @@ fn many_short_lines_that_are_erased_first_stay_cheap() {
     let since = std::time::Instant::now();
     let text = render(&[piece.as_bytes(); 30]);
     assert_eq!(text, "a\n".repeat(30 * count));
-    // Looking through the whole piece for each line took minutes.
+    // A search of the whole piece for each line would take minutes.
     assert!(since.elapsed().as_secs() < 30, "{:?}", since.elapsed());
 }
 
@@ -339,7 +339,7 @@ fn line_feeds_mean_the_same_with_and_without_returns() {
     assert_eq!(render(&[bytes.as_bytes()]), render(&[returned.as_bytes()]));
 }
 
-/// What a watcher has got after each piece.
+/// Returns the text of a watcher after each piece.
 fn watch(pieces: &[&str]) -> Vec<String> {
     let mut terminal = TerminalText::for_watcher();
     let mut seen: Vec<String> = Vec::new();
@@ -384,7 +384,7 @@ fn a_watcher_sees_every_line_of_a_stream_once() {
     assert_eq!(seen.lines().count(), 502);
 }
 
-/// What is answered after each piece.
+/// Returns the replies after each piece.
 fn ask(pieces: &[&str]) -> String {
     let mut terminal = TerminalText::for_replies();
     let mut text = String::new();

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use crate::process;
 
-    /// Looks at descriptors of this program; `/dev/null` plays the terminal.
+    /// Classifies descriptors of this program; `/dev/null` stands for the terminal.
     fn look(descriptors: &[&dyn AsRawFd]) -> Sources {
         let own = process::find(i32::try_from(std::process::id()).unwrap()).unwrap();
         let null = std::fs::File::open("/dev/null").unwrap();
@@ -274,7 +274,7 @@ mod tests {
         assert!(is_loop(500, &[Channel::Socket(9)]));
         assert!(!is_loop(500, &[Channel::Socket(9), Channel::Socket(500)]));
         assert!(!Channel::Socket(9).is_loop(&[(Channel::Socket(9), true)], &[]));
-        // A test beside this one may make a socket in the same moment, whose number is the next one.
+        // A parallel test may create a socket at the same time, with the next inode.
         let listener = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut listeners = std::iter::repeat_with(listener).take(100);
         assert!(listeners.any(|listener| look(&[&one, &listener]).has_others));

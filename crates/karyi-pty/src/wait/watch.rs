@@ -225,7 +225,7 @@ mod tests {
         let cost = Duration::from_millis(5);
         watch.add(Activity::Busy, Instant::now(), cost);
         assert_eq!(watch.pause(), cost * limits::WAIT_SCAN_SHARE);
-        // Never for longer than somebody would wait.
+        // The pause has an upper limit.
         watch.add(Activity::Busy, Instant::now(), Duration::from_secs(100));
         assert_eq!(watch.pause(), limits::WAIT_SCAN_REST_MAX);
         watch.add(Activity::Reading(1), Instant::now(), cost);

@@ -216,8 +216,8 @@ fn coloured_matches_lose_nothing_at_the_end_of_a_row() {
         let drawn = format!("\x1b[H{bytes}");
         assert_eq!(render(TerminalText::new(), &[drawn.as_bytes()]), text);
         let colours = render(TerminalText::for_watcher_in_colour(), &[bytes.as_bytes()]);
-        let kept = format!("{}\x1b[01;31mmatch\x1b[m{}\n\x1b[0m", x(before), x(200));
-        assert_eq!(colours, kept);
+        let expected_colours = format!("{}\x1b[01;31mmatch\x1b[m{}\n\x1b[0m", x(before), x(200));
+        assert_eq!(colours, expected_colours);
     }
 }
 
