@@ -1,23 +1,23 @@
 //! Sessions with real shells.
 
-mod astray;
 mod basics;
 mod detection;
 mod drawing;
-mod driving;
 mod ending;
 mod faults;
 mod gating;
 mod hazards;
+mod inline_wait;
 mod keys;
 mod lacks;
-mod mending;
 mod no_proc;
 mod output;
 mod restart;
 mod secrets;
+mod shell_repair;
 mod shells;
 mod soak;
+mod stolen_input;
 mod support;
 mod surroundings;
 mod waiting;

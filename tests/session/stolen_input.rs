@@ -1,4 +1,4 @@
-//! Programs, traps and hooks that read what is meant for the shell, and shells that lose it.
+//! Programs, traps and hooks that read the input of the shell, and shells that lose it.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Commands that take away what the session needs of its shell.
+//! Commands that break what the session needs of its shell.
 
 use std::path::Path;
 
