@@ -132,11 +132,11 @@ const KILLED_STATUS: i32 = 137;
 /// Returns the error of a command whose shell could not change to its directory.
 fn directory_error(directory: &Path) -> ToolError {
     let message = format!(
-        "the shell did not go to {}, so the command was not run",
+        "the shell could not change to {}, so the command was not run",
         directory.display()
     );
     ToolError::new(ErrorCode::SessionFailed, message).with_hint(
-        "`cd` there in a command of its own tells why: the directory may be gone, OLDPWD may be read-only, \
-         or a hook may read what is meant for the shell",
+        "run `cd` there in a command of its own to learn why: the directory may be gone, OLDPWD may be read-only, \
+         or a hook may read the input of the shell",
     )
 }

@@ -504,7 +504,7 @@ fn readable_text(printed: &[u8]) -> String {
 }
 
 fn files_error(error: &io::Error) -> ToolError {
-    let message = format!("the session's files are gone and could not be made again: {error}");
+    let message = format!("the session's files are gone and could not be created again: {error}");
     error_hints::failed(message, error)
 }
 

@@ -337,5 +337,8 @@ pub(crate) fn no_shell() -> ToolError {
 
 /// Returns the error of a failed system call.
 pub(crate) fn failure(error: &io::Error) -> ToolError {
-    error_hints::failed(format!("talking to the shell: {error}"), error)
+    error_hints::failed(
+        format!("communication with the shell failed: {error}"),
+        error,
+    )
 }

@@ -42,7 +42,7 @@ impl MissingResource {
 
     /// Wraps the error of creating a pair of sockets.
     pub(crate) fn of_sockets(cause: io::Error) -> io::Error {
-        Self::error("making a pair of sockets", "free some memory", cause)
+        Self::error("creating a pair of sockets", "free some memory", cause)
     }
 
     fn error(what: &'static str, advice: &'static str, cause: io::Error) -> io::Error {

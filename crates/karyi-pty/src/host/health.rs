@@ -138,13 +138,13 @@ fn proc() -> Check {
         Some(option) if !matches!(option, "hidepid=0" | "hidepid=off") => Check::limited(
             name,
             format!("mounted with {option}"),
-            "programs of other users, such as sudo, are known to wait by their terminal only",
-            "nothing, unless password prompts are seen late",
+            "waiting programs of other users, such as sudo, are detected by their terminal only",
+            "nothing, unless password prompts are detected late",
         ),
         _ => Check::ok(
             name,
             "mounted, system calls readable",
-            "waiting programs are seen at once",
+            "waiting programs are detected at once",
         ),
     }
 }
@@ -153,16 +153,16 @@ fn ptrace() -> Check {
     let name = "ptrace limits";
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
     match scope.as_deref().map(str::trim) {
-        None => Check::ok(name, "no yama", "programs below karyi can be looked at"),
+        None => Check::ok(name, "no yama", "programs below karyi can be inspected"),
         Some(scope @ ("0" | "1")) => Check::ok(
             name,
             format!("yama ptrace_scope {scope}"),
-            "programs below karyi can be looked at",
+            "programs below karyi can be inspected",
         ),
         Some(scope) => Check::limited(
             name,
             format!("yama ptrace_scope {scope}"),
-            "programs that wait for several things at once are not seen waiting",
+            "programs that wait for several things at once are not detected as waiting",
             "set kernel.yama.ptrace_scope to 1 with sysctl",
         ),
     }
@@ -175,7 +175,7 @@ fn pidfd() -> Check {
         Err(error) => Check::limited(
             "pidfd",
             format!("refused: {error}"),
-            "the end of a shell is known only at the next look",
+            "the end of a shell is known only at the next scan",
             "use Linux 5.3 or newer",
         ),
     }
@@ -227,7 +227,7 @@ fn landlock() -> Check {
 
 #[cfg(not(target_os = "linux"))]
 fn pidfd() -> Check {
-    elsewhere("pidfd", "the end of a shell is known only at the next look")
+    elsewhere("pidfd", "the end of a shell is known only at the next scan")
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -260,7 +260,7 @@ const UNUSED: &str = "karyi does not use it: commands may do what their user may
 
 fn stamp() -> Check {
     if Stamp::new(0).is_some() {
-        let meaning = "every process of a session is known, whatever it does to be forgotten";
+        let meaning = "every process of a session is identified, whatever it does to escape";
         return Check::ok("stamp", "the limit of file locks is free", meaning);
     }
     Check::limited(
@@ -281,7 +281,7 @@ fn seccomp() -> Check {
         Some(mode) => Check::limited(
             "seccomp",
             format!("mode {mode}"),
-            "this process is in a sandbox: what it refuses, other lines here show",
+            "this process is in a sandbox; the other checks show what it refuses",
             "nothing, if the session below works",
         ),
         None => Check::limited("seccomp", "not known", UNUSED, "nothing"),
@@ -289,7 +289,7 @@ fn seccomp() -> Check {
 }
 
 fn cgroup() -> Check {
-    let meaning = "karyi does not need one: it knows its processes by their stamp";
+    let meaning = "karyi does not need one: it identifies its processes by their stamp";
     let Some(directory) = own_cgroup() else {
         return Check::limited("cgroup", "version 2 is not mounted", meaning, "nothing");
     };
@@ -337,13 +337,13 @@ pub fn of_child(pid: i32) -> Check {
         Ok(call) if !can_read_memory(pid, &call) => Check::limited(
             name,
             "system calls can be read, memory cannot",
-            "programs that wait for several things at once are not seen waiting",
+            "programs that wait for several things at once are not detected as waiting",
             advice,
         ),
         Ok(_) => Check::ok(
             name,
             "system calls and memory of a child can be read",
-            "waiting programs are seen at once",
+            "waiting programs are detected at once",
         ),
     }
 }

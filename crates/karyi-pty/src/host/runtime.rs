@@ -36,10 +36,10 @@ pub fn prepare(path: &Path) -> Result<(), ToolError> {
 #[must_use]
 pub fn unusable(path: &Path, error: &io::Error) -> ToolError {
     if error_hints::is_unrelated_to_directory(error) {
-        return error_hints::failed(format!("no session can be made: {error}"), error);
+        return error_hints::failed(format!("no session can be created: {error}"), error);
     }
     let (shown, inode_note) = (path.display(), error_hints::inode_note(path, error));
-    let message = format!("no session can be made in {shown}: {error}{inode_note}");
+    let message = format!("no session can be created in {shown}: {error}{inode_note}");
     let hint = error_hints::advice(error).unwrap_or(OTHER_DIRECTORY);
     ToolError::new(ErrorCode::SessionFailed, message).with_hint(hint)
 }

@@ -490,5 +490,5 @@ fn busy_error() -> ToolError {
 }
 
 fn unusable(error: &io::Error) -> ToolError {
-    error_hints::failed(format!("the session could not be made: {error}"), error)
+    error_hints::failed(format!("the session could not be created: {error}"), error)
 }

@@ -154,7 +154,7 @@ impl Background {
 
 /// Returns the error of a job that no signal ends.
 fn survival_error() -> ToolError {
-    let message = "the command runs on after INT, TERM and KILL";
+    let message = "the command survived INT, TERM and KILL";
     ToolError::new(ErrorCode::SessionFailed, message)
 }
 

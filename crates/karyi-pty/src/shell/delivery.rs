@@ -75,16 +75,16 @@ pub(crate) fn lacks_values(flags: &[u8]) -> bool {
 
 /// Returns the error of a command that was not run because a value is missing.
 pub(crate) fn not_delivered() -> ToolError {
-    let message = "a value did not arrive in the shell as it is, so the command was not run";
+    let message = "a value did not arrive in the shell unchanged, so the command was not run";
     ToolError::new(ErrorCode::SecretNotDelivered, message)
 }
 
 /// Returns the error of a command whose lines another program has read.
 pub(crate) fn not_begun() -> ToolError {
-    let message = "a trap, a hook or a prompt of the shell reads what is meant for the shell itself, \
-                   so the command was not run";
+    let message =
+        "a trap, a hook or a prompt has read the input of the shell, so the command was not run";
     ToolError::new(ErrorCode::SessionFailed, message)
-        .with_hint("give what it runs another standard input, as in `trap 'read x </dev/tty' USR1`")
+        .with_hint("give it another standard input, as in `trap 'read x </dev/tty' USR1`")
 }
 
 /// Returns the error of a command whose shell ended before it began the command, and that no other shell runs.
