@@ -420,7 +420,7 @@ fn check(shell: &str, own: &[Row]) {
     let is_full = std::env::var_os("KARYI_FULL").is_some();
     let mut problems = Vec::new();
     for (at, row) in COMMON.iter().chain(own).enumerate() {
-        // The small count takes every row and every value, in other pairs for each row.
+        // The small count covers every row and every value, in other pairs for each row.
         let chosen = |column: &usize| is_full || (at + column).is_multiple_of(20);
         let chosen: Vec<&str> = (0..values::HOSTILE.len() + OTHERS.len())
             .filter(chosen)
