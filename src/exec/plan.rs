@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::tool::Effect;
 use crate::tool::effect::Access;
 use karyi_core::limits;
-use karyi_files::place::Place;
+use karyi_files::path_identity::Place;
 
 /// Queued calls that are looked at for one decision; later ones wait their turn.
 const WINDOW: usize = 64;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::attributes::Attributes;
 use super::directory::{Directory, Stamp, split};
-use super::dress::Had;
-use super::early::{Early, Starter};
 use super::journal::IsPrivate;
+use super::metadata::Had;
+use super::prefetch::{Early, Starter};
 use super::recover::Foreseen;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;

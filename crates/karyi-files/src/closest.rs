@@ -12,10 +12,10 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::document::count_breaks;
 use super::skeleton::{self, is_blank, skeleton};
-use alike::Alike;
 use karyi_core::limits;
+use look_alikes::Alike;
 
-mod alike;
+mod look_alikes;
 
 /// A passage of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

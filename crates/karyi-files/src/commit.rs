@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 use super::change::Change;
 use super::directory::{Directory, Stamp, remove_made, split};
-use super::dress::Dressed;
-use super::intent::{Decided, Plan, Step};
 use super::journal::{Entry, Version};
+use super::metadata::Dressed;
+use super::wal::{Decided, Plan, Step};
 use karyi_core::error::{ErrorCode, ToolError};
-use one::{Prepared, Way, file_changed};
-pub(super) use planned::{leftovers, leftovers_told, plan};
+pub(super) use plan::{leftovers, leftovers_told, plan};
+use staged_file::{Prepared, Way, file_changed};
 
-mod one;
-mod planned;
+mod plan;
+mod staged_file;
 
 /// A change whose files are being prepared. What is not kept is removed when it is dropped.
 #[derive(Debug)]

@@ -11,24 +11,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::Change;
 use super::diff::{Caps, Diff, diff};
-use super::draft::Drafts;
-use super::early::Starter;
 use super::encoding::Encoding;
 use super::journal::{Damage, IsPrivate, Pruned};
 use super::links;
+use super::match_error::place;
 use super::matching::{FoundAs, PairResult};
-use super::pair::both;
+use super::multi_error;
+use super::parallel::both;
+use super::prefetch::Starter;
 use super::recover::{Recovered, with_recovered};
 use super::risk::risk;
 use super::root::Root;
-use super::several;
 use super::transaction::{Recorder, Transaction};
-use super::unmatched::place;
+use super::working_copy::Drafts;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::shell_word::quote;
 
-pub use super::wanted::{EditPair, FileEdit, WrittenPair};
+pub use super::request::{EditPair, FileEdit, WrittenPair};
 
 /// Where an edit takes place.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ pub struct Done {
 /// What is in the way in each file, with the pair and what was found instead. Nothing is
 /// changed then; should undoing fail on top of it, the message names the file and its copy.
 pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolError> {
-    let paths = several::all(edits.iter().map(|edit| Paths::of(edit, options)))?;
+    let paths = multi_error::all(edits.iter().map(|edit| Paths::of(edit, options)))?;
     let all: Vec<&Path> = paths.iter().flat_map(Paths::all).collect();
     let transaction = Transaction::begin(options.recorder, &all)?;
     let is_wanted = AtomicBool::new(true);
@@ -272,7 +272,7 @@ fn plan(
         results.push(result);
         pairs.push(applied);
     }
-    if let Some(error) = several::together(errors) {
+    if let Some(error) = multi_error::together(errors) {
         return Err(error);
     }
     refuse_half_applied(edits, &pairs, &results)?;
@@ -451,7 +451,7 @@ fn refuse_half_applied(
         })
     };
     let errors = edits.iter().zip(pairs).filter_map(first).collect();
-    several::together(errors).map_or(Ok(()), Err)
+    multi_error::together(errors).map_or(Ok(()), Err)
 }
 
 impl Shown {

@@ -14,8 +14,8 @@ use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{AtFlags, FileType};
 
 use super::kind::Special;
+use super::opener::{Way, names};
 use super::root::Own;
-use super::target::{Way, names};
 use karyi_core::error::ToolError;
 use karyi_core::limits;
 

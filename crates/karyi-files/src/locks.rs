@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::own_file;
+use super::state_file;
 use karyi_core::error::{ErrorCode, NoFile, ToolError};
 use karyi_core::limits;
 
@@ -177,7 +177,7 @@ fn stripe(bytes: &[u8]) -> u64 {
 /// `edit_busy` when that takes too long, or the file cannot be made.
 pub(super) fn lock_file(path: &Path) -> Result<File, ToolError> {
     let locked = open(path).and_then(wait_for);
-    let locked = locked.map_err(|error| own_file::error(path, &error))?;
+    let locked = locked.map_err(|error| state_file::error(path, &error))?;
     locked.ok_or_else(busy)
 }
 
@@ -209,7 +209,7 @@ pub(super) fn busy() -> ToolError {
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600);
-    own_file::open(&mut options, path)
+    state_file::open(&mut options, path)
 }
 
 /// Makes a directory that only the user may enter.

@@ -22,7 +22,7 @@ use super::document::{Document, count_breaks, with_lf};
 use super::trailing;
 use karyi_core::limits;
 
-mod applied;
+mod already_applied;
 
 /// One replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -362,7 +362,7 @@ fn already_applied(
         false => first_places(text, pair.all, replace),
     };
     let line = |place: &Range<usize>| line_at(text, place.start);
-    if let Some(place) = applied::trace(text, &places, find, replace) {
+    if let Some(place) = already_applied::trace(text, &places, find, replace) {
         return Ok(PairResult::AlreadyApplied { line: line(&place) });
     }
     Err(MatchErrorKind::NotFound {

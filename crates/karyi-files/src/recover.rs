@@ -12,16 +12,16 @@
 use std::path::{Path, PathBuf};
 
 use super::directory::remove_made;
-use super::intent::{self, Decision, Plan, Record, Rest, Said};
 use super::journal::{Entry, Journal};
 use super::locks;
-pub(super) use foresee::{Foreseen, foresee};
+use super::wal::{self, Decision, Plan, Record, Rest, Said};
+pub(super) use forecast::{Foreseen, foresee};
 use karyi_core::error::ToolError;
 use karyi_core::limits;
-use work::{State, Work};
+use step_recovery::{State, Work};
 
-mod foresee;
-mod work;
+mod forecast;
+mod step_recovery;
 
 /// Why a file is half changed in what a dry run shows.
 const UNENDED: &str =
@@ -78,9 +78,9 @@ impl Recovery {
     pub(super) fn is_all(&self, journal: &Journal, paths: &[&Path]) -> bool {
         let transactions = journal.transactions();
         let is_known = |path: &Path| self.waiting.iter().any(|known| known == path);
-        let left = intent::abandoned(&transactions);
+        let left = wal::abandoned(&transactions);
         left.iter().all(|record| is_known(record.path()))
-            && intent::naming(&transactions, paths)
+            && wal::naming(&transactions, paths)
                 .iter()
                 .all(|path| is_known(path))
     }
@@ -108,19 +108,19 @@ pub fn unended(journal: &Journal) -> Vec<Recovered> {
         Said::Decided(plan, ..) => told(&plan, Became::Waiting, UNENDED),
         Said::Nothing | Said::Planned(_) | Said::Broken(_) => Vec::new(),
     };
-    let records = intent::abandoned(&journal.transactions()).into_iter();
+    let records = wal::abandoned(&journal.transactions()).into_iter();
     records.flat_map(files).collect()
 }
 
 /// Ends every change that was left half done, and says which could not be ended.
 pub(super) fn run(journal: &Journal) -> Result<Recovery, ToolError> {
     let (mut files, mut waiting) = (Vec::new(), Vec::new());
-    if intent::abandoned(&journal.transactions()).is_empty() {
+    if wal::abandoned(&journal.transactions()).is_empty() {
         return Ok(Recovery { files, waiting });
     }
     // The others wait until the files are whole again.
     let _one_at_a_time = locks::lock_file(&journal.locks().join("recovery"))?;
-    for record in intent::abandoned(&journal.transactions()) {
+    for record in wal::abandoned(&journal.transactions()) {
         let path = record.path().to_owned();
         let ended = end(journal, record).map_err(|error| with_recovered(error, &files))?;
         files.extend(ended);
@@ -203,7 +203,7 @@ fn left_alone(record: &Record, plan: Option<Plan>) -> Vec<Recovered> {
 fn remove_undecided(plan: &Plan) -> bool {
     let mut is_gone = true;
     for step in &plan.steps {
-        is_gone &= work::remove_leftovers(plan, step).is_ok();
+        is_gone &= step_recovery::remove_leftovers(plan, step).is_ok();
     }
     if is_gone {
         remove_planned(plan);

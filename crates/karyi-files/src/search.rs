@@ -4,11 +4,11 @@
 //! that the same search gives the same result. All matches are counted; the first ones are shown.
 //! What `.gitignore` names is left out, and so are hidden and binary files and links.
 
-mod found;
-mod lines;
+mod file_matches;
+mod grep_format;
+mod match_collector;
 mod pattern;
 mod tally;
-mod text;
 
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -26,15 +26,15 @@ use super::encoding::Encoding;
 use super::kind::Special;
 use super::listing::{Scope, Wanted, is_in_repository, is_repository, walk_builder};
 use super::missing;
+use super::opener::{Way, names};
 use super::root::{Root, identity, may_be_linked};
-use super::target::{Way, names};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-use lines::Lines;
+use match_collector::Lines;
 use pattern::Glob;
 use tally::Tally;
 
-pub use found::{FileFound, Line, Role};
+pub use file_matches::{FileFound, Line, Role};
 
 /// How a pattern is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,15 +13,15 @@ use std::time::{Instant, SystemTime};
 use super::change::Change;
 use super::commit;
 use super::directory::{Stamp, remove_made};
-use super::early::Early;
-use super::intent::{self, Decision, Record, Rest};
 use super::journal::{
     Damage, Entry, FileRecord, IsPrivate, Journal, Lasts, Prepared, Pruned, StoredPath, Version,
     milliseconds,
 };
 use super::locks::{self, Held};
-use super::pair::both;
+use super::parallel::both;
+use super::prefetch::Early;
 use super::recover::{self, Recovered, with_recovered};
+use super::wal::{self, Decision, Record, Rest};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
@@ -148,7 +148,7 @@ impl<'a> Transaction<'a> {
         if !changes.iter().any(Change::is_needed) {
             return Ok(self.without_change(undone));
         }
-        let id = intent::new_id();
+        let id = wal::new_id();
         let plan = commit::plan(changes, &id);
         let journal = self.recorder.journal.as_deref();
         let mut record = self.write_down(&id, &plan)?;
@@ -213,7 +213,7 @@ impl<'a> Transaction<'a> {
             },
             undone => {
                 let undoes = undone.iter().map(|entry| entry.number).collect();
-                let entry = self.entry(intent::new_id(), Vec::new(), undoes);
+                let entry = self.entry(wal::new_id(), Vec::new(), undoes);
                 self.receipt(self.recorder.journal.as_deref(), entry, &[])
             }
         };
@@ -222,7 +222,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Writes the plan down. One file alone is old or new by itself, so it changes without, too.
-    fn write_down(&self, id: &str, plan: &intent::Plan) -> Result<Option<Record>, ToolError> {
+    fn write_down(&self, id: &str, plan: &wal::Plan) -> Result<Option<Record>, ToolError> {
         let files = plan.steps.len();
         let may_do_without = files == 1 || !self.recorder.needs_journal;
         let Some(journal) = &self.recorder.journal else {
@@ -332,7 +332,7 @@ enum Reached {
 }
 
 /// Ends the record of a change; returns what is left to be done. The next run does it.
-fn end(record: Option<Record>, plan: &intent::Plan, reached: Reached) -> Option<String> {
+fn end(record: Option<Record>, plan: &wal::Plan, reached: Reached) -> Option<String> {
     let left = commit::leftovers(plan);
     let Some(mut record) = record else {
         return commit::leftovers_told(&left, false);
@@ -388,7 +388,7 @@ fn decide(
 fn prepare<'a>(
     journal: Option<&Journal>,
     changes: &'a [Change],
-    plan: &intent::Plan,
+    plan: &wal::Plan,
     is_private: IsPrivate<'_>,
 ) -> (Result<commit::Staged<'a>, ToolError>, Kept) {
     let Some(journal) = journal else {

@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::change::{Change, Dress};
-use super::dress::Had;
-use super::journal::told::{AtPath, told};
+use super::journal::history::{AtPath, told};
 use super::journal::{Damage, Entry, FileRecord, Journal, Version};
+use super::metadata::Had;
 use super::recover::{self, Became, Foreseen, Recovered};
 use super::transaction::{Recorder, Transaction};
 use conflict::obstacle;
 pub use conflict::{Conflict, Content};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-pub use listed::{Listed, undone, way_over};
+pub use selection::{Listed, undone, way_over};
 
 mod conflict;
-mod lineage;
-mod listed;
-mod notes;
+mod current_paths;
+mod restore_notes;
+mod selection;
 
 /// Which changes are taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,9 +127,9 @@ pub fn take_back(
     let changes = changes.map_err(|error| hint_at(error, recovered))?;
     listed.refuse_over(&chosen)?;
     let receipt = transaction.take_back(&changes, &chosen)?;
-    let notes = notes::notes(&changes, &receipt.losses);
+    let notes = restore_notes::notes(&changes, &receipt.losses);
     let mut files = restored(changes);
-    notes::note(&mut files, notes);
+    restore_notes::note(&mut files, notes);
     Ok(Undone {
         numbers,
         files,
@@ -180,7 +180,7 @@ fn goals<'a>(
 ) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolError> {
     let mut goals: Vec<(&Path, Goal<'_>)> = Vec::new();
     let mut known: HashMap<&Path, usize> = HashMap::new();
-    let whereabouts = lineage::whereabouts(chosen);
+    let whereabouts = current_paths::whereabouts(chosen);
     for entry in chosen {
         journal.check_key(entry)?;
         for file in &entry.files {

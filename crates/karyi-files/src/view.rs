@@ -14,12 +14,12 @@ use std::sync::atomic::AtomicBool;
 use super::encoding::{Encoding, GUESSED_BYTES};
 use super::image;
 use super::kind::{Special, binary_kind};
-use super::lines::{self, Lines, Region, TextView};
+use super::line_reader::{self, Lines, Region, TextView};
 use super::listing::{self, Listing, Scope, Wanted};
 use super::missing;
+use super::opener::Way;
 use super::recode::Recoded;
 use super::root::Root;
-use super::target::Way;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
@@ -249,7 +249,7 @@ fn view_text(
             last_of(all.finish().total_lines, count)
         }
         LineRange::Last(count) => {
-            let wanted = lines::last_lines(file, count, cancelled)?;
+            let wanted = line_reader::last_lines(file, count, cancelled)?;
             return view_last(file, &wanted, most, cancelled);
         }
     };

@@ -10,7 +10,7 @@ pub mod members;
 pub mod rules;
 pub mod site;
 pub mod sqlite;
-pub mod words;
+pub mod tokenizer;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -21,10 +21,10 @@ use karyi_core::secret::{ByteSet, Template};
 use karyi_files::edit::{
     self, EditOptions, EditPair, FileEdit, FileEdited, Kind, Show, WrittenPair,
 };
+use karyi_files::git_index;
 use karyi_files::journal::Damage;
 use karyi_files::matching::FoundAs;
 use karyi_files::recover::Recovered;
-use karyi_files::tracked;
 use karyi_vault::redact::Redactor;
 
 /// The tool.
@@ -277,7 +277,7 @@ impl Tool for Edit {
             };
             let done = edit::apply(&edits, options)?;
             let real = |edit: &FileEdit| root.resolve(&cwd, edit.to.as_ref().unwrap_or(&edit.path));
-            let is_tracked = |edit| real(edit).is_ok_and(|path| tracked::is_tracked(&path));
+            let is_tracked = |edit| real(edit).is_ok_and(|path| git_index::is_tracked(&path));
             let pairs = edits.iter().zip(holds_secret);
             let tracked: Vec<bool> = pairs.map(|(edit, is)| is && is_tracked(edit)).collect();
             Ok((done, tracked))

@@ -7,18 +7,10 @@ use super::super::journal::{Entry, Journal};
 use super::super::transaction::Recorder;
 use std::sync::Arc;
 
-mod hints {
-    mod tests;
-}
-mod kept {
-    mod tests;
-}
-mod moves {
-    mod tests;
-}
-mod refused {
-    mod tests;
-}
+mod hints;
+mod moves;
+mod preserved;
+mod refusals;
 
 /// A directory, what records its changes, and the directory of the journal, which lives as long.
 struct Place(
@@ -289,7 +281,7 @@ fn an_edit_that_fails_tells_what_was_ended_before_it() {
     let changes = [change("a"), change("b")];
     let planned = super::super::commit::plan(&changes, "t");
     let transactions = journal.transactions();
-    let record = super::super::intent::Record::new(&transactions, "t", &planned);
+    let record = super::super::wal::Record::new(&transactions, "t", &planned);
     let mut record = record.unwrap();
     let mut staged = super::super::commit::stage(&changes, &planned).unwrap();
     staged.check().unwrap();
@@ -300,7 +292,7 @@ fn an_edit_that_fails_tells_what_was_ended_before_it() {
         ..Entry::default()
     };
     let steps = staged.decided(&entry);
-    let decision = super::super::intent::Decision { steps, entry };
+    let decision = super::super::wal::Decision { steps, entry };
     record.decide(&decision).unwrap();
     std::mem::forget(staged);
     drop(record);

@@ -14,7 +14,7 @@ use chacha20poly1305::aead::{Aead, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use tempfile::NamedTempFile;
 
-use crate::own_file;
+use crate::state_file;
 use karyi_core::limits;
 
 /// First byte of a content that is only compressed.
@@ -168,7 +168,7 @@ impl Blobs {
 
     /// Returns the file of a content that is kept already and whole.
     fn kept(&self, path: &Path, name: &str, bytes: &[u8]) -> Option<File> {
-        let file = own_file::open_to_read(path).ok()?;
+        let file = state_file::open_to_read(path).ok()?;
         // Somebody may be about to remove what nobody refers to: a fresh one is left alone.
         let now = FileTimes::new().set_modified(SystemTime::now());
         file.set_times(now).ok()?;
@@ -200,7 +200,7 @@ impl Blobs {
         let path = self.path(name).ok_or(io::ErrorKind::InvalidInput)?;
         let mut stored = Vec::new();
         let most = limits::MAX_EDIT_FILE_BYTES + limits::MAX_EDIT_FILE_BYTES / 8;
-        own_file::open_to_read(&path)?
+        state_file::open_to_read(&path)?
             .take(most)
             .read_to_end(&mut stored)?;
         let broken = || io::Error::from(io::ErrorKind::InvalidData);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::told::{AtPath, Kind, Told, told};
+use super::history::{AtPath, Kind, Told, told};
 use crate::risk::is_in_git;
 
 /// One change of one or more files, as it was made.

@@ -7,9 +7,9 @@
 
 mod blobs;
 mod entry;
-mod lines;
+mod entry_lines;
+pub(super) mod history;
 mod prune;
-pub(super) mod told;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -24,18 +24,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Access;
 
 use super::attributes::Attributes;
-use super::pair::both;
-use super::{locks, own_file};
+use super::parallel::both;
+use super::{locks, state_file};
 use blobs::Blobs;
 pub(super) use blobs::{Lasts, Prepared};
 pub use entry::{Entry, FileRecord, StoredPath, Version};
+pub use entry_lines::Damage;
+use entry_lines::Tail;
+pub use history::{Kind, Told};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-pub use lines::Damage;
-use lines::Tail;
 pub(super) use prune::ListMark;
 pub use prune::{Pruned, holds};
-pub use told::{Kind, Told};
 
 /// Tells whether a content must not be kept unless it is encrypted.
 pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
@@ -238,7 +238,7 @@ impl Journal {
         let lock = locks::lock_file(&self.entries_lock())?;
         let had_entries = self.had_entries();
         let path = self.entries_path();
-        let io = |error: io::Error| own_file::error(&path, &error);
+        let io = |error: io::Error| state_file::error(&path, &error);
         let is_new = !path.exists();
         let before = self.list_mark();
         let (number, file) = self.add_line(entry, had_entries).map_err(io)?;
@@ -261,7 +261,7 @@ impl Journal {
     fn add_line(&self, mut entry: Entry, had_entries: bool) -> io::Result<(u64, File)> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
-        let mut file = own_file::open(&mut options, &self.entries_path())?;
+        let mut file = state_file::open(&mut options, &self.entries_path())?;
         let tail = Tail::read(&mut file)?;
         let damage = tail.damage(had_entries);
         if damage.is_some() {
@@ -379,8 +379,8 @@ impl Journal {
     ) -> Result<(Vec<Entry>, Option<Damage>), ToolError> {
         let had_entries = self.had_entries();
         let path = self.entries_path();
-        let io = |error: io::Error| own_file::error(&path, &error);
-        let mut file = match own_file::open_to_read(&path) {
+        let io = |error: io::Error| state_file::error(&path, &error);
+        let mut file = match state_file::open_to_read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok((Vec::new(), Damage::of(had_entries, 0)));
@@ -404,7 +404,7 @@ impl Journal {
                 false => ControlFlow::Continue(()),
             }
         };
-        lines::visit_from_end(&mut file, limits::JOURNAL_TAIL_BYTES, visit).map_err(io)?;
+        entry_lines::visit_from_end(&mut file, limits::JOURNAL_TAIL_BYTES, visit).map_err(io)?;
         entries.reverse();
         Ok((entries, Damage::of(is_empty && had_entries, broken)))
     }
@@ -425,12 +425,12 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    own_file::open(&mut options, path)?.write_all(text.as_bytes())
+    state_file::open(&mut options, path)?.write_all(text.as_bytes())
 }
 
 /// Returns the number that stands in a file.
 fn number_in<N: FromStr>(path: &Path) -> Option<N> {
-    let bytes = own_file::read(path).ok()?;
+    let bytes = state_file::read(path).ok()?;
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }
 

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::own_file;
+use super::super::state_file;
 use super::blobs::Kept;
 use super::{Entry, Journal, milliseconds, sync_directory, write_private};
 use karyi_core::error::ToolError;
@@ -89,7 +89,7 @@ impl Journal {
     /// was taken, once an hour, and when the list was not as it had been left. The lock of the entries is held.
     pub(super) fn look_over(&self, before: ListMark, now: SystemTime) {
         let path = self.looked_path();
-        let known = own_file::read(&path).ok();
+        let known = state_file::read(&path).ok();
         let known: Option<Looked> = known.and_then(|known| serde_json::from_slice(&known).ok());
         let taken = self.taken.swap(0, Ordering::Relaxed);
         let now_ms = milliseconds(now);
@@ -169,7 +169,7 @@ impl Journal {
         let records = std::fs::read_dir(self.transactions()).into_iter().flatten();
         let read = |path: PathBuf| {
             let mut bytes = Vec::new();
-            let file = own_file::open_to_read(&path).ok()?;
+            let file = state_file::open_to_read(&path).ok()?;
             let read = file.take(limits::MAX_INTENT_BYTES).read_to_end(&mut bytes);
             // The first line is the plan.
             let line = bytes.split(|byte| *byte == b'\n').nth(1)?;

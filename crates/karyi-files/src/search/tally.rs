@@ -125,7 +125,7 @@ impl First {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::found::Role;
+    use crate::search::file_matches::Role;
     use std::path::Path;
 
     fn found(file: usize, count: u64, text: &str) -> FileFound {

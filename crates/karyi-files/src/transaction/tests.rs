@@ -354,7 +354,7 @@ fn what_cannot_be_removed_is_ended_later() {
 fn decided<'a>(
     journal: &Journal,
     changes: &'a [Change],
-) -> (intent::Plan, Record, commit::Staged<'a>, Entry) {
+) -> (wal::Plan, Record, commit::Staged<'a>, Entry) {
     let planned = plan(changes, "t");
     let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
     let mut staged = stage(changes, &planned).unwrap();
@@ -398,7 +398,7 @@ fn a_change_that_is_being_killed_is_waited_for() {
     std::mem::forget(staged);
     // The locks of its paths are free, that of its record is not yet.
     let (path, other) = (place.path("a"), place.path("c"));
-    let naming = |path: &Path| intent::naming(&journal.transactions(), &[path]).len();
+    let naming = |path: &Path| wal::naming(&journal.transactions(), &[path]).len();
     assert_eq!((naming(&path), naming(&other)), (1, 0));
     let begun = std::thread::scope(|scope| {
         let next = scope.spawn(|| {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::*;
 use crate::commit;
 use crate::edit::{self, EditOptions, EditPair, FileEdit, Show};
-use crate::intent::{Decision, Record};
 use crate::journal::Lasts;
 use crate::root::Root;
+use crate::wal::{Decision, Record};
 
 struct Place {
     top: tempfile::TempDir,
@@ -326,15 +326,7 @@ fn an_owner_comes_back_and_rights_never_go_to_another() {
     assert_eq!(found.mode() & 0o7777, 0o755);
 }
 
-mod choice {
-    mod tests;
-}
-mod conflicts {
-    mod tests;
-}
-mod dress {
-    mod tests;
-}
-mod half_done {
-    mod tests;
-}
+mod conflicts;
+mod half_done;
+mod metadata;
+mod selection;

@@ -255,7 +255,7 @@ fn the_last_lines_are_those_of_the_moment_they_were_found() {
     let (_temp, path) = write(b"one\ntwo\n");
     let mut file = File::open(&path).unwrap();
     let cancelled = AtomicBool::new(false);
-    let wanted = lines::last_lines(&mut file, 1, &cancelled).unwrap();
+    let wanted = line_reader::last_lines(&mut file, 1, &cancelled).unwrap();
     std::fs::write(&path, "one\ntwo\nthree\nfour").unwrap();
     let seen = view_last(&mut file, &wanted, 1000, &cancelled).unwrap();
     let expected = TextView {

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::StoreError;
-use crate::sqlite::private;
+use crate::sqlite::private_files;
 use karyi_core::limits;
 
 /// Opens a database to write to, making it when it is not there, and brings its tables up to date:
@@ -14,7 +14,7 @@ use karyi_core::limits;
 /// # Errors
 /// It is no database, cannot be written, or was made by a newer program.
 pub(super) fn open_to_write(path: &Path, steps: &[&str]) -> Result<Connection, StoreError> {
-    private::make_file(path);
+    private_files::make_file(path);
     let mut connection = Connection::open(path).map_err(|error| named(path, &error.into()))?;
     settings(&connection).map_err(|error| named(path, &error.into()))?;
     migrate(&mut connection, steps).map_err(|error| named(path, &error))?;
@@ -85,7 +85,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("a/b");
-        private::make_directory(&inner).unwrap();
+        private_files::make_directory(&inner).unwrap();
         let path = inner.join("a.db");
         let connection = open_to_write(&path, &["CREATE TABLE a(x)"]).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -5,7 +5,7 @@
 //! alone stands there twice, for its index: to read it from the text costs more than to insert a row.
 //! That both are the same is verified, too.
 
-mod place;
+mod file_identity;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::ledger::{self, GENESIS, Hash, Record, Row};
 use crate::sqlite::connection::{open_to_read, open_to_write};
-use crate::sqlite::group::Group;
+use crate::sqlite::group_commit::Group;
 use crate::sqlite::ledger::writer::{Item, Kept, Wish, Writer};
 use crate::{Ledger, Pending, StoreError};
 use karyi_core::limits;

@@ -4,26 +4,26 @@
 //! it. Both are in WAL mode and synced at every commit; what arrives while a commit is synced is
 //! committed together with the next one.
 
+mod change_counter;
 mod connection;
 mod error;
-mod group;
-mod index;
+mod group_commit;
 mod json;
 mod keys;
 mod ledger;
-mod library;
-mod lock;
-mod private;
+mod memory_index;
+mod private_files;
+mod query_cache;
 mod queue;
 mod readers;
-mod recent;
-mod revision;
 mod score;
 mod search;
+mod server_lock;
 mod site;
+mod word_index;
 mod writer;
 
 pub use ledger::{LedgerFile, SqliteLedger, Verdict};
-pub use lock::Lock;
-pub use private::make_directory;
+pub use private_files::make_directory;
+pub use server_lock::Lock;
 pub use site::SqliteSites;

@@ -9,10 +9,10 @@ use memchr::memmem::Finder;
 use rusqlite::{Connection, Row};
 
 use crate::site::{Content, Found, Query};
-use crate::sqlite::index::{self, INSTANCES};
 use crate::sqlite::json::parsed;
 use crate::sqlite::score::{Published, Rank, gain, weighted};
-use crate::{StoreError, words};
+use crate::sqlite::word_index::{self, INSTANCES};
+use crate::{StoreError, tokenizer};
 
 const PUBLISHED: &str = "SELECT count(*), coalesce(sum(words), 0) FROM contents \
     WHERE site = ? AND status = 'published' AND words IS NOT NULL";
@@ -60,7 +60,7 @@ pub(super) fn search(
     site: u64,
     query: &Query,
 ) -> Result<Found, StoreError> {
-    let text = words::folded(query.text.trim());
+    let text = tokenizer::folded(query.text.trim());
     let wanted = Wanted {
         connection,
         site,
@@ -161,7 +161,7 @@ impl Wanted<'_> {
                 Some((last, (word, sum))) if (*last, *word) == (row, number) => *sum += weight,
                 _ => all.push((row, (number, weight))),
             };
-            index::each_place(
+            word_index::each_place(
                 self.connection,
                 self.site,
                 &word.text,
@@ -208,7 +208,11 @@ impl Wanted<'_> {
 
     fn has_tag(&self, tags: &str) -> bool {
         let tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
-        let is_wanted = |tag: &String| self.query.tags.contains(&words::composed(tag).into_owned());
+        let is_wanted = |tag: &String| {
+            self.query
+                .tags
+                .contains(&tokenizer::composed(tag).into_owned())
+        };
         tags.iter().any(is_wanted)
     }
 
@@ -218,7 +222,7 @@ impl Wanted<'_> {
         texts.query_row([number], |row| {
             let is_in = |column| {
                 let text = row.get_ref(column)?.as_str()?;
-                let found = self.finder.find(words::folded(text).as_bytes());
+                let found = self.finder.find(tokenizer::folded(text).as_bytes());
                 Ok::<_, rusqlite::Error>(found.is_some())
             };
             Ok((is_in(0)?, is_in(1)?))
@@ -296,7 +300,7 @@ fn is_pair(words: &[Sought], place: usize) -> bool {
 /// Returns the words of a text.
 fn words_of(text: &str) -> Vec<Sought> {
     let mut all = Vec::new();
-    words::each_word(text, &mut |word| {
+    tokenizer::each_word(text, &mut |word| {
         all.push(Sought {
             text: word.text.to_owned(),
             is_pair: word.is_pair,

@@ -14,15 +14,15 @@ use crate::site::{
     Bundle, Claim, Content, Draft, Event, Found, Profile, Prompt, Query, RepeatKey, Scope, Site,
     SiteStore, Written,
 };
+use crate::sqlite::change_counter::{self, Revision};
 use crate::sqlite::connection::open_to_write;
 use crate::sqlite::json::{parsed, text};
-use crate::sqlite::library::{Library, Shelf, Unanswered};
+use crate::sqlite::memory_index::{Library, Shelf, Unanswered};
+use crate::sqlite::query_cache::{Asked, Recent};
 use crate::sqlite::readers::Readers;
-use crate::sqlite::recent::{Asked, Recent};
-use crate::sqlite::revision::{self, Revision};
 use crate::sqlite::writer::Writer;
-use crate::sqlite::{index, keys, search};
-use crate::{Pending, StoreError, words};
+use crate::sqlite::{keys, search, word_index};
+use crate::{Pending, StoreError, tokenizer};
 use karyi_core::ids;
 use karyi_core::limits;
 
@@ -95,7 +95,7 @@ CREATE TABLE repeat_keys (
   PRIMARY KEY (site, principal, tool, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
-", revision::STEP, index::STEP, index::OWN_STEP];
+", change_counter::STEP, word_index::STEP, word_index::OWN_STEP];
 
 /// The data of sites, open to be read and written.
 pub struct SqliteSites {
@@ -114,7 +114,7 @@ impl SqliteSites {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let commits = Arc::default();
         let mut connection = open_to_write(path, STEPS)?;
-        index::renew(&mut connection)?;
+        word_index::renew(&mut connection)?;
         Ok(Self {
             writer: Writer::start(connection, Arc::clone(&commits))?,
             readers: Readers::start(path.to_owned())?,
@@ -268,7 +268,7 @@ impl SiteStore for SqliteSites {
 
     fn search(&self, scope: &Scope, mut query: Query) -> Pending<'_, Arc<Found>> {
         for tag in &mut query.tags {
-            *tag = words::composed(tag).into_owned();
+            *tag = tokenizer::composed(tag).into_owned();
         }
         let revision = self.revision.now();
         if let Some(library) = revision.and_then(|revision| self.shelf.look(revision)) {
@@ -423,7 +423,7 @@ fn insert_content(
     stored: &Stored<'_>,
 ) -> Result<(), StoreError> {
     let content = stored.content;
-    let words = index::Words::of(site, content);
+    let words = word_index::Words::of(site, content);
     let sql = "INSERT INTO contents (site, id, content_type, status, credibility, title, body, tags, content, \
         imported, created_by, created_at, words) \
         VALUES (:site, :id, :type, :status, :credibility, :title, :body, :tags, :content, :imported, :by, :at, \

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::StoreError;
-use crate::sqlite::group::Group;
+use crate::sqlite::group_commit::Group;
 use karyi_core::limits;
 
 /// A write that waits for its turn.

@@ -1,7 +1,7 @@
 //! What `<read>` shows of one file or directory, and what it says beside it.
 
 use super::{File, FileShown, more_than_none};
-use karyi_files::lines::TextView;
+use karyi_files::line_reader::TextView;
 use karyi_files::listing::Listing;
 use karyi_files::recode::CONVERT;
 use karyi_files::view::LineRange;

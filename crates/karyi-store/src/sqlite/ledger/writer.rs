@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::StoreError;
 use crate::ledger::{self, GENESIS, Hash, Record};
-use crate::sqlite::ledger::place::Place;
+use crate::sqlite::ledger::file_identity::Place;
 use karyi_core::ids;
 use karyi_core::limits;
 

@@ -1,6 +1,6 @@
 //! Changes that were left half done, and undos that are killed.
 
-use super::super::*;
+use super::*;
 
 /// Leaves a change of files behind that was decided, with no file in its place.
 fn leave(place: &Place, files: &[(&str, &str, &str)]) {

@@ -8,7 +8,7 @@ use memchr::memmem;
 
 use super::document::count_breaks;
 use super::encoding::Encoding;
-use super::wanted::{EditPair, FileEdit};
+use super::request::{EditPair, FileEdit};
 use karyi_core::error::{ErrorCode, ToolError};
 
 /// What all line breaks of a text are.

@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::super::attributes::Attributes;
 use super::super::directory::{Directory, Stamp, split};
-use super::super::dress::{Dressed, Had, dress_again, dress_like};
-use super::super::intent::{Decided, Decision, Plan, Step};
 use super::super::journal::{Entry, FileRecord, Journal, Version};
+use super::super::metadata::{Dressed, Had, dress_again, dress_like};
+use super::super::wal::{Decided, Decision, Plan, Step};
 use super::{Became, Recovered};
 
 /// What became of a file, and why it is not whole.

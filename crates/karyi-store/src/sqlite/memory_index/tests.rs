@@ -183,7 +183,7 @@ fn ids(found: &Found) -> Vec<String> {
 /// The words of a text as the index has them.
 fn words_of(text: &str) -> Vec<String> {
     let mut words = String::new();
-    words::index_text(text, "", &mut words);
+    tokenizer::index_text(text, "", &mut words);
     words.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -225,13 +225,13 @@ fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>,
         .collect();
     let all: f64 = published.iter().map(|known| length(&known.2)).sum();
     let mut sought: Vec<(String, bool)> = Vec::new();
-    words::each_word(&query.text, &mut |word| {
+    tokenizer::each_word(&query.text, &mut |word| {
         sought.push((word.text.to_owned(), word.is_alone));
     });
-    let text = words::folded(query.text.trim()).into_owned();
+    let text = tokenizer::folded(query.text.trim()).into_owned();
     let mut matches: Vec<Rank<String>> = Vec::new();
     for (content, status, words) in &known {
-        let has = |text: &str, part: &str| words::folded(text).contains(part);
+        let has = |text: &str, part: &str| tokenizer::folded(text).contains(part);
         let exact = [has(&content.title, &text), has(&content.body, &text)];
         let average = if all == 0.0 {
             length(words).max(1.0)

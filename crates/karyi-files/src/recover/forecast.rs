@@ -7,10 +7,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::super::directory::{Directory, split};
-use super::super::intent::{self, Decision, Plan, Rest, Said};
 use super::super::journal::{Entry, Journal};
+use super::super::wal::{self, Decision, Plan, Rest, Said};
 use super::is_made;
-use super::work::{State, Work};
+use super::step_recovery::{State, Work};
 
 /// What the files and the journal will be like.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct Place {
 /// Looks at every change that was left half done.
 pub(crate) fn foresee(journal: &Journal) -> Foreseen {
     let mut foreseen = Foreseen::default();
-    for mut record in intent::abandoned(&journal.transactions()) {
+    for mut record in wal::abandoned(&journal.transactions()) {
         match record.read() {
             Said::Nothing | Said::Broken(_) => {}
             Said::Planned(plan) | Said::Decided(plan, _, Rest::Clear) => {

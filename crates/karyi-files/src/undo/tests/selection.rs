@@ -1,6 +1,6 @@
 //! Which changes an undo takes back.
 
-use super::super::*;
+use super::*;
 
 #[test]
 fn changes_are_taken_back_one_after_another() {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row};
 
 use crate::site::Content;
-use crate::sqlite::index::{self, INSTANCES};
 use crate::sqlite::json::parsed;
-use crate::sqlite::library::{Folded, Held, Library, Place, Room, Site, Sites, Term};
+use crate::sqlite::memory_index::{Folded, Held, Library, Place, Room, Site, Sites, Term};
 use crate::sqlite::score::{self, Published};
-use crate::{StoreError, words};
+use crate::sqlite::word_index::{self, INSTANCES};
+use crate::{StoreError, tokenizer};
 use karyi_core::limits;
 
 const SITES: &str = "SELECT number, tenant_id, site_id FROM sites";
@@ -82,7 +82,7 @@ impl Reading {
         let words: Option<u64> = row.get(10)?;
         let (title, body, json) = (text(row, 7)?, text(row, 8)?, text(row, 9)?);
         let tags: Vec<String> = serde_json::from_str(text(row, 5)?).unwrap_or_default();
-        let tags = tags.iter().map(|tag| words::composed(tag).into_owned());
+        let tags = tags.iter().map(|tag| tokenizer::composed(tag).into_owned());
         let content = parsed::<Content>(json).ok();
         // Its texts for the search may differ, and how it is shown is kept too.
         let bytes = title.len() + body.len() + 3 * json.len();
@@ -214,7 +214,7 @@ impl Terms {
     }
 
     fn close(&mut self) {
-        if let Some((site, word)) = index::divided(&self.term) {
+        if let Some((site, word)) = word_index::divided(&self.term) {
             self.places.sort_unstable_by_key(|place| place.content);
             let (text, places) = (word.into(), self.places.as_slice().into());
             self.done
@@ -237,6 +237,6 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r str> {
 
 /// Returns a text as it is searched, unless it is just that of the content.
 fn folded(text: &str, own: Option<&String>) -> Folded {
-    let folded = words::folded(text);
+    let folded = tokenizer::folded(text);
     (own.is_none_or(|own| *own != *folded)).then(|| folded.into())
 }

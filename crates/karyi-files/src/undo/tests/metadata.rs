@@ -1,6 +1,6 @@
 //! Owner, permissions and attributes of files that come back, and renames.
 
-use super::super::*;
+use super::*;
 use crate::attributes::Attributes;
 
 impl Place {

@@ -1,6 +1,6 @@
 //! What an edit says when a text is not where it should be.
 
-use super::super::*;
+use super::*;
 
 #[test]
 fn errors_say_what_was_found() {

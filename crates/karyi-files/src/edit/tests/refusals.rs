@@ -1,6 +1,6 @@
 //! Files that are never touched.
 
-use super::super::*;
+use super::*;
 use std::os::unix::fs::symlink;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Files that are deleted, renamed, and files with several names.
 
-use super::super::*;
+use super::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 #[test]

@@ -8,7 +8,7 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
-use super::found::{FileFound, Role};
+use super::file_matches::{FileFound, Role};
 use karyi_core::limits;
 
 /// What was found in one file.

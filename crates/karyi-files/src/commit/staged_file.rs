@@ -11,9 +11,9 @@ use super::Names;
 use crate::attributes::Attributes;
 use crate::change::{Change, Dress, Found, NewContent};
 use crate::directory::{Directory, Stamp, is_gone, split};
-use crate::dress::{Dressed, Had, dress_again, dress_like};
-use crate::intent::Step;
-use crate::pair::both;
+use crate::metadata::{Dressed, Had, dress_again, dress_like};
+use crate::parallel::both;
+use crate::wal::Step;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 

@@ -3,7 +3,7 @@
 use super::closest::Passage;
 use super::document::with_lf;
 use super::matching::{MatchError, MatchErrorKind};
-use super::wanted::FileEdit;
+use super::request::FileEdit;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 

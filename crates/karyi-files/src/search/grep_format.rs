@@ -1,7 +1,7 @@
 //! Writes what was found as search tools do.
 
 use super::SearchFound;
-use super::found::{FileFound, Role};
+use super::file_matches::{FileFound, Role};
 use crate::listing::one_line;
 
 /// About how many bytes a line of the text has beside its path and its own: its number, with what

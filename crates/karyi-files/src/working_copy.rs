@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use super::change::{Change, Dress, NewContent};
 use super::encoding::{Encoding, NoText};
-use super::exact;
 use super::links;
+use super::match_error::describe;
 use super::matching::{self, Pair, PairResult, Written};
 use super::missing;
+use super::multi_error;
+use super::opener::Way;
 use super::recode::CONVERT;
+use super::request::FileEdit;
 use super::root::Root;
-use super::several;
-use super::target::Way;
-use super::unmatched::describe;
-use super::wanted::FileEdit;
+use super::verbatim;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::ByteSet;
@@ -126,7 +126,7 @@ impl Draft {
         });
         let mut pairs: Vec<Pair<'_>> = pairs.collect();
         let (encoding, before) = self.text(&edit.path)?;
-        exact::check(edit, &before, encoding)?;
+        verbatim::check(edit, &before, encoding)?;
         let mut values = self.values;
         edit.pairs.iter().for_each(|pair| values.join(pair.values));
         if encoding.has_mark() {
@@ -469,7 +469,7 @@ impl<'a> Drafts<'a> {
     /// A text that its encoding lacks characters for, and `hard_linked`.
     pub(super) fn into_changes(self) -> Result<Vec<Change>, ToolError> {
         let may_break: Vec<bool> = self.drafts.iter().map(|draft| draft.breaks_links).collect();
-        let changes = several::all(self.drafts.into_iter().map(Draft::into_change))?;
+        let changes = multi_error::all(self.drafts.into_iter().map(Draft::into_change))?;
         refuse_nested(&changes)?;
         for (change, may_break) in changes.iter().zip(may_break) {
             let links = change.before.as_ref().map_or(1, |found| found.stamp.links);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::attributes::Attributes;
 use super::super::change::{Change, Dress};
-use super::super::dress::Had;
+use super::super::metadata::Had;
 use super::Restored;
 
 /// Says of which files that came back the owner is another one now, or attributes are lost.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::StoreError;
-use crate::sqlite::library::Library;
+use crate::sqlite::memory_index::Library;
 use karyi_core::limits;
 
 /// The place of the library.

@@ -4,8 +4,8 @@
 //! The index is a copy of that of the database, and scores are added up from the same numbers in the
 //! same order. What the copy cannot answer, such as what cannot be read, is left to the database.
 
-mod read;
-mod shelf;
+mod index_cache;
+mod loader;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
-pub(super) use shelf::Shelf;
+pub(super) use index_cache::Shelf;
 
 use crate::site::{Found, Kept, Query, Scope};
 use crate::sqlite::score::{Published, Rank, gain, weighted};
-use crate::words;
+use crate::tokenizer;
 use karyi_core::limits;
 
 /// Sites by tenant and name.
@@ -129,7 +129,7 @@ impl Library {
         let mut steps = Steps(steps);
         steps.take(site.contents.len() + site.bytes / 16)?;
         let hits = site.hits(&query.text, &mut steps)?;
-        let text = words::folded(query.text.trim());
+        let text = tokenizer::folded(query.text.trim());
         let wanted = Wanted {
             query,
             finder: Finder::new(&*text),
@@ -148,7 +148,7 @@ impl Site {
     /// Looks up the words of a text.
     fn hits(&self, text: &str, steps: &mut Steps) -> Result<Vec<Hits<'_>>, Unanswered> {
         let mut hits = Ok(Vec::new());
-        words::each_word(text, &mut |word| {
+        tokenizer::each_word(text, &mut |word| {
             let Ok(found) = &mut hits else { return };
             match self.hit(&word, steps) {
                 Ok(hit) => found.push(hit),
@@ -158,7 +158,7 @@ impl Site {
         hits
     }
 
-    fn hit(&self, word: &words::Word<'_>, steps: &mut Steps) -> Result<Hits<'_>, Unanswered> {
+    fn hit(&self, word: &tokenizer::Word<'_>, steps: &mut Steps) -> Result<Hits<'_>, Unanswered> {
         let first = self.terms.partition_point(|term| *term.text < *word.text);
         let rest = self.terms.get(first..).unwrap_or_default();
         let places = match word.is_alone {

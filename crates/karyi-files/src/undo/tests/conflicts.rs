@@ -1,6 +1,6 @@
 //! What is in the way of an undo.
 
-use super::super::*;
+use super::*;
 
 #[test]
 fn what_changed_since_is_shown_and_left_alone() {

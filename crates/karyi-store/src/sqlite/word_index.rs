@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::site::Content;
 use crate::sqlite::score;
-use crate::{StoreError, words};
+use crate::{StoreError, tokenizer};
 
 /// The step of the database that makes what says in which way its texts were cut. Before it there
 /// was one.
@@ -64,7 +64,7 @@ impl Words {
         let mut cut = |texts: &[&str]| {
             let mut words = String::new();
             for text in texts {
-                count += words::index_text(text, &mark, &mut words);
+                count += tokenizer::index_text(text, &mark, &mut words);
             }
             words
         };
@@ -120,7 +120,7 @@ pub(super) fn renew(connection: &mut Connection) -> Result<(), StoreError> {
     let immediate = TransactionBehavior::Immediate;
     let transaction = connection.transaction_with_behavior(immediate)?;
     let way: u64 = transaction.query_row("SELECT number FROM words_way", (), |row| row.get(0))?;
-    if way == words::WAY {
+    if way == tokenizer::WAY {
         return Ok(());
     }
     let sql = "INSERT INTO contents_words (contents_words) VALUES ('delete-all')";
@@ -143,6 +143,6 @@ pub(super) fn renew(connection: &mut Connection) -> Result<(), StoreError> {
         }
     }
     drop((content, note));
-    transaction.execute("UPDATE words_way SET number = ?", [words::WAY])?;
+    transaction.execute("UPDATE words_way SET number = ?", [tokenizer::WAY])?;
     Ok(transaction.commit()?)
 }

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use crate::StoreError;
-use crate::sqlite::private;
+use crate::sqlite::private_files;
 
 /// The right to serve a database, given back when dropped.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Lock {
         let broken = |error: &dyn std::fmt::Display| {
             StoreError::Broken(format!("locking {}: {error}", path.display()))
         };
-        let file = private::options()
+        let file = private_files::options()
             .create(true)
             .append(true)
             .open(&path)

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::change::Change;
 use crate::directory::split;
-use crate::intent::{Plan, Step};
 use crate::journal::StoredPath;
+use crate::wal::{Plan, Step};
 
 /// Plans the change with this id: which names it will use, and which directories are missing.
 pub(crate) fn plan(changes: &[Change], id: &str) -> Plan {

@@ -1,6 +1,6 @@
 //! What a file keeps: encoding, attributes, permissions, owner, links to it.
 
-use super::super::*;
+use super::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 #[test]

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::journal::{Entry, StoredPath, milliseconds};
-use super::own_file;
+use super::state_file;
 use karyi_core::limits;
 
 /// End of the name of a finished record; until then it has another one.
@@ -237,7 +237,7 @@ pub(super) fn naming(directory: &Path, paths: &[&Path]) -> Vec<PathBuf> {
 
 fn plan_of(path: &Path) -> Option<Plan> {
     let name = path.file_name()?.to_string_lossy();
-    let file = own_file::open_to_read(path).ok();
+    let file = state_file::open_to_read(path).ok();
     let file = file.filter(|_| name.ends_with(SUFFIX))?;
     let mut line = Vec::new();
     let most = limits::MAX_INTENT_BYTES;
@@ -248,7 +248,7 @@ fn plan_of(path: &Path) -> Option<Plan> {
 
 fn abandoned_record(path: PathBuf) -> Option<Record> {
     let mut options = OpenOptions::new();
-    let file = own_file::open(options.read(true).append(true), &path).ok()?;
+    let file = state_file::open(options.read(true).append(true), &path).ok()?;
     let name = path.file_name()?.to_string_lossy().into_owned();
     if !name.ends_with(SUFFIX) {
         // One that was set aside stays.
