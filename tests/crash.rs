@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use karyi::files::edit::{self, EditOptions, EditPair, FileEdit, Show};
+use karyi::files::edit::{self, EditOptions, EditPair, FileEdit, Masking};
 use karyi::files::journal::Journal;
 use karyi::files::root::Root;
 use karyi::files::transaction::Recorder;
@@ -65,7 +65,7 @@ fn apply(place: &Path, recorder: &Recorder, edits: &[FileEdit]) {
         root: &Root::unconfined(),
         recorder,
         is_private: &|_| false,
-        show: Show::Part(&|text| text.to_owned()),
+        masking: Masking::Part(&|text| text.to_owned()),
     };
     edit::apply(edits, options).unwrap();
 }

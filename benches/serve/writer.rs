@@ -75,7 +75,7 @@ fn keep(path: &Path) -> f64 {
 /// Keeps the share of one task.
 async fn some(ledger: Arc<SqliteLedger>, task: usize) {
     for number in (task..ROWS).step_by(AT_ONCE) {
-        ledger.keep(&record(number)).await.unwrap();
+        ledger.append(&record(number)).await.unwrap();
     }
 }
 

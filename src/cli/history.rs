@@ -14,12 +14,12 @@ use crate::cli::vault::VaultFlags;
 use crate::cli::{fail, fail_any, fail_as_given, fail_with, print, say, screen};
 use crate::render::diff_text;
 use crate::render::paint::{Colour, Ink, safe_line};
-use karyi_files::diff::{Caps, Diff};
-use karyi_files::edit::{Show, shown_diff};
+use karyi_files::diff::{Diff, DiffCaps};
+use karyi_files::edit::{Masking, masked_diff};
 use karyi_files::encoding::Encoding;
-use karyi_files::journal::{Entry, Journal, StoredPath, Told, Version, holds};
+use karyi_files::journal::{Entry, FileChange, Journal, StoredPath, Version, capacity_text};
 use karyi_files::root::canonical_for_plan;
-use karyi_files::undo::undone;
+use karyi_files::undo::undone_numbers;
 use karyi_vault::redact::Redactor;
 
 /// Runs `karyi history`.
@@ -58,7 +58,7 @@ fn meant_hint(meant: &str) -> String {
 fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     let journal = journal::open(None)?;
     let entries = journal::entries(&journal)?;
-    let undone = undone(&entries);
+    let undone = undone_numbers(&entries);
     let file = args.file.as_deref().map(absolute).transpose()?;
     let is_wanted = |entry: &&Entry| {
         let session = args.session.as_ref();
@@ -80,9 +80,9 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     }
     let gone = first_number(&entries).saturating_sub(1);
     if gone > 0 {
-        let holds = holds();
+        let capacity_text = capacity_text();
         say(&format!(
-            "changes up to number {gone} are not in the journal any more: {holds}"
+            "changes up to number {gone} are not in the journal any more: {capacity_text}"
         ));
     }
     let wanted = entries.iter().filter(is_wanted);
@@ -143,7 +143,7 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// Returns an entry as JSON.
 fn as_json(entry: &Entry, state: &State) -> Value {
-    let files = entry.told().into_iter().map(|file| {
+    let files = entry.file_changes().into_iter().map(|file| {
         let mut value = json!({"path": StoredPath::from(file.path), "change": file.kind.as_str()});
         for (key, version) in [("old_bytes", file.old), ("new_bytes", file.new)] {
             if let Some(version) = version {
@@ -203,13 +203,13 @@ fn line(entry: &Entry, state: &State, colour: Colour) -> String {
         safe_line(&entry.session),
         safe_line(what.trim_end()),
     );
-    for file in entry.told() {
+    for file in entry.file_changes() {
         let _ = writeln!(text, "       {}", file_line(&file));
     }
     text
 }
 
-fn file_line(file: &Told<'_, &Version>) -> String {
+fn file_line(file: &FileChange<'_, &Version>) -> String {
     let to = file.to.map(|to| format!(" to {}", to.display()));
     let path = format!("{}{}", file.path.display(), to.unwrap_or_default());
     let kind = match file.is_renamed_and_edited() {
@@ -225,7 +225,7 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
         if (1..first_number(&entries)).contains(&number) {
             anyhow::bail!(
                 "change {number} is not in the journal any more: {}",
-                holds()
+                capacity_text()
             );
         }
         anyhow::bail!("there is no change {number} in the journal (see `karyi history`)");
@@ -237,10 +237,10 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
             return Ok(refused.exit_code());
         }
     };
-    let files = entry.told();
+    let files = entry.file_changes();
     let contents: Vec<Contents> = files.iter().map(|f| Contents::of(&shown, f)).collect();
     let state = State {
-        is_undone: undone(&entries).contains(&number),
+        is_undone: undone_numbers(&entries).contains(&number),
         // To take it back needs what the files held before; of what they hold now the hash is enough.
         has_contents: !contents.iter().any(|found| found.old_is_damaged),
     };
@@ -254,7 +254,7 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
 fn show_text(shown: &HistoryView, entry: &Entry, state: &State, contents: &[Contents]) -> String {
     let colour = screen::colour(&io::stdout());
     let mut text = line(entry, state, colour);
-    for (file, contents) in entry.told().iter().zip(contents) {
+    for (file, contents) in entry.file_changes().iter().zip(contents) {
         let _ = writeln!(text, "\n{}", colour.paint(Ink::Heading, &file_line(file)));
         text.push_str(&match contents.is_damaged {
             true => format!("{}\n", colour.paint(Ink::Warning, DAMAGED)),
@@ -307,7 +307,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(shown: &HistoryView, file: &Told<'_, &Version>) -> Self {
+    fn of(shown: &HistoryView, file: &FileChange<'_, &Version>) -> Self {
         let read = |version: Option<&Version>| match version {
             None => Some(Vec::new()),
             Some(version) => shown.journal.content(version).ok(),
@@ -332,7 +332,7 @@ impl Contents {
             old_is_damaged,
             diff: old
                 .zip(new)
-                .and_then(|(old, new)| compare_bytes(&old, &new, &shown.redactor, Caps::WHOLE)),
+                .and_then(|(old, new)| compare_bytes(&old, &new, &shown.redactor, DiffCaps::WHOLE)),
         }
     }
 }
@@ -342,13 +342,13 @@ pub(super) fn compare_bytes(
     old: &[u8],
     new: &[u8],
     redactor: &Redactor,
-    caps: Caps,
+    caps: DiffCaps,
 ) -> Option<Diff> {
     let (old, new) = Encoding::read_to_compare(old, new, None)?;
     let mask = |text: &str| redactor.redact_str(text).into_owned();
     let show = match redactor.is_idle() {
-        true => Show::Part(&mask),
-        false => Show::Whole(&mask),
+        true => Masking::Part(&mask),
+        false => Masking::Whole(&mask),
     };
-    Some(shown_diff(&old, &new, show, caps))
+    Some(masked_diff(&old, &new, show, caps))
 }

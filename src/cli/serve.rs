@@ -51,7 +51,7 @@ pub(super) fn site(args: SiteArgs) -> ExitCode {
     let SiteCommand::Import { directory, db } = args.command;
     let imported = runtime(false).and_then(|runtime| {
         let database = database(db)?;
-        let _lock = Lock::take(&database)?;
+        let _lock = ServerLock::acquire(&database)?;
         let sites = SqliteSites::open(&database)?;
         runtime.block_on(server::import_all(&sites, &directory, &Log::default()))
     });

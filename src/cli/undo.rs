@@ -14,11 +14,14 @@ use crate::cli::{
 };
 use crate::render::paint::{Colour, Ink, safe_line};
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_files::diff::{Caps, Diff};
+use karyi_files::diff::{Diff, DiffCaps};
 use karyi_files::journal::Journal;
-use karyi_files::recover::Recovered;
+use karyi_files::recover::FileRecovery;
 use karyi_files::transaction::Recorder;
-use karyi_files::undo::{self, Conflict, Content, Listed, Restored, UndoError, Undone, Which};
+use karyi_files::undo::{
+    self, Conflict, ConflictContent, RestoredFile, UndoError, UndoOutcome, UndoSelection,
+    UndoTarget,
+};
 use karyi_vault::redact::Redactor;
 
 /// Exit status when nothing could be taken back.
@@ -71,20 +74,20 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
 }
 
 /// Finds the changes to take back, and warns when some of the list cannot be read.
-fn listed(args: &UndoArgs) -> anyhow::Result<Listed> {
+fn listed(args: &UndoArgs) -> anyhow::Result<UndoSelection> {
     let journal = journal::open(None)?;
     let listed = match args.dry_run {
-        true => Listed::to_try(&journal, which(args))?,
-        false => Listed::to_undo(&journal, which(args))?,
+        true => UndoSelection::for_dry_run(&journal, which(args))?,
+        false => UndoSelection::for_undo(&journal, which(args))?,
     };
     journal::warn_of(&journal, listed.damage);
     Ok(listed)
 }
 
 /// Says what became of files that a killed karyi had left half changed.
-fn tell(recovered: &[Recovered], mask: impl Fn(&str) -> String) {
+fn tell(recovered: &[FileRecovery], mask: impl Fn(&str) -> String) {
     for file in recovered {
-        let (path, became) = (file.path.display().to_string(), file.became.as_str());
+        let (path, became) = (file.path.display().to_string(), file.outcome.as_str());
         let text = match &file.why {
             Some(why) => {
                 format!("warning: {path}: half changed by a killed karyi: {became}: {why}")
@@ -95,10 +98,10 @@ fn tell(recovered: &[Recovered], mask: impl Fn(&str) -> String) {
     }
 }
 
-fn recovered_json(recovered: &[Recovered]) -> Value {
-    let file = |file: &Recovered| {
+fn recovered_json(recovered: &[FileRecovery]) -> Value {
+    let file = |file: &FileRecovery| {
         let mut value =
-            json!({"path": file.path.to_string_lossy(), "change": file.became.as_str()});
+            json!({"path": file.path.to_string_lossy(), "change": file.outcome.as_str()});
         if let Some(why) = &file.why {
             value["warning"] = json!(why);
         }
@@ -109,12 +112,12 @@ fn recovered_json(recovered: &[Recovered]) -> Value {
 
 fn take_back(
     args: &UndoArgs,
-    listed: &Listed,
+    listed: &UndoSelection,
     journal: Arc<Journal>,
-    recovered: &mut Vec<Recovered>,
-) -> Result<Undone, UndoError> {
+    recovered: &mut Vec<FileRecovery>,
+) -> Result<UndoOutcome, UndoError> {
     if args.dry_run {
-        return undo::try_out(&journal, listed);
+        return undo::dry_run(&journal, listed);
     }
     let recorder = Recorder {
         journal: Some(Arc::clone(&journal)),
@@ -127,11 +130,13 @@ fn take_back(
     Ok(undone)
 }
 
-fn which(args: &UndoArgs) -> Which {
+fn which(args: &UndoArgs) -> UndoTarget {
     match (args.number, args.last, &args.session) {
-        (Some(number), ..) => Which::Number(number),
-        (None, _, Some(session)) => Which::Session(session.clone()),
-        (None, last, None) => Which::Last(usize::try_from(last.unwrap_or(1)).unwrap_or(usize::MAX)),
+        (Some(number), ..) => UndoTarget::Number(number),
+        (None, _, Some(session)) => UndoTarget::Session(session.clone()),
+        (None, last, None) => {
+            UndoTarget::Last(usize::try_from(last.unwrap_or(1)).unwrap_or(usize::MAX))
+        }
     }
 }
 
@@ -144,7 +149,7 @@ fn status(error: &ToolError) -> u8 {
 }
 
 /// Tells why the changes cannot be looked at.
-fn refuse(error: &ToolError, is_json: bool, recovered: &[Recovered]) {
+fn refuse(error: &ToolError, is_json: bool, recovered: &[FileRecovery]) {
     if !is_json {
         tell(recovered, str::to_owned);
         fail_with(error);
@@ -161,7 +166,7 @@ fn error_json(error: &ToolError) -> Value {
     json!({"status": "error", "code": error.code.as_str(), "message": error.message, "hint": error.hint})
 }
 
-fn numbers(undone: &Undone) -> String {
+fn numbers(undone: &UndoOutcome) -> String {
     let numbers: Vec<String> = undone.numbers.iter().map(u64::to_string).collect();
     let noun = if numbers.len() == 1 {
         "change"
@@ -178,25 +183,25 @@ fn conflict_hint(later: &[u64]) -> String {
                 number (`karyi history`)"
             .to_owned();
     }
-    undo::way_over(later)
+    undo::later_changes_hint(later)
 }
 
 /// Returns how many changes fewer were taken back than `--last` asks for.
-fn missing(args: &UndoArgs, undone: &Undone) -> u64 {
+fn missing(args: &UndoArgs, undone: &UndoOutcome) -> u64 {
     let found = undone.numbers.len() as u64;
     args.last.map_or(0, |last| last.saturating_sub(found))
 }
 
 /// Returns what is shown of a content; nothing of one that is not kept.
-fn shown_bytes(content: &Content) -> Option<&[u8]> {
+fn shown_bytes(content: &ConflictContent) -> Option<&[u8]> {
     match content {
-        Content::Missing | Content::Other(_) => Some(&[]),
-        Content::Unknown => None,
-        Content::Bytes(bytes) => Some(bytes),
+        ConflictContent::Missing | ConflictContent::Other(_) => Some(&[]),
+        ConflictContent::Unknown => None,
+        ConflictContent::Bytes(bytes) => Some(bytes),
     }
 }
 
-fn verb(file: &Restored) -> &'static str {
+fn verb(file: &RestoredFile) -> &'static str {
     match (&file.to, &file.now, &file.restored) {
         (Some(_), ..) => "rename",
         (None, _, None) => "remove",
@@ -216,7 +221,7 @@ struct View {
 }
 
 impl View {
-    fn print_text(&self, result: Result<Undone, UndoError>) -> ExitCode {
+    fn print_text(&self, result: Result<UndoOutcome, UndoError>) -> ExitCode {
         match result {
             Ok(undone) => {
                 let code = self.print(&self.done_text(&undone));
@@ -253,7 +258,7 @@ impl View {
         print(&self.redactor.redact_again(text))
     }
 
-    fn done_text(&self, undone: &Undone) -> String {
+    fn done_text(&self, undone: &UndoOutcome) -> String {
         let colour = self.colour;
         let mut text = String::new();
         for file in &undone.files {
@@ -280,19 +285,19 @@ impl View {
         text + &colour.paint(Ink::Good, &end) + "\n"
     }
 
-    fn restored_diff(&self, file: &Restored) -> Option<Diff> {
+    fn restored_diff(&self, file: &RestoredFile) -> Option<Diff> {
         if file.now == file.restored {
             // It is only renamed.
             return Some(Diff::default());
         }
         let bytes = |content: &'_ Option<Arc<Vec<u8>>>| content.clone().unwrap_or_default();
         let (now, restored) = (bytes(&file.now), bytes(&file.restored));
-        compare_bytes(&now, &restored, &self.redactor, Caps::RESULT)
+        compare_bytes(&now, &restored, &self.redactor, DiffCaps::RESULT)
     }
 
-    fn content_diff(&self, old: &Content, new: &Content) -> Option<Diff> {
+    fn content_diff(&self, old: &ConflictContent, new: &ConflictContent) -> Option<Diff> {
         let (old, new) = (shown_bytes(old)?, shown_bytes(new)?);
-        compare_bytes(old, new, &self.redactor, Caps::RESULT)
+        compare_bytes(old, new, &self.redactor, DiffCaps::RESULT)
     }
 
     /// Shows the three contents of a file: what karyi wrote, what is there, what would be restored.
@@ -306,41 +311,47 @@ impl View {
         let path = safe_line(&path.display().to_string()).into_owned();
         let mut text = format!("{}\n", self.colour.paint(Ink::Heading, &path));
         let changed = match (wrote, now) {
-            (_, Content::Missing) => "karyi wrote it, and it is not there any more".to_owned(),
-            (_, Content::Other(found)) => {
+            (_, ConflictContent::Missing) => {
+                "karyi wrote it, and it is not there any more".to_owned()
+            }
+            (_, ConflictContent::Other(found)) => {
                 format!("karyi wrote it, and there is {} now", safe_line(found))
             }
-            (Content::Missing, _) => "karyi removed it, and it is there again".to_owned(),
-            (Content::Unknown | Content::Bytes(_) | Content::Other(_), _) => {
-                "what changed since karyi wrote it".to_owned()
-            }
+            (ConflictContent::Missing, _) => "karyi removed it, and it is there again".to_owned(),
+            (
+                ConflictContent::Unknown | ConflictContent::Bytes(_) | ConflictContent::Other(_),
+                _,
+            ) => "what changed since karyi wrote it".to_owned(),
         };
         text.push_str(&self.part(&changed, (wrote, now)));
         let would = match (now, restored) {
-            (Content::Missing, Content::Missing) => "undo would remove it, which is done already",
-            (_, Content::Missing) => "undo would remove it",
-            (Content::Bytes(now), Content::Bytes(restored)) if now == restored => {
+            (ConflictContent::Missing, ConflictContent::Missing) => {
+                "undo would remove it, which is done already"
+            }
+            (_, ConflictContent::Missing) => "undo would remove it",
+            (ConflictContent::Bytes(now), ConflictContent::Bytes(restored)) if now == restored => {
                 "it is what undo would make of it already"
             }
-            (_, Content::Bytes(restored)) if restored.is_empty() => {
+            (_, ConflictContent::Bytes(restored)) if restored.is_empty() => {
                 "undo would make it an empty file"
             }
-            (_, Content::Unknown | Content::Bytes(_) | Content::Other(_)) => {
-                "what undo would make of what is there now"
-            }
+            (
+                _,
+                ConflictContent::Unknown | ConflictContent::Bytes(_) | ConflictContent::Other(_),
+            ) => "what undo would make of what is there now",
         };
         text + &self.part(would, (now, restored))
     }
 
     /// Says how one content differs from the next, with the lines that do.
-    fn part(&self, what: &str, (old, new): (&Content, &Content)) -> String {
+    fn part(&self, what: &str, (old, new): (&ConflictContent, &ConflictContent)) -> String {
         let lines = match old == new {
             true => String::new(),
             false => describe(&self.content_diff(old, new), self.colour),
         };
         let end = match (lines.is_empty(), old, new) {
             (false, ..) => ":",
-            (true, Content::Bytes(old), Content::Bytes(new)) if old != new => {
+            (true, ConflictContent::Bytes(old), ConflictContent::Bytes(new)) if old != new => {
                 ": nothing that can be shown, only the encoding or the value of a secret"
             }
             (true, ..) => "",
@@ -349,7 +360,11 @@ impl View {
         format!("{heading}\n{lines}")
     }
 
-    fn print_json(&self, result: Result<Undone, UndoError>, recovered: &[Recovered]) -> ExitCode {
+    fn print_json(
+        &self,
+        result: Result<UndoOutcome, UndoError>,
+        recovered: &[FileRecovery],
+    ) -> ExitCode {
         let (mut value, code) = match result {
             Ok(undone) => (self.done_json(&undone), 0),
             Err(UndoError::Other(error)) => (error_json(&error), status(&error)),
@@ -371,7 +386,7 @@ impl View {
         ExitCode::from(code)
     }
 
-    fn done_json(&self, undone: &Undone) -> Value {
+    fn done_json(&self, undone: &UndoOutcome) -> Value {
         let files = undone.files.iter().map(|file| {
             let mut value = json!({"path": file.path.to_string_lossy(), "change": verb(file)});
             if let Some(to) = &file.to {
@@ -411,10 +426,10 @@ impl View {
         ];
         for (key, content) in contents {
             value[key] = match content {
-                Content::Missing => Value::Null,
-                Content::Unknown => json!({"is_kept": false}),
-                Content::Bytes(bytes) => json!({"bytes": bytes.len()}),
-                Content::Other(found) => json!({"found": found}),
+                ConflictContent::Missing => Value::Null,
+                ConflictContent::Unknown => json!({"is_kept": false}),
+                ConflictContent::Bytes(bytes) => json!({"bytes": bytes.len()}),
+                ConflictContent::Other(found) => json!({"found": found}),
             };
         }
         if let Some(found) = self.content_diff(&conflict.wrote, &conflict.now) {

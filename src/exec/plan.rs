@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::tool::Effect;
 use crate::tool::effect::Access;
 use karyi_core::limits;
-use karyi_files::path_identity::Place;
+use karyi_files::path_identity::PathIdentity;
 
 /// Queued calls that are looked at for one decision; later ones wait their turn.
 const WINDOW: usize = 64;
@@ -21,7 +21,7 @@ const WINDOW: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Where the path leads.
-    pub place: Place,
+    pub place: PathIdentity,
     /// Whether it is changed.
     pub is_write: bool,
 }
@@ -31,8 +31,8 @@ impl Claim {
     /// told when nothing is there.
     #[must_use]
     pub fn of(access: &Access, directory: &Path) -> Vec<Self> {
-        let touched = Place::touched(&directory.join(access.path.source()));
-        let searched = touched.iter().filter_map(Place::searched_for);
+        let touched = PathIdentity::touched(&directory.join(access.path.source()));
+        let searched = touched.iter().filter_map(PathIdentity::searched_for);
         let searched = searched.map(|place| Self {
             place,
             is_write: false,
@@ -272,7 +272,7 @@ fn footprint(
     let claims = |access: &Access| match is_settled && !access.path.has_placeholder() {
         true => resolve(access),
         false => vec![Claim {
-            place: Place::everywhere(),
+            place: PathIdentity::everywhere(),
             is_write: access.is_write,
         }],
     };
@@ -282,7 +282,7 @@ fn footprint(
         // Looking so many up and comparing each with all others would take longer than waiting.
         Effect::Files(accesses) if accesses.len() > limits::MAX_CLAIMED_PATHS => {
             Footprint::Files(vec![Claim {
-                place: Place::everywhere(),
+                place: PathIdentity::everywhere(),
                 is_write: accesses.iter().any(|access| access.is_write),
             }])
         }
@@ -313,7 +313,7 @@ mod tests {
 
     /// As if everything were there.
     fn absolute(access: &Access) -> Vec<Claim> {
-        let touched = Place::touched(&Path::new("/base").join(access.path.source()));
+        let touched = PathIdentity::touched(&Path::new("/base").join(access.path.source()));
         let claim = |place| Claim {
             place,
             is_write: access.is_write,
@@ -431,7 +431,7 @@ mod tests {
         };
         let no_look = |_: &Access| -> Vec<Claim> { panic!("a path was looked up") };
         let everywhere = |is_write| {
-            let place = Place::everywhere();
+            let place = PathIdentity::everywhere();
             Footprint::Files(vec![Claim { place, is_write }])
         };
         for is_write in [false, true] {

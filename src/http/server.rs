@@ -27,7 +27,7 @@ use crate::service::{Dispatcher, DispatcherConfig};
 use karyi_core::limits;
 use karyi_files::root::Root;
 use karyi_pty::SessionOptions;
-use karyi_store::sqlite::{Lock, SqliteLedger, SqliteSites, make_directory};
+use karyi_store::sqlite::{ServerLock, SqliteLedger, SqliteSites, make_directory};
 use karyi_store::{Ledger, SiteStore, import};
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
@@ -331,19 +331,19 @@ pub async fn open(
     authenticator: Arc<Authenticator>,
     log: Log,
     spans: Option<SpanSender>,
-) -> anyhow::Result<(Arc<Dispatcher>, Lock)> {
+) -> anyhow::Result<(Arc<Dispatcher>, ServerLock)> {
     let host = &options.host;
     if let Some(directory) = host.database.parent() {
         make_directory(directory)
             .with_context(|| format!("making the directory {}", directory.display()))?;
     }
-    let lock = Lock::take(&host.database)?;
+    let lock = ServerLock::acquire(&host.database)?;
     let sites = SqliteSites::open(&host.database)?;
     if let Some(directory) = &host.data {
         import_all(&sites, directory, &log).await?;
     }
     let ledger = SqliteLedger::open(&ledger_path(&host.database))?;
-    let lost = ledger.settle().await?;
+    let lost = ledger.settle_interrupted().await?;
     if lost > 0 {
         let message = format!("{lost} calls were interrupted when the server last stopped");
         log.write(&LogLine {
@@ -363,7 +363,7 @@ pub async fn open(
         None => Root::unconfined(),
     };
     let output = host.database.with_file_name("output");
-    let root = Arc::new(root.keeping(&host.own, std::slice::from_ref(&output)));
+    let root = Arc::new(root.with_private(&host.own, std::slice::from_ref(&output)));
     let shells = ShellPool::new(
         host.session.clone(),
         Arc::clone(&root),

@@ -16,11 +16,11 @@ use crate::tool::context::Boxed;
 use crate::tool::spec::Family;
 use crate::tools;
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_store::sqlite::Lock;
+use karyi_store::sqlite::ServerLock;
 use karyi_vault::session::Secrets;
 
 /// Dispatcher, with the lock on its database.
-pub type OpenSite = (Arc<Dispatcher>, Lock);
+pub type OpenSite = (Arc<Dispatcher>, ServerLock);
 /// Future of opening a site.
 pub type OpenSiteFuture = Pin<Box<dyn Future<Output = anyhow::Result<OpenSite>> + Send>>;
 

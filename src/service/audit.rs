@@ -164,7 +164,7 @@ impl AuditTrail {
     ) {
         let make = || record(caller, Some(principal), details, outcome);
         // `keep` turns the record into text before it waits, so the record need not live longer.
-        let stored = self.ledger.keep(&make());
+        let stored = self.ledger.append(&make());
         match in_time(stored, with_grace(caller.answer_by())).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
             Err(error) => self.report_failure(&make(), &error),
@@ -173,7 +173,7 @@ impl AuditTrail {
 
     /// Writes a record; a failure is logged.
     async fn write(&self, record: &Record<'_>, by: Option<Instant>) {
-        match in_time(self.ledger.keep(record), by).await {
+        match in_time(self.ledger.append(record), by).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
             Err(error) => self.report_failure(record, &error),
         }
@@ -182,7 +182,7 @@ impl AuditTrail {
     /// Writes records that had to wait, if there are any.
     pub async fn catch_up(&self) {
         // The failure was logged when they were queued.
-        if self.ledger.late() > 0 && self.ledger.catch_up().await.is_ok() {
+        if self.ledger.backlog() > 0 && self.ledger.flush().await.is_ok() {
             self.is_failing.store(false, Ordering::Relaxed);
         }
     }
@@ -193,7 +193,7 @@ impl AuditTrail {
         let limit = Instant::now() + limits::LATE_RECORDS_TIMEOUT;
         loop {
             self.catch_up().await;
-            let late = self.ledger.late();
+            let late = self.ledger.backlog();
             if late == 0 {
                 return 0;
             }
@@ -240,7 +240,7 @@ impl AuditTrail {
         };
         let intent = record(caller, Some(principal), details, &outcome);
         // An intent that is written too late is removed again.
-        let stored = in_time(self.ledger.intend(&intent), with_grace(caller.answer_by())).await;
+        let stored = in_time(self.ledger.record_intent(&intent), with_grace(caller.answer_by())).await;
         stored.map_err(|error| {
             self.report_failure(&intent, &error);
             let detail = "the ledger cannot be written now, so nothing was changed";

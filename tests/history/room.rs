@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use karyi::files::edit::{self, EditOptions, EditPair, FileEdit, Show};
-use karyi::files::journal::{Caps, Journal};
+use karyi::files::edit::{self, EditOptions, EditPair, FileEdit, Masking};
+use karyi::files::journal::{Journal, JournalCaps};
 use karyi::files::root::Root;
 use karyi::files::transaction::Recorder;
-use karyi::files::undo::{self, UndoError, Which};
+use karyi::files::undo::{self, UndoError, UndoTarget};
 
 use crate::harness::Karyi;
 
@@ -48,7 +48,7 @@ fn several_files_do_not_change_without_a_record() {
 }
 
 /// Edits the file `f` of a directory, whose text is `N` and noise, so that it says `N + 1`.
-fn count_up(directory: &std::path::Path, recorder: &Recorder, from: usize) -> edit::Done {
+fn count_up(directory: &std::path::Path, recorder: &Recorder, from: usize) -> edit::EditOutcome {
     let pair = EditPair {
         find: format!("number {from};"),
         replace: format!("number {};", from + 1),
@@ -67,7 +67,7 @@ fn count_up(directory: &std::path::Path, recorder: &Recorder, from: usize) -> ed
         root: &Root::unconfined(),
         recorder,
         is_private: &|_| false,
-        show: Show::Part(&|text| text.to_owned()),
+        masking: Masking::Part(&|text| text.to_owned()),
     };
     edit::apply(&[file], options).unwrap()
 }
@@ -87,9 +87,9 @@ fn noise() -> String {
 #[test]
 fn a_full_journal_drops_the_oldest_changes_and_says_so() {
     let (work, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let caps = Caps {
+    let caps = JournalCaps {
         bytes: 200_000,
-        ..Caps::default()
+        ..JournalCaps::default()
     };
     let journal = Arc::new(Journal::with_caps(state.path(), None, caps).unwrap());
     let recorder = Recorder {
@@ -132,12 +132,13 @@ fn a_full_journal_drops_the_oldest_changes_and_says_so() {
     assert!(size < 250_000, "{size}");
     // What is left can be taken back, the newest first, and what is gone says so.
     for left in (0..entries.len()).rev() {
-        undo::undo(&recorder, &journal, &Which::Last(1)).unwrap();
+        undo::undo(&recorder, &journal, &UndoTarget::Last(1)).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let number = 20 - entries.len() + left;
         assert!(text.starts_with(&format!("number {number};")), "{left}");
     }
-    let Err(UndoError::Other(error)) = undo::undo(&recorder, &journal, &Which::Number(1)) else {
+    let Err(UndoError::Other(error)) = undo::undo(&recorder, &journal, &UndoTarget::Number(1))
+    else {
         panic!("change 1 was taken back");
     };
     assert!(

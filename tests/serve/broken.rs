@@ -13,8 +13,8 @@ use karyi::service::envelope::Envelope;
 use karyi::service::log::Log;
 use karyi::service::{CallReply, CallRequest, Caller, Dispatcher, DispatcherConfig, catalog};
 use karyi::store::site::{
-    Bundle, Claim, Content, Draft, Event, Found, Profile, Prompt, Query, RepeatKey, Scope, Site,
-    SiteStore, Written,
+    Bundle, Claim, Content, Draft, Event, Profile, Prompt, Query, RepeatKey, Scope, SearchResult,
+    Site, SiteStore, WriteReceipt,
 };
 use karyi::store::sqlite::SqliteLedger;
 use karyi::store::{Pending, StoreError};
@@ -60,15 +60,15 @@ impl SiteStore for Odd {
     fn prompt(&self, _: &Scope, _: &str, _: &str) -> Pending<'_, Option<Prompt>> {
         Box::pin(sleeps())
     }
-    fn search(&self, _: &Scope, _: Query) -> Pending<'_, Arc<Found>> {
+    fn search(&self, _: &Scope, _: Query) -> Pending<'_, Arc<SearchResult>> {
         Box::pin(sleeps())
     }
     fn of_type(&self, _: &Scope, _: &str) -> Pending<'_, Vec<Content>> {
         Box::pin(sleeps())
     }
-    fn add_draft(&self, _: &Scope, draft: Draft) -> Pending<'_, Written> {
+    fn add_draft(&self, _: &Scope, draft: Draft) -> Pending<'_, WriteReceipt> {
         Box::pin(async move {
-            let written = Written {
+            let written = WriteReceipt {
                 id: "draft-1".into(),
                 at: "2026-11-23T00:00:00Z".into(),
             };
@@ -80,7 +80,7 @@ impl SiteStore for Odd {
             }
         })
     }
-    fn log_event(&self, _: &Scope, _: Event) -> Pending<'_, Written> {
+    fn log_event(&self, _: &Scope, _: Event) -> Pending<'_, WriteReceipt> {
         Box::pin(async { panic!("a bug with $KARYI{{X}}") })
     }
     fn claim(&self, _: &Scope, key: RepeatKey) -> Pending<'_, Claim> {

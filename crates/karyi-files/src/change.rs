@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::attributes::Attributes;
 use super::directory::{Directory, Stamp, split};
 use super::journal::IsPrivate;
-use super::metadata::Had;
-use super::prefetch::{Early, Starter};
-use super::recover::Foreseen;
+use super::metadata::SavedMetadata;
+use super::prefetch::{Prefetch, Prefetcher};
+use super::recover::RecoveryForecast;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
@@ -21,18 +21,18 @@ pub struct Change {
     /// The path with all symlinks followed.
     pub(super) real: PathBuf,
     /// The file as it was read; none when it does not exist.
-    pub(super) before: Option<Found>,
+    pub(super) before: Option<FileSnapshot>,
     /// The file as it will be; none when it is removed.
     pub(super) after: Option<NewContent>,
     /// Where its content goes, when it is renamed.
     pub(super) renamed_to: Option<PathBuf>,
     /// What it held, being made ready for the journal already.
-    pub(super) early: Option<Early>,
+    pub(super) prefetch: Option<Prefetch>,
 }
 
 /// A file that was read.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FileSnapshot {
     pub(super) stamp: Stamp,
     pub(super) bytes: Arc<Vec<u8>>,
     pub(super) attributes: Attributes,
@@ -42,22 +42,22 @@ pub(super) struct Found {
 #[derive(Debug)]
 pub(super) struct NewContent {
     pub(super) bytes: Vec<u8>,
-    pub(super) dress: Dress,
+    pub(super) metadata: MetadataSource,
 }
 
 /// Whose owner, permissions and attributes a file gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Dress {
+pub(super) enum MetadataSource {
     /// Those of the file it replaces; of any new file when there is none.
-    Kept,
+    Replaced,
     /// Those of another file.
-    Like(PathBuf),
+    CopyOf(PathBuf),
     /// Those of another file, with these permissions.
-    Within(PathBuf, u32),
+    CopyWithMode(PathBuf, u32),
     /// Those of the file it replaces, if there is one, with these permissions.
     Mode(u32),
     /// Those of a file that comes back, whatever is there now.
-    Again(Had),
+    Saved(SavedMetadata),
 }
 
 impl Change {
@@ -67,7 +67,7 @@ impl Change {
     /// # Errors
     /// The path leads to something else than a file, to one that is too large, or cannot be read.
     pub fn read(shown: &Path, real: &Path) -> Result<Self, ToolError> {
-        let before = Found::read(shown, real)?;
+        let before = FileSnapshot::read(shown, real)?;
         Ok(Self {
             before,
             ..Self::absent(shown, real)
@@ -75,16 +75,19 @@ impl Change {
     }
 
     /// Reads a file as it will be once a change that was left half done is ended.
-    pub(super) fn read_then(path: &Path, foreseen: &Foreseen) -> Result<Self, ToolError> {
-        let Some(place) = foreseen.place(path) else {
+    pub(super) fn read_forecast(
+        path: &Path,
+        forecast: &RecoveryForecast,
+    ) -> Result<Self, ToolError> {
+        let Some(location) = forecast.location(path) else {
             return Self::read(path, path);
         };
         let mut before = None;
-        if let Some(at) = &place.at {
-            before = Found::read(path, at)?;
+        if let Some(at) = &location.at {
+            before = FileSnapshot::read(path, at)?;
         }
         if let Some(found) = &mut before {
-            found.stamp.links = found.stamp.links.saturating_sub(place.names_less);
+            found.stamp.links = found.stamp.links.saturating_sub(location.names_less);
         }
         Ok(Self {
             before,
@@ -99,7 +102,7 @@ impl Change {
             before: None,
             after: None,
             renamed_to: None,
-            early: None,
+            prefetch: None,
         }
     }
 
@@ -112,33 +115,36 @@ impl Change {
 
     /// Says what the file is to hold. Without this the change removes it.
     #[must_use]
-    pub fn into_content(mut self, bytes: Vec<u8>) -> Self {
-        let dress = Dress::Kept;
-        self.after = Some(NewContent { bytes, dress });
+    pub fn with_content(mut self, bytes: Vec<u8>) -> Self {
+        let metadata = MetadataSource::Replaced;
+        self.after = Some(NewContent { bytes, metadata });
         self
     }
 
     /// Lets nobody but its owner read a file that is made now, when its content is private.
     pub(super) fn keep_private(&mut self, is_private: IsPrivate<'_>) {
         if let (None, Some(after)) = (&self.before, &mut self.after)
-            && after.dress == Dress::Kept
+            && after.metadata == MetadataSource::Replaced
             && is_private(&after.bytes)
         {
-            after.dress = Dress::Mode(0o600);
+            after.metadata = MetadataSource::Mode(0o600);
         }
     }
 
     /// Has what the file held made ready for the journal, if it is large.
-    pub(super) fn start_early(&mut self, starter: &mut Starter<'_, '_>) {
+    pub(super) fn start_prefetch(&mut self, prefetcher: &mut Prefetcher<'_, '_>) {
         let found = self.before.as_ref();
-        self.early = found.and_then(|found| starter.start(&found.bytes));
+        self.prefetch = found.and_then(|found| prefetcher.start(&found.bytes));
     }
 
     /// Returns the file that its content comes from as it is.
     pub(super) fn source(&self) -> Option<&Path> {
-        match &self.after.as_ref()?.dress {
-            Dress::Like(path) => Some(path),
-            Dress::Kept | Dress::Within(..) | Dress::Mode(_) | Dress::Again(_) => None,
+        match &self.after.as_ref()?.metadata {
+            MetadataSource::CopyOf(path) => Some(path),
+            MetadataSource::Replaced
+            | MetadataSource::CopyWithMode(..)
+            | MetadataSource::Mode(_)
+            | MetadataSource::Saved(_) => None,
         }
     }
 
@@ -154,10 +160,12 @@ impl Change {
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
             (Some(before), Some(after)) => {
-                let has_mode = match &after.dress {
-                    Dress::Mode(mode) => before.stamp.mode & 0o7777 == mode & 0o7777,
-                    Dress::Again(_) => false,
-                    Dress::Kept | Dress::Like(_) | Dress::Within(..) => true,
+                let has_mode = match &after.metadata {
+                    MetadataSource::Mode(mode) => before.stamp.mode & 0o7777 == mode & 0o7777,
+                    MetadataSource::Saved(_) => false,
+                    MetadataSource::Replaced
+                    | MetadataSource::CopyOf(_)
+                    | MetadataSource::CopyWithMode(..) => true,
                 };
                 *before.bytes != after.bytes || !has_mode
             }
@@ -165,7 +173,7 @@ impl Change {
     }
 }
 
-impl Found {
+impl FileSnapshot {
     /// Reads a file; a missing one is none.
     pub(super) fn read(shown: &Path, real: &Path) -> Result<Option<Self>, ToolError> {
         let io = |error: io::Error| ToolError::from_io(shown, &error);
@@ -211,7 +219,7 @@ impl Found {
 
 /// Refuses a place where no file can be replaced.
 fn check_place(shown: &Path, directory: &Directory) -> Result<(), ToolError> {
-    if !directory.is_made_up() {
+    if !directory.is_pseudo_file_system() {
         return Ok(());
     }
     let message = format!(

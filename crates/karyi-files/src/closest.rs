@@ -13,7 +13,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use super::document::count_breaks;
 use super::skeleton::{self, is_blank, skeleton};
 use karyi_core::limits;
-use look_alikes::Alike;
+use look_alikes::LookAlikes;
 
 mod look_alikes;
 
@@ -41,7 +41,7 @@ const MAX_SHOWN_BYTES: usize = 200;
 /// Bytes of a line that is named because only one side has it.
 const MAX_QUOTED_BYTES: usize = 60;
 /// Bytes without blanks from which a line hardly stands in many places.
-const TELLING_BYTES: usize = 8;
+const SIGNIFICANT_BYTES: usize = 8;
 /// Bytes of the stretches by which lines are compared.
 const TRIGRAM: usize = 3;
 /// Bytes of those of short lines.
@@ -246,7 +246,7 @@ fn without_numbers(wanted: &[&str]) -> Option<String> {
 struct Vote {
     score: u32,
     /// The first and the last wanted line among them that hardly stands elsewhere.
-    telling: Option<(u16, u16)>,
+    significant: Option<(u16, u16)>,
 }
 
 /// Lets every line that equals a wanted one, but for its skeleton, vote for where the passage starts.
@@ -269,7 +269,10 @@ fn by_equal_lines(lines: &[&str], wanted: &[&str]) -> Option<(usize, Range<usize
         let near = near
             .clone()
             .zip(votes.get(near.clone()).unwrap_or_default());
-        near.filter_map(|(start, vote)| vote.telling.map(|telling| (start, vote.score, telling)))
+        near.filter_map(|(start, vote)| {
+            vote.significant
+                .map(|significant| (start, vote.score, significant))
+        })
     };
     let sum: u32 = parts().map(|(_, score, _)| score).sum();
     let score = sum.max(vote.score) as usize;
@@ -293,10 +296,10 @@ fn votes(lines: &[&str], places: &HashMap<String, usize>) -> Vec<Vote> {
         let start = place.and_then(|place| index.checked_sub(place));
         if let Some((place, vote)) = place.zip(start.and_then(|start| votes.get_mut(start))) {
             vote.score += u32::try_from(weight(&bones)).unwrap_or(0);
-            if bones.len() >= TELLING_BYTES {
+            if bones.len() >= SIGNIFICANT_BYTES {
                 let place = u16::try_from(place).unwrap_or(u16::MAX);
-                let (first, last) = vote.telling.unwrap_or((place, place));
-                vote.telling = Some((first.min(place), last.max(place)));
+                let (first, last) = vote.significant.unwrap_or((place, place));
+                vote.significant = Some((first.min(place), last.max(place)));
             }
         }
     }
@@ -354,7 +357,7 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
         wanted.iter().map(|line| skeleton_of(line)).collect(),
         found.iter().map(|line| skeleton_of(line)).collect(),
     );
-    let (mut words, mut alike) = (Vec::new(), Alike::default());
+    let (mut words, mut look_alikes) = (Vec::new(), LookAlikes::default());
     for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
         let (old, new) = (op.old_range(), op.new_range());
         let both = old.len().min(new.len());
@@ -363,7 +366,7 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
             if there == *wanted {
                 continue;
             }
-            let told = alike.tell(there, wanted);
+            let told = look_alikes.describe(there, wanted);
             let told = told.unwrap_or_else(|| difference(there, wanted));
             if !told.is_empty() {
                 words.push(format!("line {}: {told}", first_line + number));
@@ -395,7 +398,7 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
         }
     }
     words.truncate(MAX_DIFFERENCES);
-    words.extend(alike.more());
+    words.extend(look_alikes.more());
     words
 }
 

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use super::change::Change;
 use super::directory::{Directory, Stamp, remove_made, split};
 use super::journal::{Entry, Version};
-use super::metadata::Dressed;
-use super::wal::{Decided, Plan, Step};
+use super::metadata::MetadataOutcome;
+use super::wal::{ChangePlan, PlannedStep, StepHashes};
 use karyi_core::error::{ErrorCode, ToolError};
-pub(super) use plan::{leftovers, leftovers_told, plan};
-use staged_file::{Prepared, Way, file_changed};
+pub(super) use plan::{leftovers, leftovers_message, plan};
+use staged_file::{Operation, StagedFile, file_changed};
 
 mod plan;
 mod staged_file;
@@ -26,9 +26,9 @@ mod staged_file;
 /// A change whose files are being prepared. What is not kept is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Staged<'a> {
-    steps: Vec<Prepared<'a>>,
+    steps: Vec<StagedFile<'a>>,
     made: Vec<PathBuf>,
-    names: Names,
+    names: LinkCounts,
     /// Every directory that a file is in.
     directories: HashMap<PathBuf, Arc<Directory>>,
     /// Files whose new ones lack attributes, which are named.
@@ -38,7 +38,7 @@ pub(super) struct Staged<'a> {
 
 /// Why contents are not in their places.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(super) struct CommitFailure {
     /// What went wrong.
     pub(super) error: ToolError,
     /// Whether some of them are all the same.
@@ -47,9 +47,9 @@ pub(super) struct Failed {
 
 /// How many names files got by the change itself, or lost.
 #[derive(Debug, Default)]
-struct Names(HashMap<(u64, u64), i64>);
+struct LinkCounts(HashMap<(u64, u64), i64>);
 
-impl Names {
+impl LinkCounts {
     fn add(&mut self, file: Option<Stamp>, count: i64) {
         if let Some(file) = file {
             *self.0.entry(file.identity()).or_default() += count;
@@ -65,11 +65,11 @@ impl Names {
 ///
 /// # Errors
 /// What is in the way; nothing is left behind then.
-pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>, ToolError> {
+pub(super) fn stage<'a>(changes: &'a [Change], plan: &ChangePlan) -> Result<Staged<'a>, ToolError> {
     let mut staged = Staged {
         steps: Vec::new(),
         made: Vec::new(),
-        names: Names::default(),
+        names: LinkCounts::default(),
         directories: HashMap::new(),
         losses: Vec::new(),
         is_kept: false,
@@ -82,7 +82,7 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
         let io = |error: io::Error| ToolError::from_io(&change.shown, &error);
         let mut prepared = prepare(change, step, &mut staged).map_err(io)?;
         prepared.may_link = change.source().is_some_and(|from| leaving.contains(from));
-        if prepared.is_others().map_err(io)? {
+        if prepared.is_owner_protected().map_err(io)? {
             return Err(not_ours(change));
         }
         if change.before.is_some() && !prepared.is_as_read(&staged.names).map_err(io)? {
@@ -92,9 +92,13 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
         staged.names.add(prepared.linked, 1);
         staged.steps.push(prepared);
         match written.map_err(io)? {
-            Dressed::No(user, group) => return Err(owner_not_kept(change, user, group)),
-            Dressed::Yes(lost) if lost.is_empty() => {}
-            Dressed::Yes(lost) => staged.losses.push((change.shown.clone(), lost.names())),
+            MetadataOutcome::OwnerRefused(user, group) => {
+                return Err(owner_not_kept(change, user, group));
+            }
+            MetadataOutcome::Applied(lost) if lost.is_empty() => {}
+            MetadataOutcome::Applied(lost) => {
+                staged.losses.push((change.shown.clone(), lost.names()))
+            }
         }
     }
     Ok(staged)
@@ -102,19 +106,19 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
 
 fn prepare<'a>(
     change: &'a Change,
-    step: &Step,
+    step: &PlannedStep,
     staged: &mut Staged<'_>,
-) -> io::Result<Prepared<'a>> {
+) -> io::Result<StagedFile<'a>> {
     let (parent, name) = split(&change.real).ok_or(io::ErrorKind::IsADirectory)?;
     // Files of one directory share it: a process may have so many files open.
-    let directory = match (staged.directories.get(parent), Way::of(change)) {
+    let directory = match (staged.directories.get(parent), Operation::of(change)) {
         (Some(known), _) => Arc::clone(known),
-        (None, Way::Create) => Arc::new(Directory::make(parent, &mut staged.made)?),
-        (None, Way::Replace | Way::Remove) => Arc::new(Directory::open(parent)?),
+        (None, Operation::Create) => Arc::new(Directory::make(parent, &mut staged.made)?),
+        (None, Operation::Replace | Operation::Remove) => Arc::new(Directory::open(parent)?),
     };
     let known = staged.directories.entry(parent.to_owned());
     known.or_insert_with(|| Arc::clone(&directory));
-    Ok(Prepared::new(change, step, directory, name))
+    Ok(StagedFile::new(change, step, directory, name))
 }
 
 fn owner_not_kept(change: &Change, user: u32, group: u32) -> ToolError {
@@ -156,17 +160,17 @@ impl Staged<'_> {
 
     /// Returns what is known of each step. The name of a content in a journal without a key is its hash
     /// already.
-    pub(super) fn decided(&self, entry: &Entry) -> Vec<Decided> {
+    pub(super) fn decided(&self, entry: &Entry) -> Vec<StepHashes> {
         let hash = |bytes: &[u8], version: Option<&Version>| match version {
             Some(known) if entry.key.is_none() && !known.content.is_empty() => {
                 known.content.clone()
             }
             Some(_) | None => blake3::hash(bytes).to_hex().to_string(),
         };
-        let decided = |(index, step): (usize, &Prepared<'_>)| {
+        let decided = |(index, step): (usize, &StagedFile<'_>)| {
             let record = entry.files.get(index);
             let (old, new) = (step.change.bytes(), step.change.after.as_ref());
-            Decided {
+            StepHashes {
                 old: old.map(|old| hash(old, record.and_then(|file| file.old.as_ref()))),
                 new: new.map(|new| hash(&new.bytes, record.and_then(|file| file.new.as_ref()))),
             }
@@ -176,7 +180,7 @@ impl Staged<'_> {
 
     /// Returns owner and permissions of each new content, none for what is removed.
     pub(super) fn stamps(&self) -> impl Iterator<Item = Option<Stamp>> {
-        self.steps.iter().map(Prepared::new_stamp)
+        self.steps.iter().map(StagedFile::new_stamp)
     }
 
     /// Returns the files whose new ones lack attributes, and which.
@@ -193,21 +197,23 @@ impl Staged<'_> {
     ///
     /// # Errors
     /// What went wrong, and what could not be taken back.
-    pub(super) fn place(mut self) -> Result<Self, Failed> {
+    pub(super) fn place(mut self) -> Result<Self, CommitFailure> {
         for (index, step) in self.steps.iter().enumerate() {
-            if let Err(error) = step.put(&self.names) {
+            if let Err(error) = step.install(&self.names) {
                 let done = self.steps.iter().take(index).rev();
-                let losses: Vec<String> = done.filter_map(|step| step.take_back().err()).collect();
+                let losses: Vec<String> = done.filter_map(|step| step.roll_back().err()).collect();
                 if !losses.is_empty() {
                     // What is left of the originals may be needed.
                     self.is_kept = true;
                 }
                 let is_half = !losses.is_empty();
                 let error = with_losses(error, &losses);
-                return Err(Failed { error, is_half });
+                return Err(CommitFailure { error, is_half });
             }
             // Another file has the name now.
-            let replaced = step.stamp().filter(|_| step.way == Way::Replace);
+            let replaced = step
+                .stamp()
+                .filter(|_| step.operation == Operation::Replace);
             self.names.add(replaced, -1);
         }
         self.is_kept = true;

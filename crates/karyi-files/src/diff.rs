@@ -38,7 +38,7 @@ pub struct Diff {
 
 /// How much of a difference is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caps {
+pub struct DiffCaps {
     /// Lines, headers included.
     pub lines: usize,
     /// Bytes.
@@ -47,7 +47,7 @@ pub struct Caps {
     pub line_bytes: usize,
 }
 
-impl Caps {
+impl DiffCaps {
     /// For the result of a call.
     pub const RESULT: Self = Self {
         lines: limits::MAX_DIFF_LINES,
@@ -67,7 +67,7 @@ type Block = (Range<usize>, Range<usize>);
 
 /// Compares two texts.
 #[must_use]
-pub fn diff(old: &str, new: &str, caps: Caps) -> Diff {
+pub fn diff(old: &str, new: &str, caps: DiffCaps) -> Diff {
     if old == new {
         return Diff::default();
     }
@@ -85,7 +85,7 @@ pub fn diff(old: &str, new: &str, caps: Caps) -> Diff {
 
 /// Compares long texts with the same number of lines, of which only the first changes can be shown: the
 /// others are counted without a list of all lines.
-fn long_diff(middle: &Middle<'_>, caps: Caps) -> Option<Diff> {
+fn long_diff(middle: &Middle<'_>, caps: DiffCaps) -> Option<Diff> {
     let (old, new) = (middle.old, middle.new);
     let count = |text: &str| count_breaks(text) + usize::from(!text.ends_with('\n'));
     if old.len() + new.len() < LONG_BYTES || count(old) != count(new) {
@@ -259,7 +259,7 @@ struct Writer<'a> {
     tail: Vec<&'a str>,
     /// Lines before the compared ones.
     start: usize,
-    caps: Caps,
+    caps: DiffCaps,
     diff: Diff,
     /// Changed lines that are shown.
     shown: usize,
@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
         old: &'a [&'a str],
         new: &'a [&'a str],
         tail: &'a str,
-        caps: Caps,
+        caps: DiffCaps,
     ) -> Self {
         let near = head.len() - back(head.as_bytes(), CONTEXT);
         Self {

@@ -16,14 +16,14 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat};
 
 /// Flags with which a directory is opened to find files in it; it need not be readable.
 #[cfg(target_os = "linux")]
-pub(super) const LOOK: OFlags = OFlags::PATH;
+pub(super) const LOOKUP: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-pub(super) const LOOK: OFlags = OFlags::RDONLY;
+pub(super) const LOOKUP: OFlags = OFlags::RDONLY;
 
 /// Kinds of file systems that the system makes up, as it numbers them: those of `/proc` and `/sys`, and those
 /// mounted below.
 #[cfg(target_os = "linux")]
-const MADE_UP: [u32; 11] = [
+const PSEUDO_FILE_SYSTEMS: [u32; 11] = [
     0x0000_9fa0, // proc
     0x6265_6572, // sysfs
     0x0027_e0eb, // cgroup
@@ -39,7 +39,7 @@ const MADE_UP: [u32; 11] = [
 
 /// The kind of file systems that lie in layers, as the system numbers it: overlayfs.
 #[cfg(target_os = "linux")]
-const LAYERED: u32 = 0x794c_7630;
+const OVERLAYFS: u32 = 0x794c_7630;
 
 /// A directory held open.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl Directory {
     }
 
     fn walk(path: &Path, mut made: Option<&mut Vec<PathBuf>>) -> io::Result<Self> {
-        let flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = LOOKUP | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut opened = rustix::fs::openat(CWD, "/", flags, Mode::empty())?;
         let mut at = PathBuf::from("/");
         for part in path.components() {
@@ -186,14 +186,14 @@ impl Directory {
     /// Whether the system makes up what is in it, as in `/proc` and `/sys`: no file there can be put in the
     /// place of another.
     #[cfg(target_os = "linux")]
-    pub(super) fn is_made_up(&self) -> bool {
+    pub(super) fn is_pseudo_file_system(&self) -> bool {
         let found = rustix::fs::fstatfs(&self.opened);
-        found.is_ok_and(|found| MADE_UP.contains(&(found.f_type as u32)))
+        found.is_ok_and(|found| PSEUDO_FILE_SYSTEMS.contains(&(found.f_type as u32)))
     }
 
     /// Says no: other systems have no such files.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn is_made_up(&self) -> bool {
+    pub(super) fn is_pseudo_file_system(&self) -> bool {
         false
     }
 
@@ -202,7 +202,7 @@ impl Directory {
     #[cfg(target_os = "linux")]
     pub(super) fn is_layered(&self) -> bool {
         let found = rustix::fs::fstatfs(&self.opened);
-        found.is_ok_and(|found| found.f_type as u32 == LAYERED)
+        found.is_ok_and(|found| found.f_type as u32 == OVERLAYFS)
     }
 
     /// Says no: other systems have no such layers.
@@ -226,7 +226,7 @@ impl Directory {
 
     /// Whether the system lets nobody but the owner take away or rename a file that has a name here, and that is
     /// somebody else: so it is in a directory for all, such as `/tmp`.
-    pub(super) fn is_kept_by_owner(&self, file: Stamp) -> io::Result<bool> {
+    pub(super) fn is_sticky_for(&self, file: Stamp) -> io::Result<bool> {
         let own = Stamp::new(&rustix::fs::fstat(&self.opened)?);
         let user = nix::unistd::Uid::effective();
         let owners = [own.owner.0, file.owner.0];
@@ -286,7 +286,7 @@ impl Directory {
             Some((way, name)) => (way, name),
             None => (Path::new(""), OsStr::new(".")),
         };
-        let look = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let look = LOOKUP | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut at = rustix::fs::openat(&self.opened, ".", look, Mode::empty())?;
         for part in way.components() {
             let Component::Normal(part) = part else {

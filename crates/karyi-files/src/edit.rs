@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::Change;
-use super::diff::{Caps, Diff, diff};
+use super::diff::{Diff, DiffCaps, diff};
 use super::encoding::Encoding;
-use super::journal::{Damage, IsPrivate, Pruned};
+use super::journal::{Damage, IsPrivate, PrunedChanges};
 use super::links;
-use super::match_error::place;
-use super::matching::{FoundAs, PairResult};
+use super::match_error::pair_label;
+use super::matching::{MatchMode, PairResult};
 use super::multi_error;
-use super::parallel::both;
-use super::prefetch::Starter;
-use super::recover::{Recovered, with_recovered};
+use super::parallel::join;
+use super::prefetch::Prefetcher;
+use super::recover::{FileRecovery, with_recoveries};
 use super::risk::risk;
 use super::root::Root;
 use super::transaction::{Recorder, Transaction};
-use super::working_copy::Drafts;
+use super::working_copy::WorkingCopies;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::shell_word::quote;
@@ -42,12 +42,12 @@ pub struct EditOptions<'a> {
     /// Which contents must not be kept for undo unless encrypted.
     pub is_private: IsPrivate<'a>,
     /// How texts are shown: without the values of secrets.
-    pub show: Show<'a>,
+    pub masking: Masking<'a>,
 }
 
 /// How texts are shown in a diff.
 #[derive(Clone, Copy)]
-pub enum Show<'a> {
+pub enum Masking<'a> {
     /// No value is known: what is shown is made safe by this.
     Part(&'a (dyn Fn(&str) -> String + Sync)),
     /// Values are known, and they may go over several lines: whole texts are masked before they are
@@ -57,17 +57,17 @@ pub enum Show<'a> {
 
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FileEdited {
+pub struct FileOutcome {
     /// The path as it was given.
     pub path: PathBuf,
     /// What was done to it as a whole.
-    pub kind: Kind,
+    pub kind: EditKind,
     /// Matches replaced.
     pub replacements: usize,
     /// Line of the first replacement, from 1, made by this call or there already.
     pub first_line: Option<usize>,
     /// How a text was found that was not there to the letter.
-    pub found_as: Option<FoundAs>,
+    pub found_as: Option<MatchMode>,
     /// The encoding of its text, when it is not UTF-8.
     pub encoding: Option<&'static str>,
     /// Why its change deserves a second look.
@@ -78,7 +78,7 @@ pub struct FileEdited {
 
 /// What was done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum EditKind {
     /// Its text is as it was.
     #[default]
     Unchanged,
@@ -96,13 +96,13 @@ pub enum Kind {
 
 /// What became of an edit.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct EditOutcome {
     /// Of each file, in order.
-    pub files: Vec<FileEdited>,
+    pub files: Vec<FileOutcome>,
     /// Why it cannot be undone; none when it can.
     pub no_undo: Option<String>,
     /// Files of earlier changes that were left half done and are whole now.
-    pub recovered: Vec<Recovered>,
+    pub recovered: Vec<FileRecovery>,
     /// What of the journal was found broken.
     pub damage: Option<Damage>,
     /// Files whose attributes could not all be kept, and which.
@@ -110,7 +110,7 @@ pub struct Done {
     /// What lies beside the files and could not be removed.
     pub leftovers: Option<String>,
     /// Earlier changes that were removed from the journal as it was full.
-    pub pruned: Option<Pruned>,
+    pub pruned: Option<PrunedChanges>,
 }
 
 /// Makes the changes in all files, or in none.
@@ -118,40 +118,41 @@ pub struct Done {
 /// # Errors
 /// What is in the way in each file, with the pair and what was found instead. Nothing is
 /// changed then; should undoing fail on top of it, the message names the file and its copy.
-pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolError> {
-    let paths = multi_error::all(edits.iter().map(|edit| Paths::of(edit, options)))?;
-    let all: Vec<&Path> = paths.iter().flat_map(Paths::all).collect();
+pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<EditOutcome, ToolError> {
+    let paths =
+        multi_error::collect_all(edits.iter().map(|edit| ResolvedPaths::of(edit, options)))?;
+    let all: Vec<&Path> = paths.iter().flat_map(ResolvedPaths::all).collect();
     let transaction = Transaction::begin(options.recorder, &all)?;
-    let is_wanted = AtomicBool::new(true);
+    let is_live = AtomicBool::new(true);
     let recovered = transaction.recovered().to_vec();
     let done = std::thread::scope(|scope| {
         let journal = options.recorder.journal.as_deref();
-        let mut starter = Starter::new(scope, journal, options.is_private, &is_wanted);
-        let on_read = &mut |change: &mut Change| change.start_early(&mut starter);
+        let mut prefetcher = Prefetcher::new(scope, journal, options.is_private, &is_live);
+        let on_read = &mut |change: &mut Change| change.start_prefetch(&mut prefetcher);
         let done = plan(edits, paths, options.root, on_read)
-            .and_then(|plan| carry_out(transaction, plan, options));
+            .and_then(|plan| execute(transaction, plan, options));
         // Nobody waits for what was started for a change that came to nothing.
-        is_wanted.store(false, Ordering::Relaxed);
+        is_live.store(false, Ordering::Relaxed);
         done
     });
-    done.map_err(|error| with_recovered(error, &recovered))
+    done.map_err(|error| with_recoveries(error, &recovered))
 }
 
 /// Makes the changes, and their diffs meanwhile.
-fn carry_out(
+fn execute(
     transaction: Transaction<'_>,
-    mut plan: Plan,
+    mut plan: EditPlan,
     options: EditOptions<'_>,
-) -> Result<Done, ToolError> {
+) -> Result<EditOutcome, ToolError> {
     for change in &mut plan.changes {
         change.keep_private(options.is_private);
     }
-    let (receipt, diffs) = both(
+    let (receipt, diffs) = join(
         || transaction.commit(&plan.changes, options.is_private),
         || {
             plan.shown
                 .iter()
-                .map(|shown| shown.diff(&plan.changes, options.show))
+                .map(|shown| shown.diff(&plan.changes, options.masking))
                 .collect::<Vec<_>>()
         },
     );
@@ -161,7 +162,7 @@ fn carry_out(
             result.diff = diff;
         }
     }
-    Ok(Done {
+    Ok(EditOutcome {
         files: plan.results,
         no_undo: receipt.no_undo,
         recovered: receipt.recovered,
@@ -173,12 +174,12 @@ fn carry_out(
 }
 
 /// The files an edit names, every link resolved.
-struct Paths {
+struct ResolvedPaths {
     real: PathBuf,
     to: Option<PathBuf>,
 }
 
-impl Paths {
+impl ResolvedPaths {
     fn of(edit: &FileEdit, options: EditOptions<'_>) -> Result<Self, ToolError> {
         if edit.delete && (edit.to.is_some() || !edit.pairs.is_empty()) {
             let message = format!(
@@ -205,14 +206,14 @@ impl Paths {
 }
 
 /// What an edit comes to, before the disk is touched.
-struct Plan {
+struct EditPlan {
     changes: Vec<Change>,
-    results: Vec<FileEdited>,
-    shown: Vec<Shown>,
+    results: Vec<FileOutcome>,
+    shown: Vec<PendingDiff>,
 }
 
 /// A diff that will be shown.
-struct Shown {
+struct PendingDiff {
     /// The change with the old text, and that with the new one.
     old: usize,
     new: usize,
@@ -225,14 +226,14 @@ struct Shown {
 /// Matches everything in memory.
 fn plan(
     edits: &[FileEdit],
-    paths: Vec<Paths>,
+    paths: Vec<ResolvedPaths>,
     root: &Root,
     on_read: &mut dyn FnMut(&mut Change),
-) -> Result<Plan, ToolError> {
-    let mut drafts = Drafts::new(on_read);
+) -> Result<EditPlan, ToolError> {
+    let mut copies = WorkingCopies::new(on_read);
     let mut results = Vec::with_capacity(edits.len());
     let mut pairs = Vec::with_capacity(edits.len());
-    let mut shown: Vec<Shown> = Vec::new();
+    let mut shown: Vec<PendingDiff> = Vec::new();
     let (mut errors, mut failed) = (Vec::new(), HashSet::new());
     for (edit, paths) in edits.iter().zip(paths) {
         // What is said of a file whose earlier change failed would be another state's.
@@ -241,7 +242,7 @@ fn plan(
             continue;
         }
         let risk = paths.all().find_map(risk);
-        let (index, new, applied, mut result) = match one(&mut drafts, edit, &paths, root) {
+        let (index, new, applied, mut result) = match edit_file(&mut copies, edit, &paths, root) {
             Ok(done) => done,
             Err(error) => {
                 errors.push(error);
@@ -249,35 +250,35 @@ fn plan(
                 continue;
             }
         };
-        let mut place = Shown {
+        let mut pair_label = PendingDiff {
             old: index,
             new,
             result: results.len(),
             encoding: None,
         };
         if new != index {
-            result.kind = Kind::Renamed;
+            result.kind = EditKind::Renamed;
         }
-        if !matches!(result.kind, Kind::Unchanged | Kind::AlreadyApplied) {
+        if !matches!(result.kind, EditKind::Unchanged | EditKind::AlreadyApplied) {
             // A file that is named twice shows all its changes with the last.
-            let is_same = |earlier: &Shown| [index, place.new].contains(&earlier.new);
+            let is_same = |earlier: &PendingDiff| [index, pair_label.new].contains(&earlier.new);
             if let Some(earlier) = shown.iter().position(is_same) {
-                place.old = shown.remove(earlier).old;
+                pair_label.old = shown.remove(earlier).old;
             }
-            place.encoding = drafts.get(place.new).encoding();
-            shown.push(place);
+            pair_label.encoding = copies.get(pair_label.new).encoding();
+            shown.push(pair_label);
             result.risk = risk;
         }
-        drafts.check_size(&edit.path)?;
+        copies.check_size(&edit.path)?;
         results.push(result);
         pairs.push(applied);
     }
-    if let Some(error) = multi_error::together(errors) {
+    if let Some(error) = multi_error::combine(errors) {
         return Err(error);
     }
     refuse_half_applied(edits, &pairs, &results)?;
-    let changes = drafts.into_changes()?;
-    Ok(Plan {
+    let changes = copies.into_changes()?;
+    Ok(EditPlan {
         changes,
         results,
         shown,
@@ -286,19 +287,19 @@ fn plan(
 
 /// Does to the draft of one file what an edit says. Returns which it is, which it is by its new name, and what was
 /// done.
-fn one(
-    drafts: &mut Drafts<'_>,
+fn edit_file(
+    copies: &mut WorkingCopies<'_>,
     edit: &FileEdit,
-    paths: &Paths,
+    paths: &ResolvedPaths,
     root: &Root,
-) -> Result<(usize, usize, Vec<PairResult>, FileEdited), ToolError> {
-    let opened = drafts.open(&edit.path, paths.real.clone());
+) -> Result<(usize, usize, Vec<PairResult>, FileOutcome), ToolError> {
+    let opened = copies.open(&edit.path, paths.real.clone());
     let index = opened.map_err(|error| whole_file_hint(edit, error))?;
-    let (applied, result) = change(drafts, index, edit, root)?;
+    let (applied, result) = change(copies, index, edit, root)?;
     let new = match (&edit.to, &paths.to) {
         (Some(to), Some(real)) => {
-            let new = drafts.open(to, real.clone())?;
-            drafts.rename(index, new, to)?;
+            let new = copies.open(to, real.clone())?;
+            copies.rename(index, new, to)?;
             new
         }
         (Some(_), None) | (None, _) => index,
@@ -338,26 +339,26 @@ fn shell_word(path: &Path) -> String {
 
 /// Does to one draft what an edit says, but for its new name.
 fn change(
-    drafts: &mut Drafts<'_>,
+    copies: &mut WorkingCopies<'_>,
     index: usize,
     edit: &FileEdit,
     root: &Root,
-) -> Result<(Vec<PairResult>, FileEdited), ToolError> {
-    let draft = drafts.get(index);
-    draft.may_break_links(edit.breaks_links);
-    let existed = draft.exists();
+) -> Result<(Vec<PairResult>, FileOutcome), ToolError> {
+    let copy = copies.get(index);
+    copy.allow_breaking_links(edit.breaks_links);
+    let existed = copy.exists();
     if !existed && (edit.delete || edit.pairs.first().is_none_or(|pair| !pair.find.is_empty())) {
-        return Err(missing(edit, draft.near(root)));
+        return Err(missing(edit, copy.similar_paths(root)));
     }
     if edit.delete {
-        draft.delete();
-        let (path, kind) = (edit.path.clone(), Kind::Deleted);
+        copy.delete();
+        let (path, kind) = (edit.path.clone(), EditKind::Deleted);
         return Ok((
             Vec::new(),
-            FileEdited {
+            FileOutcome {
                 path,
                 kind,
-                ..FileEdited::default()
+                ..FileOutcome::default()
             },
         ));
     }
@@ -365,33 +366,33 @@ fn change(
         let path = edit.path.clone();
         return Ok((
             Vec::new(),
-            FileEdited {
+            FileOutcome {
                 path,
-                ..FileEdited::default()
+                ..FileOutcome::default()
             },
         ));
     }
-    let (pairs, is_changed) = draft.apply(edit)?;
+    let (pairs, is_changed) = copy.apply(edit)?;
     let mut result = summary(edit, &pairs);
-    result.encoding = draft.encoding().and_then(Encoding::name);
+    result.encoding = copy.encoding().and_then(Encoding::name);
     result.kind = match (existed, is_changed) {
-        (false, _) => Kind::Created,
-        (true, true) => Kind::Edited,
-        (true, false) if pairs.iter().all(is_applied) => Kind::AlreadyApplied,
-        (true, false) => Kind::Unchanged,
+        (false, _) => EditKind::Created,
+        (true, true) => EditKind::Edited,
+        (true, false) if pairs.iter().all(is_applied) => EditKind::AlreadyApplied,
+        (true, false) => EditKind::Unchanged,
     };
     Ok((pairs, result))
 }
 
-fn missing(edit: &FileEdit, near: Option<String>) -> ToolError {
+fn missing(edit: &FileEdit, similar_paths: Option<String>) -> ToolError {
     let message = format!("{}: there is no such file", edit.path.display());
     let error = ToolError::new(ErrorCode::NotFound, message);
     let create = "to create the file, leave the first <find> empty";
-    match (edit.delete || edit.to.is_some(), near) {
+    match (edit.delete || edit.to.is_some(), similar_paths) {
         (true, None) => error,
-        (true, Some(near)) => error.with_hint(near),
+        (true, Some(similar_paths)) => error.with_hint(similar_paths),
         (false, None) => error.with_hint(format!("check the path; {create}")),
-        (false, Some(near)) => error.with_hint(format!("{near}; {create}")),
+        (false, Some(similar_paths)) => error.with_hint(format!("{similar_paths}; {create}")),
     }
 }
 
@@ -399,10 +400,10 @@ fn is_applied(pair: &PairResult) -> bool {
     matches!(pair, PairResult::AlreadyApplied { .. })
 }
 
-fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileEdited {
-    let mut result = FileEdited {
+fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileOutcome {
+    let mut result = FileOutcome {
         path: edit.path.clone(),
-        ..FileEdited::default()
+        ..FileOutcome::default()
     };
     for pair in pairs {
         let first_line = match *pair {
@@ -411,7 +412,7 @@ fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileEdited {
                 first_line,
                 found_as,
             } => {
-                if found_as != FoundAs::Exact {
+                if found_as != MatchMode::Exact {
                     result.found_as = Some(found_as);
                 }
                 result.replacements += count;
@@ -430,10 +431,10 @@ fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileEdited {
 fn refuse_half_applied(
     edits: &[FileEdit],
     pairs: &[Vec<PairResult>],
-    results: &[FileEdited],
+    results: &[FileOutcome],
 ) -> Result<(), ToolError> {
     let is_replaced = |pair: &PairResult| !is_applied(pair);
-    let is_moved = |file: &FileEdited| matches!(file.kind, Kind::Deleted | Kind::Renamed);
+    let is_moved = |file: &FileOutcome| matches!(file.kind, EditKind::Deleted | EditKind::Renamed);
     if !pairs.iter().flatten().any(is_replaced) && !results.iter().any(is_moved) {
         return Ok(());
     }
@@ -441,9 +442,9 @@ fn refuse_half_applied(
         let mut pairs = pairs.iter().enumerate();
         pairs.find_map(|(index, pair)| match pair {
             PairResult::AlreadyApplied { line } => {
-                let place = place(edit, index);
+                let pair_label = pair_label(edit, index);
                 let message = format!(
-                    "{place}: the text to find is gone, and its replacement is on line {line} already"
+                    "{pair_label}: the text to find is gone, and its replacement is on line {line} already"
                 );
                 Some(ToolError::new(ErrorCode::AlreadyApplied, message))
             }
@@ -451,12 +452,12 @@ fn refuse_half_applied(
         })
     };
     let errors = edits.iter().zip(pairs).filter_map(first).collect();
-    multi_error::together(errors).map_or(Ok(()), Err)
+    multi_error::combine(errors).map_or(Ok(()), Err)
 }
 
-impl Shown {
+impl PendingDiff {
     /// Compares the texts before and after. What is no text has no diff.
-    fn diff(&self, changes: &[Change], show: Show<'_>) -> Diff {
+    fn diff(&self, changes: &[Change], masking: Masking<'_>) -> Diff {
         let old = changes.get(self.old).and_then(Change::bytes);
         let new = changes
             .get(self.new)
@@ -469,32 +470,32 @@ impl Shown {
         let is_plain = self.encoding == Some(Encoding::UTF8);
         if is_plain && let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new))
         {
-            return shown_diff(old, new, show, Caps::RESULT);
+            return masked_diff(old, new, masking, DiffCaps::RESULT);
         }
         let texts = Encoding::read_to_compare(old, new, self.encoding);
         let Some((old, new)) = texts else {
             return Diff::default();
         };
-        shown_diff(&old, &new, show, Caps::RESULT)
+        masked_diff(&old, &new, masking, DiffCaps::RESULT)
     }
 }
 
 /// Compares two texts as they may be shown.
 #[must_use]
-pub fn shown_diff(old: &str, new: &str, show: Show<'_>, caps: Caps) -> Diff {
-    match show {
-        Show::Part(mask) => {
+pub fn masked_diff(old: &str, new: &str, masking: Masking<'_>, caps: DiffCaps) -> Diff {
+    match masking {
+        Masking::Part(mask) => {
             let mut found = diff(old, new, caps);
             found.text = mask(&found.text);
             found
         }
-        Show::Whole(_) if old.len() + new.len() > limits::MAX_MASKED_DIFF_BYTES => {
+        Masking::Whole(_) if old.len() + new.len() > limits::MAX_MASKED_DIFF_BYTES => {
             let mut found = diff(old, new, caps);
             found.text.clear();
             found.omitted = found.added + found.removed;
             found
         }
-        Show::Whole(mask) => diff(&mask(old), &mask(new), caps),
+        Masking::Whole(mask) => diff(&mask(old), &mask(new), caps),
     }
 }
 

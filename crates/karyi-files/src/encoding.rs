@@ -28,7 +28,7 @@ enum Form {
 
 /// Why the bytes of a file are no text that can be edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoText {
+pub enum TextError {
     /// There is a byte that no text holds, at this offset.
     Binary(usize),
     /// It is UTF-8 but for what stands at this offset.
@@ -49,7 +49,7 @@ const SURE_UTF16_BYTES: usize = 8;
 pub(super) const GUESSED_BYTES: usize = 1 << 20;
 /// Characters beyond ASCII from which the guess among all encodings is trusted more than that only
 /// GB18030 and Latin-1 are usual.
-const TELLING_CHARACTERS: usize = 32;
+const SIGNIFICANT_CHARACTERS: usize = 32;
 /// Bytes beyond ASCII from which pairs that look like GB18030 are that: a few characters of EUC-KR or
 /// EUC-JP look the same.
 const SURE_PAIR_BYTES: usize = 16;
@@ -116,7 +116,7 @@ impl Encoding {
     ///
     /// # Errors
     /// The bytes are no text, or no encoding would write them back as they are.
-    pub fn read(bytes: &[u8]) -> Result<(Self, Cow<'_, str>), NoText> {
+    pub fn read(bytes: &[u8]) -> Result<(Self, Cow<'_, str>), TextError> {
         if let Some(rest) = bytes.strip_prefix(MARK_UTF8) {
             return read_utf8(rest, true).map_err(|error| error.moved(MARK_UTF8.len()));
         }
@@ -130,7 +130,7 @@ impl Encoding {
             return read_utf16(bytes, form, false);
         }
         match read_utf8(bytes, false) {
-            Err(NoText::Unknown(at)) => read_legacy(bytes, at),
+            Err(TextError::Unknown(at)) => read_legacy(bytes, at),
             known => known,
         }
     }
@@ -202,7 +202,7 @@ fn with_mark<'a>(bytes: &[u8], text: Cow<'a, str>) -> Cow<'a, str> {
     }
 }
 
-impl NoText {
+impl TextError {
     fn moved(self, by: usize) -> Self {
         match self {
             Self::Binary(at) => Self::Binary(at + by),
@@ -213,15 +213,15 @@ impl NoText {
     }
 }
 
-fn read_utf8(bytes: &[u8], has_mark: bool) -> Result<(Encoding, Cow<'_, str>), NoText> {
+fn read_utf8(bytes: &[u8], has_mark: bool) -> Result<(Encoding, Cow<'_, str>), TextError> {
     if let Some(at) = memchr::memchr(0, bytes) {
-        return Err(NoText::Binary(at));
+        return Err(TextError::Binary(at));
     }
     let form = Form::Utf8;
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok((Encoding::new(form, has_mark), Cow::Borrowed(text))),
-        Err(error) if is_mostly_utf8(bytes) => Err(NoText::BrokenUtf8(error.valid_up_to())),
-        Err(error) => Err(NoText::Unknown(error.valid_up_to())),
+        Err(error) if is_mostly_utf8(bytes) => Err(TextError::BrokenUtf8(error.valid_up_to())),
+        Err(error) => Err(TextError::Unknown(error.valid_up_to())),
     }
 }
 
@@ -280,10 +280,10 @@ fn read_utf16(
     bytes: &[u8],
     form: Form,
     has_mark: bool,
-) -> Result<(Encoding, Cow<'static, str>), NoText> {
+) -> Result<(Encoding, Cow<'static, str>), TextError> {
     let offset = if has_mark { 2 } else { 0 };
     if !bytes.len().is_multiple_of(2) {
-        return Err(NoText::Unknown(bytes.len() + offset - 1));
+        return Err(TextError::Unknown(bytes.len() + offset - 1));
     }
     let units = bytes.chunks_exact(2).map(|unit| match (unit, form) {
         ([a, b], Form::Utf16Be) => u16::from_be_bytes([*a, *b]),
@@ -295,10 +295,10 @@ fn read_utf16(
         match character {
             // Without a mark it may as well be a list of small numbers.
             Ok(character) if character == '\0' || !has_mark && is_odd(character) => {
-                return Err(NoText::Binary(offset + text.encode_utf16().count() * 2));
+                return Err(TextError::Binary(offset + text.encode_utf16().count() * 2));
             }
             Ok(character) => text.push(character),
-            Err(_) => return Err(NoText::Unknown(offset + text.encode_utf16().count() * 2)),
+            Err(_) => return Err(TextError::Unknown(offset + text.encode_utf16().count() * 2)),
         }
     }
     Ok((Encoding::new(form, has_mark), Cow::Owned(text)))
@@ -318,15 +318,15 @@ fn write_utf16(mark: &[u8], text: &str, spell: fn(u16) -> [u8; 2]) -> Vec<u8> {
 }
 
 /// Guesses an encoding and keeps the guess if it holds.
-fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), NoText> {
+fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), TextError> {
     if let Some(at) = bytes.iter().position(|byte| is_odd(char::from(*byte))) {
-        return Err(NoText::Binary(at));
+        return Err(TextError::Binary(at));
     }
     // What stands around the first byte that is not ASCII tells most.
     let from = at.saturating_sub(GUESSED_BYTES / 8);
     let to = bytes.len().min(from + GUESSED_BYTES);
     let guessed = guess(bytes.get(from..to).unwrap_or(bytes), to == bytes.len());
-    let shape = Shape::of(bytes);
+    let shape = ByteStats::of(bytes);
     if shape.is_gb18030(guessed)
         && let Some(text) = decode_legacy(GB18030, bytes)
     {
@@ -335,10 +335,10 @@ fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), NoTe
     }
     let (good, bad) = count_utf8(bytes);
     // In many characters of two bytes some look like UTF-8 by chance.
-    let is_known = !guessed.is_single_byte() && shape.count >= TELLING_CHARACTERS;
+    let is_known = !guessed.is_single_byte() && shape.count >= SIGNIFICANT_CHARACTERS;
     let by_chance = if is_known { bad } else { 0 };
     if good > by_chance {
-        return Err(NoText::BrokenUtf8(at));
+        return Err(TextError::BrokenUtf8(at));
     }
     for (encoding, is_doubtful) in [shape.choose(guessed), (WINDOWS_1252, true)] {
         if let Some(text) = decode_legacy(encoding, bytes) {
@@ -346,9 +346,9 @@ fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), NoTe
         }
     }
     if good > 0 {
-        return Err(NoText::BrokenUtf8(at));
+        return Err(TextError::BrokenUtf8(at));
     }
-    Err(NoText::Unknown(at))
+    Err(TextError::Unknown(at))
 }
 
 fn legacy(encoding: &'static encoding_rs::Encoding, is_doubtful: bool) -> Encoding {
@@ -370,7 +370,7 @@ fn decode_legacy<'a>(
 }
 
 /// What the bytes beyond ASCII look like, whatever they mean.
-struct Shape {
+struct ByteStats {
     count: usize,
     longest_run: usize,
     /// Whether all are pairs from the common area of GB18030.
@@ -379,7 +379,7 @@ struct Shape {
     are_western: bool,
 }
 
-impl Shape {
+impl ByteStats {
     fn of(bytes: &[u8]) -> Self {
         let runs = bytes.split(u8::is_ascii).filter(|run| !run.is_empty());
         let mut shape = Self {
@@ -404,7 +404,7 @@ impl Shape {
 
     /// Whether this is read as GB18030: unless a guess from many characters says otherwise.
     fn is_gb18030(&self, guessed: &'static encoding_rs::Encoding) -> bool {
-        let is_short = self.count < 2 * TELLING_CHARACTERS;
+        let is_short = self.count < 2 * SIGNIFICANT_CHARACTERS;
         self.are_gb_pairs && (guessed == GB18030 || is_short && !guessed.is_single_byte())
     }
 
@@ -413,7 +413,7 @@ impl Shape {
         &self,
         guessed: &'static encoding_rs::Encoding,
     ) -> (&'static encoding_rs::Encoding, bool) {
-        let is_short = self.count < TELLING_CHARACTERS;
+        let is_short = self.count < SIGNIFICANT_CHARACTERS;
         let stand_alone = self.longest_run < WORD_OF_ANOTHER_SCRIPT;
         let is_latin_1 = guessed == WINDOWS_1252
             || guessed.is_single_byte() && is_short && (stand_alone || has_latin_letters(guessed));

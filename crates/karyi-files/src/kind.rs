@@ -87,7 +87,7 @@ fn is_utf8_start(bytes: &[u8]) -> bool {
 
 /// Something that is neither file, directory nor link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Special {
+pub enum SpecialFile {
     /// A named pipe.
     Fifo,
     /// A socket.
@@ -96,7 +96,7 @@ pub enum Special {
     Device,
 }
 
-impl Special {
+impl SpecialFile {
     /// Returns what the file type says, when it is a special one.
     #[must_use]
     pub fn of(file_type: FileType) -> Option<Self> {

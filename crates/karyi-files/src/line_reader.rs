@@ -98,7 +98,7 @@ pub(super) struct Region {
 
 /// What bytes can be that come in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Script {
+enum Charset {
     #[default]
     Ascii,
     /// UTF-8 so far; the last character may not be whole: so many of its bytes are there.
@@ -109,7 +109,7 @@ enum Script {
     Other,
 }
 
-impl Script {
+impl Charset {
     fn push(&mut self, bytes: &[u8]) {
         let (partial, count) = match *self {
             Self::Ascii if bytes.is_ascii() => return,
@@ -155,7 +155,7 @@ impl Script {
 }
 
 /// Counts lines and keeps the wanted ones.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     first: u64,
     last: u64,
     max_bytes: u64,
@@ -165,7 +165,7 @@ pub(super) struct Lines {
     /// Line of the last byte kept.
     kept_line: u64,
     wanted: Region,
-    script: Script,
+    charset: Charset,
     /// Line of the last wanted byte.
     wanted_line: u64,
     total_bytes: u64,
@@ -174,7 +174,7 @@ pub(super) struct Lines {
     ends_in_break: bool,
 }
 
-impl Lines {
+impl LineReader {
     /// Starts a text of which the lines of a range are wanted, and so many bytes of them.
     pub(super) fn new((first, last): (u64, u64), max_bytes: u64) -> Self {
         Self {
@@ -185,7 +185,7 @@ impl Lines {
             kept: Vec::new(),
             kept_line: first.saturating_sub(1),
             wanted: Region::default(),
-            script: Script::Ascii,
+            charset: Charset::Ascii,
             wanted_line: first.saturating_sub(1),
             total_bytes: 0,
             mark_bytes: 0,
@@ -259,9 +259,9 @@ impl Lines {
 
     /// Takes a wanted piece of a line that stands at this place.
     fn keep(&mut self, bytes: &[u8], at: u64) {
-        let was_ascii = self.script == Script::Ascii;
-        self.script.push(bytes);
-        if was_ascii && self.script != Script::Ascii {
+        let was_ascii = self.charset == Charset::Ascii;
+        self.charset.push(bytes);
+        if was_ascii && self.charset != Charset::Ascii {
             self.wanted.beyond_ascii = Some(at);
         }
         if self.wanted.bytes == 0 {
@@ -286,7 +286,10 @@ impl Lines {
 
     /// Whether the wanted lines are UTF-8.
     pub(super) fn is_utf8(&self) -> bool {
-        matches!(self.script, Script::Ascii | Script::Utf8 { count: 0, .. })
+        matches!(
+            self.charset,
+            Charset::Ascii | Charset::Utf8 { count: 0, .. }
+        )
     }
 
     /// Whether everything but a byte order mark is wanted.
@@ -358,7 +361,7 @@ mod tests {
     #[test]
     fn a_line_of_which_nothing_is_shown_is_left_out() {
         for (max, omitted) in [(0, 3), (1, 3), (2, 2)] {
-            let mut lines = Lines::new((1, u64::MAX), max);
+            let mut lines = LineReader::new((1, u64::MAX), max);
             lines.push("\u{E9}a\n".repeat(3).as_bytes());
             assert_eq!(lines.finish().omitted_lines, omitted, "{max}");
         }
@@ -376,9 +379,9 @@ mod tests {
             (b"\xA9a", false),
         ] {
             for size in 1..=bytes.len() {
-                let mut script = Script::Ascii;
-                bytes.chunks(size).for_each(|piece| script.push(piece));
-                let is_utf8 = matches!(script, Script::Ascii | Script::Utf8 { count: 0, .. });
+                let mut charset = Charset::Ascii;
+                bytes.chunks(size).for_each(|piece| charset.push(piece));
+                let is_utf8 = matches!(charset, Charset::Ascii | Charset::Utf8 { count: 0, .. });
                 assert_eq!(is_utf8, expected, "{bytes:?} {size}");
             }
         }
@@ -393,13 +396,13 @@ mod tests {
             ((1, u64::MAX), 7),
             ((3, 4), 9),
         ] {
-            let mut lines = Lines::new(range, max);
+            let mut lines = LineReader::new(range, max);
             lines
                 .read(&mut text.as_bytes(), &AtomicBool::new(false))
                 .unwrap();
             let whole = lines.finish();
             for size in 1..text.len() {
-                let mut lines = Lines::new(range, max);
+                let mut lines = LineReader::new(range, max);
                 text.as_bytes()
                     .chunks(size)
                     .for_each(|chunk| lines.push(chunk));

@@ -55,7 +55,7 @@ fn home(root: &Root, link: &Path) -> Option<PathBuf> {
 
 /// Returns the name under which karyi keeps a file beside it while it is changed, if it has one: a change that did not
 /// end left it.
-pub(super) fn kept_name(real: &Path, identity: (u64, u64)) -> Option<OsString> {
+pub(super) fn leftover_name(real: &Path, identity: (u64, u64)) -> Option<OsString> {
     let entries = std::fs::read_dir(real.parent()?).ok()?.flatten();
     let mut kept = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".karyi-"));
     let is_it = |entry: &DirEntry| {

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{AtFlags, FileType};
 
-use super::kind::Special;
-use super::opener::{Way, names};
-use super::root::Own;
+use super::kind::SpecialFile;
+use super::opener::{Opener, names};
+use super::root::PrivatePaths;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
 
@@ -23,7 +23,7 @@ use karyi_core::limits;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// The entries; what is below a directory follows it.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListingEntry>,
     /// Entries of the shown directories left out because there are too many, or they lie too deep.
     pub omitted_entries: u64,
     /// Entries of the shown directories left out because `.gitignore` names them.
@@ -32,7 +32,7 @@ pub struct Listing {
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListingEntry {
     /// How many listed directories it is in beside the first.
     pub depth: usize,
     /// Its name; bytes that are not UTF-8 are replaced, and so are control characters.
@@ -51,12 +51,12 @@ pub enum EntryKind {
     /// A symlink and what it says.
     Symlink(String),
     /// A pipe, socket or device.
-    Special(Special),
+    Special(SpecialFile),
     /// The system does not tell, or it went away meanwhile.
     Unknown,
 }
 
-impl Entry {
+impl ListingEntry {
     /// Returns the entry as one line: `src/`, `src/  12 entries not shown`, `a.txt  5 bytes`,
     /// `link -> target`, `pipe (fifo)`.
     #[must_use]
@@ -86,36 +86,42 @@ pub enum Scope {
 
 /// Which entries of a walk are wanted.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct EntryFilter {
     /// Whether `.gitignore` counts.
     pub(super) scope: Scope,
     /// What is never shown.
-    pub(super) own: Arc<Own>,
+    pub(super) private_paths: Arc<PrivatePaths>,
 }
 
-impl Wanted {
+impl EntryFilter {
     /// Returns what is wanted of a walk that starts at a resolved directory.
-    pub(super) fn below(&self, top: &Path) -> Filter {
-        let own = self.own.may_be_below(top).then(|| Arc::clone(&self.own));
+    pub(super) fn below(&self, top: &Path) -> WalkFilter {
+        let private_paths = self
+            .private_paths
+            .may_be_below(top)
+            .then(|| Arc::clone(&self.private_paths));
         let scope = self.scope;
-        Filter { scope, own }
+        WalkFilter {
+            scope,
+            private_paths,
+        }
     }
 }
 
 /// Which entries of one walk are wanted.
 #[derive(Debug, Clone)]
-pub(super) struct Filter {
+pub(super) struct WalkFilter {
     scope: Scope,
     /// What is never shown, when the walk may come to it.
-    own: Option<Arc<Own>>,
+    private_paths: Option<Arc<PrivatePaths>>,
 }
 
-impl Filter {
+impl WalkFilter {
     /// Whether a walk goes on with an entry that no file excludes.
     pub(super) fn is_shown(&self, entry: &DirEntry) -> bool {
         let is_git = self.scope == Scope::NotIgnored && entry.file_name() == ".git";
-        let is_own = |own: &Arc<Own>| own.hides(entry.path());
-        !(is_git || self.own.as_ref().is_some_and(is_own))
+        let is_own = |private_paths: &Arc<PrivatePaths>| private_paths.hides(entry.path());
+        !(is_git || self.private_paths.as_ref().is_some_and(is_own))
     }
 }
 
@@ -124,16 +130,16 @@ impl Filter {
 /// # Errors
 /// The directory cannot be read.
 pub(super) fn list(
-    way: &Way,
+    opener: &Opener,
     shown: &Path,
     real: &Path,
-    wanted: &Wanted,
+    wanted: &EntryFilter,
     depth: usize,
 ) -> Result<Listing, ToolError> {
     let io = |error| ToolError::from_io(shown, &error);
-    let top = open(way, real, wanted, limits::MAX_LISTING_ENTRIES).map_err(io)?;
+    let top = open(opener, real, wanted, limits::MAX_LISTING_ENTRIES).map_err(io)?;
     let mut tree = Tree {
-        way,
+        opener,
         rows: Vec::new(),
         closed: VecDeque::new(),
         omitted_entries: top.omitted,
@@ -154,7 +160,7 @@ pub(super) fn list(
 
 /// What is known so far, level by level.
 struct Tree<'a> {
-    way: &'a Way,
+    opener: &'a Opener,
     rows: Vec<Row>,
     /// Directories that are not opened yet.
     closed: VecDeque<usize>,
@@ -164,7 +170,7 @@ struct Tree<'a> {
 
 struct Row {
     path: PathBuf,
-    entry: Entry,
+    entry: ListingEntry,
     children: std::ops::Range<usize>,
 }
 
@@ -187,14 +193,14 @@ impl Tree<'_> {
         start..self.rows.len()
     }
 
-    fn open(&mut self, at: usize, wanted: &Wanted, levels: usize) {
+    fn open(&mut self, at: usize, wanted: &EntryFilter, levels: usize) {
         let Some(row) = self.rows.get(at) else {
             return;
         };
         let below = row.entry.depth + 1;
         let room = limits::MAX_LISTING_ENTRIES.saturating_sub(self.rows.len());
         let room = if below < levels { room } else { 0 };
-        let opened = open(self.way, &row.path, wanted, room);
+        let opened = open(self.opener, &row.path, wanted, room);
         let left = opened.as_ref().map(|opened| opened.omitted).ok();
         let children = match opened {
             Ok(opened) => {
@@ -211,7 +217,7 @@ impl Tree<'_> {
     }
 
     /// Puts rows, each followed by what is below it, into one list.
-    fn flatten(&mut self, rows: std::ops::Range<usize>, entries: &mut Vec<Entry>) {
+    fn flatten(&mut self, rows: std::ops::Range<usize>, entries: &mut Vec<ListingEntry>) {
         let mut left = vec![rows];
         while let Some(mut rows) = left.pop() {
             let Some(at) = rows.next() else {
@@ -227,14 +233,19 @@ impl Tree<'_> {
 }
 
 /// The first entries of one directory.
-struct Opened {
+struct DirectoryPage {
     found: Vec<(PathBuf, EntryKind)>,
     omitted: u64,
     ignored: u64,
 }
 
-fn open(way: &Way, directory: &Path, wanted: &Wanted, room: usize) -> std::io::Result<Opened> {
-    let opened = way.directory(directory)?;
+fn open(
+    opener: &Opener,
+    directory: &Path,
+    wanted: &EntryFilter,
+    room: usize,
+) -> std::io::Result<DirectoryPage> {
+    let opened = opener.directory(directory)?;
     let total = names(&opened)?.count() as u64;
     let mut kept: BinaryHeap<ByName> = BinaryHeap::new();
     let mut seen = 0_u64;
@@ -252,7 +263,7 @@ fn open(way: &Way, directory: &Path, wanted: &Wanted, room: usize) -> std::io::R
     let found: Vec<(PathBuf, EntryKind)> = paths
         .filter_map(|path| kind(&opened, path.file_name()?).map(|kind| (path, kind)))
         .collect();
-    Ok(Opened {
+    Ok(DirectoryPage {
         omitted: seen.min(total).saturating_sub(found.len() as u64),
         ignored: total.saturating_sub(seen),
         found,
@@ -261,7 +272,7 @@ fn open(way: &Way, directory: &Path, wanted: &Wanted, room: usize) -> std::io::R
 
 /// Starts a walk that reads no settings of the user, only `.gitignore` files, and leaves out karyi's
 /// own.
-pub(super) fn walk_builder(directory: &Path, filter: &Filter) -> WalkBuilder {
+pub(super) fn walk_builder(directory: &Path, filter: &WalkFilter) -> WalkBuilder {
     let respects = filter.scope == Scope::NotIgnored;
     let mut builder = WalkBuilder::new(directory);
     builder
@@ -289,7 +300,7 @@ pub(super) fn is_in_repository(directory: &Path) -> bool {
     directory.ancestors().any(is_repository)
 }
 
-fn walk(directory: &Path, wanted: &Wanted) -> impl Iterator<Item = PathBuf> {
+fn walk(directory: &Path, wanted: &EntryFilter) -> impl Iterator<Item = PathBuf> {
     let mut walk = walk_builder(directory, &wanted.below(directory));
     let walk = walk.max_depth(Some(1)).build();
     walk.filter_map(Result::ok)
@@ -312,9 +323,9 @@ impl PartialOrd for ByName {
     }
 }
 
-fn entry(path: &Path, depth: usize, kind: EntryKind) -> Entry {
+fn entry(path: &Path, depth: usize, kind: EntryKind) -> ListingEntry {
     let name = path.file_name().unwrap_or_default();
-    Entry {
+    ListingEntry {
         depth,
         name: one_line(&name.to_string_lossy()),
         kind,
@@ -335,9 +346,11 @@ fn kind(directory: &File, name: &OsStr) -> Option<EntryKind> {
             let target = rustix::fs::readlinkat(directory, name, Vec::new()).unwrap_or_default();
             EntryKind::Symlink(one_line(&target.to_string_lossy()))
         }
-        FileType::Fifo => EntryKind::Special(Special::Fifo),
-        FileType::Socket => EntryKind::Special(Special::Socket),
-        FileType::CharacterDevice | FileType::BlockDevice => EntryKind::Special(Special::Device),
+        FileType::Fifo => EntryKind::Special(SpecialFile::Fifo),
+        FileType::Socket => EntryKind::Special(SpecialFile::Socket),
+        FileType::CharacterDevice | FileType::BlockDevice => {
+            EntryKind::Special(SpecialFile::Device)
+        }
         FileType::Unknown => EntryKind::Unknown,
     })
 }
@@ -352,14 +365,17 @@ pub fn one_line(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wanted(scope: Scope) -> Wanted {
-        let own = Arc::default();
-        Wanted { scope, own }
+    fn wanted(scope: Scope) -> EntryFilter {
+        let private_paths = Arc::default();
+        EntryFilter {
+            scope,
+            private_paths,
+        }
     }
 
     fn check(path: &Path, scope: Scope, expected: &[&str], counts: (u64, u64)) {
-        let listing = list(&Way::Path, path, path, &wanted(scope), 2).unwrap();
-        let seen: Vec<String> = listing.entries.iter().map(Entry::label).collect();
+        let listing = list(&Opener::Path, path, path, &wanted(scope), 2).unwrap();
+        let seen: Vec<String> = listing.entries.iter().map(ListingEntry::label).collect();
         assert_eq!(seen, expected);
         assert_eq!((listing.omitted_entries, listing.ignored_entries), counts);
     }
@@ -413,19 +429,19 @@ mod tests {
                 std::fs::write(top.join(directory).join(format!("{index:05}")), "").unwrap();
             }
         }
-        let listing = list(&Way::Path, top, top, &wanted(Scope::NotIgnored), 9).unwrap();
+        let listing = list(&Opener::Path, top, top, &wanted(Scope::NotIgnored), 9).unwrap();
         let left = 3 + 3 * (most / 2) - most;
         assert_eq!(
             (listing.entries.len(), listing.omitted_entries),
             (most, left as u64)
         );
         let directories = listing.entries.iter().filter(|entry| entry.depth == 0);
-        let labels: Vec<String> = directories.map(Entry::label).collect();
+        let labels: Vec<String> = directories.map(ListingEntry::label).collect();
         assert_eq!(
             labels,
             ["a/", "b/  3 entries not shown", "c/  500 entries not shown"]
         );
-        let flat = list(&Way::Path, top, top, &wanted(Scope::NotIgnored), 1).unwrap();
+        let flat = list(&Opener::Path, top, top, &wanted(Scope::NotIgnored), 1).unwrap();
         assert_eq!(
             (flat.entries.len(), flat.omitted_entries),
             (3, 3 * (most as u64 / 2))

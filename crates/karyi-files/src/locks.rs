@@ -29,7 +29,7 @@ const SHARED_STRIPES: u64 = 61;
 
 /// Locks that are held until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct PathLocks {
     _files: Vec<File>,
 }
 
@@ -44,7 +44,10 @@ const SHARED: &str = "/tmp/karyi-locks";
 /// # Errors
 /// `edit_busy` when that takes too long, and what keeps a lock from being opened this moment, such as too many open
 /// files.
-pub(super) fn lock_paths(directory: Option<&Path>, paths: &[&Path]) -> Result<Held, ToolError> {
+pub(super) fn lock_paths(
+    directory: Option<&Path>,
+    paths: &[&Path],
+) -> Result<PathLocks, ToolError> {
     let mut stripes: Vec<u64> = paths.iter().flat_map(|path| stripes(path)).collect();
     stripes.sort_unstable();
     stripes.dedup();
@@ -56,7 +59,7 @@ pub(super) fn lock_paths(directory: Option<&Path>, paths: &[&Path]) -> Result<He
             Ok(Some(file)) => files.push(file),
             Ok(None) => return Err(busy()),
             // The locks that are shared are left.
-            Err(error) if will_stay(&error) => {}
+            Err(error) if is_permanent(&error) => {}
             Err(error) => return Err(ToolError::from_io(&path, &error)),
         }
     }
@@ -73,7 +76,7 @@ pub(super) fn lock_paths(directory: Option<&Path>, paths: &[&Path]) -> Result<He
             files.extend(lock_shared((&place, &shared), &name(stripe))?);
         }
     }
-    Ok(Held { _files: files })
+    Ok(PathLocks { _files: files })
 }
 
 fn name(stripe: u64) -> String {
@@ -91,7 +94,7 @@ fn shared_directory(path: &Path) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
         Ok(opened) => opened,
-        Err(error) if will_stay(&error.into()) => return Ok(None),
+        Err(error) if is_permanent(&error.into()) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let found = rustix::fs::fstat(&opened)?;
@@ -101,7 +104,7 @@ fn shared_directory(path: &Path) -> io::Result<Option<OwnedFd>> {
 
 /// Whether what keeps a lock from being taken is the place, which is the same for every run, and not a want of this
 /// moment: then another run may hold the lock, and to go on without would be to change the file beside it.
-fn will_stay(error: &io::Error) -> bool {
+fn is_permanent(error: &io::Error) -> bool {
     use io::ErrorKind;
     let nameless = [nix::libc::ENOLCK, nix::libc::ELOOP, nix::libc::ENXIO];
     let number = error.raw_os_error();
@@ -135,7 +138,7 @@ fn lock_shared(
         let file = match locked.and_then(|opened| wait_for(File::from(opened))) {
             Ok(Some(file)) => file,
             Ok(None) => return Err(busy()),
-            Err(error) if will_stay(&error) => return Ok(None),
+            Err(error) if is_permanent(&error) => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
         // What cleans temporary files may have taken it away meanwhile: then others lock a new one.
@@ -293,7 +296,7 @@ mod tests {
         use nix::libc;
         let check = |number: i32, expected: bool| {
             let error = io::Error::from_raw_os_error(number);
-            assert_eq!(will_stay(&error), expected, "{error}");
+            assert_eq!(is_permanent(&error), expected, "{error}");
         };
         for number in [
             libc::ENOSPC,

@@ -8,7 +8,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
 /// Names a pair: `src/a.rs, find 2 of 3`.
-pub(super) fn place(edit: &FileEdit, pair: usize) -> String {
+pub(super) fn pair_label(edit: &FileEdit, pair: usize) -> String {
     let path = edit.path.display();
     match edit.pairs.len() {
         0 | 1 => path.to_string(),
@@ -40,12 +40,12 @@ pub(super) fn describe(
     before: &str,
     original: Option<&str>,
 ) -> ToolError {
-    let (place, pair) = (place(edit, error.pair), error.pair);
+    let (pair_label, pair) = (pair_label(edit, error.pair), error.pair);
     let has_secret = edit
         .pairs
         .get(error.pair)
         .is_some_and(|pair| pair.has_secret);
-    let make = |code, what: String| ToolError::new(code, format!("{place}: {what}"));
+    let make = |code, what: String| ToolError::new(code, format!("{pair_label}: {what}"));
     match error.kind {
         MatchErrorKind::NotFound {
             closest,
@@ -58,7 +58,7 @@ pub(super) fn describe(
             let closest = match has_secret {
                 // What a value is like, or how long, is its own affair.
                 true => None,
-                false => told(closest, find, before),
+                false => closest_or_reason(closest, find, before),
             };
             let closest = closest.unwrap_or_else(|| error.hint.clone());
             let closest = with_cut(closest, searched_lines);
@@ -106,7 +106,7 @@ fn too_large() -> String {
 }
 
 /// Says what comes closest, or why nothing does.
-fn told(closest: Option<Passage>, find: &str, before: &str) -> Option<String> {
+fn closest_or_reason(closest: Option<Passage>, find: &str, before: &str) -> Option<String> {
     match closest {
         Some(found) => Some(closest_hint(&found)),
         None => nothing_close(find, before).map(str::to_owned),

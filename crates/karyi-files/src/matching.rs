@@ -34,12 +34,12 @@ pub struct Pair<'a> {
     /// Whether every match is replaced.
     pub all: bool,
     /// The pair as it was written, when decoding changed the text to find.
-    pub written: Option<Written<'a>>,
+    pub written: Option<UndecodedPair<'a>>,
 }
 
 /// A pair before its escapes were decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written<'a> {
+pub struct UndecodedPair<'a> {
     /// Text to find.
     pub find: &'a str,
     /// Text to put in its place.
@@ -56,7 +56,7 @@ pub enum PairResult {
         /// Line of the first.
         first_line: usize,
         /// How the text was found.
-        found_as: FoundAs,
+        found_as: MatchMode,
     },
     /// The text to find is gone and its replacement is there already.
     AlreadyApplied {
@@ -67,7 +67,7 @@ pub enum PairResult {
 
 /// How a text to find was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FoundAs {
+pub enum MatchMode {
     /// To the letter.
     Exact,
     /// As it was written, without decoding its escapes.
@@ -212,7 +212,7 @@ fn replace_at(
     let result = PairResult::Replaced {
         count: found.len(),
         first_line: line_at(document.text(), first),
-        found_as: FoundAs::Exact,
+        found_as: MatchMode::Exact,
     };
     document.replace(found, replace);
     Ok(result)
@@ -234,7 +234,7 @@ fn replace_as_written(
     match found {
         Ok(found) if !found.is_empty() => {
             let result = replace_at(document, &found, &source, &source_replace)?;
-            Ok(result.found_as(FoundAs::Written))
+            Ok(result.found_as(MatchMode::Written))
         }
         Ok(_) => replace_trailing(document, pair, find, replace).or_else(|error| {
             already_applied(document.text(), pair, &source, &source_replace).map_err(|_| error)
@@ -247,7 +247,7 @@ fn replace_as_written(
 }
 
 impl PairResult {
-    fn found_as(self, how: FoundAs) -> Self {
+    fn found_as(self, how: MatchMode) -> Self {
         match self {
             Self::Replaced {
                 count, first_line, ..
@@ -286,7 +286,7 @@ fn replace_trailing(
     match place {
         Some(place) if document.text().get(place.clone()) != Some(replace) => {
             let result = replace_at(document, &[place], find, replace)?;
-            Ok(result.found_as(FoundAs::Trailing))
+            Ok(result.found_as(MatchMode::Trailing))
         }
         _ => already_applied(document.text(), pair, find, replace),
     }
@@ -299,7 +299,7 @@ fn fill<'a>(document: &mut Document<'a>, replace: &'a str) -> Result<PairResult,
         return Ok(PairResult::Replaced {
             count: 1,
             first_line: 1,
-            found_as: FoundAs::Exact,
+            found_as: MatchMode::Exact,
         });
     }
     if document.text() == with_lf(replace) {
@@ -362,7 +362,7 @@ fn already_applied(
         false => first_places(text, pair.all, replace),
     };
     let line = |place: &Range<usize>| line_at(text, place.start);
-    if let Some(place) = already_applied::trace(text, &places, find, replace) {
+    if let Some(place) = already_applied::find_trace(text, &places, find, replace) {
         return Ok(PairResult::AlreadyApplied { line: line(&place) });
     }
     Err(MatchErrorKind::NotFound {

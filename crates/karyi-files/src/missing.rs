@@ -4,18 +4,18 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::opener::{Way, names};
+use super::opener::{Opener, names};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::similar_names::similar_names;
 
 /// Turns the error of a path into one that names what is there instead.
-pub(super) fn explain(way: &Way, shown: &Path, real: &Path, error: &io::Error) -> ToolError {
+pub(super) fn explain(opener: &Opener, shown: &Path, real: &Path, error: &io::Error) -> ToolError {
     let plain = ToolError::from_io(shown, error);
     if plain.code != ErrorCode::NotFound {
         return plain;
     }
-    match hint(way, shown, real) {
+    match hint(opener, shown, real) {
         Some(hint) => plain.with_hint(hint),
         None => plain,
     }
@@ -23,11 +23,11 @@ pub(super) fn explain(way: &Way, shown: &Path, real: &Path, error: &io::Error) -
 
 /// Names the first part of a path that is missing, and entries beside it of a similar name, each as a path
 /// that can be given instead of `shown`.
-pub(super) fn hint(way: &Way, shown: &Path, real: &Path) -> Option<String> {
+pub(super) fn hint(opener: &Opener, shown: &Path, real: &Path) -> Option<String> {
     let missing = real.ancestors().take_while(|path| !path.exists()).last()?;
     let name = missing.file_name()?.to_string_lossy();
     let above = missing.parent()?;
-    let names: Vec<OsString> = names(&way.directory(above).ok()?)
+    let names: Vec<OsString> = names(&opener.directory(above).ok()?)
         .ok()?
         .take(limits::MAX_COMPARED_NAMES)
         .collect();
@@ -103,7 +103,7 @@ mod tests {
         std::os::unix::fs::symlink("src/deep", top.join("link")).unwrap();
         let check = |path: &str, expected: Option<&str>| {
             let shown = Path::new(path);
-            let found = hint(&Way::Path, shown, &canonical_for_plan(&top.join(shown)));
+            let found = hint(&Opener::Path, shown, &canonical_for_plan(&top.join(shown)));
             let expected = expected.map(|hint| hint.replace("TOP", top.to_str().unwrap()));
             assert_eq!(found, expected, "{path}");
         };
@@ -156,7 +156,7 @@ mod tests {
         let name = std::ffi::OsStr::from_bytes(b"caf\xE9");
         std::fs::write(temp.path().join(name), "").unwrap();
         let shown = Path::new("caf\u{FFFD}");
-        let found = hint(&Way::Path, shown, &temp.path().join(shown)).unwrap();
+        let found = hint(&Opener::Path, shown, &temp.path().join(shown)).unwrap();
         assert!(found.starts_with("its name is not UTF-8"), "{found}");
     }
 }

@@ -3,13 +3,13 @@
 use karyi_core::error::ToolError;
 
 /// Files of which everything is told.
-const MAX_TOLD: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// Returns what worked; when something did not, all that did not.
 ///
 /// # Errors
 /// The errors as one.
-pub(super) fn all<T>(
+pub(super) fn collect_all<T>(
     results: impl IntoIterator<Item = Result<T, ToolError>>,
 ) -> Result<Vec<T>, ToolError> {
     let (mut done, mut errors) = (Vec::new(), Vec::new());
@@ -19,11 +19,11 @@ pub(super) fn all<T>(
             Err(error) => errors.push(error),
         }
     }
-    together(errors).map_or(Ok(done), Err)
+    combine(errors).map_or(Ok(done), Err)
 }
 
 /// Makes one error of several: with the code of the first, and what each says.
-pub(super) fn together(mut errors: Vec<ToolError>) -> Option<ToolError> {
+pub(super) fn combine(mut errors: Vec<ToolError>) -> Option<ToolError> {
     // A file that is named twice may fail twice.
     errors.dedup_by(|later, earlier| later.message == earlier.message);
     let count = errors.len();
@@ -34,13 +34,13 @@ pub(super) fn together(mut errors: Vec<ToolError>) -> Option<ToolError> {
     }
     let mut hint = format!("1. {}", first.hint.trim_end());
     first.message = format!("{count} files fail: 1. {}", first.message);
-    for (number, error) in (2..).zip(errors.by_ref().take(MAX_TOLD - 1)) {
+    for (number, error) in (2..).zip(errors.by_ref().take(MAX_LISTED - 1)) {
         let (code, message) = (error.code.as_str(), &error.message);
         first.message += &format!("; {number}. {message} ({code})");
         hint += &format!("\n{number}. {}", error.hint.trim_end());
     }
-    if count > MAX_TOLD {
-        first.message += &format!("; and {} more", count - MAX_TOLD);
+    if count > MAX_LISTED {
+        first.message += &format!("; and {} more", count - MAX_LISTED);
     }
     Some(first.with_hint(hint))
 }

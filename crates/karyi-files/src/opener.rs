@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use nix::libc;
 use rustix::fs::OFlags;
 
-use super::directory::{Directory, LOOK};
+use super::directory::{Directory, LOOKUP};
 use super::root::Root;
 
 /// The way to what is read.
-pub(super) enum Way {
+pub(super) enum Opener {
     /// By path.
     Path,
     /// From a directory held open; its path and nothing outside of it.
     Beneath(PathBuf, Directory),
 }
 
-impl Way {
+impl Opener {
     /// Finds the way that a root leaves open.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Way {
         match self {
             Self::Path => std::fs::metadata(real),
             Self::Beneath(top, directory) => {
-                let found = directory.below(beneath(top, real)?, LOOK)?.metadata()?;
+                let found = directory.below(beneath(top, real)?, LOOKUP)?.metadata()?;
                 if found.is_symlink() {
                     return Err(rustix::io::Errno::LOOP.into());
                 }
@@ -134,9 +134,9 @@ mod tests {
             };
             let found = search(&root, shown, &real, &options);
             assert!(found.is_err(), "{path}: {found:?}");
-            let way = Way::new(&root).unwrap();
-            assert!(way.file(&real).is_err(), "{path}");
-            assert!(way.directory(&real).is_err(), "{path}");
+            let opener = Opener::new(&root).unwrap();
+            assert!(opener.file(&real).is_err(), "{path}");
+            assert!(opener.directory(&real).is_err(), "{path}");
         }
         let real = top.join("real/sbu");
         let error = view(&root, &real, &real, &ViewOptions::default(), &flag).unwrap_err();
@@ -149,13 +149,19 @@ mod tests {
         let top = temp.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("a/b")).unwrap();
         std::fs::write(top.join("a/b/file"), "x").unwrap();
-        let way = Way::new(&Root::confined(&top).unwrap()).unwrap();
-        assert_eq!(way.look(&top.join("a/b/file")).unwrap().len(), 1);
-        assert!(way.file(&top.join("a/b/file")).unwrap().metadata().is_ok());
+        let opener = Opener::new(&Root::confined(&top).unwrap()).unwrap();
+        assert_eq!(opener.look(&top.join("a/b/file")).unwrap().len(), 1);
+        assert!(
+            opener
+                .file(&top.join("a/b/file"))
+                .unwrap()
+                .metadata()
+                .is_ok()
+        );
         for path in ["", "a", "a/b"] {
-            assert!(way.directory(&top.join(path)).is_ok(), "{path}");
-            assert!(way.look(&top.join(path)).unwrap().is_dir(), "{path}");
+            assert!(opener.directory(&top.join(path)).is_ok(), "{path}");
+            assert!(opener.look(&top.join(path)).unwrap().is_dir(), "{path}");
         }
-        assert!(way.look(top.parent().unwrap()).is_err());
+        assert!(opener.look(top.parent().unwrap()).is_err());
     }
 }

@@ -3,11 +3,11 @@
 use std::thread::Builder;
 
 /// Does two things at the same time, or one after the other when no thread can be had.
-pub(super) fn both<A, B: Send>(first: impl FnOnce() -> A, second: impl Fn() -> B + Sync) -> (A, B) {
-    both_with(Builder::new(), first, second)
+pub(super) fn join<A, B: Send>(first: impl FnOnce() -> A, second: impl Fn() -> B + Sync) -> (A, B) {
+    join_with(Builder::new(), first, second)
 }
 
-fn both_with<A, B: Send>(
+fn join_with<A, B: Send>(
     builder: Builder,
     first: impl FnOnce() -> A,
     second: impl Fn() -> B + Sync,
@@ -33,7 +33,7 @@ mod tests {
     fn both_are_done_with_and_without_a_thread() {
         // No address space is that large.
         for builder in [Builder::new(), Builder::new().stack_size(1 << 60)] {
-            assert_eq!(both_with(builder, || 1, || 2), (1, 2));
+            assert_eq!(join_with(builder, || 1, || 2), (1, 2));
         }
     }
 }

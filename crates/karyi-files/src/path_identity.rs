@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use super::root::canonical_for_plan;
 
 /// What the system calls one file or directory.
-type Identity = (u64, u64);
+type FileId = (u64, u64);
 
 /// Where a path leads, as known at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct PathIdentity {
     /// The canonical path, in folded letters.
     path: PathBuf,
     /// What exists of it, from the top down.
-    known: Vec<Identity>,
+    known: Vec<FileId>,
     /// How many of its last names do not exist.
     missing: usize,
     /// Whether it is a directory.
@@ -29,7 +29,7 @@ pub struct Place {
     is_linked: bool,
 }
 
-impl Place {
+impl PathIdentity {
     /// Looks up what a call that names an absolute path may touch: where the path leads, and the
     /// link itself when it is one.
     #[must_use]
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn every_spelling_of_a_file_overlaps() {
         let temp = tree();
-        let find = |path: &str| Place::find(&temp.path().join(path));
+        let find = |path: &str| PathIdentity::find(&temp.path().join(path));
         let check = |left: &str, right: &str, expected: bool| {
             let (left_place, right_place) = (find(left), find(right));
             assert_eq!(
@@ -194,31 +194,34 @@ mod tests {
         check("d/new", "d/new2", false);
         check("d/new", "other/new", false);
         check("d/b", "bb", false);
-        assert!(find("d/b").overlaps(&Place::everywhere()));
-        assert!(Place::everywhere().overlaps(&find("d/new/x")));
+        assert!(find("d/b").overlaps(&PathIdentity::everywhere()));
+        assert!(PathIdentity::everywhere().overlaps(&find("d/new/x")));
     }
 
     #[test]
     fn a_link_is_touched_itself() {
         let temp = tree();
-        let touched = Place::touched(&temp.path().join("other/../to_b"));
+        let touched = PathIdentity::touched(&temp.path().join("other/../to_b"));
         let link = temp.path().canonicalize().unwrap().join("to_b");
-        assert_eq!(touched, [Place::find(&link), Place::of(&link)]);
-        assert_eq!(touched[0], Place::find(&temp.path().join("d/b")));
-        assert_eq!(Place::touched(&temp.path().join("d/b")).len(), 1);
+        assert_eq!(
+            touched,
+            [PathIdentity::find(&link), PathIdentity::of(&link)]
+        );
+        assert_eq!(touched[0], PathIdentity::find(&temp.path().join("d/b")));
+        assert_eq!(PathIdentity::touched(&temp.path().join("d/b")).len(), 1);
     }
 
     #[test]
     fn what_is_one_file_for_the_system_overlaps() {
         let temp = tree();
-        let real = Place::find(&temp.path().join("d/b"));
+        let real = PathIdentity::find(&temp.path().join("d/b"));
         // As a file system that ignores case, or a second mount, shows it.
-        let other_name = Place {
+        let other_name = PathIdentity {
             path: PathBuf::from("/mnt/elsewhere"),
             ..real.clone()
         };
         assert!(real.overlaps(&other_name));
-        let directory = Place::find(&temp.path().join("d"));
+        let directory = PathIdentity::find(&temp.path().join("d"));
         assert!(directory.overlaps(&other_name));
     }
 }

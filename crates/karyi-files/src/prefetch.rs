@@ -9,70 +9,70 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope};
 
-use super::journal::{IsPrivate, Journal, Prepared};
+use super::journal::{IsPrivate, Journal, PreparedBlob};
 use karyi_core::limits;
 
 /// A content that is being made ready; it is taken once.
 #[derive(Debug)]
-pub(super) struct Early(Mutex<Option<Receiver<Prepared>>>);
+pub(super) struct Prefetch(Mutex<Option<Receiver<PreparedBlob>>>);
 
-impl Early {
+impl Prefetch {
     /// Waits until it is ready; nothing when it may not be kept, or cannot be.
-    pub(super) fn take(&self) -> Option<Prepared> {
+    pub(super) fn take(&self) -> Option<PreparedBlob> {
         let mut receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         receiver.take()?.recv().ok()
     }
 }
 
 /// Starts that for the first large file of a change.
-pub(super) struct Starter<'scope, 'env> {
+pub(super) struct Prefetcher<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     journal: Option<&'env Journal>,
     is_private: IsPrivate<'env>,
-    is_wanted: &'env AtomicBool,
+    is_live: &'env AtomicBool,
 }
 
-impl<'scope, 'env> Starter<'scope, 'env> {
+impl<'scope, 'env> Prefetcher<'scope, 'env> {
     /// Makes one that runs its thread in a scope, as long as what it does is wanted.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         journal: Option<&'env Journal>,
         is_private: IsPrivate<'env>,
-        is_wanted: &'env AtomicBool,
+        is_live: &'env AtomicBool,
     ) -> Self {
         Self {
             scope,
             journal,
             is_private,
-            is_wanted,
+            is_live,
         }
     }
 
     /// Starts with what a file holds, if it is large and the first of that kind.
     /// Without a thread it is made ready when its turn comes.
-    pub(super) fn start(&mut self, bytes: &Arc<Vec<u8>>) -> Option<Early> {
+    pub(super) fn start(&mut self, bytes: &Arc<Vec<u8>>) -> Option<Prefetch> {
         self.start_with(Builder::new(), bytes)
     }
 
-    fn start_with(&mut self, builder: Builder, bytes: &Arc<Vec<u8>>) -> Option<Early> {
+    fn start_with(&mut self, builder: Builder, bytes: &Arc<Vec<u8>>) -> Option<Prefetch> {
         if (bytes.len() as u64) < limits::EARLY_JOURNAL_BYTES {
             return None;
         }
         let journal = self.journal.take()?;
         let bytes = Arc::clone(bytes);
-        let (is_private, is_wanted) = (self.is_private, self.is_wanted);
+        let (is_private, is_live) = (self.is_private, self.is_live);
         let (sender, receiver) = sync_channel(1);
         let started = builder.spawn_scoped(self.scope, move || {
             if !journal.is_encrypted() && is_private(&bytes) {
                 return;
             }
-            let is_wanted = || is_wanted.load(Ordering::Relaxed);
-            if let Ok(prepared) = journal.prepare(&bytes, &is_wanted) {
+            let is_live = || is_live.load(Ordering::Relaxed);
+            if let Ok(prepared) = journal.prepare(&bytes, &is_live) {
                 let _ = sender.send(prepared);
             }
         });
         started.ok()?;
-        Some(Early(Mutex::new(Some(receiver))))
+        Some(Prefetch(Mutex::new(Some(receiver))))
     }
 }
 
@@ -89,17 +89,17 @@ mod tests {
             usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap()
         ]);
         let small = Arc::new(large[1..].to_vec());
-        let check = |journal: &Journal, is_private: bool, is_wanted: bool, expected: bool| {
-            let is_wanted = AtomicBool::new(is_wanted);
+        let check = |journal: &Journal, is_private: bool, is_live: bool, expected: bool| {
+            let is_live = AtomicBool::new(is_live);
             let is_private = |_: &[u8]| is_private;
             std::thread::scope(|scope| {
-                let mut starter = Starter::new(scope, Some(journal), &is_private, &is_wanted);
-                assert!(starter.start(&small).is_none());
-                let early = starter.start(&large).unwrap();
+                let mut prefetcher = Prefetcher::new(scope, Some(journal), &is_private, &is_live);
+                assert!(prefetcher.start(&small).is_none());
+                let prefetch = prefetcher.start(&large).unwrap();
                 // One at a time.
-                assert!(starter.start(&large).is_none());
-                assert_eq!(early.take().is_some(), expected);
-                assert!(early.take().is_none());
+                assert!(prefetcher.start(&large).is_none());
+                assert_eq!(prefetch.take().is_some(), expected);
+                assert!(prefetch.take().is_none());
             });
         };
         let (plain, encrypted) = (open(None), open(Some(&[7; 32])));
@@ -114,12 +114,12 @@ mod tests {
         let journal = Journal::open(temp.path(), None).unwrap();
         let size = usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap();
         let large = Arc::new(vec![0; size]);
-        let is_wanted = AtomicBool::new(true);
+        let is_live = AtomicBool::new(true);
         std::thread::scope(|scope| {
-            let mut starter = Starter::new(scope, Some(&journal), &|_| false, &is_wanted);
+            let mut prefetcher = Prefetcher::new(scope, Some(&journal), &|_| false, &is_live);
             // No address space is that large.
             let builder = Builder::new().stack_size(1 << 60);
-            assert!(starter.start_with(builder, &large).is_none());
+            assert!(prefetcher.start_with(builder, &large).is_none());
         });
     }
 }

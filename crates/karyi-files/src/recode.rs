@@ -13,7 +13,7 @@ const BUFFER_BYTES: usize = 16 << 10;
 
 /// A reader whose bytes are UTF-8, whatever those of the one below are. What is no character there
 /// becomes U+FFFD.
-pub(super) struct Recoded<R> {
+pub(super) struct Utf8Reader<R> {
     below: R,
     decoder: Decoder,
     buffer: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct Recoded<R> {
     has_errors: bool,
 }
 
-impl<R: Read> Recoded<R> {
+impl<R: Read> Utf8Reader<R> {
     /// Starts at the first byte of a text; its byte order mark is left out.
     pub(super) fn new(below: R, encoding: &'static Encoding) -> Self {
         Self::with(below, encoding.new_decoder_with_bom_removal())
@@ -56,7 +56,7 @@ impl<R: Read> Recoded<R> {
     }
 }
 
-impl<R: Read> Read for Recoded<R> {
+impl<R: Read> Read for Utf8Reader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while !self.is_done {
             if self.start == self.end && !self.is_at_end {
@@ -85,7 +85,7 @@ mod tests {
 
     fn check(bytes: &[u8], encoding: &'static Encoding, expected: &str) {
         for size in [4, 5, 7, 64] {
-            let mut reader = Recoded::new(bytes, encoding);
+            let mut reader = Utf8Reader::new(bytes, encoding);
             let mut found = Vec::new();
             let mut out = vec![0; size];
             loop {

@@ -14,33 +14,33 @@ use std::path::{Path, PathBuf};
 use super::directory::remove_made;
 use super::journal::{Entry, Journal};
 use super::locks;
-use super::wal::{self, Decision, Plan, Record, Rest, Said};
-pub(super) use forecast::{Foreseen, foresee};
+use super::wal::{self, ChangePlan, Decision, PendingWork, RecordState, WalRecord};
+pub(super) use forecast::{RecoveryForecast, forecast};
 use karyi_core::error::ToolError;
 use karyi_core::limits;
-use step_recovery::{State, Work};
+use step_recovery::{StepRecovery, StepState};
 
 mod forecast;
 mod step_recovery;
 
 /// Why a file is half changed in what a dry run shows.
-const UNENDED: &str =
+const PENDING: &str =
     "a karyi that was killed left it half changed; the next edit or undo ends that first";
 
 /// A file of a change that was left half done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovered {
+pub struct FileRecovery {
     /// The file.
     pub path: PathBuf,
     /// What it holds now.
-    pub became: Became,
+    pub outcome: RecoveryOutcome,
     /// Why it is not whole; none when it is.
     pub why: Option<String>,
 }
 
 /// What a file holds after a half-done change was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Became {
+pub enum RecoveryOutcome {
     /// The new content.
     New,
     /// The old content.
@@ -51,7 +51,7 @@ pub enum Became {
     Waiting,
 }
 
-impl Became {
+impl RecoveryOutcome {
     /// Returns the word used on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -65,30 +65,30 @@ impl Became {
 }
 
 /// What came of ending what was left.
-pub(super) struct Recovery {
+pub(super) struct RecoveryRun {
     /// What became of the files.
-    pub(super) files: Vec<Recovered>,
+    pub(super) files: Vec<FileRecovery>,
     /// The records that stay for the next try.
     waiting: Vec<PathBuf>,
 }
 
-impl Recovery {
+impl RecoveryRun {
     /// Whether nothing is left but what waits for the next try, of all changes whose makers are gone and of those
     /// of some paths, whose locks are held.
     pub(super) fn is_all(&self, journal: &Journal, paths: &[&Path]) -> bool {
         let transactions = journal.transactions();
         let is_known = |path: &Path| self.waiting.iter().any(|known| known == path);
-        let left = wal::abandoned(&transactions);
+        let left = wal::abandoned_records(&transactions);
         left.iter().all(|record| is_known(record.path()))
-            && wal::naming(&transactions, paths)
+            && wal::records_of_paths(&transactions, paths)
                 .iter()
                 .all(|path| is_known(path))
     }
 }
 
 /// Adds what a later try found: what waited before is told by it anew.
-pub fn add(recovered: &mut Vec<Recovered>, later: Vec<Recovered>) {
-    recovered.retain(|file| file.became != Became::Waiting);
+pub fn merge(recovered: &mut Vec<FileRecovery>, later: Vec<FileRecovery>) {
+    recovered.retain(|file| file.outcome != RecoveryOutcome::Waiting);
     recovered.extend(later);
 }
 
@@ -96,43 +96,43 @@ pub fn add(recovered: &mut Vec<Recovered>, later: Vec<Recovered>) {
 ///
 /// # Errors
 /// Another karyi is at it for too long.
-pub fn recover(journal: &Journal) -> Result<Vec<Recovered>, ToolError> {
+pub fn recover(journal: &Journal) -> Result<Vec<FileRecovery>, ToolError> {
     Ok(run(journal)?.files)
 }
 
 /// Returns the files of changes that were left half done, and touches none.
 #[must_use]
-pub fn unended(journal: &Journal) -> Vec<Recovered> {
-    let files = |mut record: Record| match record.read() {
-        Said::Decided(_, _, Rest::Clear) => Vec::new(),
-        Said::Decided(plan, ..) => told(&plan, Became::Waiting, UNENDED),
-        Said::Nothing | Said::Planned(_) | Said::Broken(_) => Vec::new(),
+pub fn pending_files(journal: &Journal) -> Vec<FileRecovery> {
+    let files = |mut record: WalRecord| match record.read() {
+        RecordState::Decided(_, _, PendingWork::Clear) => Vec::new(),
+        RecordState::Decided(plan, ..) => recovered_files(&plan, RecoveryOutcome::Waiting, PENDING),
+        RecordState::Empty | RecordState::Planned(_) | RecordState::Broken(_) => Vec::new(),
     };
-    let records = wal::abandoned(&journal.transactions()).into_iter();
+    let records = wal::abandoned_records(&journal.transactions()).into_iter();
     records.flat_map(files).collect()
 }
 
 /// Ends every change that was left half done, and says which could not be ended.
-pub(super) fn run(journal: &Journal) -> Result<Recovery, ToolError> {
+pub(super) fn run(journal: &Journal) -> Result<RecoveryRun, ToolError> {
     let (mut files, mut waiting) = (Vec::new(), Vec::new());
-    if wal::abandoned(&journal.transactions()).is_empty() {
-        return Ok(Recovery { files, waiting });
+    if wal::abandoned_records(&journal.transactions()).is_empty() {
+        return Ok(RecoveryRun { files, waiting });
     }
     // The others wait until the files are whole again.
     let _one_at_a_time = locks::lock_file(&journal.locks().join("recovery"))?;
-    for record in wal::abandoned(&journal.transactions()) {
+    for record in wal::abandoned_records(&journal.transactions()) {
         let path = record.path().to_owned();
-        let ended = end(journal, record).map_err(|error| with_recovered(error, &files))?;
+        let ended = end(journal, record).map_err(|error| with_recoveries(error, &files))?;
         files.extend(ended);
         if path.exists() {
             waiting.push(path);
         }
     }
-    Ok(Recovery { files, waiting })
+    Ok(RecoveryRun { files, waiting })
 }
 
-fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolError> {
-    let lock = |plan: &Plan| {
+fn end(journal: &Journal, mut record: WalRecord) -> Result<Vec<FileRecovery>, ToolError> {
+    let lock = |plan: &ChangePlan| {
         let paths: Vec<_> = plan.steps.iter().map(|step| step.path.as_path()).collect();
         locks::lock_paths(Some(&journal.locks()), &paths)
     };
@@ -141,34 +141,34 @@ fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolErro
         .is_some_and(|age| age > limits::INCOMPLETE_CHANGE_AGE);
     let mut recovered = Vec::new();
     match record.read() {
-        Said::Nothing => {}
-        Said::Planned(plan) => {
+        RecordState::Empty => {}
+        RecordState::Planned(plan) => {
             let _held = lock(&plan)?;
             // The files are as they were, so there is nothing to tell.
             if !remove_undecided(&plan) && !is_old {
                 return Ok(recovered);
             }
         }
-        Said::Decided(plan, decision, rest) => {
+        RecordState::Decided(plan, decision, rest) => {
             let _held = lock(&plan)?;
             match end_decided(journal, &plan, &decision, rest) {
                 Ok(files) => recovered = files,
                 // There is nothing to tell: the files are whole.
-                Err(_) if rest == Rest::Clear && !is_old => return Ok(recovered),
-                Err(_) if rest == Rest::Clear => {}
+                Err(_) if rest == PendingWork::Clear && !is_old => return Ok(recovered),
+                Err(_) if rest == PendingWork::Clear => {}
                 Err(why) if is_old => {
-                    record.set_aside();
-                    return Ok(told(&plan, Became::LeftAlone, &why));
+                    record.quarantine();
+                    return Ok(recovered_files(&plan, RecoveryOutcome::LeftAlone, &why));
                 }
                 Err(why) => {
                     let why = format!("{why}; will be tried again");
-                    return Ok(told(&plan, Became::Waiting, &why));
+                    return Ok(recovered_files(&plan, RecoveryOutcome::Waiting, &why));
                 }
             }
         }
-        Said::Broken(plan) => {
+        RecordState::Broken(plan) => {
             let recovered = left_alone(&record, plan);
-            record.set_aside();
+            record.quarantine();
             return Ok(recovered);
         }
     }
@@ -176,31 +176,31 @@ fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolErro
     Ok(recovered)
 }
 
-fn told(plan: &Plan, became: Became, why: &str) -> Vec<Recovered> {
-    let told = |path: PathBuf| Recovered {
+fn recovered_files(plan: &ChangePlan, outcome: RecoveryOutcome, why: &str) -> Vec<FileRecovery> {
+    let recovered_files = |path: PathBuf| FileRecovery {
         path,
-        became,
+        outcome,
         why: Some(why.to_owned()),
     };
     let paths = plan.steps.iter().map(|step| step.path.0.clone());
-    paths.map(told).collect()
+    paths.map(recovered_files).collect()
 }
 
 /// Names what a record that cannot be read was about: its files, else itself.
-fn left_alone(record: &Record, plan: Option<Plan>) -> Vec<Recovered> {
+fn left_alone(record: &WalRecord, plan: Option<ChangePlan>) -> Vec<FileRecovery> {
     let why = "the record of its change is damaged";
     match plan.filter(|plan| !plan.steps.is_empty()) {
-        Some(plan) => told(&plan, Became::LeftAlone, why),
-        None => vec![Recovered {
+        Some(plan) => recovered_files(&plan, RecoveryOutcome::LeftAlone, why),
+        None => vec![FileRecovery {
             path: record.path().to_owned(),
-            became: Became::LeftAlone,
+            outcome: RecoveryOutcome::LeftAlone,
             why: Some(why.to_owned()),
         }],
     }
 }
 
 /// Removes what a change left that was not decided; returns whether all of it is gone.
-fn remove_undecided(plan: &Plan) -> bool {
+fn remove_undecided(plan: &ChangePlan) -> bool {
     let mut is_gone = true;
     for step in &plan.steps {
         is_gone &= step_recovery::remove_leftovers(plan, step).is_ok();
@@ -215,23 +215,23 @@ fn remove_undecided(plan: &Plan) -> bool {
 /// done can be done later then.
 fn end_decided(
     journal: &Journal,
-    plan: &Plan,
+    plan: &ChangePlan,
     decision: &Decision,
-    rest: Rest,
-) -> Result<Vec<Recovered>, String> {
-    if rest == Rest::Clear {
+    rest: PendingWork,
+) -> Result<Vec<FileRecovery>, String> {
+    if rest == PendingWork::Clear {
         return clear(plan, decision);
     }
-    let works = Work::all(plan, decision);
+    let works = StepRecovery::all(plan, decision);
     let states = works.iter().map(|work| work.in_words(work.state(plan)));
-    let states: Vec<State> = states.collect::<Result<_, _>>()?;
-    let is_new = is_made(&states, rest);
+    let states: Vec<StepState> = states.collect::<Result<_, _>>()?;
+    let is_new = is_completed(&states, rest);
     let mut recovered = Vec::new();
     for (work, state) in works.iter().zip(&states) {
-        let (became, why) = work.in_words(work.end(*state, is_new, journal))?;
-        recovered.push(Recovered {
+        let (outcome, why) = work.in_words(work.end(*state, is_new, journal))?;
+        recovered.push(FileRecovery {
             path: work.step.path.0.clone(),
-            became,
+            outcome,
             why: why.map(str::to_owned),
         });
     }
@@ -247,14 +247,14 @@ fn end_decided(
 }
 
 /// Whether a change is completed, and not taken back.
-fn is_made(states: &[State], rest: Rest) -> bool {
-    rest == Rest::All && !states.contains(&State::Lost)
+fn is_completed(states: &[StepState], rest: PendingWork) -> bool {
+    rest == PendingWork::All && !states.contains(&StepState::Lost)
 }
 
 /// Removes what lies beside the files of a change that is over; names what another program wrote to.
-fn clear(plan: &Plan, decision: &Decision) -> Result<Vec<Recovered>, String> {
+fn clear(plan: &ChangePlan, decision: &Decision) -> Result<Vec<FileRecovery>, String> {
     let mut left = Vec::new();
-    for work in Work::all(plan, decision) {
+    for work in StepRecovery::all(plan, decision) {
         left.extend(work.in_words(work.clear(plan))?);
     }
     Ok(left)
@@ -276,18 +276,18 @@ fn remove_undone(journal: &Journal, undo: &Entry) {
 
 /// Adds to an error which files were left half changed and what became of them before it: nothing else
 /// would tell.
-pub(super) fn with_recovered(mut error: ToolError, recovered: &[Recovered]) -> ToolError {
+pub(super) fn with_recoveries(mut error: ToolError, recovered: &[FileRecovery]) -> ToolError {
     if recovered.is_empty() {
         return error;
     }
-    let told = |file: &Recovered| {
+    let recovered_files = |file: &FileRecovery| {
         let why = file.why.as_ref().map(|why| format!(" ({why})"));
-        let (path, became) = (file.path.display(), file.became.as_str());
-        format!("{path} {became}{}", why.unwrap_or_default())
+        let (path, outcome) = (file.path.display(), file.outcome.as_str());
+        format!("{path} {outcome}{}", why.unwrap_or_default())
     };
     // What is not whole comes first.
     let (bad, good): (Vec<_>, Vec<_>) = recovered.iter().partition(|file| file.why.is_some());
-    let shown = bad.into_iter().chain(good).map(told);
+    let shown = bad.into_iter().chain(good).map(recovered_files);
     let shown: Vec<String> = shown.take(limits::MAX_LISTED_RECOVERED).collect();
     error.message.push_str(&format!(
         "; before that, files which a killed karyi had left half changed were looked at: {}",
@@ -300,7 +300,7 @@ pub(super) fn with_recovered(mut error: ToolError, recovered: &[Recovered]) -> T
     error
 }
 
-fn remove_planned(plan: &Plan) {
+fn remove_planned(plan: &ChangePlan) {
     let made: Vec<PathBuf> = plan.made.iter().map(|path| path.0.clone()).collect();
     remove_made(&made);
 }

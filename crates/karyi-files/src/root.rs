@@ -21,17 +21,17 @@ const MAX_LINKS: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Root {
     directory: Option<PathBuf>,
-    own: Arc<Own>,
+    private_paths: Arc<PrivatePaths>,
 }
 
 /// Files and directories of karyi itself, with what may be read in them all the same.
 #[derive(Debug, PartialEq, Eq, Default)]
-pub(super) struct Own {
+pub(super) struct PrivatePaths {
     private: Vec<PathBuf>,
     shown: Vec<PathBuf>,
 }
 
-impl Own {
+impl PrivatePaths {
     /// Whether a resolved path is one of karyi's own that nothing may show.
     pub(super) fn hides(&self, real: &Path) -> bool {
         self.is_private(real) && !self.shown.iter().any(|dir| real.starts_with(dir))
@@ -111,21 +111,21 @@ impl Root {
     /// Keeps tools out of files and directories of karyi itself, but for those in `shown`, which can
     /// be read: its settings and its vault are no files of the user.
     #[must_use]
-    pub fn keeping(self, private: &[PathBuf], shown: &[PathBuf]) -> Self {
+    pub fn with_private(self, private: &[PathBuf], shown: &[PathBuf]) -> Self {
         let real = |paths: &[PathBuf]| paths.iter().map(|path| canonical_for_plan(path)).collect();
-        let own = Own {
+        let private_paths = PrivatePaths {
             private: real(private),
             shown: real(shown),
         };
         Self {
-            own: Arc::new(own),
+            private_paths: Arc::new(private_paths),
             ..self
         }
     }
 
     /// Returns what a walk must leave out.
-    pub(super) fn own(&self) -> &Arc<Own> {
-        &self.own
+    pub(super) fn private_paths(&self) -> &Arc<PrivatePaths> {
+        &self.private_paths
     }
 
     /// Returns the directory paths are confined to.
@@ -155,9 +155,9 @@ impl Root {
         }
         let is_linked = || {
             let found = std::fs::symlink_metadata(&real);
-            found.is_ok_and(|found| self.own.is_linked(&found))
+            found.is_ok_and(|found| self.private_paths.is_linked(&found))
         };
-        if self.own.hides(&real) || is_linked() {
+        if self.private_paths.hides(&real) || is_linked() {
             return Err(own_file(path));
         }
         match &self.directory {
@@ -172,7 +172,7 @@ impl Root {
     /// As [`Root::resolve`], and `policy_denied` for what of karyi's own can only be read.
     pub fn resolve_to_change(&self, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
         let real = self.resolve(cwd, path)?;
-        if self.own.is_private(&real) {
+        if self.private_paths.is_private(&real) {
             return Err(own_file(path));
         }
         Ok(real)
@@ -242,15 +242,15 @@ pub fn canonical_for_plan(path: &Path) -> PathBuf {
 /// Does so, and shows where each symlink is that it follows.
 pub(super) fn follow(path: &Path, on_link: &mut dyn FnMut(&Path)) -> PathBuf {
     let mut real = PathBuf::from("/");
-    let mut left: VecDeque<Step> = steps(path).collect();
+    let mut left: VecDeque<PathStep> = steps(path).collect();
     let mut links = 0;
     while let Some(step) = left.pop_front() {
         match step {
-            Step::Top => real = PathBuf::from("/"),
-            Step::Up => {
+            PathStep::Top => real = PathBuf::from("/"),
+            PathStep::Up => {
                 real.pop();
             }
-            Step::Down(name) => {
+            PathStep::Down(name) => {
                 real.push(name);
                 if links < MAX_LINKS
                     && let Ok(target) = std::fs::read_link(&real)
@@ -266,18 +266,18 @@ pub(super) fn follow(path: &Path, on_link: &mut dyn FnMut(&Path)) -> PathBuf {
     real
 }
 
-enum Step {
+enum PathStep {
     Top,
     Up,
     Down(OsString),
 }
 
-fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> + '_ {
+fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
     path.components().filter_map(|component| match component {
         Component::Prefix(_) | Component::CurDir => None,
-        Component::RootDir => Some(Step::Top),
-        Component::ParentDir => Some(Step::Up),
-        Component::Normal(name) => Some(Step::Down(name.to_owned())),
+        Component::RootDir => Some(PathStep::Top),
+        Component::ParentDir => Some(PathStep::Up),
+        Component::Normal(name) => Some(PathStep::Down(name.to_owned())),
     })
 }
 
@@ -375,10 +375,13 @@ mod tests {
     #[test]
     fn own_directories_are_kept() {
         let temp = tempfile::tempdir().unwrap();
-        let own = temp.path().join("own");
-        std::fs::create_dir_all(own.join("output")).unwrap();
-        symlink(&own, temp.path().join("link")).unwrap();
-        let root = Root::unconfined().keeping(std::slice::from_ref(&own), &[own.join("output")]);
+        let private_paths = temp.path().join("own");
+        std::fs::create_dir_all(private_paths.join("output")).unwrap();
+        symlink(&private_paths, temp.path().join("link")).unwrap();
+        let root = Root::unconfined().with_private(
+            std::slice::from_ref(&private_paths),
+            &[private_paths.join("output")],
+        );
         let check = |path: &str, expected: bool| {
             let found = root.resolve(temp.path(), Path::new(path));
             assert_eq!(found.is_ok(), expected, "{path}: {found:?}");
@@ -392,7 +395,7 @@ mod tests {
         check("own/output/1", true);
         check("owner", true);
         let top = temp.path().canonicalize().unwrap();
-        let below = |path: &str| root.own().may_be_below(&top.join(path));
+        let below = |path: &str| root.private_paths().may_be_below(&top.join(path));
         let asked = [
             "",
             "own",

@@ -23,18 +23,18 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use super::encoding::Encoding;
-use super::kind::Special;
-use super::listing::{Scope, Wanted, is_in_repository, is_repository, walk_builder};
+use super::kind::SpecialFile;
+use super::listing::{EntryFilter, Scope, is_in_repository, is_repository, walk_builder};
 use super::missing;
-use super::opener::{Way, names};
+use super::opener::{Opener, names};
 use super::root::{Root, identity, may_be_linked};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-use match_collector::Lines;
+use match_collector::MatchCollector;
 use pattern::Glob;
 use tally::Tally;
 
-pub use file_matches::{FileFound, Line, Role};
+pub use file_matches::{FileMatches, LineRole, MatchLine};
 
 /// How a pattern is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,11 +77,11 @@ pub struct SearchOptions<'a> {
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SearchFound {
+pub struct SearchOutcome {
     /// Whether lines around matches were asked for.
     pub has_context: bool,
     /// The files of the first matching lines, by path.
-    pub files: Vec<FileFound>,
+    pub files: Vec<FileMatches>,
     /// All matching lines, shown or not.
     pub total_matches: u64,
     /// Files with a matching line.
@@ -94,11 +94,11 @@ pub struct SearchFound {
     pub files_unreadable: u64,
 }
 
-impl SearchFound {
+impl SearchOutcome {
     /// Returns how many matching lines are not shown.
     #[must_use]
     pub fn omitted_matches(&self) -> u64 {
-        let shown: usize = self.files.iter().map(FileFound::matches).sum();
+        let shown: usize = self.files.iter().map(FileMatches::matches).sum();
         self.total_matches.saturating_sub(shown as u64)
     }
 }
@@ -114,32 +114,32 @@ pub fn search(
     shown: &Path,
     real: &Path,
     options: &SearchOptions<'_>,
-) -> Result<SearchFound, ToolError> {
-    let way = Way::new(root).map_err(|error| ToolError::from_io(shown, &error))?;
+) -> Result<SearchOutcome, ToolError> {
+    let opener = Opener::new(root).map_err(|error| ToolError::from_io(shown, &error))?;
     let search = Search {
         matcher: pattern::matcher(options)?,
         glob: options.glob.map(pattern::glob).transpose()?,
         shown,
         real,
-        way: &way,
-        wanted: Wanted {
+        opener: &opener,
+        wanted: EntryFilter {
             scope: options.scope,
-            own: Arc::clone(root.own()),
+            private_paths: Arc::clone(root.private_paths()),
         },
         options,
         tally: Tally::new(options.max.min(limits::MAX_SEARCH_MATCHES)),
         linked: OnceLock::new(),
     };
-    let found = way
+    let found = opener
         .look(real)
-        .map_err(|error| missing::explain(&way, shown, real, &error))?;
-    if let Some(special) = Special::of(found.file_type()) {
+        .map_err(|error| missing::explain(&opener, shown, real, &error))?;
+    if let Some(special) = SpecialFile::of(found.file_type()) {
         return Err(special.refused(shown));
     }
     // What was named itself is told when it cannot be read, not only counted.
     let readable = match found.is_file() {
-        true => way.file(real).map(drop),
-        false => way
+        true => opener.file(real).map(drop),
+        false => opener
             .directory(real)
             .and_then(|opened| names(&opened).map(drop)),
     };
@@ -154,7 +154,7 @@ pub fn search(
         let message = "the search was interrupted";
         return Err(ToolError::new(ErrorCode::Cancelled, message));
     }
-    Ok(SearchFound {
+    Ok(SearchOutcome {
         has_context: options.context > 0,
         ..search.tally.finish()
     })
@@ -190,8 +190,8 @@ struct Search<'a> {
     glob: Option<Glob>,
     shown: &'a Path,
     real: &'a Path,
-    way: &'a Way,
-    wanted: Wanted,
+    opener: &'a Opener,
+    wanted: EntryFilter,
     options: &'a SearchOptions<'a>,
     tally: Tally,
     /// Karyi's own files that have several names.
@@ -285,7 +285,10 @@ impl Search<'_> {
 
     /// Whether a file is karyi's own under another name. Those are looked for once in a search.
     fn is_own(&self, found: &Metadata) -> bool {
-        let linked = || self.linked.get_or_init(|| self.wanted.own.linked());
+        let linked = || {
+            self.linked
+                .get_or_init(|| self.wanted.private_paths.linked())
+        };
         may_be_linked(found) && linked().contains(&identity(found))
     }
 
@@ -296,8 +299,8 @@ impl Search<'_> {
         real: &Path,
         shown: impl Fn() -> PathBuf,
     ) -> io::Result<()> {
-        let mut lines = Lines::new(&self.matcher, self.tally.most_matches());
-        let file = self.way.file(real)?;
+        let mut lines = MatchCollector::new(&self.matcher, self.tally.most_matches());
+        let file = self.opener.file(real)?;
         if !self.is_own(&file.metadata()?) {
             worker.search(&self.matcher, &file, &mut lines)?;
         }
@@ -348,7 +351,7 @@ impl Worker {
         &mut self,
         matcher: &RegexMatcher,
         file: &File,
-        lines: &mut Lines<'_>,
+        lines: &mut MatchCollector<'_>,
     ) -> io::Result<()> {
         let length = self.read(file)?;
         let bytes = self.buffer.get(..length).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::ops::Range;
 use memchr::memmem;
 use unicode_normalization::char::decompose_compatible;
 
-use unit::{Reading, Unit, units};
+use unit::{EscapeMode, Unit, units};
 
 pub(super) mod unit;
 
@@ -21,12 +21,12 @@ const MOST_PARTS: usize = 4;
 
 /// Returns the skeleton of a text.
 pub(super) fn skeleton(text: &str) -> String {
-    bones(text, Reading::Escapes)
+    bones(text, EscapeMode::Escapes)
 }
 
-fn bones(text: &str, reading: Reading) -> String {
+fn bones(text: &str, mode: EscapeMode) -> String {
     let mut bones = String::with_capacity(text.len());
-    for unit in units(text, reading) {
+    for unit in units(text, mode) {
         match unit.character {
             c if is_blank(c) => {}
             // Most are such, and long texts are made of them.
@@ -51,9 +51,9 @@ fn bones_of(character: char) -> impl Iterator<Item = char> {
 /// escaped.
 pub(super) fn find(text: &str, find: &str) -> Option<Range<usize>> {
     let may_escape = [text, find].map(|text| memchr::memchr2(b'&', b'\\', text.as_bytes()));
-    find_read(text, find, Reading::ToTheLetter).or_else(|| {
+    find_read(text, find, EscapeMode::Literal).or_else(|| {
         let may_escape = may_escape.iter().any(Option::is_some);
-        may_escape.then(|| find_read(text, find, Reading::Escapes))?
+        may_escape.then(|| find_read(text, find, EscapeMode::Escapes))?
     })
 }
 
@@ -62,25 +62,25 @@ pub(super) fn is_found(text: &str, find: &str) -> bool {
     skeleton(find).len() >= LEAST_BYTES && self::find(text, find).is_some()
 }
 
-fn find_read(text: &str, find: &str, reading: Reading) -> Option<Range<usize>> {
-    let wanted = bones(find, reading);
+fn find_read(text: &str, find: &str, mode: EscapeMode) -> Option<Range<usize>> {
+    let wanted = bones(find, mode);
     if wanted.is_empty() {
         return None;
     }
-    let whole = bones(text, reading);
+    let whole = bones(text, mode);
     let place = memmem::find(whole.as_bytes(), wanted.as_bytes())?;
     drop(whole);
     // The text is walked again: to note where each line starts would take more memory than the text when they
     // are short.
-    let start = unit_of(text, place, reading)?;
-    let last = unit_of(text, place + wanted.len() - 1, reading)?;
+    let start = unit_of(text, place, mode)?;
+    let last = unit_of(text, place + wanted.len() - 1, mode)?;
     Some(with_blanks(text, start.range.start..last.range.end))
 }
 
 /// Returns the piece of the text that a byte of the skeleton comes from.
-fn unit_of(text: &str, bone: usize, reading: Reading) -> Option<Unit> {
+fn unit_of(text: &str, bone: usize, mode: EscapeMode) -> Option<Unit> {
     let mut seen = 0;
-    units(text, reading)
+    units(text, mode)
         .filter(|unit| !is_blank(unit.character))
         .find(|unit| {
             seen += match is_itself(unit.character) {

@@ -14,14 +14,14 @@ use super::change::Change;
 use super::commit;
 use super::directory::{Stamp, remove_made};
 use super::journal::{
-    Damage, Entry, FileRecord, IsPrivate, Journal, Lasts, Prepared, Pruned, StoredPath, Version,
-    milliseconds,
+    Damage, Durability, Entry, FileRecord, IsPrivate, Journal, PreparedBlob, PrunedChanges,
+    StoredPath, Version, milliseconds,
 };
-use super::locks::{self, Held};
-use super::parallel::both;
-use super::prefetch::Early;
-use super::recover::{self, Recovered, with_recovered};
-use super::wal::{self, Decision, Record, Rest};
+use super::locks::{self, PathLocks};
+use super::parallel::join;
+use super::prefetch::Prefetch;
+use super::recover::{self, FileRecovery, with_recoveries};
+use super::wal::{self, Decision, PendingWork, WalRecord};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
@@ -49,7 +49,7 @@ pub struct Receipt {
     /// Why it cannot be undone; none when it can.
     pub no_undo: Option<String>,
     /// Files of earlier changes that were left half done and are whole now.
-    pub recovered: Vec<Recovered>,
+    pub recovered: Vec<FileRecovery>,
     /// What of the list of changes was found broken.
     pub damage: Option<Damage>,
     /// Files whose attributes could not all be kept, and which.
@@ -57,14 +57,14 @@ pub struct Receipt {
     /// What lies beside the files and could not be removed.
     pub leftovers: Option<String>,
     /// Earlier changes that were removed from the journal as it was full.
-    pub pruned: Option<Pruned>,
+    pub pruned: Option<PrunedChanges>,
 }
 
 /// A change that is about to be made: nobody else changes its files.
 pub struct Transaction<'a> {
     recorder: &'a Recorder,
-    recovered: Vec<Recovered>,
-    _held: Held,
+    recovered: Vec<FileRecovery>,
+    _locks: PathLocks,
 }
 
 impl<'a> Transaction<'a> {
@@ -76,32 +76,32 @@ impl<'a> Transaction<'a> {
     pub fn begin(recorder: &'a Recorder, paths: &[&Path]) -> Result<Self, ToolError> {
         let mut recovered = Vec::new();
         let Some(journal) = &recorder.journal else {
-            let _held = locks::lock_paths(None, paths)?;
+            let _locks = locks::lock_paths(None, paths)?;
             return Ok(Self {
                 recorder,
                 recovered,
-                _held,
+                _locks,
             });
         };
         let (since, mut pause) = (Instant::now(), limits::EDIT_LOCK_PAUSE_MIN);
         loop {
             let recovery = recover::run(journal);
-            let recovery = recovery.map_err(|error| with_recovered(error, &recovered))?;
-            recover::add(&mut recovered, recovery.files.clone());
+            let recovery = recovery.map_err(|error| with_recoveries(error, &recovered))?;
+            recover::merge(&mut recovered, recovery.files.clone());
             let held = locks::lock_paths(Some(&journal.locks()), paths);
-            let held = held.map_err(|error| with_recovered(error, &recovered))?;
+            let held = held.map_err(|error| with_recoveries(error, &recovered))?;
             // Whoever held these locks before may have been killed a moment ago, or dies this very moment.
             if recovery.is_all(journal, paths) {
-                let _held = held;
+                let _locks = held;
                 return Ok(Self {
                     recorder,
                     recovered,
-                    _held,
+                    _locks,
                 });
             }
             drop(held);
             if since.elapsed() > limits::EDIT_LOCK_TIMEOUT {
-                return Err(with_recovered(locks::busy(), &recovered));
+                return Err(with_recoveries(locks::busy(), &recovered));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(limits::EDIT_LOCK_PAUSE_MAX);
@@ -109,7 +109,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns what became of files that were left half changed, which its receipt says, too.
-    pub(super) fn recovered(&self) -> &[Recovered] {
+    pub(super) fn recovered(&self) -> &[FileRecovery] {
         &self.recovered
     }
 
@@ -152,7 +152,7 @@ impl<'a> Transaction<'a> {
         let plan = commit::plan(changes, &id);
         let journal = self.recorder.journal.as_deref();
         let mut record = self.write_down(&id, &plan)?;
-        let mut reached = Reached::Planned;
+        let mut progress = Progress::Planned;
         let (staged, kept) = prepare(journal, changes, &plan, is_private);
         let result = staged.and_then(|mut staged| {
             staged.check()?;
@@ -170,19 +170,19 @@ impl<'a> Transaction<'a> {
                 .map(|path| path.as_path().into())
                 .collect();
             if let Some(record) = &mut record {
-                reached = decide(record, &staged, &entry, plan.steps.len() > 1)?;
+                progress = decide(record, &staged, &entry, plan.steps.len() > 1)?;
             }
             let losses = staged.take_losses();
             let placed = staged.place().map_err(|failed| {
                 if failed.is_half {
-                    reached = Reached::Half;
+                    progress = Progress::Half;
                 }
                 failed.error
             });
             Ok((placed?, entry, losses))
         });
         let receipt = result.map(|(placed, entry, losses)| {
-            let ((), receipt) = both(
+            let ((), receipt) = join(
                 || placed.settle(),
                 || self.receipt(journal, entry.clone(), &kept.why),
             );
@@ -190,7 +190,7 @@ impl<'a> Transaction<'a> {
             remove_directories(undone);
             Receipt { losses, ..receipt }
         });
-        match (receipt, end(record, &plan, reached)) {
+        match (receipt, end(record, &plan, progress)) {
             (Ok(receipt), leftovers) => Ok(Receipt {
                 leftovers,
                 ..receipt
@@ -222,7 +222,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Writes the plan down. One file alone is old or new by itself, so it changes without, too.
-    fn write_down(&self, id: &str, plan: &wal::Plan) -> Result<Option<Record>, ToolError> {
+    fn write_down(&self, id: &str, plan: &wal::ChangePlan) -> Result<Option<WalRecord>, ToolError> {
         let files = plan.steps.len();
         let may_do_without = files == 1 || !self.recorder.needs_journal;
         let Some(journal) = &self.recorder.journal else {
@@ -231,7 +231,7 @@ impl<'a> Transaction<'a> {
                 false => Err(no_journal(files, "")),
             };
         };
-        match Record::new(&journal.transactions(), id, plan) {
+        match WalRecord::new(&journal.transactions(), id, plan) {
             Ok(record) => Ok(Some(record)),
             Err(_) if may_do_without => Ok(None),
             Err(error) => Err(no_journal(files, &format!(": {error}"))),
@@ -322,7 +322,7 @@ fn no_journal(files: usize, why: &str) -> ToolError {
 
 /// How far a change came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reached {
+enum Progress {
     /// Nothing says that it is to happen.
     Planned,
     /// Its record says so. It was made, or taken back.
@@ -332,55 +332,55 @@ enum Reached {
 }
 
 /// Ends the record of a change; returns what is left to be done. The next run does it.
-fn end(record: Option<Record>, plan: &wal::Plan, reached: Reached) -> Option<String> {
+fn end(record: Option<WalRecord>, plan: &wal::ChangePlan, progress: Progress) -> Option<String> {
     let left = commit::leftovers(plan);
     let Some(mut record) = record else {
-        return commit::leftovers_told(&left, false);
+        return commit::leftovers_message(&left, false);
     };
-    let stays = match reached {
+    let stays = match progress {
         // Should it not take that, the next run finds out how far it can go.
-        Reached::Half => {
-            let _ = record.leave(Rest::TakeBack);
+        Progress::Half => {
+            let _ = record.set_pending(PendingWork::TakeBack);
             true
         }
-        Reached::Planned => !left.is_empty(),
+        Progress::Planned => !left.is_empty(),
         // Else it would say that the change is to be made.
-        Reached::Decided => !left.is_empty() && record.leave(Rest::Clear).is_ok(),
+        Progress::Decided => !left.is_empty() && record.set_pending(PendingWork::Clear).is_ok(),
     };
     if !stays {
         record.close();
     }
-    match reached {
-        Reached::Half => Some(
+    match progress {
+        Progress::Half => Some(
             "the change is half done: the next edit or undo takes the rest of it back, with what lies beside the \
              files as `.karyi-*`; leave that to it"
                 .to_owned(),
         ),
-        Reached::Planned | Reached::Decided => commit::leftovers_told(&left, stays),
+        Progress::Planned | Progress::Decided => commit::leftovers_message(&left, stays),
     }
 }
 
 /// Writes down that the change is to happen. One file alone is old or new by itself, so nothing
 /// needs to reach the disk for it, and no full disk is in its way.
 fn decide(
-    record: &mut Record,
+    record: &mut WalRecord,
     staged: &commit::Staged<'_>,
     entry: &Entry,
     has_several: bool,
-) -> Result<Reached, ToolError> {
+) -> Result<Progress, ToolError> {
     let decision = Decision {
         steps: staged.decided(entry),
         entry: entry.clone(),
     };
     if !has_several {
         return Ok(match record.decide(&decision) {
-            Ok(()) => Reached::Decided,
-            Err(_) => Reached::Planned,
+            Ok(()) => Progress::Decided,
+            Err(_) => Progress::Planned,
         });
     }
-    let written = record.decide_for_good(&decision, Record::sync);
+    let written = record.decide_durably(&decision, WalRecord::sync);
     written.map_err(|error| ToolError::from_io(Path::new("the record of the change"), &error))?;
-    Ok(Reached::Decided)
+    Ok(Progress::Decided)
 }
 
 /// Prepares the new contents on the disk and keeps the old ones in the journal, at the same time: either
@@ -388,13 +388,13 @@ fn decide(
 fn prepare<'a>(
     journal: Option<&Journal>,
     changes: &'a [Change],
-    plan: &wal::Plan,
+    plan: &wal::ChangePlan,
     is_private: IsPrivate<'_>,
-) -> (Result<commit::Staged<'a>, ToolError>, Kept) {
+) -> (Result<commit::Staged<'a>, ToolError>, StoredVersions) {
     let Some(journal) = journal else {
-        return (commit::stage(changes, plan), Kept::default());
+        return (commit::stage(changes, plan), StoredVersions::default());
     };
-    both(
+    join(
         || commit::stage(changes, plan),
         || keep_all(journal, changes, is_private),
     )
@@ -402,40 +402,40 @@ fn prepare<'a>(
 
 /// What the journal has of a change before its entry.
 #[derive(Default)]
-struct Kept {
+struct StoredVersions {
     files: Vec<FileRecord>,
     /// Of each file, what kept a content that an undo needs from being kept.
     why: Vec<Option<String>>,
 }
 
-fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> Kept {
+fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> StoredVersions {
     let needed = || changes.iter().filter(|change| change.is_needed());
     let old = |change: &Change| {
         let before = change.before.as_ref()?;
-        let known = Known {
-            early: change.early.as_ref().and_then(Early::take),
-            lasts: Lasts::PowerLoss,
+        let known = VersionContext {
+            prefetch: change.prefetch.as_ref().and_then(Prefetch::take),
+            durability: Durability::PowerLoss,
             stamp: Some(before.stamp),
         };
         let (mut version, why) = version(journal, &before.bytes, known, is_private);
-        version.attributes = journal.keep_attributes(&before.attributes, is_private);
+        version.attributes = journal.store_attributes(&before.attributes, is_private);
         Some((version, why))
     };
     let new = |change: &Change| {
         let after = change.after.as_ref()?;
-        let known = Known {
-            early: None,
-            lasts: Lasts::Process,
+        let known = VersionContext {
+            prefetch: None,
+            durability: Durability::Process,
             // What its owner and permissions are is known when the file is there.
             stamp: None,
         };
         Some(version(journal, &after.bytes, known, is_private))
     };
-    let (olds, news) = both(
+    let (olds, news) = join(
         || needed().map(old).collect::<Vec<_>>(),
         || needed().map(new).collect::<Vec<_>>(),
     );
-    let mut kept = Kept::default();
+    let mut kept = StoredVersions::default();
     for (change, (old, new)) in needed().zip(olds.into_iter().zip(news)) {
         let (old, old_why) = old.unzip();
         let (new, new_why) = new.unzip();
@@ -451,10 +451,10 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
 }
 
 /// What is known of a content that is to be kept.
-struct Known {
+struct VersionContext {
     /// It was made ready already.
-    early: Option<Prepared>,
-    lasts: Lasts,
+    prefetch: Option<PreparedBlob>,
+    durability: Durability,
     stamp: Option<Stamp>,
 }
 
@@ -463,25 +463,25 @@ struct Known {
 fn version(
     journal: &Journal,
     bytes: &[u8],
-    known: Known,
+    known: VersionContext,
     is_private: IsPrivate<'_>,
 ) -> (Version, Option<String>) {
     // What was made ready was looked through before.
-    let may_keep = known.early.is_some() || journal.is_encrypted() || !is_private(bytes);
+    let may_keep = known.prefetch.is_some() || journal.is_encrypted() || !is_private(bytes);
     let size = bytes.len() as u64;
-    let is_wanted = known.lasts == Lasts::PowerLoss || size <= limits::JOURNAL_NEW_BYTES;
-    let lasts = match size > limits::JOURNAL_SYNCED_BYTES {
-        true => Lasts::Process,
-        false => known.lasts,
+    let is_wanted = known.durability == Durability::PowerLoss || size <= limits::JOURNAL_NEW_BYTES;
+    let durability = match size > limits::JOURNAL_SYNCED_BYTES {
+        true => Durability::Process,
+        false => known.durability,
     };
-    let keep = |early: Option<Prepared>| match early {
-        Some(prepared) => journal.keep_prepared(prepared, lasts),
-        None => journal.keep(bytes, lasts),
+    let keep = |prefetch: Option<PreparedBlob>| match prefetch {
+        Some(prepared) => journal.store_prepared(prepared, durability),
+        None => journal.keep(bytes, durability),
     };
     let (kept, why) = match (may_keep, is_wanted) {
         (false, _) => (None, Some(PRIVATE.to_owned())),
         (true, false) => (None, None),
-        (true, true) => match keep(known.early) {
+        (true, true) => match keep(known.prefetch) {
             Ok(name) => (Some(name), None),
             Err(error) => (None, Some(error.to_string())),
         },

@@ -8,17 +8,17 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::change::{Change, Dress};
-use super::journal::history::{AtPath, told};
+use super::change::{Change, MetadataSource};
+use super::journal::history::{PathChange, file_changes};
 use super::journal::{Damage, Entry, FileRecord, Journal, Version};
-use super::metadata::Had;
-use super::recover::{self, Became, Foreseen, Recovered};
+use super::metadata::SavedMetadata;
+use super::recover::{self, FileRecovery, RecoveryForecast, RecoveryOutcome};
 use super::transaction::{Recorder, Transaction};
 use conflict::obstacle;
-pub use conflict::{Conflict, Content};
+pub use conflict::{Conflict, ConflictContent};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-pub use selection::{Listed, undone, way_over};
+pub use selection::{UndoSelection, later_changes_hint, undone_numbers};
 
 mod conflict;
 mod current_paths;
@@ -27,7 +27,7 @@ mod selection;
 
 /// Which changes are taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum UndoTarget {
     /// The one with this number.
     Number(u64),
     /// So many of the last that were not taken back yet.
@@ -38,11 +38,11 @@ pub enum Which {
 
 /// What an undo did, or would do.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoOutcome {
     /// The entries that it takes back, the latest first.
     pub numbers: Vec<u64>,
     /// What it does to each file.
-    pub files: Vec<Restored>,
+    pub files: Vec<RestoredFile>,
     /// The number of its own entry; none when nothing was done.
     pub number: Option<u64>,
     /// What of the whole list of changes was found broken when the undo was recorded.
@@ -53,7 +53,7 @@ pub struct Undone {
 
 /// What an undo does to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredFile {
     /// The file.
     pub path: PathBuf,
     /// Where it goes; none when it stays where it is.
@@ -82,7 +82,7 @@ impl From<ToolError> for UndoError {
 }
 
 /// What one path is to be, worked out from the latest entry to the earliest.
-struct Goal<'a> {
+struct PathGoal<'a> {
     /// What karyi wrote last: what must be there now.
     wrote: Option<&'a Version>,
     /// What is to be there.
@@ -95,9 +95,13 @@ struct Goal<'a> {
 ///
 /// # Errors
 /// What is in the way; nothing is changed then.
-pub fn undo(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Undone, UndoError> {
-    let listed = Listed::to_undo(journal, which.clone())?;
-    take_back(recorder, journal, &listed, &mut Vec::new())
+pub fn undo(
+    recorder: &Recorder,
+    journal: &Journal,
+    target: &UndoTarget,
+) -> Result<UndoOutcome, UndoError> {
+    let selection = UndoSelection::for_undo(journal, target.clone())?;
+    take_back(recorder, journal, &selection, &mut Vec::new())
 }
 
 /// Takes back what was chosen before. What became of files that were left half changed is in `recovered`, also when
@@ -108,29 +112,29 @@ pub fn undo(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Und
 pub fn take_back(
     recorder: &Recorder,
     journal: &Journal,
-    listed: &Listed,
-    recovered: &mut Vec<Recovered>,
-) -> Result<Undone, UndoError> {
-    recovered.clone_from(&listed.recovered);
-    let again = listed.read_again(journal)?;
-    let listed = again.as_ref().unwrap_or(listed);
-    recovered.clone_from(&listed.recovered);
-    let chosen = listed.chosen()?;
-    let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
+    selection: &UndoSelection,
+    recovered: &mut Vec<FileRecovery>,
+) -> Result<UndoOutcome, UndoError> {
+    recovered.clone_from(&selection.recovered);
+    let again = selection.reread(journal)?;
+    let selection = again.as_ref().unwrap_or(selection);
+    recovered.clone_from(&selection.recovered);
+    let chosen = selection.chosen()?;
+    let goals = goals(journal, &chosen).map_err(|e| selection.with_alternative(e, journal))?;
     check_size(&goals, limits::MAX_UNDO_BYTES)?;
     let numbers: Vec<u64> = chosen.iter().map(|entry| entry.number).collect();
     let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
     let transaction = Transaction::begin(recorder, &paths)?;
-    recover::add(recovered, transaction.recovered().to_vec());
-    listed.refuse_undone(journal, &numbers)?;
-    let changes = changes(journal, &goals, &listed.foreseen);
+    recover::merge(recovered, transaction.recovered().to_vec());
+    selection.refuse_undone(journal, &numbers)?;
+    let changes = changes(journal, &goals, &selection.forecast);
     let changes = changes.map_err(|error| hint_at(error, recovered))?;
-    listed.refuse_over(&chosen)?;
+    selection.refuse_over(&chosen)?;
     let receipt = transaction.take_back(&changes, &chosen)?;
-    let notes = restore_notes::notes(&changes, &receipt.losses);
+    let notes = restore_notes::collect(&changes, &receipt.losses);
     let mut files = restored(changes);
-    restore_notes::note(&mut files, notes);
-    Ok(Undone {
+    restore_notes::attach(&mut files, notes);
+    Ok(UndoOutcome {
         numbers,
         files,
         number: receipt.number,
@@ -143,14 +147,14 @@ pub fn take_back(
 ///
 /// # Errors
 /// What would be in the way.
-pub fn try_out(journal: &Journal, listed: &Listed) -> Result<Undone, UndoError> {
-    let chosen = listed.chosen()?;
-    let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
+pub fn dry_run(journal: &Journal, selection: &UndoSelection) -> Result<UndoOutcome, UndoError> {
+    let chosen = selection.chosen()?;
+    let goals = goals(journal, &chosen).map_err(|e| selection.with_alternative(e, journal))?;
     check_size(&goals, limits::MAX_UNDO_BYTES)?;
-    let changes = changes(journal, &goals, &listed.foreseen);
-    let changes = changes.map_err(|error| hint_at(error, &listed.recovered))?;
-    listed.refuse_over(&chosen)?;
-    Ok(Undone {
+    let changes = changes(journal, &goals, &selection.forecast);
+    let changes = changes.map_err(|error| hint_at(error, &selection.recovered))?;
+    selection.refuse_over(&chosen)?;
+    Ok(UndoOutcome {
         numbers: chosen.iter().map(|entry| entry.number).collect(),
         files: restored(changes),
         number: None,
@@ -160,10 +164,12 @@ pub fn try_out(journal: &Journal, listed: &Listed) -> Result<Undone, UndoError> 
 }
 
 /// Says of a file with several names that one of them is karyi's own, while a change of it is half done.
-fn hint_at(mut error: UndoError, recovered: &[Recovered]) -> UndoError {
+fn hint_at(mut error: UndoError, recovered: &[FileRecovery]) -> UndoError {
     if let UndoError::Other(error) = &mut error
         && error.code == ErrorCode::HardLinked
-        && recovered.iter().any(|file| file.became == Became::Waiting)
+        && recovered
+            .iter()
+            .any(|file| file.outcome == RecoveryOutcome::Waiting)
     {
         error.hint =
             "a change was left half done, and karyi keeps names beside its files; the next edit or undo \
@@ -177,10 +183,10 @@ fn hint_at(mut error: UndoError, recovered: &[Recovered]) -> UndoError {
 fn goals<'a>(
     journal: &Journal,
     chosen: &[&'a Entry],
-) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolError> {
-    let mut goals: Vec<(&Path, Goal<'_>)> = Vec::new();
+) -> Result<Vec<(&'a Path, PathGoal<'a>)>, ToolError> {
+    let mut goals: Vec<(&Path, PathGoal<'_>)> = Vec::new();
     let mut known: HashMap<&Path, usize> = HashMap::new();
-    let whereabouts = current_paths::whereabouts(chosen);
+    let current_paths = current_paths::current_paths(chosen);
     for entry in chosen {
         journal.check_key(entry)?;
         for file in &entry.files {
@@ -190,10 +196,10 @@ fn goals<'a>(
             let (wrote, goal) = (file.new.as_ref(), file.old.as_ref());
             match goals.get_mut(index) {
                 None => {
-                    let goal = Goal {
+                    let goal = PathGoal {
                         wrote,
                         goal,
-                        now_at: whereabouts.get(path).copied(),
+                        now_at: current_paths.get(path).copied(),
                     };
                     goals.push((path, goal));
                 }
@@ -208,9 +214,9 @@ fn goals<'a>(
 }
 
 /// Refuses an undo that would take too much memory: what karyi wrote and what comes back is held at once.
-fn check_size(goals: &[(&Path, Goal<'_>)], most: u64) -> Result<(), ToolError> {
+fn check_size(goals: &[(&Path, PathGoal<'_>)], most: u64) -> Result<(), ToolError> {
     let size = |version: Option<&Version>| version.map_or(0, |version| version.size);
-    let both = |goal: &Goal<'_>| size(goal.wrote).saturating_add(size(goal.goal));
+    let both = |goal: &PathGoal<'_>| size(goal.wrote).saturating_add(size(goal.goal));
     let bytes = goals
         .iter()
         .map(|(_, goal)| both(goal))
@@ -273,12 +279,12 @@ fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
 /// Compares every file with what karyi wrote, and says what each becomes.
 fn changes(
     journal: &Journal,
-    goals: &[(&Path, Goal<'_>)],
-    foreseen: &Foreseen,
+    goals: &[(&Path, PathGoal<'_>)],
+    forecast: &RecoveryForecast,
 ) -> Result<Vec<Change>, UndoError> {
     let (mut changes, mut conflicts) = (Vec::new(), Vec::new());
     for (path, goal) in goals {
-        let read = Change::read_then(path, foreseen);
+        let read = Change::read_forecast(path, forecast);
         let restored = match goal.goal {
             None => None,
             Some(version) => Some((version, content(journal, path, version)?)),
@@ -286,7 +292,7 @@ fn changes(
         let change = match read {
             Ok(change) => change,
             Err(error) => {
-                let found = Content::Other(obstacle(path).ok_or(error)?);
+                let found = ConflictContent::Other(obstacle(path).ok_or(error)?);
                 conflicts.push(Conflict::new(journal, path, goal.wrote, found, restored));
                 continue;
             }
@@ -298,15 +304,15 @@ fn changes(
         };
         if !is_as_written {
             let now = change.before.map(|found| Arc::unwrap_or_clone(found.bytes));
-            let found = now.map_or(Content::Missing, Content::Bytes);
+            let found = now.map_or(ConflictContent::Missing, ConflictContent::Bytes);
             conflicts.push(Conflict::new(journal, path, goal.wrote, found, restored));
             continue;
         }
         changes.push(match restored {
             None => change,
             Some((version, bytes)) => {
-                let dress = dress(journal, &change, version, goal);
-                with_content(change, bytes, dress)
+                let metadata = restored_metadata(journal, &change, version, goal);
+                with_metadata(change, bytes, metadata)
             }
         });
         changes.last().map_or(Ok(()), refuse_split)?;
@@ -314,7 +320,7 @@ fn changes(
     if !conflicts.is_empty() {
         return Err(UndoError::Conflicts(conflicts));
     }
-    take_along(&mut changes, goals);
+    carry_metadata(&mut changes, goals);
     Ok(changes)
 }
 
@@ -333,7 +339,7 @@ fn refuse_split(change: &Change) -> Result<(), ToolError> {
 
 /// Lets a file that went elsewhere take its owner, attributes and permissions back with it, whatever they are
 /// by now. One that was only renamed is renamed back then instead of copied.
-fn take_along(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
+fn carry_metadata(changes: &mut [Change], goals: &[(&Path, PathGoal<'_>)]) {
     let index: HashMap<&Path, usize> = goals.iter().map(|(path, _)| *path).zip(0..).collect();
     for (at, (path, goal)) in goals.iter().enumerate() {
         let Some(now_at) = goal.now_at.filter(|now_at| now_at != path) else {
@@ -343,11 +349,11 @@ fn take_along(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
             continue;
         };
         let wrote = goals.get(from).and_then(|(_, goal)| goal.wrote);
-        let Some(dress) = moved_dress(changes, (from, now_at, wrote), (at, goal.goal)) else {
+        let Some(metadata) = moved_metadata(changes, (from, now_at, wrote), (at, goal.goal)) else {
             continue;
         };
         if let Some(after) = changes.get_mut(at).and_then(|change| change.after.as_mut()) {
-            after.dress = dress;
+            after.metadata = metadata;
             // Else an undo of the undo could not follow it.
             if let Some(from) = changes.get_mut(from) {
                 from.renamed_to = Some((*path).to_owned());
@@ -358,17 +364,19 @@ fn take_along(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
 
 /// Says what a file takes along from where it is now. Its own content has the permissions that somebody gave
 /// it; another one that comes back gets no wider ones than it had.
-fn moved_dress(
+fn moved_metadata(
     changes: &[Change],
     (from, now_at, wrote): (usize, &Path, Option<&Version>),
     (at, goal): (usize, Option<&Version>),
-) -> Option<Dress> {
+) -> Option<MetadataSource> {
     let found = changes.get(from)?.before.as_ref()?;
     let after = changes.get(at)?.after.as_ref()?;
     let now_at = now_at.to_owned();
     Some(match *found.bytes == after.bytes {
-        true => Dress::Like(now_at),
-        false => Dress::Within(now_at, mode(found.stamp.mode & 0o7777, wrote, goal?)),
+        true => MetadataSource::CopyOf(now_at),
+        false => {
+            MetadataSource::CopyWithMode(now_at, mode(found.stamp.mode & 0o7777, wrote, goal?))
+        }
     })
 }
 
@@ -383,12 +391,17 @@ fn mode(now: u32, wrote: Option<&Version>, goal: &Version) -> u32 {
 
 /// Says what a file gets back with its content. One that is where it was keeps what it has, and one that went
 /// elsewhere gets what it has there, later; only one that is gone gets what it had.
-fn dress(journal: &Journal, change: &Change, goal: &Version, all: &Goal<'_>) -> Dress {
+fn restored_metadata(
+    journal: &Journal,
+    change: &Change,
+    goal: &Version,
+    all: &PathGoal<'_>,
+) -> MetadataSource {
     let found = change.before.as_ref();
     let here = found.filter(|_| all.now_at == Some(change.real.as_path()));
     match here {
-        Some(found) => Dress::Mode(mode(found.stamp.mode & 0o7777, all.wrote, goal)),
-        None => Dress::Again(Had {
+        Some(found) => MetadataSource::Mode(mode(found.stamp.mode & 0o7777, all.wrote, goal)),
+        None => MetadataSource::Saved(SavedMetadata {
             mode: goal.mode,
             owner: goal.owner,
             attributes: journal.attributes(goal),
@@ -396,10 +409,10 @@ fn dress(journal: &Journal, change: &Change, goal: &Version, all: &Goal<'_>) -> 
     }
 }
 
-fn with_content(change: Change, bytes: Vec<u8>, dress: Dress) -> Change {
-    let mut change = change.into_content(bytes);
+fn with_metadata(change: Change, bytes: Vec<u8>, metadata: MetadataSource) -> Change {
+    let mut change = change.with_content(bytes);
     if let Some(after) = &mut change.after {
-        after.dress = dress;
+        after.metadata = metadata;
     }
     change
 }
@@ -415,22 +428,22 @@ fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>,
 }
 
 /// Says what becomes of each file. The contents go with it: they may be large.
-fn restored(mut changes: Vec<Change>) -> Vec<Restored> {
+fn restored(mut changes: Vec<Change>) -> Vec<RestoredFile> {
     let news = changes.iter_mut().map(|change| change.after.take());
     let news: Vec<_> = news
         .map(|after| after.map(|after| Arc::new(after.bytes)))
         .collect();
-    let paths: Vec<AtPath<'_, &Arc<Vec<u8>>>> = changes
+    let paths: Vec<PathChange<'_, &Arc<Vec<u8>>>> = changes
         .iter()
         .zip(&news)
-        .map(|(change, new)| AtPath {
+        .map(|(change, new)| PathChange {
             path: &change.real,
             old: change.before.as_ref().map(|found| &found.bytes),
             new: new.as_ref(),
             renamed_to: change.renamed_to.as_deref(),
         })
         .collect();
-    let files = told(&paths).into_iter().map(|file| Restored {
+    let files = file_changes(&paths).into_iter().map(|file| RestoredFile {
         path: file.path.to_owned(),
         to: file.to.map(Path::to_owned),
         now: file.old.cloned(),

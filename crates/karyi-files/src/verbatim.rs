@@ -13,14 +13,14 @@ use karyi_core::error::{ErrorCode, ToolError};
 
 /// What all line breaks of a text are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Breaks {
+enum LineBreaks {
     None,
     Lf,
     CrLf,
     Mixed,
 }
 
-impl Breaks {
+impl LineBreaks {
     fn of(text: &str) -> Self {
         let pairs = memmem::find_iter(text.as_bytes(), b"\r\n").count();
         match (count_breaks(text), pairs) {
@@ -55,8 +55,8 @@ pub(super) fn check(edit: &FileEdit, before: &str, encoding: Encoding) -> Result
         // An empty file takes its text as it is.
         let is_first = index == 0 && before.is_empty();
         if has_breaks(pair) && !is_first {
-            let breaks = *known.get_or_insert_with(|| Breaks::of(before));
-            if !texts().all(|text| breaks.suits(Breaks::of(text))) {
+            let breaks = *known.get_or_insert_with(|| LineBreaks::of(before));
+            if !texts().all(|text| breaks.suits(LineBreaks::of(text))) {
                 return Err(changed(edit, "line breaks are not those of the file"));
             }
         }
@@ -68,7 +68,7 @@ pub(super) fn check(edit: &FileEdit, before: &str, encoding: Encoding) -> Result
             ));
         }
         if is_first {
-            known = Some(Breaks::of(&pair.replace));
+            known = Some(LineBreaks::of(&pair.replace));
         }
     }
     Ok(())

@@ -13,12 +13,12 @@ use std::sync::atomic::AtomicBool;
 
 use super::encoding::{Encoding, GUESSED_BYTES};
 use super::image;
-use super::kind::{Special, binary_kind};
-use super::line_reader::{self, Lines, Region, TextView};
-use super::listing::{self, Listing, Scope, Wanted};
+use super::kind::{SpecialFile, binary_kind};
+use super::line_reader::{self, LineReader, Region, TextView};
+use super::listing::{self, EntryFilter, Listing, Scope};
 use super::missing;
-use super::opener::Way;
-use super::recode::Recoded;
+use super::opener::Opener;
+use super::recode::Utf8Reader;
 use super::root::Root;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -99,7 +99,7 @@ impl Default for ViewOptions {
 
 /// What a path turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Viewed {
+pub enum PathView {
     /// A text.
     Text(TextView),
     /// A file that is no text.
@@ -126,26 +126,27 @@ pub fn view(
     real: &Path,
     options: &ViewOptions,
     cancelled: &AtomicBool,
-) -> Result<Viewed, ToolError> {
+) -> Result<PathView, ToolError> {
     let io = |error| ToolError::from_io(shown, &error);
-    let way = Way::new(root).map_err(io)?;
-    let found = way
+    let opener = Opener::new(root).map_err(io)?;
+    let found = opener
         .look(real)
-        .map_err(|error| missing::explain(&way, shown, real, &error))?;
+        .map_err(|error| missing::explain(&opener, shown, real, &error))?;
     if found.is_dir() {
-        let wanted = Wanted {
+        let wanted = EntryFilter {
             scope: options.scope,
-            own: Arc::clone(root.own()),
+            private_paths: Arc::clone(root.private_paths()),
         };
-        return listing::list(&way, shown, real, &wanted, options.depth).map(Viewed::Directory);
+        return listing::list(&opener, shown, real, &wanted, options.depth)
+            .map(PathView::Directory);
     }
-    if let Some(special) = Special::of(found.file_type()) {
+    if let Some(special) = SpecialFile::of(found.file_type()) {
         return Err(special.refused(shown));
     }
-    let file = way.file(real).map_err(io)?;
+    let file = opener.file(real).map_err(io)?;
     // What it is now counts: another file may have taken the place of the first one.
     let found = file.metadata().map_err(io)?;
-    if let Some(special) = Special::of(found.file_type()) {
+    if let Some(special) = SpecialFile::of(found.file_type()) {
         return Err(special.refused(shown));
     }
     match view_file(file, &found, options, cancelled) {
@@ -165,23 +166,23 @@ fn view_file(
     found: &Metadata,
     options: &ViewOptions,
     cancelled: &AtomicBool,
-) -> io::Result<Viewed> {
+) -> io::Result<PathView> {
     let mut head = Vec::new();
     file.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
     if let Some(encoding) = wide_encoding(&head) {
         let mut text = view_wide(&mut file, encoding, options, cancelled)?;
         text.total_bytes = found.len().max(file.stream_position()?);
-        return Ok(Viewed::Text(text));
+        return Ok(PathView::Text(text));
     }
     if let Some(kind) = binary_kind(&head) {
-        return Ok(Viewed::Binary {
+        return Ok(PathView::Binary {
             kind,
             // The system says 0 of files it makes up while they are read.
             bytes: found.len().max(head.len() as u64),
             size: image::size(kind, &head, &mut file),
         });
     }
-    view_text(&mut file, options, cancelled).map(Viewed::Text)
+    view_text(&mut file, options, cancelled).map(PathView::Text)
 }
 
 /// Returns the encoding of a text of which every character takes two bytes or more.
@@ -202,8 +203,8 @@ fn view_wide(
 ) -> io::Result<TextView> {
     let mut pass = |first: u64, last: u64, max_bytes: u64| {
         file.rewind()?;
-        let mut lines = Lines::new((first, last), max_bytes);
-        let mut text = Recoded::new(&mut *file, encoding.decoder());
+        let mut lines = LineReader::new((first, last), max_bytes);
+        let mut text = Utf8Reader::new(&mut *file, encoding.decoder());
         lines.read(&mut text, cancelled)?;
         Ok(finish_decoded(lines, encoding, text.has_errors()))
     };
@@ -225,7 +226,7 @@ fn last_of(total: u64, count: u64) -> (u64, u64) {
 }
 
 /// Ends a text that was decoded. It is lossy when the lines that are shown lost something.
-fn finish_decoded(lines: Lines, encoding: Encoding, has_errors: bool) -> TextView {
+fn finish_decoded(lines: LineReader, encoding: Encoding, has_errors: bool) -> TextView {
     let text = lines.finish();
     TextView {
         encoding: encoding.name(),
@@ -244,7 +245,7 @@ fn view_text(
     let range = match options.lines {
         LineRange::From { first, last } => (first, last.unwrap_or(u64::MAX)),
         LineRange::Last(count) if !is_sized(file) => {
-            let mut all = Lines::of(file, (1, 0), 0)?;
+            let mut all = LineReader::of(file, (1, 0), 0)?;
             all.read(file, cancelled)?;
             last_of(all.finish().total_lines, count)
         }
@@ -253,7 +254,7 @@ fn view_text(
             return view_last(file, &wanted, most, cancelled);
         }
     };
-    let mut lines = Lines::of(file, range, most)?;
+    let mut lines = LineReader::of(file, range, most)?;
     lines.read(file, cancelled)?;
     finish(lines, file, most, cancelled)
 }
@@ -267,7 +268,7 @@ fn view_last(
     cancelled: &AtomicBool,
 ) -> io::Result<TextView> {
     // What stands before is only counted, so that nothing is read twice.
-    let mut before = Lines::of(file, (1, 0), 0)?;
+    let mut before = LineReader::of(file, (1, 0), 0)?;
     let left = wanted.start.saturating_sub(file.stream_position()?);
     before.read(&mut file.by_ref().take(left), cancelled)?;
     let mut rest = before.keep_rest(most);
@@ -279,7 +280,7 @@ fn view_last(
 /// Ends a text in the encoding that the whole file has, as an edit and a search take it. Of a large file only the
 /// wanted lines tell it. When it is not UTF-8 they are read once more.
 fn finish(
-    lines: Lines,
+    lines: LineReader,
     file: &mut File,
     most: u64,
     cancelled: &AtomicBool,
@@ -302,8 +303,8 @@ fn finish(
     };
     let of_file = lines.finish();
     file.seek(SeekFrom::Start(wanted.start))?;
-    let mut decoded = Lines::new((1, u64::MAX), most);
-    let mut text = Recoded::within(file.take(wanted.bytes), encoding.decoder());
+    let mut decoded = LineReader::new((1, u64::MAX), most);
+    let mut text = Utf8Reader::within(file.take(wanted.bytes), encoding.decoder());
     decoded.read(&mut text, cancelled)?;
     Ok(TextView {
         first_line: of_file.first_line,

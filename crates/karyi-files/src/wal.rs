@@ -27,16 +27,16 @@ const UNFINISHED: &str = ".new";
 
 /// What may lie around.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct ChangePlan {
     /// Every file that changes.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PlannedStep>,
     /// Directories that are made, outer ones first.
     pub(super) made: Vec<StoredPath>,
 }
 
 /// What is done to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct PlannedStep {
     /// The file.
     pub(super) path: StoredPath,
     /// Name of its new content beside it, until that takes its place.
@@ -49,14 +49,14 @@ pub(super) struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Decision {
     /// What is known of each step.
-    pub(super) steps: Vec<Decided>,
+    pub(super) steps: Vec<StepHashes>,
     /// What the journal will say.
     pub(super) entry: Entry,
 }
 
 /// What is known of one step when it is decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Decided {
+pub(super) struct StepHashes {
     /// Hash of the old content; none when there is no file.
     pub(super) old: Option<String>,
     /// Hash of the new content; none when the file goes.
@@ -66,7 +66,7 @@ pub(super) struct Decided {
 /// What is left to be done of a change that was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Rest {
+pub(super) enum PendingWork {
     /// It is to be made, or taken back when that cannot be.
     All,
     /// It was refused, and the files that have their new content get the old one again.
@@ -77,7 +77,7 @@ pub(super) enum Rest {
 
 /// A record, locked.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct WalRecord {
     path: PathBuf,
     file: File,
 }
@@ -90,9 +90,9 @@ pub(super) fn new_id() -> String {
     format!("{time:x}-{:x}-{count:x}", std::process::id())
 }
 
-impl Record {
+impl WalRecord {
     /// Writes the plan down.
-    pub(super) fn new(directory: &Path, id: &str, plan: &Plan) -> io::Result<Self> {
+    pub(super) fn new(directory: &Path, id: &str, plan: &ChangePlan) -> io::Result<Self> {
         let early = directory.join(format!("{id}{UNFINISHED}"));
         let mut options = OpenOptions::new();
         options.create_new(true).append(true).read(true).mode(0o600);
@@ -126,7 +126,7 @@ impl Record {
 
     /// Writes down that the change is to happen, and lets `sync` make that last. Should one of both fail, the
     /// record says what it said before: the change is refused then, and must not be made later.
-    pub(super) fn decide_for_good(
+    pub(super) fn decide_durably(
         &mut self,
         decision: &Decision,
         sync: impl FnOnce(&Self) -> io::Result<()>,
@@ -140,7 +140,7 @@ impl Record {
     }
 
     /// Writes down what is left to be done of a change that was decided.
-    pub(super) fn leave(&mut self, rest: Rest) -> io::Result<()> {
+    pub(super) fn set_pending(&mut self, rest: PendingWork) -> io::Result<()> {
         write_line(&mut self.file, &rest)
     }
 
@@ -150,7 +150,7 @@ impl Record {
     }
 
     /// Sets a record aside that cannot be read: nobody ends it any more.
-    pub(super) fn set_aside(self) {
+    pub(super) fn quarantine(self) {
         let _ = std::fs::rename(&self.path, self.path.with_extension("broken"));
     }
 
@@ -166,46 +166,46 @@ impl Record {
     }
 
     /// Reads what the record says.
-    pub(super) fn read(&mut self) -> Said {
+    pub(super) fn read(&mut self) -> RecordState {
         let mut bytes = Vec::new();
         let most = limits::MAX_INTENT_BYTES;
         if (&self.file).take(most).read_to_end(&mut bytes).is_err() {
-            return Said::Broken(None);
+            return RecordState::Broken(None);
         }
         // What a loss of power left was never synced, so no step was made.
         if bytes.iter().all(|byte| *byte == 0) {
-            return Said::Nothing;
+            return RecordState::Empty;
         }
         let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
         let Some(plan) = lines
             .next()
             .and_then(|line| serde_json::from_slice(line).ok())
         else {
-            return Said::Broken(None);
+            return RecordState::Broken(None);
         };
         // A line that was cut decides nothing: it is written before the first step.
         let mut whole = || lines.next().filter(|line| line.ends_with(b"\n"));
         let Some(line) = whole() else {
-            return Said::Planned(plan);
+            return RecordState::Planned(plan);
         };
         let Ok(decision) = serde_json::from_slice(line).map(Box::new) else {
-            return Said::Broken(Some(plan));
+            return RecordState::Broken(Some(plan));
         };
         let rest = whole().and_then(|line| serde_json::from_slice(line).ok());
-        Said::Decided(plan, decision, rest.unwrap_or(Rest::All))
+        RecordState::Decided(plan, decision, rest.unwrap_or(PendingWork::All))
     }
 }
 
 /// What a record says.
-pub(super) enum Said {
+pub(super) enum RecordState {
     /// Nothing: no step was made.
-    Nothing,
+    Empty,
     /// What may lie around; it was not decided.
-    Planned(Plan),
+    Planned(ChangePlan),
     /// That the change is to happen, and what of it is left to be done.
-    Decided(Plan, Box<Decision>, Rest),
+    Decided(ChangePlan, Box<Decision>, PendingWork),
     /// It was damaged: nobody knows how far the change is.
-    Broken(Option<Plan>),
+    Broken(Option<ChangePlan>),
 }
 
 fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
@@ -215,7 +215,7 @@ fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
 }
 
 /// Returns the records that were left behind, locked.
-pub(super) fn abandoned(directory: &Path) -> Vec<Record> {
+pub(super) fn abandoned_records(directory: &Path) -> Vec<WalRecord> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     paths.filter_map(abandoned_record).collect()
@@ -224,7 +224,7 @@ pub(super) fn abandoned(directory: &Path) -> Vec<Record> {
 /// Returns the records that name one of these paths. Who holds the locks of the paths knows then that nobody is
 /// making such a change: its maker was killed, or is being killed, which frees one lock after another. Their own
 /// locks say nothing, as others look at them, too.
-pub(super) fn naming(directory: &Path, paths: &[&Path]) -> Vec<PathBuf> {
+pub(super) fn records_of_paths(directory: &Path, paths: &[&Path]) -> Vec<PathBuf> {
     let wanted: HashSet<&Path> = paths.iter().copied().collect();
     let names = |path: &PathBuf| {
         let plan = plan_of(path);
@@ -235,7 +235,7 @@ pub(super) fn naming(directory: &Path, paths: &[&Path]) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(names).collect()
 }
 
-fn plan_of(path: &Path) -> Option<Plan> {
+fn plan_of(path: &Path) -> Option<ChangePlan> {
     let name = path.file_name()?.to_string_lossy();
     let file = state_file::open_to_read(path).ok();
     let file = file.filter(|_| name.ends_with(SUFFIX))?;
@@ -246,7 +246,7 @@ fn plan_of(path: &Path) -> Option<Plan> {
     serde_json::from_slice(&line).ok()
 }
 
-fn abandoned_record(path: PathBuf) -> Option<Record> {
+fn abandoned_record(path: PathBuf) -> Option<WalRecord> {
     let mut options = OpenOptions::new();
     let file = state_file::open(options.read(true).append(true), &path).ok()?;
     let name = path.file_name()?.to_string_lossy().into_owned();
@@ -260,7 +260,7 @@ fn abandoned_record(path: PathBuf) -> Option<Record> {
     file.try_lock().ok()?;
     // Its maker may have ended it between opening and locking.
     let is_there = file.metadata().is_ok_and(|found| found.nlink() > 0);
-    is_there.then_some(Record { path, file })
+    is_there.then_some(WalRecord { path, file })
 }
 
 /// Removes a record whose maker was killed before it had its name: nothing was done yet.

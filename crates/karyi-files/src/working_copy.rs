@@ -8,14 +8,14 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::change::{Change, Dress, NewContent};
-use super::encoding::{Encoding, NoText};
+use super::change::{Change, MetadataSource, NewContent};
+use super::encoding::{Encoding, TextError};
 use super::links;
 use super::match_error::describe;
-use super::matching::{self, Pair, PairResult, Written};
+use super::matching::{self, Pair, PairResult, UndecodedPair};
 use super::missing;
 use super::multi_error;
-use super::opener::Way;
+use super::opener::Opener;
 use super::recode::CONVERT;
 use super::request::FileEdit;
 use super::root::Root;
@@ -25,7 +25,7 @@ use karyi_core::limits;
 use karyi_core::secret::ByteSet;
 
 /// One path and what it is to hold.
-pub(super) struct Draft {
+pub(super) struct WorkingCopy {
     change: Change,
     /// Whether there is a file now.
     exists: bool,
@@ -42,7 +42,7 @@ pub(super) struct Draft {
 /// What a draft holds now.
 enum Content {
     /// What the file on the disk holds.
-    AsFound,
+    OnDisk,
     /// Bytes of another file.
     Bytes(Vec<u8>),
     /// Text.
@@ -50,22 +50,22 @@ enum Content {
 }
 
 /// All drafts of an edit.
-pub(super) struct Drafts<'a> {
+pub(super) struct WorkingCopies<'a> {
     /// Is told of each file that was read.
     on_read: &'a mut dyn FnMut(&mut Change),
-    drafts: Vec<Draft>,
-    known: HashMap<Identity, usize>,
+    copies: Vec<WorkingCopy>,
+    known: HashMap<CopyKey, usize>,
     bytes: u64,
 }
 
 /// What makes two paths the same file. Names of one file that has several are told apart.
 #[derive(PartialEq, Eq, Hash)]
-enum Identity {
+enum CopyKey {
     File { device: u64, inode: u64 },
     Path(PathBuf),
 }
 
-impl Draft {
+impl WorkingCopy {
     fn new(shown: &Path, real: &Path) -> Result<Self, ToolError> {
         let change = Change::read(shown, real)?;
         let found = change.before.as_ref();
@@ -73,7 +73,7 @@ impl Draft {
             exists: found.is_some(),
             original: found.map(|found| Arc::clone(&found.bytes)),
             change,
-            content: Content::AsFound,
+            content: Content::OnDisk,
             like: None,
             breaks_links: false,
             values: ByteSet::EMPTY,
@@ -86,8 +86,12 @@ impl Draft {
     }
 
     /// Names files that could have been meant, when there is none.
-    pub(super) fn near(&self, root: &Root) -> Option<String> {
-        missing::hint(&Way::new(root).ok()?, &self.change.shown, &self.change.real)
+    pub(super) fn similar_paths(&self, root: &Root) -> Option<String> {
+        missing::hint(
+            &Opener::new(root).ok()?,
+            &self.change.shown,
+            &self.change.real,
+        )
     }
 
     fn found(&self) -> &[u8] {
@@ -96,11 +100,11 @@ impl Draft {
 
     /// Reads what it holds as text.
     fn text(&self, shown: &Path) -> Result<(Encoding, Cow<'_, str>), ToolError> {
-        let read = |bytes| Encoding::read(bytes).map_err(|error| no_text(shown, error));
+        let read = |bytes| Encoding::read(bytes).map_err(|error| text_error(shown, error));
         match &self.content {
             Content::Text(encoding, text) => Ok((*encoding, Cow::Borrowed(text))),
             _ if !self.exists => Ok((Encoding::UTF8, Cow::Borrowed(""))),
-            Content::AsFound => read(self.found()),
+            Content::OnDisk => read(self.found()),
             Content::Bytes(bytes) => read(bytes),
         }
     }
@@ -109,7 +113,7 @@ impl Draft {
     pub(super) fn encoding(&self) -> Option<Encoding> {
         match &self.content {
             Content::Text(encoding, _) if self.exists => Some(*encoding),
-            Content::Text(..) | Content::AsFound | Content::Bytes(_) => None,
+            Content::Text(..) | Content::OnDisk | Content::Bytes(_) => None,
         }
     }
 
@@ -119,7 +123,7 @@ impl Draft {
             find: &pair.find,
             replace: &pair.replace,
             all: pair.all,
-            written: pair.written.as_ref().map(|written| Written {
+            written: pair.written.as_ref().map(|written| UndecodedPair {
                 find: &written.find,
                 replace: &written.replace,
             }),
@@ -139,7 +143,7 @@ impl Draft {
             let original = original.as_ref().map(|(_, text)| text.as_ref());
             let error = describe(edit, error, &before, original);
             match encoding.is_doubtful() && edit.pairs.iter().any(|pair| !pair.find.is_ascii()) {
-                true => with_doubt(error, encoding),
+                true => with_encoding_doubt(error, encoding),
                 false => error,
             }
         })?;
@@ -156,14 +160,14 @@ impl Draft {
     }
 
     /// Notes whether it may be parted from its other names.
-    pub(super) fn may_break_links(&mut self, may: bool) {
+    pub(super) fn allow_breaking_links(&mut self, may: bool) {
         self.breaks_links |= may;
     }
 
     /// Takes the file away.
     pub(super) fn delete(&mut self) {
         self.exists = false;
-        self.content = Content::AsFound;
+        self.content = Content::OnDisk;
         self.original = None;
         self.like = None;
     }
@@ -175,18 +179,20 @@ impl Draft {
         }
         let shown = self.change.shown.clone();
         let bytes = match self.content {
-            Content::AsFound => self.found().to_vec(),
+            Content::OnDisk => self.found().to_vec(),
             Content::Bytes(bytes) => bytes,
             Content::Text(encoding, text) => write(&shown, encoding, text, self.values)?,
         };
-        let dress = self.like.map_or(Dress::Kept, Dress::Like);
-        self.change.after = Some(NewContent { bytes, dress });
+        let metadata = self
+            .like
+            .map_or(MetadataSource::Replaced, MetadataSource::CopyOf);
+        self.change.after = Some(NewContent { bytes, metadata });
         Ok(self.change)
     }
 
     fn size(&self) -> u64 {
         let now = match &self.content {
-            Content::AsFound => 0,
+            Content::OnDisk => 0,
             Content::Bytes(bytes) => bytes.len(),
             Content::Text(_, text) => text.len(),
         };
@@ -254,7 +260,7 @@ fn refuse_new_characters(
 }
 
 /// Says that a text may not be found because its encoding is another one.
-fn with_doubt(error: ToolError, encoding: Encoding) -> ToolError {
+fn with_encoding_doubt(error: ToolError, encoding: Encoding) -> ToolError {
     let name = encoding.name().unwrap_or("utf-8");
     let hint = format!(
         "{}\nthe file was read as {name}, which is only a guess: if <read> shows it wrong, {CONVERT}",
@@ -263,23 +269,23 @@ fn with_doubt(error: ToolError, encoding: Encoding) -> ToolError {
     error.with_hint(hint)
 }
 
-fn no_text(shown: &Path, error: NoText) -> ToolError {
+fn text_error(shown: &Path, error: TextError) -> ToolError {
     let shown = shown.display();
     let message = match error {
-        NoText::Binary(at) => {
+        TextError::Binary(at) => {
             format!("{shown}: expected text, found a NUL byte or control character at offset {at}")
         }
-        NoText::BrokenUtf8(at) => {
+        TextError::BrokenUtf8(at) => {
             format!("{shown}: expected UTF-8 text, found a broken character at offset {at}")
         }
-        NoText::Unknown(at) => {
+        TextError::Unknown(at) => {
             format!("{shown}: expected text, found an unknown encoding at offset {at}")
         }
     };
     let error_of_bytes = ToolError::new(ErrorCode::BinaryFile, message);
     match error {
-        NoText::Binary(_) => error_of_bytes,
-        NoText::BrokenUtf8(_) | NoText::Unknown(_) => {
+        TextError::Binary(_) => error_of_bytes,
+        TextError::BrokenUtf8(_) | TextError::Unknown(_) => {
             error_of_bytes.with_hint(format!("if it is a text in another encoding, {CONVERT}"))
         }
     }
@@ -289,7 +295,7 @@ fn no_text(shown: &Path, error: NoText) -> ToolError {
 fn is_moved(change: &Change, changes: &[Change]) -> bool {
     let is_same = |other: &Change| match &other.after {
         Some(after) => {
-            after.dress == Dress::Like(change.real.clone())
+            after.metadata == MetadataSource::CopyOf(change.real.clone())
                 && other.before.is_none()
                 && change.bytes() == Some(&after.bytes)
         }
@@ -302,7 +308,7 @@ fn is_moved(change: &Change, changes: &[Change]) -> bool {
 fn hard_linked(change: &Change, links: u64, takes_place: bool) -> ToolError {
     let shown = change.shown.display();
     let identity = change.before.as_ref().map(|found| found.stamp.identity());
-    let kept = identity.and_then(|identity| links::kept_name(&change.real, identity));
+    let kept = identity.and_then(|identity| links::leftover_name(&change.real, identity));
     if let Some(kept) = kept {
         let kept = kept.display();
         let message = format!(
@@ -352,12 +358,12 @@ fn refuse_nested(changes: &[Change]) -> Result<(), ToolError> {
     Ok(())
 }
 
-impl<'a> Drafts<'a> {
+impl<'a> WorkingCopies<'a> {
     /// Starts without any; `on_read` is told of each file that is read.
     pub(super) fn new(on_read: &'a mut dyn FnMut(&mut Change)) -> Self {
         Self {
             on_read,
-            drafts: Vec::new(),
+            copies: Vec::new(),
             known: HashMap::new(),
             bytes: 0,
         }
@@ -365,35 +371,35 @@ impl<'a> Drafts<'a> {
 
     /// Returns the draft of a file, read if it is not known yet.
     pub(super) fn open(&mut self, shown: &Path, real: PathBuf) -> Result<usize, ToolError> {
-        if let Some(index) = self.known.get(&Identity::Path(real.clone())) {
+        if let Some(index) = self.known.get(&CopyKey::Path(real.clone())) {
             return Ok(*index);
         }
-        let mut draft = Draft::new(shown, &real)?;
-        let next = self.drafts.len();
-        let index = match &draft.change.before {
+        let mut copy = WorkingCopy::new(shown, &real)?;
+        let next = self.copies.len();
+        let index = match &copy.change.before {
             // Two spellings of one name, where the system does not tell upper from lower case.
             Some(found) if found.stamp.links == 1 => {
                 let (device, inode) = (found.stamp.device, found.stamp.inode);
                 *self
                     .known
-                    .entry(Identity::File { device, inode })
+                    .entry(CopyKey::File { device, inode })
                     .or_insert(next)
             }
             Some(_) | None => next,
         };
-        self.known.insert(Identity::Path(real), index);
+        self.known.insert(CopyKey::Path(real), index);
         if index == next {
-            self.bytes += draft.size();
-            (self.on_read)(&mut draft.change);
-            self.drafts.push(draft);
+            self.bytes += copy.size();
+            (self.on_read)(&mut copy.change);
+            self.copies.push(copy);
         }
         Ok(index)
     }
 
     /// Returns a draft.
-    pub(super) fn get(&mut self, index: usize) -> &mut Draft {
-        match self.drafts.get_mut(index) {
-            Some(draft) => draft,
+    pub(super) fn get(&mut self, index: usize) -> &mut WorkingCopy {
+        match self.copies.get_mut(index) {
+            Some(copy) => copy,
             None => unreachable!("indexes come from `open`"),
         }
     }
@@ -410,8 +416,8 @@ impl<'a> Drafts<'a> {
             return Err(ToolError::new(ErrorCode::FileExists, message));
         }
         let source = self.get(from);
-        let content = match std::mem::replace(&mut source.content, Content::AsFound) {
-            Content::AsFound => Content::Bytes(source.found().to_vec()),
+        let content = match std::mem::replace(&mut source.content, Content::OnDisk) {
+            Content::OnDisk => Content::Bytes(source.found().to_vec()),
             other => other,
         };
         let has_file = source.change.before.is_some();
@@ -429,14 +435,14 @@ impl<'a> Drafts<'a> {
         target.breaks_links |= breaks_links;
         target.values.join(values);
         let target = target.change.real.clone();
-        self.note_rename(origin.as_deref(), &from, target);
+        self.record_rename(origin.as_deref(), &from, target);
         Ok(())
     }
 
     /// Notes where the file went that was at `origin` before the call and at `from` until now.
-    fn note_rename(&mut self, origin: Option<&Path>, from: &Path, target: PathBuf) {
-        let mut drafts = self.drafts.iter_mut().map(|draft| &mut draft.change);
-        let Some(change) = drafts.find(|change| Some(change.real.as_path()) == origin) else {
+    fn record_rename(&mut self, origin: Option<&Path>, from: &Path, target: PathBuf) {
+        let mut copies = self.copies.iter_mut().map(|copy| &mut copy.change);
+        let Some(change) = copies.find(|change| Some(change.real.as_path()) == origin) else {
             return;
         };
         // A second file of that name, made by the call, is not the one that was there.
@@ -451,7 +457,7 @@ impl<'a> Drafts<'a> {
 
     /// Refuses an edit that would take too much memory.
     pub(super) fn check_size(&mut self, shown: &Path) -> Result<(), ToolError> {
-        self.bytes = self.drafts.iter().map(Draft::size).sum();
+        self.bytes = self.copies.iter().map(WorkingCopy::size).sum();
         if self.bytes <= limits::MAX_EDIT_BYTES {
             return Ok(());
         }
@@ -468,8 +474,9 @@ impl<'a> Drafts<'a> {
     /// # Errors
     /// A text that its encoding lacks characters for, and `hard_linked`.
     pub(super) fn into_changes(self) -> Result<Vec<Change>, ToolError> {
-        let may_break: Vec<bool> = self.drafts.iter().map(|draft| draft.breaks_links).collect();
-        let changes = multi_error::all(self.drafts.into_iter().map(Draft::into_change))?;
+        let may_break: Vec<bool> = self.copies.iter().map(|copy| copy.breaks_links).collect();
+        let changes =
+            multi_error::collect_all(self.copies.into_iter().map(WorkingCopy::into_change))?;
         refuse_nested(&changes)?;
         for (change, may_break) in changes.iter().zip(may_break) {
             let links = change.before.as_ref().map_or(1, |found| found.stamp.links);

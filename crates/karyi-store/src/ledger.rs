@@ -265,26 +265,26 @@ pub fn hash(previous: &Hash, seq: u64, record: &str) -> Hash {
 /// Keeps records.
 pub trait Ledger: Send + Sync {
     /// Notes durably that a writing call is about to run.
-    fn intend<'a>(&'a self, record: &'a Record<'_>) -> Pending<'a, ()>;
+    fn record_intent<'a>(&'a self, record: &'a Record<'_>) -> Pending<'a, ()>;
 
     /// Keeps the final record of a call durably, and forgets its intent. When that is not possible now
     /// it fails with [`StoreError::Late`](crate::StoreError::Late), and the record is written as
     /// soon as it can be.
-    fn keep<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()>;
+    fn append<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()>;
 
     /// Turns the intents that earlier processes left into records of calls that were interrupted;
     /// returns how many there were.
-    fn settle(&self) -> Pending<'_, usize>;
+    fn settle_interrupted(&self) -> Pending<'_, usize>;
 
     /// Writes something durably and takes it away again: whether records can be kept now.
     fn probe(&self) -> Pending<'_, ()>;
 
     /// Writes what waits in memory, if that is possible at once.
-    fn catch_up(&self) -> Pending<'_, ()>;
+    fn flush(&self) -> Pending<'_, ()>;
 
     /// Returns how much waits in memory because it could not be written; every write that succeeds
     /// takes all of it along.
-    fn late(&self) -> usize;
+    fn backlog(&self) -> usize;
 }
 
 #[cfg(test)]

@@ -197,12 +197,12 @@ pub struct Query {
 
 /// A content that was read, with what is made of it to be shown: once, for as long as it is kept.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct CachedContent {
     content: Content,
     shown: OnceLock<Box<str>>,
 }
 
-impl Kept {
+impl CachedContent {
     /// Returns how the content is shown, which `show` makes of it when nobody asked before: always
     /// the same.
     pub fn shown(&self, show: impl FnOnce(&Content) -> Box<str>) -> &str {
@@ -210,14 +210,14 @@ impl Kept {
     }
 }
 
-impl From<Content> for Kept {
+impl From<Content> for CachedContent {
     fn from(content: Content) -> Self {
         let shown = OnceLock::new();
         Self { content, shown }
     }
 }
 
-impl Deref for Kept {
+impl Deref for CachedContent {
     type Target = Content;
 
     fn deref(&self) -> &Content {
@@ -225,7 +225,7 @@ impl Deref for Kept {
     }
 }
 
-impl PartialEq for Kept {
+impl PartialEq for CachedContent {
     fn eq(&self, other: &Self) -> bool {
         self.content == other.content
     }
@@ -233,9 +233,9 @@ impl PartialEq for Kept {
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// The best contents.
-    pub items: Vec<Arc<Kept>>,
+    pub items: Vec<Arc<CachedContent>>,
     /// How many there are in all.
     pub total: u64,
 }
@@ -266,7 +266,7 @@ pub struct Event {
 
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteReceipt {
     /// Its new identifier.
     pub id: String,
     /// When.
@@ -324,16 +324,16 @@ pub trait SiteStore: Send + Sync {
     -> Pending<'_, Option<Prompt>>;
 
     /// Searches the contents.
-    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Arc<Found>>;
+    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Arc<SearchResult>>;
 
     /// Returns the published contents of one type, by their order in the import.
     fn of_type(&self, scope: &Scope, content_type: &str) -> Pending<'_, Vec<Content>>;
 
     /// Keeps a draft.
-    fn add_draft(&self, scope: &Scope, draft: Draft) -> Pending<'_, Written>;
+    fn add_draft(&self, scope: &Scope, draft: Draft) -> Pending<'_, WriteReceipt>;
 
     /// Keeps an event.
-    fn log_event(&self, scope: &Scope, event: Event) -> Pending<'_, Written>;
+    fn log_event(&self, scope: &Scope, event: Event) -> Pending<'_, WriteReceipt>;
 
     /// Takes a key for a call, or tells what it is taken for.
     fn claim(&self, scope: &Scope, key: RepeatKey) -> Pending<'_, Claim>;

@@ -12,11 +12,11 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// Counts the ways in which texts were ever cut: an index that was written in another one is written
 /// anew.
-pub const WAY: u64 = 3;
+pub const VERSION: u64 = 3;
 
 /// Returns a text in the spelling in which texts are compared: composed, and in lower case.
 #[must_use]
-pub fn folded(text: &str) -> Cow<'_, str> {
+pub fn fold(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
         return text.into();
     }
@@ -31,7 +31,7 @@ pub fn folded(text: &str) -> Cow<'_, str> {
 
 /// Returns a text with its letters and their marks composed, and in the case in which it is.
 #[must_use]
-pub fn composed(text: &str) -> Cow<'_, str> {
+pub fn compose(text: &str) -> Cow<'_, str> {
     match is_nfc_quick(text.chars()) {
         IsNormalized::Yes => text.into(),
         _ => text.nfc().collect::<String>().into(),
@@ -79,14 +79,14 @@ pub struct Word<'a> {
     /// Whether it is a pair of characters of a run.
     pub is_pair: bool,
     /// Whether it is the only character of its run: it may be the start of a pair in the index.
-    pub is_alone: bool,
+    pub is_single: bool,
     /// Whether a run ends with it.
     is_end_of_run: bool,
 }
 
 /// Gives every word of a text to `found`, in order.
 pub fn each_word(text: &str, found: &mut dyn FnMut(Word<'_>)) {
-    let folded = folded(text);
+    let folded = fold(text);
     let mut rest = &*folded;
     while let Some(first) = rest.chars().next() {
         let is_same: fn(char) -> bool = match first {
@@ -105,7 +105,7 @@ pub fn each_word(text: &str, found: &mut dyn FnMut(Word<'_>)) {
             found(Word {
                 text: run,
                 is_pair: false,
-                is_alone: false,
+                is_single: false,
                 is_end_of_run: true,
             });
         }
@@ -119,7 +119,7 @@ fn pairs(run: &str, found: &mut dyn FnMut(Word<'_>)) {
         return found(Word {
             text: run,
             is_pair: false,
-            is_alone: true,
+            is_single: true,
             is_end_of_run: true,
         });
     }
@@ -129,7 +129,7 @@ fn pairs(run: &str, found: &mut dyn FnMut(Word<'_>)) {
         found(Word {
             text: run.get(start..end).unwrap_or_default(),
             is_pair: true,
-            is_alone: false,
+            is_single: false,
             is_end_of_run: end == run.len(),
         });
     }
@@ -185,10 +185,10 @@ mod tests {
         ];
         for (text, expected) in pairs {
             check(text, expected);
-            assert_eq!(folded(text), folded(&text.nfc().collect::<String>()));
+            assert_eq!(fold(text), fold(&text.nfc().collect::<String>()));
         }
-        assert!(matches!(folded("古井 well %"), Cow::Borrowed(_)));
-        assert_eq!(folded("Über"), "über");
+        assert!(matches!(fold("古井 well %"), Cow::Borrowed(_)));
+        assert_eq!(fold("Über"), "über");
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(in crate::cli) fn context(
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
         background: None,
-        root: Arc::new(root.keeping(&own, &output_parent())),
+        root: Arc::new(root.with_private(&own, &output_parent())),
         secrets,
         prompter,
         keeper: None,

@@ -19,12 +19,12 @@ use karyi_core::error::ToolError;
 use karyi_core::outcome::Status;
 use karyi_core::secret::{ByteSet, Template};
 use karyi_files::edit::{
-    self, EditOptions, EditPair, FileEdit, FileEdited, Kind, Show, WrittenPair,
+    self, EditKind, EditOptions, EditPair, FileEdit, FileOutcome, Masking, WrittenPair,
 };
 use karyi_files::git_index;
 use karyi_files::journal::Damage;
-use karyi_files::matching::FoundAs;
-use karyi_files::recover::Recovered;
+use karyi_files::matching::MatchMode;
+use karyi_files::recover::FileRecovery;
 use karyi_vault::redact::Redactor;
 
 /// The tool.
@@ -270,9 +270,9 @@ impl Tool for Edit {
                 root: &root,
                 recorder: &recorder,
                 is_private: &|bytes| redactor.is_in(bytes),
-                show: match redactor.is_idle() {
-                    true => Show::Part(&mask),
-                    false => Show::Whole(&mask),
+                masking: match redactor.is_idle() {
+                    true => Masking::Part(&mask),
+                    false => Masking::Whole(&mask),
                 },
             };
             let done = edit::apply(&edits, options)?;
@@ -399,23 +399,23 @@ fn writes_secret(file: &File) -> bool {
     file.edits.iter().any(|pair| pair.replace.has_secret())
 }
 
-fn report(file: &File, edited: FileEdited, is_tracked: bool) -> Edited {
+fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> Edited {
     let found_as = |how| edited.found_as == Some(how);
     Edited {
         src: file.src.source().to_owned(),
         change: match edited.kind {
-            Kind::Unchanged => "unchanged",
-            Kind::AlreadyApplied => "already_applied",
-            Kind::Edited => "edited",
-            Kind::Created => "created",
-            Kind::Deleted => "deleted",
-            Kind::Renamed => "renamed",
+            EditKind::Unchanged => "unchanged",
+            EditKind::AlreadyApplied => "already_applied",
+            EditKind::Edited => "edited",
+            EditKind::Created => "created",
+            EditKind::Deleted => "deleted",
+            EditKind::Renamed => "renamed",
         },
         to: file.to.as_ref().map(|to| to.source().to_owned()),
         replacements: edited.replacements,
         first_line: edited.first_line,
-        fallback: found_as(FoundAs::Written).then_some("verbatim"),
-        match_: found_as(FoundAs::Trailing).then_some("trailing"),
+        fallback: found_as(MatchMode::Written).then_some("verbatim"),
+        match_: found_as(MatchMode::Trailing).then_some("trailing"),
         encoding: edited.encoding,
         risk: edited.risk,
         tracked: is_tracked.then_some("git"),
@@ -424,10 +424,10 @@ fn report(file: &File, edited: FileEdited, is_tracked: bool) -> Edited {
     }
 }
 
-fn recovered(file: Recovered) -> RecoveredFile {
+fn recovered(file: FileRecovery) -> RecoveredFile {
     RecoveredFile {
         src: file.path.display().to_string(),
-        change: file.became.as_str(),
+        change: file.outcome.as_str(),
         warning: file.why,
     }
 }

@@ -20,8 +20,8 @@ use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
 use karyi_files::listing::Scope;
 use karyi_files::root::Root;
-use karyi_files::search::{self, Case, SearchFound, SearchOptions, Syntax};
-use karyi_files::view::{self, LineRange, ViewOptions, Viewed};
+use karyi_files::search::{self, Case, SearchOptions, SearchOutcome, Syntax};
+use karyi_files::view::{self, LineRange, PathView, ViewOptions};
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
 
@@ -407,12 +407,12 @@ impl Place {
         let (root, real) = self.find(path)?;
         Ok(
             match view::view(root, Path::new(path), &real, &options, &self.cancelled)? {
-                Viewed::Text(text) => text_shown(text, file.lines.is_some(), options.lines),
-                Viewed::Directory(listing) => FileShown {
+                PathView::Text(text) => text_shown(text, file.lines.is_some(), options.lines),
+                PathView::Directory(listing) => FileShown {
                     advice: ignored_of_directory(file),
                     ..listing_shown(&listing)
                 },
-                Viewed::Binary { kind, bytes, size } => FileShown {
+                PathView::Binary { kind, bytes, size } => FileShown {
                     kind: Some(kind),
                     bytes: Some(bytes),
                     width: size.map(|(width, _)| width),
@@ -468,7 +468,7 @@ impl Place {
 }
 
 /// Masks values that go on over the end of a line before the path and the number of each stand between.
-fn mask_over_lines(secrets: &Secrets, found: &mut SearchFound) {
+fn mask_over_lines(secrets: &Secrets, found: &mut SearchOutcome) {
     if secrets.generation() == 0 || found.files.is_empty() {
         return;
     }
@@ -479,7 +479,7 @@ fn mask_over_lines(secrets: &Secrets, found: &mut SearchFound) {
 }
 
 /// Says why no file was searched, when that is known.
-fn nothing_searched(found: &SearchFound, has_glob: bool) -> Option<&'static str> {
+fn nothing_searched(found: &SearchOutcome, has_glob: bool) -> Option<&'static str> {
     match (found.files_binary, found.files_unreadable) {
         _ if found.files_searched > 0 => None,
         (0, 0) if has_glob => Some(
@@ -512,7 +512,7 @@ fn scope(all: bool) -> Scope {
     if all { Scope::All } else { Scope::NotIgnored }
 }
 
-fn search_shown(found: &SearchFound) -> SearchShown {
+fn search_shown(found: &SearchOutcome) -> SearchShown {
     SearchShown {
         total_matches: found.total_matches,
         omitted_matches: more_than_none(found.omitted_matches()),

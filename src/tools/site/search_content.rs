@@ -13,7 +13,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
-use karyi_store::site::{Content, Found, Kept, Query};
+use karyi_store::site::{CachedContent, Content, Query, SearchResult};
 
 /// The tool.
 pub struct SearchContent;
@@ -77,7 +77,7 @@ pub struct Output {
 
 /// The contents that were found, as they are shown.
 #[derive(Debug)]
-pub struct Items(Arc<Found>);
+pub struct Items(Arc<SearchResult>);
 
 impl Serialize for Items {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -88,7 +88,7 @@ impl Serialize for Items {
 impl Items {
     /// Returns how a content is shown, made once as long as it is kept; empty when that cannot be
     /// written.
-    fn shown(kept: &Kept) -> &str {
+    fn shown(kept: &CachedContent) -> &str {
         kept.shown(|content| {
             let shown = serde_json::to_string(&Item::from(content));
             shown.unwrap_or_default().into()
@@ -98,7 +98,7 @@ impl Items {
 
 /// What was found, all of it written already but for what is around it.
 struct Prepared {
-    found: Arc<Found>,
+    found: Arc<SearchResult>,
     /// The query as JSON.
     query: String,
 }
@@ -283,7 +283,7 @@ mod tests {
             vec![content("b", ""), content("c", &long)],
         ] {
             let items = contents.into_iter().map(|content| Arc::new(content.into()));
-            let found = Found {
+            let found = SearchResult {
                 items: items.collect(),
                 total: 7,
             };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::skeleton::unit::{Reading, Unit, units};
+use super::super::skeleton::unit::{EscapeMode, Unit, units};
 use super::super::skeleton::{is_blank, plain};
 
 /// Kinds that are named in one line.
@@ -10,17 +10,17 @@ const MAX_KINDS: usize = 8;
 
 /// What was named so far.
 #[derive(Default)]
-pub(super) struct Alike {
+pub(super) struct LookAlikes {
     /// Characters of the file with those of the text to find.
     named: Vec<(String, String)>,
     /// Lines that differ in what was named already, and in nothing else.
     lines: usize,
 }
 
-impl Alike {
+impl LookAlikes {
     /// Says how a line differs from the wanted one, when that is only in characters that look alike or are escaped,
     /// and in white space; nothing new is an empty text.
-    pub(super) fn tell(&mut self, there: &str, wanted: &str) -> Option<String> {
+    pub(super) fn describe(&mut self, there: &str, wanted: &str) -> Option<String> {
         if !all(there).eq(all(wanted)) {
             return None;
         }
@@ -132,7 +132,7 @@ fn all(line: &str) -> impl Iterator<Item = char> + '_ {
 
 /// Does so with the blanks between them.
 fn with_blanks(line: &str) -> impl Iterator<Item = char> + '_ {
-    units(line, Reading::Escapes).flat_map(|unit| {
+    units(line, EscapeMode::Escapes).flat_map(|unit| {
         let blank = Some(unit.character).filter(|c| is_blank(*c));
         let parts = plain(unit.character).filter(move |_| blank.is_none());
         blank.into_iter().chain(parts)
@@ -140,7 +140,7 @@ fn with_blanks(line: &str) -> impl Iterator<Item = char> + '_ {
 }
 
 fn visible(line: &str) -> impl Iterator<Item = Unit> + '_ {
-    units(line, Reading::Escapes).filter(|unit| !is_blank(unit.character))
+    units(line, EscapeMode::Escapes).filter(|unit| !is_blank(unit.character))
 }
 
 /// Returns the shortest stretches of two lines that have the same parts and are not the same.

@@ -193,8 +193,8 @@ fn blank_lines_at_the_ends_are_told() {
 }
 
 fn check_difference(there: &str, wanted: &str, expected: &str) {
-    let alike = Alike::default().tell(there, wanted);
-    let told = alike.unwrap_or_else(|| difference(there, wanted));
+    let look_alikes = LookAlikes::default().describe(there, wanted);
+    let told = look_alikes.unwrap_or_else(|| difference(there, wanted));
     assert_eq!(told, expected, "{there:?} {wanted:?}");
 }
 

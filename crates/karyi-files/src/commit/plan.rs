@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use crate::change::Change;
 use crate::directory::split;
 use crate::journal::StoredPath;
-use crate::wal::{Plan, Step};
+use crate::wal::{ChangePlan, PlannedStep};
 
 /// Plans the change with this id: which names it will use, and which directories are missing.
-pub(crate) fn plan(changes: &[Change], id: &str) -> Plan {
+pub(crate) fn plan(changes: &[Change], id: &str) -> ChangePlan {
     let needed = changes.iter().filter(|change| change.is_needed());
     let several = needed.clone().count() > 1;
-    let step = |(index, change): (usize, &Change)| Step {
+    let step = |(index, change): (usize, &Change)| PlannedStep {
         path: StoredPath::from(change.real.as_path()),
         temporary: change
             .after
@@ -30,7 +30,7 @@ pub(crate) fn plan(changes: &[Change], id: &str) -> Plan {
         .collect();
     made.sort_unstable();
     made.dedup();
-    Plan { steps, made }
+    ChangePlan { steps, made }
 }
 
 fn missing_directories(path: &Path) -> impl Iterator<Item = StoredPath> {
@@ -41,8 +41,8 @@ fn missing_directories(path: &Path) -> impl Iterator<Item = StoredPath> {
 }
 
 /// Returns what of a change lies beside its files still.
-pub(crate) fn leftovers(plan: &Plan) -> Vec<PathBuf> {
-    let beside = |step: &Step| {
+pub(crate) fn leftovers(plan: &ChangePlan) -> Vec<PathBuf> {
+    let beside = |step: &PlannedStep| {
         let parent = split(step.path.as_path()).map(|(parent, _)| parent.to_owned());
         let names = [step.temporary.clone(), step.backup.clone()];
         let paths = names.map(|name| Some(parent.as_ref()?.join(name?)));
@@ -54,7 +54,7 @@ pub(crate) fn leftovers(plan: &Plan) -> Vec<PathBuf> {
 }
 
 /// Says what of a change could not be removed, and who does it; a record says so to the next run.
-pub(crate) fn leftovers_told(left: &[PathBuf], has_record: bool) -> Option<String> {
+pub(crate) fn leftovers_message(left: &[PathBuf], has_record: bool) -> Option<String> {
     let first = left.first()?.display();
     let more = match left.len() {
         1 => String::new(),

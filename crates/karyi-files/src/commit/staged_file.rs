@@ -7,13 +7,13 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Names;
+use super::LinkCounts;
 use crate::attributes::Attributes;
-use crate::change::{Change, Dress, Found, NewContent};
+use crate::change::{Change, FileSnapshot, MetadataSource, NewContent};
 use crate::directory::{Directory, Stamp, is_gone, split};
-use crate::metadata::{Dressed, Had, dress_again, dress_like};
-use crate::parallel::both;
-use crate::wal::Step;
+use crate::metadata::{MetadataOutcome, SavedMetadata, copy_metadata, restore_metadata};
+use crate::parallel::join;
+use crate::wal::PlannedStep;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
@@ -22,13 +22,13 @@ const COMPARED_BYTES: usize = 1 << 18;
 
 /// One file of a change that is being prepared.
 #[derive(Debug)]
-pub(super) struct Prepared<'a> {
+pub(super) struct StagedFile<'a> {
     pub(super) change: &'a Change,
     pub(super) directory: Arc<Directory>,
     name: OsString,
     pub(super) temporary: Option<OsString>,
     pub(super) backup: Option<OsString>,
-    pub(super) way: Way,
+    pub(super) operation: Operation,
     /// Whether its new content may be another name of the file it comes from.
     pub(super) may_link: bool,
     /// The file of which its new content is another name.
@@ -41,17 +41,17 @@ pub(super) struct Prepared<'a> {
 
 /// How a file takes on its new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Operation {
     Create,
     Replace,
     Remove,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> StagedFile<'a> {
     /// Takes a file on, in the directory it is in, which is open.
     pub(super) fn new(
         change: &'a Change,
-        step: &Step,
+        step: &PlannedStep,
         directory: Arc<Directory>,
         name: &OsStr,
     ) -> Self {
@@ -61,7 +61,7 @@ impl<'a> Prepared<'a> {
             name: name.to_owned(),
             temporary: step.temporary.as_ref().map(OsString::from),
             backup: step.backup.as_ref().map(OsString::from),
-            way: Way::of(change),
+            operation: Operation::of(change),
             may_link: false,
             linked: None,
             stamp: Cell::new(change.before.as_ref().map(|found| found.stamp)),
@@ -70,7 +70,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-impl Way {
+impl Operation {
     /// Says which way a change goes.
     pub(super) fn of(change: &Change) -> Self {
         match (&change.before, &change.after) {
@@ -81,45 +81,46 @@ impl Way {
     }
 }
 
-impl Prepared<'_> {
+impl StagedFile<'_> {
     /// Writes the new content to its temporary file; returns whether that got the right owner.
-    pub(super) fn write(&mut self) -> io::Result<Dressed> {
-        if self.way == Way::Replace {
+    pub(super) fn write(&mut self) -> io::Result<MetadataOutcome> {
+        if self.operation == Operation::Replace {
             // The only sure way to learn whether the file may be written.
             self.directory.write(&self.name)?;
         }
         let (Some(temporary), Some(after)) = (&self.temporary, &self.change.after) else {
-            return Ok(Dressed::Yes(Attributes::default()));
+            return Ok(MetadataOutcome::Applied(Attributes::default()));
         };
         if self.is_moved() && self.link_moved(temporary, after) {
             self.linked = self.directory.stamp(temporary)?;
-            return Ok(Dressed::Yes(Attributes::default()));
+            return Ok(MetadataOutcome::Applied(Attributes::default()));
         }
         // Private while it holds the content of a private file.
-        let mode = if after.dress == Dress::Kept && self.way == Way::Create {
-            0o666
-        } else {
-            0o600
-        };
+        let mode =
+            if after.metadata == MetadataSource::Replaced && self.operation == Operation::Create {
+                0o666
+            } else {
+                0o600
+            };
         let mut file = self.directory.create(temporary, mode)?;
         file.write_all(&after.bytes)?;
-        let dressed = self.dress(&file, after)?;
-        if let Dressed::Yes(_) = dressed {
+        let applied = self.apply_metadata(&file, after)?;
+        if let MetadataOutcome::Applied(_) = applied {
             self.is_compared = self.sync(&file)?;
         }
-        Ok(dressed)
+        Ok(applied)
     }
 
     /// Makes the new content last. A large file is compared with what was read meanwhile; returns whether it
     /// was, and is the same.
     fn sync(&self, file: &File) -> io::Result<bool> {
         let before = self.change.before.as_ref();
-        let is_large = |found: &&Found| found.stamp.size >= limits::EARLY_JOURNAL_BYTES;
+        let is_large = |found: &&FileSnapshot| found.stamp.size >= limits::EARLY_JOURNAL_BYTES;
         let Some(before) = before.filter(is_large) else {
             return file.sync_all().map(|()| false);
         };
         let (directory, name) = (&self.directory, &self.name);
-        let (synced, is_same) = both(
+        let (synced, is_same) = join(
             || file.sync_all(),
             || has_content(directory, name, &before.bytes).unwrap_or(false),
         );
@@ -128,22 +129,22 @@ impl Prepared<'_> {
 
     /// Returns what the new content has, or is about to have, of owner and permissions.
     pub(super) fn new_stamp(&self) -> Option<Stamp> {
-        let name = match self.way {
-            Way::Create | Way::Replace => self.temporary.as_ref(),
-            Way::Remove => None,
+        let name = match self.operation {
+            Operation::Create | Operation::Replace => self.temporary.as_ref(),
+            Operation::Remove => None,
         };
         self.directory.stamp(name?).ok().flatten()
     }
 
     /// Whether the content comes from another file as it is, which goes.
     fn is_moved(&self) -> bool {
-        self.may_link && self.way == Way::Create && self.change.source().is_some()
+        self.may_link && self.operation == Operation::Create && self.change.source().is_some()
     }
 
     /// Whether the system lets nobody but its owner give the file another name or take it away.
-    pub(super) fn is_others(&self) -> io::Result<bool> {
+    pub(super) fn is_owner_protected(&self) -> io::Result<bool> {
         match &self.change.before {
-            Some(found) => self.directory.is_kept_by_owner(found.stamp),
+            Some(found) => self.directory.is_sticky_for(found.stamp),
             None => Ok(false),
         }
     }
@@ -151,7 +152,7 @@ impl Prepared<'_> {
     /// Takes the file itself instead of a copy, which keeps everything about it. Returns whether
     /// that was possible.
     fn link_moved(&self, temporary: &OsStr, after: &NewContent) -> bool {
-        let Dress::Like(from) = &after.dress else {
+        let MetadataSource::CopyOf(from) = &after.metadata else {
             return false;
         };
         let Some((parent, name)) = split(from) else {
@@ -164,24 +165,24 @@ impl Prepared<'_> {
         let stamp = parent.stamp(name).ok().flatten();
         // A second name there could never be taken away again.
         let is_stuck =
-            stamp.is_none_or(|found| self.directory.is_kept_by_owner(found).unwrap_or(true));
+            stamp.is_none_or(|found| self.directory.is_sticky_for(found).unwrap_or(true));
         is_same && !is_stuck && self.directory.link(&parent, name, temporary).is_ok()
     }
 
     /// Gives a new file the owner, attributes and permissions it is to have.
-    fn dress(&self, file: &File, after: &NewContent) -> io::Result<Dressed> {
-        let model = match &after.dress {
-            Dress::Kept => self.change.before.as_ref().map(|found| {
+    fn apply_metadata(&self, file: &File, after: &NewContent) -> io::Result<MetadataOutcome> {
+        let model = match &after.metadata {
+            MetadataSource::Replaced => self.change.before.as_ref().map(|found| {
                 let opened = self.directory.read(&self.name).ok();
                 (found.stamp, opened)
             }),
-            Dress::Like(path) => Some(model(path, None)?),
-            Dress::Within(path, mode) => Some(model(path, Some(*mode))?),
-            Dress::Again(had) => {
-                dress_again(file, had)?;
+            MetadataSource::CopyOf(path) => Some(model(path, None)?),
+            MetadataSource::CopyWithMode(path, mode) => Some(model(path, Some(*mode))?),
+            MetadataSource::Saved(saved) => {
+                restore_metadata(file, saved)?;
                 None
             }
-            Dress::Mode(mode) => match &self.change.before {
+            MetadataSource::Mode(mode) => match &self.change.before {
                 Some(found) => {
                     let opened = self.directory.read(&self.name).ok();
                     Some((found.stamp.with_mode(*mode), opened))
@@ -189,9 +190,9 @@ impl Prepared<'_> {
                 None => {
                     let (mode, owner) = (*mode, None);
                     let attributes = Some(Attributes::default());
-                    dress_again(
+                    restore_metadata(
                         file,
-                        &Had {
+                        &SavedMetadata {
                             mode,
                             owner,
                             attributes,
@@ -202,8 +203,8 @@ impl Prepared<'_> {
             },
         };
         match model {
-            None => Ok(Dressed::Yes(Attributes::default())),
-            Some((stamp, opened)) => dress_like(file, stamp, opened.as_ref()),
+            None => Ok(MetadataOutcome::Applied(Attributes::default())),
+            Some((stamp, opened)) => copy_metadata(file, stamp, opened.as_ref()),
         }
     }
 
@@ -214,9 +215,9 @@ impl Prepared<'_> {
             return Ok(None);
         };
         let stamp = self.stamp.get();
-        match self.way {
-            Way::Create | Way::Remove => Ok(None),
-            Way::Replace
+        match self.operation {
+            Operation::Create | Operation::Remove => Ok(None),
+            Operation::Replace
                 if self
                     .directory
                     .link(&self.directory, &self.name, backup)
@@ -224,24 +225,24 @@ impl Prepared<'_> {
             {
                 Ok(stamp)
             }
-            Way::Replace => {
+            Operation::Replace => {
                 let mut copy = self.directory.create(backup, 0o600)?;
                 copy.write_all(&before.bytes)?;
                 let opened = self.directory.read(&self.name).ok();
-                dress_like(&copy, before.stamp, opened.as_ref())?;
+                copy_metadata(&copy, before.stamp, opened.as_ref())?;
                 copy.sync_all().map(|()| None)
             }
         }
     }
 
     /// Refuses when the file is not what was read.
-    pub(super) fn check(&self, names: &Names) -> Result<(), ToolError> {
+    pub(super) fn check(&self, names: &LinkCounts) -> Result<(), ToolError> {
         let io = |error: io::Error| ToolError::from_io(&self.change.shown, &error);
         let now = self.directory.stamp(&self.name).map_err(io)?;
         let is_same = match (&self.change.before, now) {
             (None, None) => true,
             (Some(then), Some(now)) => {
-                self.is_known(now, names).map_err(io)?
+                self.is_same_file(now, names).map_err(io)?
                     && (self.is_compared || self.holds(then).map_err(io)?)
             }
             (Some(_), None) | (None, Some(_)) => false,
@@ -253,22 +254,24 @@ impl Prepared<'_> {
     }
 
     /// Puts the new content in its place.
-    pub(super) fn put(&self, names: &Names) -> Result<(), ToolError> {
+    pub(super) fn install(&self, names: &LinkCounts) -> Result<(), ToolError> {
         let is_as_read = || {
             let found = self.is_as_read(names);
             found.map_err(|error| ToolError::from_io(&self.change.shown, &error))
         };
-        let result = match (self.way, &self.temporary) {
-            (Way::Create, Some(temporary)) => self.directory.rename_new(temporary, &self.name),
-            (Way::Replace, Some(temporary)) => match is_as_read()? {
+        let result = match (self.operation, &self.temporary) {
+            (Operation::Create, Some(temporary)) => {
+                self.directory.rename_new(temporary, &self.name)
+            }
+            (Operation::Replace, Some(temporary)) => match is_as_read()? {
                 true => self.directory.rename(temporary, &self.name),
                 false => return Err(file_changed(self.change)),
             },
-            (Way::Remove, _) => match (&self.backup, is_as_read()?) {
+            (Operation::Remove, _) => match (&self.backup, is_as_read()?) {
                 (Some(backup), true) => self.directory.rename(&self.name, backup),
                 _ => return Err(file_changed(self.change)),
             },
-            (Way::Create | Way::Replace, None) => Err(io::ErrorKind::NotFound.into()),
+            (Operation::Create | Operation::Replace, None) => Err(io::ErrorKind::NotFound.into()),
         };
         result.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => file_changed(self.change),
@@ -277,9 +280,9 @@ impl Prepared<'_> {
     }
 
     /// Whether the file is still the one that was read, where its path still leads.
-    pub(super) fn is_as_read(&self, names: &Names) -> io::Result<bool> {
+    pub(super) fn is_as_read(&self, names: &LinkCounts) -> io::Result<bool> {
         let is_same = match self.directory.stamp(&self.name)? {
-            Some(now) => self.is_known(now, names)?,
+            Some(now) => self.is_same_file(now, names)?,
             None => false,
         };
         Ok(is_same && self.directory.is_in_place()?)
@@ -292,7 +295,7 @@ impl Prepared<'_> {
 
     /// Whether what is there is the file that was read, as far as the system tells. A file of a lower layer is
     /// another one once it was opened to be written or got a second name; it is known by what it holds then.
-    fn is_known(&self, now: Stamp, names: &Names) -> io::Result<bool> {
+    fn is_same_file(&self, now: Stamp, names: &LinkCounts) -> io::Result<bool> {
         let (Some(then), Some(before)) = (self.stamp.get(), &self.change.before) else {
             return Ok(false);
         };
@@ -310,21 +313,21 @@ impl Prepared<'_> {
     }
 
     /// Whether the file holds what was read; one that is gone does not.
-    fn holds(&self, found: &Found) -> io::Result<bool> {
+    fn holds(&self, found: &FileSnapshot) -> io::Result<bool> {
         match has_content(&self.directory, &self.name, &found.bytes) {
             Err(error) if is_gone(&error) => Ok(false),
             compared => compared,
         }
     }
 
-    /// Undoes `put`; returns what to tell when that fails.
-    pub(super) fn take_back(&self) -> Result<(), String> {
+    /// Undoes `install`; returns what to tell when that fails.
+    pub(super) fn roll_back(&self) -> Result<(), String> {
         let backup = self.backup.as_deref().ok_or(io::ErrorKind::NotFound);
-        let result = match self.way {
-            Way::Replace | Way::Remove => backup
+        let result = match self.operation {
+            Operation::Replace | Operation::Remove => backup
                 .map_err(io::Error::from)
                 .and_then(|backup| self.directory.rename(backup, &self.name)),
-            Way::Create => self.directory.remove(&self.name),
+            Operation::Create => self.directory.remove(&self.name),
         };
         let shown = self.change.shown.display();
         result.map_err(|error| format!("; {shown} could not be restored: {error}"))

@@ -1,6 +1,6 @@
 //! The lines of one hunk, as many as there is room for.
 
-use super::Caps;
+use super::DiffCaps;
 
 /// Room for a header or a mark.
 const MARK_BYTES: usize = 64;
@@ -35,7 +35,7 @@ pub(super) struct Mark {
 
 impl Body {
     /// Starts a hunk that follows what is written already.
-    pub(super) fn new(caps: Caps, written: &str) -> Self {
+    pub(super) fn new(caps: DiffCaps, written: &str) -> Self {
         let used = memchr::memchr_iter(b'\n', written.as_bytes()).count();
         Self {
             text: String::new(),

@@ -3,7 +3,7 @@
 use super::*;
 
 fn check(old: &str, new: &str, expected: &str) {
-    let found = diff(old, new, Caps::RESULT);
+    let found = diff(old, new, DiffCaps::RESULT);
     assert_eq!(found.text, expected, "{old:?} {new:?}");
     let signs = |sign| expected.lines().filter(|l| l.starts_with(sign)).count();
     assert_eq!(
@@ -44,7 +44,7 @@ fn hunks_have_context_and_places() {
 
 #[test]
 fn of_a_long_line_the_part_that_differs_is_shown() {
-    let most = Caps::RESULT.line_bytes;
+    let most = DiffCaps::RESULT.line_bytes;
     let line =
         |word: &str, after: usize| format!("{}{word}{}", "a".repeat(3000), "b".repeat(after));
     let before = 3000 - most / 4;
@@ -86,7 +86,7 @@ fn of_a_long_line_the_part_that_differs_is_shown() {
             ),
         ),
     ] {
-        let found = diff(&format!("{old}\n"), &format!("{new}\n"), Caps::RESULT);
+        let found = diff(&format!("{old}\n"), &format!("{new}\n"), DiffCaps::RESULT);
         assert_eq!(found.text, format!("@@ -1 +1 @@\n{expected}"));
         assert_eq!((found.added, found.removed, found.omitted), (1, 1, 0));
     }
@@ -108,7 +108,7 @@ fn a_diff_gives_the_new_text_again() {
         };
         let (old, new) = (text(), text());
         assert_eq!(
-            applied(&old, &diff(&old, &new, Caps::RESULT).text),
+            applied(&old, &diff(&old, &new, DiffCaps::RESULT).text),
             new,
             "{old:?} {new:?}"
         );
@@ -149,7 +149,7 @@ fn applied(old: &str, diff: &str) -> String {
 #[test]
 fn blank_lines_that_slide_leave_three_lines_of_context() {
     let old = "l1\nl2\nl3\nl4\nl5\nl6\nabb\n\nl9\nl10\nl11\nl12\nl13\n";
-    let found = diff(old, &old.replace("\nabb", "\n"), Caps::RESULT).text;
+    let found = diff(old, &old.replace("\nabb", "\n"), DiffCaps::RESULT).text;
     let after: Vec<&str> = found
         .lines()
         .rev()
@@ -172,7 +172,7 @@ fn what_is_shown_of_a_large_diff_is_true() {
     };
     for step in [1, 2, 3, 5, 9] {
         let new = every(step);
-        let found = diff(&old, &new, Caps::RESULT);
+        let found = diff(&old, &new, DiffCaps::RESULT);
         let count = |sign| found.text.lines().filter(|l| l.starts_with(sign)).count();
         assert!(
             found.text.lines().count() <= 200 && count('+') > 10,
@@ -191,10 +191,10 @@ fn what_is_shown_of_a_large_diff_is_true() {
         );
         let last = found.text.lines().last().unwrap_or_default();
         assert!(step == 1 || last.starts_with(' '), "{step}: {last}");
-        let whole = diff(&old, &new, Caps::WHOLE);
+        let whole = diff(&old, &new, DiffCaps::WHOLE);
         assert_eq!((applied(&old, &whole.text), whole.omitted), (new, 0));
     }
-    let made = diff("", &old, Caps::RESULT);
+    let made = diff("", &old, DiffCaps::RESULT);
     assert_eq!((made.text.lines().count(), made.omitted), (200, 201));
     assert!(made.text.starts_with("@@ -0,0 +1,199 @@\n+line 0\n"));
 }
@@ -207,10 +207,10 @@ fn what_cannot_be_shown_of_a_long_text_is_counted() {
     };
     let (old, new) = (text("old"), text("new"));
     assert!(old.len() + new.len() > LONG_BYTES);
-    let long = diff(&old, &new, Caps::RESULT);
+    let long = diff(&old, &new, DiffCaps::RESULT);
     // The same with lists of all lines.
     let (olds, news) = (lines(&old), lines(&new));
-    let mut writer = Writer::new("", &olds, &news, "", Caps::RESULT);
+    let mut writer = Writer::new("", &olds, &news, "", DiffCaps::RESULT);
     let mut pending = Vec::new();
     in_order(&olds, &news, &mut |block| writer.take(block, &mut pending));
     writer.hunk(&mut pending);
@@ -220,7 +220,7 @@ fn what_cannot_be_shown_of_a_long_text_is_counted() {
     let few = old
         .replacen("10 old", "10 new", 1)
         .replacen("290000 old", "290000 new", 1);
-    let found = diff(&old, &few, Caps::RESULT);
+    let found = diff(&old, &few, DiffCaps::RESULT);
     assert_eq!((found.added, found.omitted), (2, 0));
 }
 
@@ -249,7 +249,7 @@ fn changed_lines_are_counted_as_line_by_line() {
 fn caps_are_told_exactly() {
     let old = "old line\n".repeat(100_000);
     let new = "new line\n".repeat(100_000);
-    let found = diff(&old, &new, Caps::RESULT);
+    let found = diff(&old, &new, DiffCaps::RESULT);
     assert_eq!((found.added, found.removed), (100_000, 100_000));
     let shown = found
         .text
@@ -258,8 +258,8 @@ fn caps_are_told_exactly() {
         .count();
     assert_eq!(found.omitted, 200_000 - shown);
     assert!(found.text.len() < 20_000);
-    let found = diff(&old, &"new line\n".repeat(99_999), Caps::RESULT);
+    let found = diff(&old, &"new line\n".repeat(99_999), DiffCaps::RESULT);
     assert_eq!((found.added, found.removed), (99_999, 100_000));
-    let long = diff("x", &"y".repeat(1 << 20), Caps::RESULT);
+    let long = diff("x", &"y".repeat(1 << 20), DiffCaps::RESULT);
     assert!(long.text.len() < 2000, "{}", long.text.len());
 }

@@ -13,13 +13,13 @@ mod preserved;
 mod refusals;
 
 /// A directory, what records its changes, and the directory of the journal, which lives as long.
-struct Place(
+struct Fixture(
     tempfile::TempDir,
     Recorder,
     #[allow(dead_code)] tempfile::TempDir,
 );
 
-impl Place {
+impl Fixture {
     fn new(files: &[(&str, &[u8])]) -> Self {
         let state = tempfile::tempdir().unwrap();
         let recorder = Recorder {
@@ -39,17 +39,17 @@ impl Place {
         self.0.path().join(name)
     }
 
-    fn apply(&self, edits: &[FileEdit]) -> Result<Vec<FileEdited>, ToolError> {
+    fn apply(&self, edits: &[FileEdit]) -> Result<Vec<FileOutcome>, ToolError> {
         Ok(self.done(edits, &Root::unconfined())?.files)
     }
 
-    fn done(&self, edits: &[FileEdit], root: &Root) -> Result<Done, ToolError> {
+    fn done(&self, edits: &[FileEdit], root: &Root) -> Result<EditOutcome, ToolError> {
         let options = EditOptions {
             cwd: self.0.path(),
             root,
             recorder: &self.1,
             is_private: &|_| false,
-            show: Show::Part(&|text| text.to_owned()),
+            masking: Masking::Part(&|text| text.to_owned()),
         };
         let done = apply(edits, options);
         // No record of a change outlives it.
@@ -109,7 +109,7 @@ fn edit(path: &str, pairs: &[(&str, &str)]) -> FileEdit {
 
 /// Files before, edits, and files after: all of them, so that no temporary one is left.
 fn check(before: &[(&str, &[u8])], edits: &[FileEdit], after: &[(&str, &[u8])]) {
-    let place = Place::new(before);
+    let place = Fixture::new(before);
     place.apply(edits).unwrap();
     let after: Vec<_> = after
         .iter()
@@ -120,7 +120,7 @@ fn check(before: &[(&str, &[u8])], edits: &[FileEdit], after: &[(&str, &[u8])]) 
 
 /// An error with the start of its message, and files as they were.
 fn check_error(before: &[(&str, &[u8])], edits: &[FileEdit], code: ErrorCode, message: &str) {
-    let place = Place::new(before);
+    let place = Fixture::new(before);
     let (tree, error) = (place.tree(), place.apply(edits).unwrap_err());
     assert_eq!(
         (error.code, error.message.as_str()),
@@ -236,7 +236,7 @@ fn several_files_change_together() {
 
 #[test]
 fn results_count_what_was_done() {
-    let place = Place::new(&[("a", b"x\ny\nx\n")]);
+    let place = Fixture::new(&[("a", b"x\ny\nx\n")]);
     let mut all = edit("a", &[("x", "z"), ("y", "y")]);
     all.pairs[0].all = true;
     let done = place.apply(&[all, edit("n", &[("", "1")])]).unwrap();
@@ -246,17 +246,17 @@ fn results_count_what_was_done() {
         removed,
         omitted: 0,
     };
-    let a = FileEdited {
+    let a = FileOutcome {
         path: "a".into(),
-        kind: Kind::Edited,
+        kind: EditKind::Edited,
         replacements: 3,
         first_line: Some(1),
         diff: shown("@@ -1,3 +1,3 @@\n-x\n+z\n y\n-x\n+z\n", 2, 2),
-        ..FileEdited::default()
+        ..FileOutcome::default()
     };
-    let n = FileEdited {
+    let n = FileOutcome {
         path: "n".into(),
-        kind: Kind::Created,
+        kind: EditKind::Created,
         replacements: 1,
         first_line: Some(1),
         diff: shown(
@@ -264,24 +264,24 @@ fn results_count_what_was_done() {
             1,
             0,
         ),
-        ..FileEdited::default()
+        ..FileOutcome::default()
     };
     assert_eq!(done, [a, n]);
 }
 
 #[test]
 fn an_edit_that_fails_tells_what_was_ended_before_it() {
-    let place = Place::new(&[("a", b"1"), ("b", b"1"), ("c", b"1")]);
+    let place = Fixture::new(&[("a", b"1"), ("b", b"1"), ("c", b"1")]);
     let journal = place.1.journal.clone().unwrap();
     let path = |name: &str| place.path(name).canonicalize().unwrap();
     let change = |name: &str| {
         let change = Change::read(&path(name), &path(name)).unwrap();
-        change.into_content(b"2".to_vec())
+        change.with_content(b"2".to_vec())
     };
     let changes = [change("a"), change("b")];
     let planned = super::super::commit::plan(&changes, "t");
     let transactions = journal.transactions();
-    let record = super::super::wal::Record::new(&transactions, "t", &planned);
+    let record = super::super::wal::WalRecord::new(&transactions, "t", &planned);
     let mut record = record.unwrap();
     let mut staged = super::super::commit::stage(&changes, &planned).unwrap();
     staged.check().unwrap();

@@ -146,9 +146,9 @@ fn what_is_no_text_is_refused() {
     let check = |bytes: &[u8], expected| {
         assert_eq!(Encoding::read(bytes).unwrap_err(), expected, "{bytes:?}");
     };
-    check(b"1\0", NoText::Binary(1));
-    check(b"\xEF\xBB\xBF1\0", NoText::Binary(4));
-    check(b"\x89PNG\r\n\x1A\n", NoText::Binary(6));
+    check(b"1\0", TextError::Binary(1));
+    check(b"\xEF\xBB\xBF1\0", TextError::Binary(4));
+    check(b"\x89PNG\r\n\x1A\n", TextError::Binary(6));
     check(
         "caf\u{e9} \u{e9}t\u{e9} \u{e9}"
             .as_bytes()
@@ -157,13 +157,13 @@ fn what_is_no_text_is_refused() {
             .chain([0xFF])
             .collect::<Vec<_>>()
             .as_slice(),
-        NoText::BrokenUtf8(14),
+        TextError::BrokenUtf8(14),
     );
-    check(b"caf\xc3\xa9\n\xff\n", NoText::BrokenUtf8(6));
-    check(b"\xe9 caf\xc3\xa9 \xe9\n", NoText::BrokenUtf8(0));
-    check(b"\xFF\xFEa\0\x00\xD8", NoText::Unknown(4));
-    check(b"\xFF\xFEa", NoText::Unknown(2));
-    check(b"\xEF\xBB\xBF\xFF", NoText::BrokenUtf8(3));
+    check(b"caf\xc3\xa9\n\xff\n", TextError::BrokenUtf8(6));
+    check(b"\xe9 caf\xc3\xa9 \xe9\n", TextError::BrokenUtf8(0));
+    check(b"\xFF\xFEa\0\x00\xD8", TextError::Unknown(4));
+    check(b"\xFF\xFEa", TextError::Unknown(2));
+    check(b"\xEF\xBB\xBF\xFF", TextError::BrokenUtf8(3));
 }
 
 #[test]

@@ -34,7 +34,7 @@ const PART_BYTES: usize = 1 << 20;
 
 /// What a content outlives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Lasts {
+pub(in super::super) enum Durability {
     /// The end of karyi.
     Process,
     /// A loss of power, too.
@@ -43,22 +43,22 @@ pub(in super::super) enum Lasts {
 
 /// A content that is about to be kept. Nothing of it stays when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct Prepared {
+pub(in super::super) struct PreparedBlob {
     name: String,
     path: PathBuf,
     size: u64,
-    state: State,
+    state: BlobState,
 }
 
 #[derive(Debug)]
-enum State {
+enum BlobState {
     /// It is there already.
-    Kept(File),
+    Existing(File),
     /// It has not its name yet.
     Written(NamedTempFile),
 }
 
-impl Prepared {
+impl PreparedBlob {
     /// Returns how many bytes it has.
     pub(super) fn size(&self) -> u64 {
         self.size
@@ -126,17 +126,17 @@ impl Blobs {
     pub(super) fn prepare(
         &self,
         bytes: &[u8],
-        is_wanted: &dyn Fn() -> bool,
-    ) -> io::Result<Prepared> {
+        is_live: &dyn Fn() -> bool,
+    ) -> io::Result<PreparedBlob> {
         let hash = self.hash(bytes);
         let name = hash.to_hex().to_string();
         let path = self.path(&name).ok_or(io::ErrorKind::InvalidInput)?;
-        let state = match self.kept(&path, &name, bytes) {
-            Some(file) => State::Kept(file),
-            None => State::Written(write(&path, &self.seal(&hash, bytes, is_wanted)?)?),
+        let state = match self.existing(&path, &name, bytes) {
+            Some(file) => BlobState::Existing(file),
+            None => BlobState::Written(write(&path, &self.seal(&hash, bytes, is_live)?)?),
         };
         let size = bytes.len() as u64;
-        Ok(Prepared {
+        Ok(PreparedBlob {
             name,
             path,
             size,
@@ -145,12 +145,16 @@ impl Blobs {
     }
 
     /// Keeps what was prepared; returns its name.
-    pub(super) fn keep(&self, prepared: Prepared, lasts: Lasts) -> io::Result<String> {
+    pub(super) fn store(
+        &self,
+        prepared: PreparedBlob,
+        durability: Durability,
+    ) -> io::Result<String> {
         let (file, is_new) = match prepared.state {
-            State::Kept(file) => (file, false),
-            State::Written(file) => (file.persist(&prepared.path)?, true),
+            BlobState::Existing(file) => (file, false),
+            BlobState::Written(file) => (file.persist(&prepared.path)?, true),
         };
-        if lasts == Lasts::PowerLoss {
+        if durability == Durability::PowerLoss {
             file.sync_data()?;
             if let Some(directory) = prepared.path.parent().filter(|_| is_new) {
                 super::sync_directory(directory);
@@ -161,19 +165,19 @@ impl Blobs {
     }
 
     /// Whether there is a file for a name, and something in it.
-    pub(super) fn is_there(&self, name: &str) -> bool {
+    pub(super) fn exists(&self, name: &str) -> bool {
         let found = self.path(name).and_then(|path| path.metadata().ok());
         found.is_some_and(|found| found.len() > 1)
     }
 
     /// Returns the file of a content that is kept already and whole.
-    fn kept(&self, path: &Path, name: &str, bytes: &[u8]) -> Option<File> {
+    fn existing(&self, path: &Path, name: &str, bytes: &[u8]) -> Option<File> {
         let file = state_file::open_to_read(path).ok()?;
         // Somebody may be about to remove what nobody refers to: a fresh one is left alone.
         let now = FileTimes::new().set_modified(SystemTime::now());
         file.set_times(now).ok()?;
         self.get(name, bytes.len() as u64)
-            .is_ok_and(|kept| kept == bytes)
+            .is_ok_and(|existing| existing == bytes)
             .then_some(file)
     }
 
@@ -182,9 +186,9 @@ impl Blobs {
         &self,
         hash: &blake3::Hash,
         bytes: &[u8],
-        is_wanted: &dyn Fn() -> bool,
+        is_live: &dyn Fn() -> bool,
     ) -> io::Result<(u8, Vec<u8>)> {
-        let compressed = compress(bytes, is_wanted)?;
+        let compressed = compress(bytes, is_live)?;
         let Some(keys) = &self.keys else {
             return Ok((PLAIN, compressed));
         };
@@ -222,9 +226,9 @@ impl Blobs {
     }
 
     /// Returns every content that is kept: name, path, bytes and age.
-    pub(super) fn list(&self) -> Vec<Kept> {
+    pub(super) fn list(&self) -> Vec<StoredBlob> {
         let read = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
-        let mut kept = Vec::new();
+        let mut existing = Vec::new();
         for start in read(&self.directory) {
             for entry in read(&start.path()) {
                 let Ok(found) = entry.metadata() else {
@@ -233,7 +237,7 @@ impl Blobs {
                 let name = [start.file_name(), entry.file_name()]
                     .map(|part| part.to_string_lossy().into_owned())
                     .concat();
-                kept.push(Kept {
+                existing.push(StoredBlob {
                     name,
                     path: entry.path(),
                     bytes: found.len(),
@@ -241,12 +245,12 @@ impl Blobs {
                 });
             }
         }
-        kept
+        existing
     }
 }
 
 /// One content that is kept.
-pub(super) struct Kept {
+pub(super) struct StoredBlob {
     /// Its name.
     pub(super) name: String,
     /// Its file.
@@ -279,13 +283,13 @@ fn write(path: &Path, (kind, body): &(u8, Vec<u8>)) -> io::Result<NamedTempFile>
     Ok(file)
 }
 
-fn compress(bytes: &[u8], is_wanted: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
+fn compress(bytes: &[u8], is_live: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
     if bytes.len() < LARGE_BYTES {
         return zstd::bulk::compress(bytes, LEVEL);
     }
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), LEVEL_OF_LARGE)?;
     for part in bytes.chunks(PART_BYTES) {
-        if !is_wanted() {
+        if !is_live() {
             return Err(io::ErrorKind::Interrupted.into());
         }
         encoder.write_all(part)?;
@@ -309,7 +313,7 @@ mod tests {
 
     fn put(blobs: &Blobs, bytes: &[u8]) -> String {
         let prepared = blobs.prepare(bytes, &|| true).unwrap();
-        blobs.keep(prepared, Lasts::PowerLoss).unwrap()
+        blobs.store(prepared, Durability::PowerLoss).unwrap()
     }
 
     #[test]
@@ -318,11 +322,11 @@ mod tests {
         let blobs = Blobs::new(temp.path().into(), None);
         let bytes = vec![b'x'; LARGE_BYTES + 1];
         let asked = std::cell::Cell::new(0);
-        let is_wanted = || {
+        let is_live = || {
             asked.set(asked.get() + 1);
             asked.get() < 3
         };
-        let error = blobs.prepare(&bytes, &is_wanted).unwrap_err();
+        let error = blobs.prepare(&bytes, &is_live).unwrap_err();
         assert_eq!((error.kind(), asked.get()), (io::ErrorKind::Interrupted, 3));
         drop(blobs.prepare(&bytes, &|| true).unwrap());
         assert!(blobs.list().is_empty());
@@ -336,8 +340,8 @@ mod tests {
         let (plain, key) = (Blobs::new(temp.path().into(), None), [7; 32]);
         let sealed = Blobs::new(temp.path().into(), Some(&key));
         for bytes in [&b""[..], b"one", &[b'x'; 100_000]] {
-            let keep = |blobs: &Blobs| put(blobs, bytes);
-            let (a, b) = (keep(&plain), keep(&sealed));
+            let store = |blobs: &Blobs| put(blobs, bytes);
+            let (a, b) = (store(&plain), store(&sealed));
             assert_ne!(a, b);
             assert_eq!(plain.get(&a, 0).unwrap(), bytes);
             // What was kept before there was a key can still be read with it.

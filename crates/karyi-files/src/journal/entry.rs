@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::history::{AtPath, Kind, Told, told};
+use super::history::{ChangeKind, FileChange, PathChange, file_changes};
 use crate::risk::is_in_git;
 
 /// One change of one or more files, as it was made.
@@ -94,14 +94,14 @@ impl FileRecord {
 impl Entry {
     /// Says what became of each file; one that was renamed is told once.
     #[must_use]
-    pub fn told(&self) -> Vec<Told<'_, &Version>> {
-        let paths = self.files.iter().map(|file| AtPath {
+    pub fn file_changes(&self) -> Vec<FileChange<'_, &Version>> {
+        let paths = self.files.iter().map(|file| PathChange {
             path: file.path.as_path(),
             old: file.old.as_ref(),
             new: file.new.as_ref(),
             renamed_to: file.renamed_to.as_ref().map(StoredPath::as_path),
         });
-        told(&paths.collect::<Vec<_>>())
+        file_changes(&paths.collect::<Vec<_>>())
     }
 
     /// Returns the directories it made, outer ones first.
@@ -122,14 +122,14 @@ impl Entry {
     }
 }
 
-impl Told<'_, &Version> {
+impl FileChange<'_, &Version> {
     /// Whether a file that has another name holds something else, too. Of contents without a name, which
     /// must not be kept, only the sizes tell.
     #[must_use]
     pub fn is_renamed_and_edited(&self) -> bool {
         let is_other =
             |(old, new): (&Version, &Version)| old.content != new.content || old.size != new.size;
-        self.kind == Kind::Renamed && self.old.zip(self.new).is_some_and(is_other)
+        self.kind == ChangeKind::Renamed && self.old.zip(self.new).is_some_and(is_other)
     }
 }
 

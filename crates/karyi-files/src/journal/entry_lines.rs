@@ -73,7 +73,7 @@ pub(super) fn visit_from_end(
 
 /// What lines hold.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct EntryLines {
     /// The entries, in order.
     pub(super) entries: Vec<Entry>,
     /// Lines that are none.
@@ -82,7 +82,7 @@ pub(super) struct Lines {
     broken_at_end: usize,
 }
 
-impl Lines {
+impl EntryLines {
     /// Reads lines; blank ones mean nothing.
     pub(super) fn read(bytes: &[u8]) -> Self {
         let mut lines = Self::default();
@@ -106,16 +106,16 @@ impl Lines {
 }
 
 /// The end of the list.
-pub(super) struct Tail {
+pub(super) struct ListTail {
     /// The number of the last entry.
     pub(super) last: u64,
     /// Whether its last line has no end.
     pub(super) is_cut: bool,
     is_empty: bool,
-    lines: Lines,
+    lines: EntryLines,
 }
 
-impl Tail {
+impl ListTail {
     /// Reads as much of the end as it takes to find an entry.
     pub(super) fn read(file: &mut File) -> io::Result<Self> {
         let length = file.metadata()?.len();
@@ -127,7 +127,7 @@ impl Tail {
             let is_whole = reach >= length;
             // The first line may have been cut by reading from here on.
             let first = memchr::memchr(b'\n', &bytes).filter(|_| !is_whole);
-            let lines = Lines::read(bytes.get(first.unwrap_or(0)..).unwrap_or_default());
+            let lines = EntryLines::read(bytes.get(first.unwrap_or(0)..).unwrap_or_default());
             if is_whole || !lines.entries.is_empty() {
                 let numbers = lines.entries.iter().map(|entry| entry.number);
                 return Ok(Self {

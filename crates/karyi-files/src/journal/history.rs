@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What became of one path.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AtPath<'a, T> {
+pub(crate) struct PathChange<'a, T> {
     /// The path.
     pub path: &'a Path,
     /// What it held; none when nothing was there.
@@ -21,9 +21,9 @@ pub(crate) struct AtPath<'a, T> {
 
 /// What became of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told<'a, T> {
+pub struct FileChange<'a, T> {
     /// What was done.
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// Where it was, or is when it was not renamed.
     pub path: &'a Path,
     /// Where it is, when it was renamed.
@@ -36,7 +36,7 @@ pub struct Told<'a, T> {
 
 /// What was done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChangeKind {
     /// It was made.
     Created,
     /// It was removed.
@@ -47,7 +47,7 @@ pub enum Kind {
     Renamed,
 }
 
-impl Kind {
+impl ChangeKind {
     /// Returns the word used on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -61,7 +61,7 @@ impl Kind {
 }
 
 /// Says what became of each file, from what became of each path.
-pub(crate) fn told<'a, T: Copy>(paths: &[AtPath<'a, T>]) -> Vec<Told<'a, T>> {
+pub(crate) fn file_changes<'a, T: Copy>(paths: &[PathChange<'a, T>]) -> Vec<FileChange<'a, T>> {
     let news: HashMap<&Path, Option<T>> = paths.iter().map(|at| (at.path, at.new)).collect();
     let targets: HashSet<&Path> = paths.iter().filter_map(|at| at.renamed_to).collect();
     let mut files = Vec::with_capacity(paths.len());
@@ -70,8 +70,8 @@ pub(crate) fn told<'a, T: Copy>(paths: &[AtPath<'a, T>]) -> Vec<Told<'a, T>> {
         // What a path holds that another file came to is told with that file.
         let new = at.new.filter(|_| !is_target);
         if let Some(to) = at.renamed_to {
-            files.push(Told {
-                kind: Kind::Renamed,
+            files.push(FileChange {
+                kind: ChangeKind::Renamed,
                 path: at.path,
                 to: Some(to),
                 old: at.old,
@@ -81,11 +81,11 @@ pub(crate) fn told<'a, T: Copy>(paths: &[AtPath<'a, T>]) -> Vec<Told<'a, T>> {
         let old = at.old.filter(|_| at.renamed_to.is_none());
         let kind = match (old.is_some(), new.is_some()) {
             (false, false) => continue,
-            (false, true) => Kind::Created,
-            (true, false) => Kind::Deleted,
-            (true, true) => Kind::Edited,
+            (false, true) => ChangeKind::Created,
+            (true, false) => ChangeKind::Deleted,
+            (true, true) => ChangeKind::Edited,
         };
-        files.push(Told {
+        files.push(FileChange {
             kind,
             path: at.path,
             to: None,
@@ -104,11 +104,11 @@ mod tests {
     fn check(paths: &[&str], expected: &[&str]) {
         let word = |word: &'static str| (word != "-").then_some(word);
         let leak = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
-        let paths: Vec<AtPath<'_, &str>> = paths
+        let paths: Vec<PathChange<'_, &str>> = paths
             .iter()
             .map(|row| {
                 let words: Vec<&'static str> = leak(row).split(' ').collect();
-                AtPath {
+                PathChange {
                     path: Path::new(words[0]),
                     old: word(words[1]),
                     new: word(words[2]),
@@ -116,7 +116,7 @@ mod tests {
                 }
             })
             .collect();
-        let shown: Vec<String> = told(&paths)
+        let shown: Vec<String> = file_changes(&paths)
             .iter()
             .map(|file| {
                 let to = file.to.map_or("-".into(), |to| to.display().to_string());

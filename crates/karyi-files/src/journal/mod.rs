@@ -24,25 +24,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Access;
 
 use super::attributes::Attributes;
-use super::parallel::both;
+use super::parallel::join;
 use super::{locks, state_file};
 use blobs::Blobs;
-pub(super) use blobs::{Lasts, Prepared};
+pub(super) use blobs::{Durability, PreparedBlob};
 pub use entry::{Entry, FileRecord, StoredPath, Version};
 pub use entry_lines::Damage;
-use entry_lines::Tail;
-pub use history::{Kind, Told};
+use entry_lines::ListTail;
+pub use history::{ChangeKind, FileChange};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 pub(super) use prune::ListMark;
-pub use prune::{Pruned, holds};
+pub use prune::{PrunedChanges, capacity_text};
 
 /// Tells whether a content must not be kept unless it is encrypted.
 pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
 /// How much the journal keeps.
 #[derive(Debug, Clone, Copy)]
-pub struct Caps {
+pub struct JournalCaps {
     /// Bytes of contents on the disk.
     pub bytes: u64,
     /// Age of the oldest entry.
@@ -51,7 +51,7 @@ pub struct Caps {
     pub entries: usize,
 }
 
-impl Default for Caps {
+impl Default for JournalCaps {
     fn default() -> Self {
         Self {
             bytes: limits::JOURNAL_BYTES,
@@ -65,13 +65,13 @@ impl Default for Caps {
 pub struct Journal {
     directory: PathBuf,
     blobs: Blobs,
-    caps: Caps,
+    caps: JournalCaps,
     /// Bytes of contents taken since the last entry was added.
     taken: AtomicU64,
     /// What was found broken while entries were added.
     damage: Mutex<Option<Damage>>,
     /// What was removed meanwhile as there was too much.
-    pruned: Mutex<Option<Pruned>>,
+    pruned: Mutex<Option<PrunedChanges>>,
 }
 
 impl Journal {
@@ -81,7 +81,7 @@ impl Journal {
     /// # Errors
     /// The directory cannot be made.
     pub fn open(directory: &Path, key: Option<&[u8; 32]>) -> Result<Self, ToolError> {
-        Self::with_caps(directory, key, Caps::default())
+        Self::with_caps(directory, key, JournalCaps::default())
     }
 
     /// Does so with other caps.
@@ -91,7 +91,7 @@ impl Journal {
     pub fn with_caps(
         directory: &Path,
         key: Option<&[u8; 32]>,
-        caps: Caps,
+        caps: JournalCaps,
     ) -> Result<Self, ToolError> {
         for part in ["", "contents", "locks", "transactions"] {
             let path = directory.join(part);
@@ -156,26 +156,30 @@ impl Journal {
     }
 
     /// Keeps a content.
-    pub(super) fn keep(&self, bytes: &[u8], lasts: Lasts) -> io::Result<String> {
-        self.keep_prepared(self.prepare(bytes, &|| true)?, lasts)
+    pub(super) fn keep(&self, bytes: &[u8], durability: Durability) -> io::Result<String> {
+        self.store_prepared(self.prepare(bytes, &|| true)?, durability)
     }
 
     /// Does the work of keeping a content, as long as it is wanted; it is kept by
-    /// [`Self::keep_prepared`], else nothing of it stays.
+    /// [`Self::store_prepared`], else nothing of it stays.
     pub(super) fn prepare(
         &self,
         bytes: &[u8],
-        is_wanted: &dyn Fn() -> bool,
-    ) -> io::Result<Prepared> {
-        self.blobs.prepare(bytes, is_wanted)
+        is_live: &dyn Fn() -> bool,
+    ) -> io::Result<PreparedBlob> {
+        self.blobs.prepare(bytes, is_live)
     }
 
     /// Keeps a content that was prepared; returns its name.
-    pub(super) fn keep_prepared(&self, prepared: Prepared, lasts: Lasts) -> io::Result<String> {
+    pub(super) fn store_prepared(
+        &self,
+        prepared: PreparedBlob,
+        durability: Durability,
+    ) -> io::Result<String> {
         let taken = self.taken.load(Ordering::Relaxed);
         let sum = taken.saturating_add(prepared.size());
         self.taken.store(sum, Ordering::Relaxed);
-        self.blobs.keep(prepared, lasts)
+        self.blobs.store(prepared, durability)
     }
 
     /// Returns the name a content has or would have.
@@ -204,7 +208,7 @@ impl Journal {
     }
 
     /// Keeps the attributes of a file; returns their name, which is empty when they cannot be kept.
-    pub(super) fn keep_attributes(
+    pub(super) fn store_attributes(
         &self,
         attributes: &Attributes,
         is_private: IsPrivate<'_>,
@@ -213,7 +217,7 @@ impl Journal {
             return None;
         }
         let keep = |bytes: Vec<u8>| match self.is_encrypted() || !is_private(&bytes) {
-            true => self.keep(&bytes, Lasts::PowerLoss).ok(),
+            true => self.keep(&bytes, Durability::PowerLoss).ok(),
             false => None,
         };
         let written = serde_json::to_vec(attributes).ok();
@@ -245,12 +249,12 @@ impl Journal {
         // Should that fail, the list itself says it as long as it is whole.
         let last = number.max(self.last_number());
         let _ = lock.write_all_at(format!("{last:020}\n").as_bytes(), 0);
-        self.look_over(before, SystemTime::now());
+        self.scan(before, SystemTime::now());
         // Others need not wait for the disk.
         drop(lock);
         let sync_name = || sync_directory(&self.directory);
         let synced = match is_new {
-            true => both(|| file.sync_data(), sync_name).0,
+            true => join(|| file.sync_data(), sync_name).0,
             false => file.sync_data(),
         };
         synced.map_err(io)?;
@@ -262,12 +266,12 @@ impl Journal {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         let mut file = state_file::open(&mut options, &self.entries_path())?;
-        let tail = Tail::read(&mut file)?;
+        let tail = ListTail::read(&mut file)?;
         let damage = tail.damage(had_entries);
         if damage.is_some() {
             let all = self.entries_and_damage();
-            self.note_broken(all.ok().and_then(|(_, damage)| damage));
-            self.note(damage);
+            self.record_broken_lines(all.ok().and_then(|(_, damage)| damage));
+            self.record_damage(damage);
         }
         if let Some(number) = tail.number_of(&entry.id) {
             return Ok((number, file));
@@ -281,14 +285,14 @@ impl Journal {
         Ok((entry.number, file))
     }
 
-    fn note(&self, damage: Option<Damage>) {
+    fn record_damage(&self, damage: Option<Damage>) {
         if damage.is_some() {
             *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = damage;
         }
     }
 
     /// Notes lines that are broken anywhere in the list, unless so many were told already.
-    fn note_broken(&self, damage: Option<Damage>) {
+    fn record_broken_lines(&self, damage: Option<Damage>) {
         let path = self.directory.join("damage-told");
         let told = number_in(&path).unwrap_or(0);
         let broken = match damage {
@@ -296,7 +300,7 @@ impl Journal {
             None | Some(Damage::Emptied) => 0,
         };
         if broken > told {
-            self.note(Some(Damage::Lines(broken)));
+            self.record_damage(Some(Damage::Lines(broken)));
         }
         if broken != told {
             // Should that fail, it is told once more.
@@ -310,17 +314,17 @@ impl Journal {
         damage.take()
     }
 
-    fn note_pruned(&self, pruned: Pruned) {
+    fn record_pruned(&self, pruned: PrunedChanges) {
         let mut known = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.map_or(0, |known| known.changes);
-        *known = Some(Pruned {
+        *known = Some(PrunedChanges {
             changes: before + pruned.changes,
             ..pruned
         });
     }
 
     /// Returns which changes were removed while entries were added as there was too much, once.
-    pub(super) fn take_pruned(&self) -> Option<Pruned> {
+    pub(super) fn take_pruned(&self) -> Option<PrunedChanges> {
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         pruned.take()
     }
@@ -337,7 +341,7 @@ impl Journal {
 
     /// Whether an entry was added before: after its line its number was written, and what was looked through.
     fn had_entries(&self) -> bool {
-        self.last_number() > 0 || self.looked_path().exists()
+        self.last_number() > 0 || self.scan_state_path().exists()
     }
 
     /// Returns the last number that was given, which stands in that lock: a list that was emptied or cut does
@@ -412,7 +416,7 @@ impl Journal {
     /// Whether something is kept under the name of a version. What it holds shows only when it is read.
     #[must_use]
     pub fn has_content(&self, version: &Version) -> bool {
-        self.blobs.is_there(&version.content)
+        self.blobs.exists(&version.content)
     }
 }
 

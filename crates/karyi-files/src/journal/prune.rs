@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::super::state_file;
-use super::blobs::Kept;
+use super::blobs::StoredBlob;
 use super::{Entry, Journal, milliseconds, sync_directory, write_private};
 use karyi_core::error::ToolError;
 use karyi_core::limits;
@@ -19,31 +19,31 @@ use karyi_core::temporary_files::remove_old_temporary_files;
 
 /// Changes that were removed because the journal was full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PrunedChanges {
     /// How many.
     pub changes: usize,
     /// The number of the last of them.
     pub last: u64,
 }
 
-impl fmt::Display for Pruned {
+impl fmt::Display for PrunedChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { changes, last } = self;
         let what = match changes {
             1 => format!("its oldest change, number {last}, was"),
             _ => format!("its {changes} oldest changes, up to number {last}, were"),
         };
-        let holds = holds();
+        let capacity_text = capacity_text();
         write!(
             f,
-            "the journal is full ({holds}): {what} removed and cannot be undone any more"
+            "the journal is full ({capacity_text}): {what} removed and cannot be undone any more"
         )
     }
 }
 
 /// Says in words how much the journal holds.
 #[must_use]
-pub fn holds() -> String {
+pub fn capacity_text() -> String {
     let days = limits::JOURNAL_AGE.as_secs() / (24 * 60 * 60);
     let (gib, changes) = (limits::JOURNAL_BYTES >> 30, limits::JOURNAL_ENTRIES);
     format!("it holds {gib} GiB, {days} days and {changes} changes")
@@ -51,7 +51,7 @@ pub fn holds() -> String {
 
 /// What is known of the journal since it was looked through last, so that not every change reads all of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Looked {
+struct ScanState {
     /// When that was, in milliseconds since 1970.
     time_ms: u64,
     /// Bytes of contents taken since.
@@ -69,7 +69,7 @@ pub(in super::super) struct ListMark {
 
 impl Journal {
     /// Returns the file that says when the journal was looked through.
-    pub(super) fn looked_path(&self) -> PathBuf {
+    pub(super) fn scan_state_path(&self) -> PathBuf {
         self.directory().join("looked")
     }
 
@@ -87,22 +87,22 @@ impl Journal {
 
     /// Looks through the journal for what is broken and what is past the caps, when it is time for that: when much
     /// was taken, once an hour, and when the list was not as it had been left. The lock of the entries is held.
-    pub(super) fn look_over(&self, before: ListMark, now: SystemTime) {
-        let path = self.looked_path();
+    pub(super) fn scan(&self, before: ListMark, now: SystemTime) {
+        let path = self.scan_state_path();
         let known = state_file::read(&path).ok();
-        let known: Option<Looked> = known.and_then(|known| serde_json::from_slice(&known).ok());
+        let known: Option<ScanState> = known.and_then(|known| serde_json::from_slice(&known).ok());
         let taken = self.taken.swap(0, Ordering::Relaxed);
         let now_ms = milliseconds(now);
         let most = limits::JOURNAL_PRUNE_BYTES.min(self.caps.bytes / 16);
-        let is_recent = |known: &Looked| {
+        let is_recent = |known: &ScanState| {
             let age_ms = now_ms.checked_sub(known.time_ms);
             let most_ms = limits::JOURNAL_CHECK_INTERVAL.as_millis() as u64;
             known.list == before
                 && known.taken.saturating_add(taken) <= most
                 && age_ms.is_some_and(|age_ms| age_ms < most_ms)
         };
-        let mut looked = match known.filter(is_recent) {
-            Some(known) => Looked {
+        let mut scan_state = match known.filter(is_recent) {
+            Some(known) => ScanState {
                 taken: known.taken + taken,
                 ..known
             },
@@ -110,18 +110,18 @@ impl Journal {
                 let all = self.entries_and_damage();
                 let (entries, damage) =
                     all.map_or((None, None), |(all, damage)| (Some(all), damage));
-                self.note_broken(damage);
+                self.record_broken_lines(damage);
                 // What could not be removed now is next time.
                 let _ = entries.map(|entries| self.prune(&entries, now));
-                Looked {
+                ScanState {
                     time_ms: now_ms,
-                    ..Looked::default()
+                    ..ScanState::default()
                 }
             }
         };
-        looked.list = self.list_mark();
+        scan_state.list = self.list_mark();
         // Should that fail, the next change looks through all of it again.
-        let text = serde_json::to_string(&looked).unwrap_or_default();
+        let text = serde_json::to_string(&scan_state).unwrap_or_default();
         let _ = write_private(&path, &text);
     }
 
@@ -129,8 +129,8 @@ impl Journal {
     /// entries is held.
     pub(super) fn prune(&self, entries: &[Entry], now: SystemTime) -> Result<(), ToolError> {
         remove_old_temporary_files(&self.directory);
-        let kept = self.blobs.list();
-        let first = self.first_to_keep(entries, &kept, now);
+        let blobs = self.blobs.list();
+        let first = self.first_retained(entries, &blobs, now);
         let stay = entries.get(first..).unwrap_or_default();
         let times = times(entries);
         if let Some((last, time)) = first
@@ -141,7 +141,7 @@ impl Journal {
                 .map_err(|error| ToolError::from_io(&self.entries_path(), &error))?;
             // What is past its age goes all the time.
             if time >= self.oldest_ms(now) {
-                self.note_pruned(Pruned {
+                self.record_pruned(PrunedChanges {
                     changes: first,
                     last: last.number,
                 });
@@ -151,7 +151,7 @@ impl Journal {
         let under_way = self.under_way();
         let named = stay.iter().chain(&under_way).flat_map(contents);
         let named: HashSet<&str> = named.collect();
-        for content in kept {
+        for content in blobs {
             let age = now.duration_since(content.changed).unwrap_or_default();
             if !named.contains(content.name.as_str()) && age > limits::JOURNAL_UNCLAIMED_AGE {
                 let _ = std::fs::remove_file(content.path);
@@ -163,7 +163,7 @@ impl Journal {
     /// Returns the entries of changes that were decided and have none in the list yet.
     fn under_way(&self) -> Vec<Entry> {
         #[derive(serde::Deserialize)]
-        struct Decided {
+        struct DecisionLine {
             entry: Entry,
         }
         let records = std::fs::read_dir(self.transactions()).into_iter().flatten();
@@ -173,7 +173,7 @@ impl Journal {
             let read = file.take(limits::MAX_INTENT_BYTES).read_to_end(&mut bytes);
             // The first line is the plan.
             let line = bytes.split(|byte| *byte == b'\n').nth(1)?;
-            let decided: Decided = serde_json::from_slice(line).ok()?;
+            let decided: DecisionLine = serde_json::from_slice(line).ok()?;
             read.is_ok().then_some(decided.entry)
         };
         records
@@ -187,8 +187,8 @@ impl Journal {
     }
 
     /// Returns the index of the oldest entry that stays.
-    fn first_to_keep(&self, entries: &[Entry], kept: &[Kept], now: SystemTime) -> usize {
-        let sizes: HashMap<&str, u64> = kept
+    fn first_retained(&self, entries: &[Entry], blobs: &[StoredBlob], now: SystemTime) -> usize {
+        let sizes: HashMap<&str, u64> = blobs
             .iter()
             .map(|content| (content.name.as_str(), content.bytes))
             .collect();

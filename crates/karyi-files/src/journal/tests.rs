@@ -87,7 +87,7 @@ fn parallel_entries_are_all_there() {
 }
 
 /// Adds contents that do not shrink, and says which of three entries stay under the caps.
-fn stays(caps: Caps, now_ms: u64) -> Vec<u64> {
+fn stays(caps: JournalCaps, now_ms: u64) -> Vec<u64> {
     let temp = tempfile::tempdir().unwrap();
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
     journal.taken.store(0, Ordering::Relaxed);
@@ -101,7 +101,7 @@ fn stays(caps: Caps, now_ms: u64) -> Vec<u64> {
         })
         .take(10_000)
         .collect();
-        let name = journal.keep(&bytes, Lasts::Process).unwrap();
+        let name = journal.keep(&bytes, Durability::Process).unwrap();
         journal
             .append(entry(&index.to_string(), 1000 * index, &name))
             .unwrap();
@@ -127,7 +127,7 @@ fn stays(caps: Caps, now_ms: u64) -> Vec<u64> {
 #[test]
 fn the_journal_keeps_to_its_caps() {
     let ages = Duration::from_secs(1 << 40);
-    let caps = |bytes, entries| Caps {
+    let caps = |bytes, entries| JournalCaps {
         bytes,
         age: ages,
         entries,
@@ -142,9 +142,9 @@ fn the_journal_keeps_to_its_caps() {
 #[test]
 fn old_entries_go() {
     let temp = tempfile::tempdir().unwrap();
-    let caps = Caps {
+    let caps = JournalCaps {
         age: Duration::from_secs(10),
-        ..Caps::default()
+        ..JournalCaps::default()
     };
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
     journal.taken.store(0, Ordering::Relaxed);
@@ -236,9 +236,9 @@ fn numbers_go_on_when_the_list_is_emptied_cut_or_gone() {
 #[test]
 fn a_long_list_is_read_only_when_it_is_time() {
     let temp = tempfile::tempdir().unwrap();
-    let caps = Caps {
+    let caps = JournalCaps {
         entries: 3,
-        ..Caps::default()
+        ..JournalCaps::default()
     };
     let now = milliseconds(SystemTime::now());
     let add = |id: &str| {
@@ -268,7 +268,7 @@ fn a_long_list_is_read_only_when_it_is_time() {
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
     known["list"] = serde_json::to_value(journal.list_mark()).unwrap();
     std::fs::write(&looked, known.to_string()).unwrap();
-    journal.keep(&[1; 100], Lasts::Process).unwrap();
+    journal.keep(&[1; 100], Durability::Process).unwrap();
     journal.append(entry("i", now, "")).unwrap();
     assert_eq!(journal.entries().unwrap().len(), 3);
 }
@@ -277,8 +277,8 @@ fn a_long_list_is_read_only_when_it_is_time() {
 fn what_a_half_done_change_needs_stays() {
     let temp = tempfile::tempdir().unwrap();
     let journal = Journal::open(temp.path(), None).unwrap();
-    let needed = journal.keep(b"needed", Lasts::Process).unwrap();
-    let other = journal.keep(b"of nobody", Lasts::Process).unwrap();
+    let needed = journal.keep(b"needed", Durability::Process).unwrap();
+    let other = journal.keep(b"of nobody", Durability::Process).unwrap();
     for kept in journal.blobs.list() {
         let old = SystemTime::now() - limits::JOURNAL_UNCLAIMED_AGE * 2;
         File::open(kept.path).unwrap().set_modified(old).unwrap();
@@ -288,6 +288,6 @@ fn what_a_half_done_change_needs_stays() {
     let record = format!("{{\"steps\":[],\"made\":[]}}\n{decision}\n");
     std::fs::write(journal.transactions().join("t.json"), record).unwrap();
     journal.prune(&[], SystemTime::now()).unwrap();
-    let is_there = [needed, other].map(|name| journal.blobs.is_there(&name));
+    let is_there = [needed, other].map(|name| journal.blobs.exists(&name));
     assert_eq!(is_there, [true, false]);
 }

@@ -14,22 +14,22 @@ use karyi_core::limits;
 
 /// Bytes without blanks from which a replacement tells that its pair was applied: a shorter text stands
 /// in many files anyway.
-const TELLING_BYTES: usize = 10;
+const SIGNIFICANT_BYTES: usize = 10;
 /// Such bytes of one that has its lines to itself.
-const TELLING_LINE_BYTES: usize = 3;
+const SIGNIFICANT_LINE_BYTES: usize = 3;
 /// Letters and digits that either needs: a closing brace says nothing.
-const TELLING_LETTERS: usize = 2;
+const SIGNIFICANT_LETTERS: usize = 2;
 
 /// Returns the first place of the replacement that is the trace of an earlier edit.
-pub(super) fn trace(
+pub(super) fn find_trace(
     text: &str,
     places: &[Range<usize>],
     find: &str,
     replace: &str,
 ) -> Option<Range<usize>> {
-    let place = places.iter().find(|place| is_telling(text, place))?;
+    let place = places.iter().find(|place| is_significant(text, place))?;
     let is_only_guess = || {
-        !has_rival(text, &Kept::of(find, replace), replace)
+        !has_rival(text, &SharedContext::of(find, replace), replace)
             && closest::is_nearest(text, find, replace)
     };
     (agrees(find, replace) && is_only_guess()).then(|| place.clone())
@@ -40,10 +40,10 @@ fn agrees(find: &str, replacement: &str) -> bool {
     let (start, rest_find, rest) = without_start(find, replacement);
     let (end, _, new) = without_end(rest_find, rest);
     let has_letters = |text: &str| text.contains(char::is_alphanumeric);
-    let kept = visible(start) + visible(end);
+    let context = visible(start) + visible(end);
     // What was only taken away leaves a trace between two parts that met by it.
     let is_new = has_letters(new) || visible(start) > 0 && visible(end) > 0;
-    is_new && kept * 2 >= visible(find)
+    is_new && context * 2 >= visible(find)
 }
 
 /// Takes away what both texts start with.
@@ -69,7 +69,7 @@ fn visible(text: &str) -> usize {
 }
 
 /// What a pair leaves as it is.
-struct Kept<'a> {
+struct SharedContext<'a> {
     /// The beginning of both texts; when that is nothing to see, their end.
     first: &'a str,
     /// What both end with behind it; empty when that is nothing to see.
@@ -78,7 +78,7 @@ struct Kept<'a> {
     lines: usize,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> SharedContext<'a> {
     fn of(find: &'a str, replace: &'a str) -> Self {
         let (start, rest_find, rest) = without_start(find, replace);
         let (end, old, new) = without_end(rest_find, rest);
@@ -108,21 +108,21 @@ impl<'a> Kept<'a> {
 }
 
 /// Whether another place begins and ends like the text to find: it may have stood there as well.
-fn has_rival(text: &str, kept: &Kept<'_>, replace: &str) -> bool {
+fn has_rival(text: &str, context: &SharedContext<'_>, replace: &str) -> bool {
     let mut own = memmem::find_iter(text.as_bytes(), replace.as_bytes()).peekable();
     let mut is_own = |at: usize| {
         while own.next_if(|own| own + replace.len() <= at).is_some() {}
         own.peek().is_some_and(|own| *own <= at)
     };
-    let places = memmem::find_iter(text.as_bytes(), kept.first.as_bytes());
+    let places = memmem::find_iter(text.as_bytes(), context.first.as_bytes());
     let others = places.filter(|at| !is_own(*at)).enumerate();
     let ends_alike = |at: usize| {
-        let rest = text.get(at + kept.first.len()..).unwrap_or_default();
+        let rest = text.get(at + context.first.len()..).unwrap_or_default();
         let rest = rest.get(..rest.floor_char_boundary(limits::RIVAL_REACH_BYTES));
         let mut lines = rest.unwrap_or_default().split_inclusive('\n');
-        let length = lines.by_ref().take(kept.lines).map(str::len).sum();
+        let length = lines.by_ref().take(context.lines).map(str::len).sum();
         rest.and_then(|rest| rest.get(..length))
-            .is_some_and(|rest| rest.contains(kept.then))
+            .is_some_and(|rest| rest.contains(context.then))
     };
     others
         .into_iter()
@@ -130,7 +130,7 @@ fn has_rival(text: &str, kept: &Kept<'_>, replace: &str) -> bool {
 }
 
 /// Whether a text at this place says enough to be taken for the trace of an earlier edit.
-fn is_telling(text: &str, place: &Range<usize>) -> bool {
+fn is_significant(text: &str, place: &Range<usize>) -> bool {
     let found = text.get(place.clone()).unwrap_or_default();
     let (before, after) = (text.get(..place.start), text.get(place.end..));
     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
@@ -147,12 +147,12 @@ fn is_telling(text: &str, place: &Range<usize>) -> bool {
     let starts_line = left.is_none_or(|c| c == '\n') || found.starts_with('\n');
     let ends_line = right.is_none_or(|c| c == '\n') || found.ends_with('\n');
     let least = match starts_line && ends_line {
-        true => TELLING_LINE_BYTES,
-        false => TELLING_BYTES,
+        true => SIGNIFICANT_LINE_BYTES,
+        false => SIGNIFICANT_BYTES,
     };
     let letters = found.chars().filter(|c| c.is_alphanumeric());
     let visible = found.chars().filter(|c| !c.is_whitespace());
-    letters.take(TELLING_LETTERS).count() == TELLING_LETTERS
+    letters.take(SIGNIFICANT_LETTERS).count() == SIGNIFICANT_LETTERS
         && visible.take(least).map(char::len_utf8).sum::<usize>() >= least
 }
 

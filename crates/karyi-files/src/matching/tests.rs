@@ -33,9 +33,9 @@ fn show_pair(result: &PairResult) -> String {
             found_as,
         } => {
             let how = match found_as {
-                FoundAs::Exact => "",
-                FoundAs::Written => " as written",
-                FoundAs::Trailing => " but for blanks",
+                MatchMode::Exact => "",
+                MatchMode::Written => " as written",
+                MatchMode::Trailing => " but for blanks",
             };
             format!("{count}@{first_line}{how}")
         }
@@ -233,7 +233,7 @@ fn a_text_that_is_nowhere_may_be_there_as_written() {
         find: "a & b",
         replace: "a & d",
         all,
-        written: Some(Written {
+        written: Some(UndecodedPair {
             find: "a &amp; b",
             replace: "a &amp; d",
         }),
@@ -277,7 +277,7 @@ fn half_an_escape_is_never_replaced() {
         find,
         replace: "c",
         all,
-        written: Some(Written {
+        written: Some(UndecodedPair {
             find: source,
             replace: "c",
         }),

@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 
 use super::super::directory::{Directory, split};
 use super::super::journal::{Entry, Journal};
-use super::super::wal::{self, Decision, Plan, Rest, Said};
-use super::is_made;
-use super::step_recovery::{State, Work};
+use super::super::wal::{self, ChangePlan, Decision, PendingWork, RecordState};
+use super::is_completed;
+use super::step_recovery::{StepRecovery, StepState};
 
 /// What the files and the journal will be like.
 #[derive(Debug, Default)]
-pub(crate) struct Foreseen {
+pub(crate) struct RecoveryForecast {
     /// The entries that will be added, not numbered yet.
     pub(crate) entries: Vec<Entry>,
-    files: HashMap<PathBuf, Place>,
+    files: HashMap<PathBuf, ContentLocation>,
 }
 
 /// Where the content of a file is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ContentLocation {
     /// The file that holds it; none when there will be no file.
     pub(crate) at: Option<PathBuf>,
     /// How many of the names of that file will be gone.
@@ -30,38 +30,40 @@ pub(crate) struct Place {
 }
 
 /// Looks at every change that was left half done.
-pub(crate) fn foresee(journal: &Journal) -> Foreseen {
-    let mut foreseen = Foreseen::default();
-    for mut record in wal::abandoned(&journal.transactions()) {
+pub(crate) fn forecast(journal: &Journal) -> RecoveryForecast {
+    let mut forecast = RecoveryForecast::default();
+    for mut record in wal::abandoned_records(&journal.transactions()) {
         match record.read() {
-            Said::Nothing | Said::Broken(_) => {}
-            Said::Planned(plan) | Said::Decided(plan, _, Rest::Clear) => {
+            RecordState::Empty | RecordState::Broken(_) => {}
+            RecordState::Planned(plan) | RecordState::Decided(plan, _, PendingWork::Clear) => {
                 let at = |path: &Path| Some(path.to_owned());
-                foreseen.add(&plan, |index| at(plan.steps.get(index)?.path.as_path()));
+                forecast.add(&plan, |index| at(plan.steps.get(index)?.path.as_path()));
             }
-            Said::Decided(plan, decision, rest) => foreseen.add_decided(&plan, *decision, rest),
+            RecordState::Decided(plan, decision, rest) => {
+                forecast.add_decided(&plan, *decision, rest)
+            }
         }
     }
-    foreseen
+    forecast
 }
 
-impl Foreseen {
+impl RecoveryForecast {
     /// Returns where the content is that a file will have; none when that is where it always is.
-    pub(crate) fn place(&self, path: &Path) -> Option<&Place> {
+    pub(crate) fn location(&self, path: &Path) -> Option<&ContentLocation> {
         self.files.get(path)
     }
 
-    fn add_decided(&mut self, plan: &Plan, decision: Decision, rest: Rest) {
-        let works = Work::all(plan, &decision);
-        let states: Result<Vec<State>, _> = works.iter().map(|work| work.state(plan)).collect();
+    fn add_decided(&mut self, plan: &ChangePlan, decision: Decision, rest: PendingWork) {
+        let works = StepRecovery::all(plan, &decision);
+        let states: Result<Vec<StepState>, _> = works.iter().map(|work| work.state(plan)).collect();
         // What the system is in the way of will wait.
         let Ok(states) = states else {
             return;
         };
-        let is_new = is_made(&states, rest);
+        let is_new = is_completed(&states, rest);
         self.add(plan, |index| {
             let (work, state) = (works.get(index)?, states.get(index)?);
-            work.content_then(*state, is_new)
+            work.future_content(*state, is_new)
         });
         drop(works);
         if is_new {
@@ -69,7 +71,7 @@ impl Foreseen {
         }
     }
 
-    fn add(&mut self, plan: &Plan, content_then: impl Fn(usize) -> Option<PathBuf>) {
+    fn add(&mut self, plan: &ChangePlan, future_content: impl Fn(usize) -> Option<PathBuf>) {
         let names = plan.steps.iter().flat_map(|step| {
             let path = step.path.as_path();
             let beside = [&step.temporary, &step.backup].into_iter().flatten();
@@ -78,12 +80,12 @@ impl Foreseen {
         });
         let own: Vec<(u64, u64)> = names.filter_map(|name| identity(&name)).collect();
         for (index, step) in plan.steps.iter().enumerate() {
-            let at = content_then(index);
+            let at = future_content(index);
             let found = at.as_deref().and_then(identity);
             let names = own.iter().filter(|own| Some(**own) == found).count() as u64;
             let names_less = names.saturating_sub(1);
             let path = step.path.as_path().to_owned();
-            self.files.insert(path, Place { at, names_less });
+            self.files.insert(path, ContentLocation { at, names_less });
         }
     }
 }
@@ -94,20 +96,20 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some(stamp.identity())
 }
 
-impl Work<'_> {
+impl StepRecovery<'_> {
     /// Returns where the content is that the file will have when its change is ended.
-    fn content_then(&self, state: State, is_new: bool) -> Option<PathBuf> {
+    fn future_content(&self, state: StepState, is_new: bool) -> Option<PathBuf> {
         let path = self.step.path.as_path();
         let beside = |name: &Option<String>| Some(path.with_file_name(OsStr::new(name.as_ref()?)));
         let here = || identity(path).map(|_| path.to_owned());
         match (is_new, state) {
-            (true, State::Pending) => beside(&self.step.temporary),
-            (false, State::Done) => match beside(&self.step.backup) {
+            (true, StepState::Pending) => beside(&self.step.temporary),
+            (false, StepState::Done) => match beside(&self.step.backup) {
                 Some(backup) if identity(&backup).is_none() => here(),
                 backup => backup,
             },
-            (true, State::Done | State::Lost | State::Foreign)
-            | (false, State::Pending | State::Lost | State::Foreign) => here(),
+            (true, StepState::Done | StepState::Lost | StepState::Foreign)
+            | (false, StepState::Pending | StepState::Lost | StepState::Foreign) => here(),
         }
     }
 }

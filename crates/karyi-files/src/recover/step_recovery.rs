@@ -8,18 +8,21 @@ use std::os::unix::fs::PermissionsExt;
 use super::super::attributes::Attributes;
 use super::super::directory::{Directory, Stamp, split};
 use super::super::journal::{Entry, FileRecord, Journal, Version};
-use super::super::metadata::{Dressed, Had, dress_again, dress_like};
-use super::super::wal::{Decided, Decision, Plan, Step};
-use super::{Became, Recovered};
+use super::super::metadata::{MetadataOutcome, SavedMetadata, copy_metadata, restore_metadata};
+use super::super::wal::{ChangePlan, Decision, PlannedStep, StepHashes};
+use super::{FileRecovery, RecoveryOutcome};
 
 /// What became of a file, and why it is not whole.
-type Ended = (Became, Option<&'static str>);
+type StepOutcome = (RecoveryOutcome, Option<&'static str>);
 
 /// A file that somebody changed.
-const FOREIGN: Ended = (Became::LeftAlone, Some("another program changed it since"));
+const FOREIGN: StepOutcome = (
+    RecoveryOutcome::LeftAlone,
+    Some("another program changed it since"),
+);
 /// A file whose original is nowhere.
-const NO_ORIGINAL: Ended = (
-    Became::LeftAlone,
+const NO_ORIGINAL: StepOutcome = (
+    RecoveryOutcome::LeftAlone,
     Some(
         "it has its new content, other files of the change have not, and its old one is not there any more",
     ),
@@ -27,7 +30,7 @@ const NO_ORIGINAL: Ended = (
 
 /// How far one file of a decided change is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum StepState {
     /// It has its new content.
     Done,
     /// It has its old content, and the new one is ready.
@@ -39,14 +42,14 @@ pub(super) enum State {
 }
 
 /// What is under a name.
-enum Holds {
+enum NameContent {
     Nothing,
     /// A file whose content has this hash.
     Content(String),
     Other,
 }
 
-impl Holds {
+impl NameContent {
     fn read(directory: &Directory, name: &OsStr) -> io::Result<Self> {
         let Some(stamp) = directory.stamp(name)? else {
             return Ok(Self::Nothing);
@@ -72,21 +75,21 @@ impl Holds {
 }
 
 /// One file of a change, with all that its record says.
-pub(super) struct Work<'a> {
+pub(super) struct StepRecovery<'a> {
     /// What is done to it.
-    pub(super) step: &'a Step,
-    decided: &'a Decided,
+    pub(super) step: &'a PlannedStep,
+    hashes: &'a StepHashes,
     entry: &'a Entry,
     file: Option<&'a FileRecord>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> StepRecovery<'a> {
     /// Returns those of a change.
-    pub(super) fn all(plan: &'a Plan, decision: &'a Decision) -> Vec<Self> {
+    pub(super) fn all(plan: &'a ChangePlan, decision: &'a Decision) -> Vec<Self> {
         let steps = plan.steps.iter().zip(&decision.steps).enumerate();
-        let work = |(index, (step, decided))| Self {
+        let work = |(index, (step, hashes))| Self {
             step,
-            decided,
+            hashes,
             entry: &decision.entry,
             file: decision.entry.files.get(index),
         };
@@ -108,39 +111,48 @@ impl<'a> Work<'a> {
     }
 
     /// Says how far the file is.
-    pub(super) fn state(&self, plan: &Plan) -> io::Result<State> {
+    pub(super) fn state(&self, plan: &ChangePlan) -> io::Result<StepState> {
         let Some((directory, name)) = place_or_gone(plan, self.step)? else {
-            return Ok(State::Lost);
+            return Ok(StepState::Lost);
         };
-        let now = Holds::read(&directory, name)?;
-        if now.is(self.decided.new.as_ref()) {
-            return Ok(State::Done);
+        let now = NameContent::read(&directory, name)?;
+        if now.is(self.hashes.new.as_ref()) {
+            return Ok(StepState::Done);
         }
-        if !now.is(self.decided.old.as_ref()) {
-            return Ok(State::Foreign);
+        if !now.is(self.hashes.old.as_ref()) {
+            return Ok(StepState::Foreign);
         }
         let is_ready = match &self.step.temporary {
-            Some(name) => Holds::read(&directory, OsStr::new(name))?.is(self.decided.new.as_ref()),
-            None => self.decided.new.is_none(),
+            Some(name) => {
+                NameContent::read(&directory, OsStr::new(name))?.is(self.hashes.new.as_ref())
+            }
+            None => self.hashes.new.is_none(),
         };
         Ok(if is_ready {
-            State::Pending
+            StepState::Pending
         } else {
-            State::Lost
+            StepState::Lost
         })
     }
 
     /// Brings the file to its new content, or to its old one.
-    pub(super) fn end(&self, state: State, is_new: bool, journal: &Journal) -> io::Result<Ended> {
+    pub(super) fn end(
+        &self,
+        state: StepState,
+        is_new: bool,
+        journal: &Journal,
+    ) -> io::Result<StepOutcome> {
         let whole = match is_new {
-            true => (Became::New, None),
-            false => (Became::Old, None),
+            true => (RecoveryOutcome::New, None),
+            false => (RecoveryOutcome::Old, None),
         };
         let result = match (is_new, state) {
-            (_, State::Foreign) => return Ok(FOREIGN),
-            (true, State::Done) | (false, State::Pending | State::Lost) => return Ok(whole),
-            (true, State::Pending | State::Lost) => self.complete().map(|()| whole),
-            (false, State::Done) => self.take_back(journal),
+            (_, StepState::Foreign) => return Ok(FOREIGN),
+            (true, StepState::Done) | (false, StepState::Pending | StepState::Lost) => {
+                return Ok(whole);
+            }
+            (true, StepState::Pending | StepState::Lost) => self.complete().map(|()| whole),
+            (false, StepState::Done) => self.take_back(journal),
         };
         match result {
             // Somebody made the file a moment ago.
@@ -153,7 +165,7 @@ impl<'a> Work<'a> {
     pub(super) fn complete(&self) -> io::Result<()> {
         let (directory, name) = place(self.step)?;
         match (&self.step.temporary, &self.step.backup) {
-            (Some(temporary), _) if self.decided.old.is_none() => {
+            (Some(temporary), _) if self.hashes.old.is_none() => {
                 directory.rename_new(OsStr::new(temporary), name)?;
             }
             (Some(temporary), _) => {
@@ -172,12 +184,12 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn take_back(&self, journal: &Journal) -> io::Result<Ended> {
+    fn take_back(&self, journal: &Journal) -> io::Result<StepOutcome> {
         let (directory, name) = place(self.step)?;
-        if self.decided.old.is_none() {
+        if self.hashes.old.is_none() {
             directory.remove(name)?;
             directory.sync();
-            return Ok((Became::Old, None));
+            return Ok((RecoveryOutcome::Old, None));
         }
         let Some(original) = self.original(&directory, name, journal)? else {
             return Ok(NO_ORIGINAL);
@@ -189,12 +201,12 @@ impl<'a> Work<'a> {
             (original, self.old_version()),
         )?;
         // A removed file was given another name; should somebody have made a new one, it stays.
-        match self.decided.new {
+        match self.hashes.new {
             Some(_) => directory.rename(original, name)?,
             None => directory.rename_new(original, name)?,
         }
         directory.sync();
-        Ok((Became::Old, None))
+        Ok((RecoveryOutcome::Old, None))
     }
 
     /// Returns the name of a file with the old content: the one that was kept, else one that is written
@@ -208,7 +220,7 @@ impl<'a> Work<'a> {
         let Some(backup) = &self.step.backup else {
             return Ok(None);
         };
-        if Holds::read(directory, OsStr::new(backup))?.is(self.decided.old.as_ref()) {
+        if NameContent::read(directory, OsStr::new(backup))?.is(self.hashes.old.as_ref()) {
             return Ok(Some(backup.clone()));
         }
         let Some(version) = self.old_version().filter(|old| old.is_kept) else {
@@ -229,28 +241,28 @@ impl<'a> Work<'a> {
     }
 
     /// Removes what is not needed any more; names what another program wrote to, which stays.
-    pub(super) fn clear(&self, plan: &Plan) -> io::Result<Vec<Recovered>> {
+    pub(super) fn clear(&self, plan: &ChangePlan) -> io::Result<Vec<FileRecovery>> {
         let Some((directory, name)) = place_or_gone(plan, self.step)? else {
             return Ok(Vec::new());
         };
         let mut left = Vec::new();
         let own = [
-            (&self.step.temporary, self.decided.new.as_ref()),
-            (&self.step.backup, self.decided.old.as_ref()),
+            (&self.step.temporary, self.hashes.new.as_ref()),
+            (&self.step.backup, self.hashes.old.as_ref()),
         ];
         for (leftover, hash) in own {
             let Some(leftover) = leftover.as_ref().map(OsStr::new) else {
                 continue;
             };
-            let found = Holds::read(&directory, leftover)?;
+            let found = NameContent::read(&directory, leftover)?;
             let is_own = found.is(hash) || is_one_file(&directory, leftover, name)?;
-            if is_own || matches!(found, Holds::Nothing) {
+            if is_own || matches!(found, NameContent::Nothing) {
                 directory.remove(leftover)?;
                 continue;
             }
-            left.push(Recovered {
+            left.push(FileRecovery {
                 path: directory.path().join(leftover),
-                became: Became::LeftAlone,
+                outcome: RecoveryOutcome::LeftAlone,
                 why: Some("another program changed what karyi had kept there".to_owned()),
             });
         }
@@ -279,24 +291,24 @@ fn write(
     let mut file = directory.create(spare, 0o600)?;
     file.write_all(bytes)?;
     let mode = version.mode & 0o7777;
-    let dressed = match directory.stamp(name)? {
+    let applied = match directory.stamp(name)? {
         Some(now) => {
             let mode = (now.mode & !0o7777) | mode;
             let opened = directory.read(name).ok();
-            dress_like(&file, Stamp { mode, ..now }, opened.as_ref())?
+            copy_metadata(&file, Stamp { mode, ..now }, opened.as_ref())?
         }
         None => {
-            let had = Had {
+            let saved = SavedMetadata {
                 mode,
                 owner: version.owner,
                 attributes: journal.attributes(version),
             };
-            dress_again(&file, &had)?;
-            Dressed::Yes(Attributes::default())
+            restore_metadata(&file, &saved)?;
+            MetadataOutcome::Applied(Attributes::default())
         }
     };
     file.sync_all()?;
-    Ok(matches!(dressed, Dressed::Yes(_)))
+    Ok(matches!(applied, MetadataOutcome::Applied(_)))
 }
 
 /// Gives what takes the place of a file the permissions that somebody gave that file since; where both
@@ -324,7 +336,7 @@ fn is_one_file(directory: &Directory, one: &OsStr, other: &OsStr) -> io::Result<
 }
 
 /// Removes all that may lie beside a file of a change that was not decided.
-pub(super) fn remove_leftovers(plan: &Plan, step: &Step) -> io::Result<()> {
+pub(super) fn remove_leftovers(plan: &ChangePlan, step: &PlannedStep) -> io::Result<()> {
     let Some((directory, _)) = place_or_gone(plan, step)? else {
         return Ok(());
     };
@@ -334,13 +346,16 @@ pub(super) fn remove_leftovers(plan: &Plan, step: &Step) -> io::Result<()> {
 }
 
 /// Opens the directory of a step.
-fn place(step: &Step) -> io::Result<(Directory, &OsStr)> {
+fn place(step: &PlannedStep) -> io::Result<(Directory, &OsStr)> {
     let (parent, name) = split(step.path.as_path()).ok_or(io::ErrorKind::NotFound)?;
     Ok((Directory::open(parent)?, name))
 }
 
 /// Does so; nothing when the change itself made it, or was to make it, and it alone is not there.
-fn place_or_gone<'a>(plan: &Plan, step: &'a Step) -> io::Result<Option<(Directory, &'a OsStr)>> {
+fn place_or_gone<'a>(
+    plan: &ChangePlan,
+    step: &'a PlannedStep,
+) -> io::Result<Option<(Directory, &'a OsStr)>> {
     let is_made = |path: &std::path::Path| plan.made.iter().any(|made| made.as_path() == path);
     match place(step) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

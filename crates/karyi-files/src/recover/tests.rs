@@ -5,16 +5,16 @@ use std::path::Path;
 use super::*;
 use crate::change::Change;
 use crate::commit::{plan, stage};
-use crate::journal::{Entry, FileRecord, Journal, Lasts, Version};
+use crate::journal::{Durability, Entry, FileRecord, Journal, Version};
 use crate::transaction::{Recorder, Transaction};
 
-struct Place {
+struct Fixture {
     top: tempfile::TempDir,
     state: tempfile::TempDir,
     journal: Journal,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let (top, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let journal = Journal::open(state.path(), None).unwrap();
@@ -34,7 +34,7 @@ impl Place {
 
     fn changes(&self) -> Vec<Change> {
         let read = |name: &str| Change::read(Path::new(name), &self.path(name)).unwrap();
-        let write = |name: &str, text: &str| read(name).into_content(text.into());
+        let write = |name: &str, text: &str| read(name).with_content(text.into());
         vec![
             write("a", "one"),
             write("b", "two"),
@@ -81,10 +81,10 @@ const OLD: &[(&str, &str)] = &[("a", "1"), ("b", "2"), ("c", "3")];
 const NEW: &[(&str, &str)] = &[("a", "one"), ("b", "two"), ("d/new", "four")];
 
 /// Leaves a change behind after `steps` of its files took their places.
-fn leave(place: &Place, is_decided: bool, steps: usize, entry: Entry) -> Plan {
+fn set_pending(place: &Fixture, is_decided: bool, steps: usize, entry: Entry) -> ChangePlan {
     let changes = place.changes();
     let planned = plan(&changes, "t");
-    let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let mut record = WalRecord::new(&place.journal.transactions(), "t", &planned).unwrap();
     let mut staged = stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     if is_decided {
@@ -93,7 +93,7 @@ fn leave(place: &Place, is_decided: bool, steps: usize, entry: Entry) -> Plan {
             entry,
         };
         record.decide(&decision).unwrap();
-        for work in Work::all(&planned, &decision).iter().take(steps) {
+        for work in StepRecovery::all(&planned, &decision).iter().take(steps) {
             work.complete().unwrap();
         }
     }
@@ -104,12 +104,12 @@ fn leave(place: &Place, is_decided: bool, steps: usize, entry: Entry) -> Plan {
 }
 
 /// An entry as a run makes it: with the old contents kept.
-fn full_entry(place: &Place) -> Entry {
+fn full_entry(place: &Fixture) -> Entry {
     let version = |text: &str, is_kept| Version {
         content: match is_kept {
             true => place
                 .journal
-                .keep(text.as_bytes(), Lasts::PowerLoss)
+                .keep(text.as_bytes(), Durability::PowerLoss)
                 .unwrap(),
             false => place.journal.name(text.as_bytes()),
         },
@@ -136,11 +136,11 @@ fn full_entry(place: &Place) -> Entry {
     }
 }
 
-fn words(recovered: &[Recovered]) -> Vec<&'static str> {
-    recovered.iter().map(|file| file.became.as_str()).collect()
+fn words(recovered: &[FileRecovery]) -> Vec<&'static str> {
+    recovered.iter().map(|file| file.outcome.as_str()).collect()
 }
 
-fn beside(place: &Place, name: &Option<String>) -> PathBuf {
+fn beside(place: &Fixture, name: &Option<String>) -> PathBuf {
     place.path(name.as_ref().unwrap())
 }
 
@@ -149,12 +149,12 @@ fn beside(place: &Place, name: &Option<String>) -> PathBuf {
 fn crash(
     is_decided: bool,
     steps: usize,
-    meddle: impl FnOnce(&Place, &Plan),
+    meddle: impl FnOnce(&Fixture, &ChangePlan),
     expected: &[(&str, &str)],
 ) -> Vec<&'static str> {
-    let place = Place::new();
+    let place = Fixture::new();
     let transactions = place.journal.transactions();
-    let planned = leave(&place, is_decided, steps, entry());
+    let planned = set_pending(&place, is_decided, steps, entry());
     meddle(&place, &planned);
     let recovered = recover(&place.journal).unwrap();
     assert_eq!(place.tree(), owned(expected), "{steps} steps");
@@ -181,7 +181,7 @@ fn what_was_decided_is_completed_from_every_step() {
 
 #[test]
 fn what_lost_a_new_content_is_taken_back() {
-    let lose = |place: &Place, plan: &Plan| {
+    let lose = |place: &Fixture, plan: &ChangePlan| {
         let temporary = plan.steps[3].temporary.as_ref().unwrap();
         std::fs::remove_file(place.path("d").join(temporary)).unwrap();
     };
@@ -190,7 +190,7 @@ fn what_lost_a_new_content_is_taken_back() {
     }
 }
 
-fn write_rest(place: &Place, rest: Rest) {
+fn write_rest(place: &Fixture, rest: PendingWork) {
     use std::io::Write;
     let path = place.journal.transactions().join("t.json");
     let mut file = std::fs::File::options().append(true).open(path).unwrap();
@@ -199,7 +199,7 @@ fn write_rest(place: &Place, rest: Rest) {
 
 #[test]
 fn what_was_refused_half_way_is_taken_back() {
-    let refuse = |place: &Place, _: &Plan| write_rest(place, Rest::TakeBack);
+    let refuse = |place: &Fixture, _: &ChangePlan| write_rest(place, PendingWork::TakeBack);
     for steps in 0..=4 {
         assert_eq!(crash(true, steps, refuse, OLD), ["taken_back"; 4]);
     }
@@ -207,20 +207,21 @@ fn what_was_refused_half_way_is_taken_back() {
 
 #[test]
 fn a_file_changed_since_is_left_alone() {
-    let write = |place: &Place, _: &Plan| std::fs::write(place.path("b"), "theirs").unwrap();
+    let write =
+        |place: &Fixture, _: &ChangePlan| std::fs::write(place.path("b"), "theirs").unwrap();
     let expected: &[_] = &[("a", "one"), ("b", "theirs"), ("d/new", "four")];
     for steps in [0, 1, 2, 4] {
-        let became = crash(true, steps, write, expected);
+        let outcome = crash(true, steps, write, expected);
         assert_eq!(
-            became,
+            outcome,
             ["completed", "left_alone", "completed", "completed"]
         );
     }
-    let again = |place: &Place, _: &Plan| std::fs::write(place.path("c"), "back").unwrap();
+    let again = |place: &Fixture, _: &ChangePlan| std::fs::write(place.path("c"), "back").unwrap();
     let expected: &[_] = &[("a", "one"), ("b", "two"), ("c", "back"), ("d/new", "four")];
-    let became = crash(true, 4, again, expected);
+    let outcome = crash(true, 4, again, expected);
     assert_eq!(
-        became,
+        outcome,
         ["completed", "completed", "left_alone", "completed"]
     );
 }
@@ -228,11 +229,11 @@ fn a_file_changed_since_is_left_alone() {
 #[test]
 fn a_damaged_record_is_told_and_its_files_are_left_alone() {
     for is_plan_whole in [true, false] {
-        let place = Place::new();
+        let place = Fixture::new();
         let changes = place.changes();
         let planned = plan(&changes, "t");
         let path = place.journal.transactions().join("t.json");
-        let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+        let mut record = WalRecord::new(&place.journal.transactions(), "t", &planned).unwrap();
         let mut staged = stage(&changes, &planned).unwrap();
         staged.check().unwrap();
         let entry = entry();
@@ -257,10 +258,10 @@ fn a_damaged_record_is_told_and_its_files_are_left_alone() {
         assert!(
             recovered
                 .iter()
-                .all(|file| file.became == Became::LeftAlone)
+                .all(|file| file.outcome == RecoveryOutcome::LeftAlone)
         );
-        let told: Vec<PathBuf> = recovered.into_iter().map(|file| file.path).collect();
-        assert_eq!(told, paths);
+        let recovered_files: Vec<PathBuf> = recovered.into_iter().map(|file| file.path).collect();
+        assert_eq!(recovered_files, paths);
         assert_eq!(place.tree(), before);
         // It is told once.
         assert_eq!(recover(&place.journal).unwrap(), []);
@@ -269,10 +270,10 @@ fn a_damaged_record_is_told_and_its_files_are_left_alone() {
 
 #[test]
 fn a_change_that_is_under_way_is_not_touched() {
-    let place = Place::new();
+    let place = Fixture::new();
     let changes = place.changes();
     let planned = plan(&changes, "t");
-    let record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let record = WalRecord::new(&place.journal.transactions(), "t", &planned).unwrap();
     let staged = stage(&changes, &planned).unwrap();
     let before = place.tree();
     assert_eq!(recover(&place.journal).unwrap(), []);
@@ -285,8 +286,8 @@ fn a_change_that_is_under_way_is_not_touched() {
 #[test]
 fn what_cannot_be_reached_waits_for_the_next_try() {
     for steps in 0..=4 {
-        let place = Place::new();
-        let planned = leave(&place, true, steps, entry());
+        let place = Fixture::new();
+        let planned = set_pending(&place, true, steps, entry());
         let (top, away) = (place.path(""), place.state.path().join("away"));
         let left = place.tree();
         std::fs::rename(&top, &away).unwrap();
@@ -298,7 +299,7 @@ fn what_cannot_be_reached_waits_for_the_next_try() {
             let is_told = why.starts_with(&format!("{first}: ")) && why.ends_with("tried again");
             assert!(is_told, "{why}");
         }
-        assert_eq!(unended(&place.journal).len(), 4);
+        assert_eq!(pending_files(&place.journal).len(), 4);
         assert_eq!(place.journal.entries().unwrap(), []);
         // Other changes go on meanwhile.
         let recorder = Recorder {
@@ -310,7 +311,7 @@ fn what_cannot_be_reached_waits_for_the_next_try() {
         let other = place.state.path().canonicalize().unwrap().join("other");
         let transaction = Transaction::begin(&recorder, &[&other]).unwrap();
         let change = Change::read(&other, &other).unwrap();
-        let change = change.into_content(b"x".to_vec());
+        let change = change.with_content(b"x".to_vec());
         let receipt = transaction.commit(&[change], &|_| false);
         assert_eq!(words(&receipt.unwrap().recovered), ["waiting"; 4]);
 
@@ -319,14 +320,14 @@ fn what_cannot_be_reached_waits_for_the_next_try() {
         assert_eq!(words(&recover(&place.journal).unwrap()), ["completed"; 4]);
         assert_eq!(place.tree(), owned(NEW));
         assert_eq!(place.journal.entries().unwrap().len(), 2);
-        assert_eq!(unended(&place.journal), []);
+        assert_eq!(pending_files(&place.journal), []);
     }
 }
 
 #[test]
 fn what_cannot_be_recorded_waits_for_the_next_try() {
-    let place = Place::new();
-    leave(&place, true, 1, entry());
+    let place = Fixture::new();
+    set_pending(&place, true, 1, entry());
     let entries = place.state.path().join("entries");
     std::fs::create_dir(&entries).unwrap();
     assert_eq!(words(&recover(&place.journal).unwrap()), ["waiting"; 4]);
@@ -338,8 +339,8 @@ fn what_cannot_be_recorded_waits_for_the_next_try() {
 
 #[test]
 fn what_waits_for_too_long_is_set_aside() {
-    let place = Place::new();
-    leave(&place, true, 1, entry());
+    let place = Fixture::new();
+    set_pending(&place, true, 1, entry());
     let path = place.journal.transactions().join("t.json");
     let record = std::fs::File::options().append(true).open(&path).unwrap();
     let then = std::time::SystemTime::now() - limits::INCOMPLETE_CHANGE_AGE * 2;
@@ -355,8 +356,8 @@ fn what_waits_for_too_long_is_set_aside() {
 
 #[test]
 fn a_temporary_file_that_was_overwritten_takes_no_place() {
-    let place = Place::new();
-    let planned = leave(&place, true, 1, entry());
+    let place = Fixture::new();
+    let planned = set_pending(&place, true, 1, entry());
     let theirs = beside(&place, &planned.steps[1].temporary);
     std::fs::write(&theirs, "evil").unwrap();
     let recovered = recover(&place.journal).unwrap();
@@ -373,13 +374,13 @@ fn a_temporary_file_that_was_overwritten_takes_no_place() {
 #[test]
 fn an_original_that_was_overwritten_or_lost_comes_from_the_journal() {
     for (is_overwritten, is_kept) in [(true, true), (false, true), (true, false), (false, false)] {
-        let place = Place::new();
+        let place = Fixture::new();
         let entry = match is_kept {
             true => full_entry(&place),
             false => entry(),
         };
         // The files a, b and c took their places.
-        let planned = leave(&place, true, 3, entry);
+        let planned = set_pending(&place, true, 3, entry);
         let originals = [0, 2].map(|step: usize| beside(&place, &planned.steps[step].backup));
         for original in &originals {
             match is_overwritten {
@@ -415,11 +416,11 @@ fn a_removed_file_that_comes_from_the_journal_gives_nobody_rights() {
     // An owner is given by root only, and without one nothing runs as somebody.
     let theirs = if own == 0 { 4711 } else { own };
     for (owner, uid, mode) in [(Some((theirs, own)), theirs, 0o4755), (None, own, 0o755)] {
-        let place = Place::new();
+        let place = Fixture::new();
         let mut entry = full_entry(&place);
         let removed = entry.files[2].old.as_mut().unwrap();
         (removed.mode, removed.owner) = (0o4755, owner);
-        let planned = leave(&place, true, 3, entry);
+        let planned = set_pending(&place, true, 3, entry);
         std::fs::remove_file(beside(&place, &planned.steps[2].backup)).unwrap();
         std::fs::remove_dir_all(place.path("d")).unwrap();
         assert_eq!(words(&recover(&place.journal).unwrap()), ["taken_back"; 4]);
@@ -433,12 +434,12 @@ fn permissions_that_were_changed_since_stay() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     for is_new in [true, false] {
-        let place = Place::new();
+        let place = Fixture::new();
         for name in ["a", "b"] {
             let open = std::fs::Permissions::from_mode(0o644);
             std::fs::set_permissions(place.path(name), open).unwrap();
         }
-        let planned = leave(&place, true, 1, full_entry(&place));
+        let planned = set_pending(&place, true, 1, full_entry(&place));
         let name = if is_new { "b" } else { "a" };
         let closed = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(place.path(name), closed).unwrap();
@@ -453,7 +454,7 @@ fn permissions_that_were_changed_since_stay() {
 
 #[test]
 fn a_killed_undo_takes_the_directories_that_were_made_too() {
-    let place = Place::new();
+    let place = Fixture::new();
     let made = place.path("d");
     std::fs::create_dir(&made).unwrap();
     let first = Entry {
@@ -468,7 +469,7 @@ fn a_killed_undo_takes_the_directories_that_were_made_too() {
     };
     let changes = [Change::read(Path::new("a"), &place.path("a")).unwrap()];
     let planned = plan(&changes, "t");
-    let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let mut record = WalRecord::new(&place.journal.transactions(), "t", &planned).unwrap();
     let mut staged = stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     let steps = staged.decided(&undo);

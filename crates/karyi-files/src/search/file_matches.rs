@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// What a shown line is to a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum LineRole {
     /// It stands before the match that follows.
     Before,
     /// It matches.
@@ -20,9 +20,9 @@ pub enum Role {
 
 /// A shown line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct MatchLine<'a> {
     /// What it is to a match.
-    pub role: Role,
+    pub role: LineRole,
     /// Its number, from 1.
     pub number: u64,
     /// The line without its end; a long one is cut.
@@ -31,23 +31,23 @@ pub struct Line<'a> {
 
 /// The matching lines of one file that are shown, with the lines around them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FileFound {
+pub struct FileMatches {
     /// The file, as the searched path was given.
     pub path: PathBuf,
     text: String,
-    places: Vec<Place>,
+    places: Vec<LineSpan>,
     matches: usize,
 }
 
 /// Where a line stands in the text: behind the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    role: Role,
+struct LineSpan {
+    role: LineRole,
     number: u64,
     end: usize,
 }
 
-impl FileFound {
+impl FileMatches {
     /// Starts a file of which nothing is shown.
     #[cfg(test)]
     pub(super) fn named(path: &str) -> Self {
@@ -76,12 +76,12 @@ impl FileFound {
     }
 
     /// Returns the shown lines in order.
-    pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'_>> {
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = MatchLine<'_>> {
         let mut start = 0;
         self.places.iter().map(move |place| {
             let text = self.text.get(start..place.end).unwrap_or_default();
             start = place.end;
-            Line {
+            MatchLine {
                 role: place.role,
                 number: place.number,
                 text,
@@ -94,7 +94,7 @@ impl FileFound {
     pub fn replace(&mut self, find: &impl Fn(&str) -> Vec<(Range<usize>, String)>) {
         let mut whole = Self::default();
         let mut is_changed = false;
-        let lines: Vec<Line<'_>> = self.lines().collect();
+        let lines: Vec<MatchLine<'_>> = self.lines().collect();
         for near in lines.chunk_by(|first, second| first.number + 1 == second.number) {
             let texts: Vec<&str> = near.iter().map(|line| line.text).collect();
             let found = match near.len() {
@@ -115,16 +115,16 @@ impl FileFound {
     }
 
     /// Adds a line.
-    pub(super) fn push(&mut self, role: Role, number: u64, text: &str) {
+    pub(super) fn push(&mut self, role: LineRole, number: u64, text: &str) {
         self.text.push_str(text);
-        self.matches += usize::from(role == Role::Match);
+        self.matches += usize::from(role == LineRole::Match);
         let end = self.text.len();
-        self.places.push(Place { role, number, end });
+        self.places.push(LineSpan { role, number, end });
     }
 
     /// Drops the last lines that wait for a match, which is not shown.
     pub(super) fn drop_waiting(&mut self) {
-        let is_waiting = |place: &Place| place.role == Role::Before;
+        let is_waiting = |place: &LineSpan| place.role == LineRole::Before;
         let waiting = self
             .places
             .iter()
@@ -136,14 +136,14 @@ impl FileFound {
     /// Drops what stands behind so many matches, or behind so much text. The last match that is kept
     /// may reach over it.
     pub(super) fn cut(&mut self, most_matches: usize, most_bytes: usize) {
-        let mut before = Place {
-            role: Role::After,
+        let mut before = LineSpan {
+            role: LineRole::After,
             number: 0,
             end: 0,
         };
         let mut free = most_matches;
         for (at, place) in self.places.iter().enumerate() {
-            let is_first = place.role != Role::After && before.role != Role::Before;
+            let is_first = place.role != LineRole::After && before.role != LineRole::Before;
             if is_first && (free == 0 || before.end >= most_bytes) {
                 self.matches = most_matches - free;
                 return self.keep_lines(at);
@@ -182,10 +182,10 @@ fn replaced<'a>(line: &'a str, at: usize, found: &[(Range<usize>, String)]) -> C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Role::{After, Before, Match};
+    use LineRole::{After, Before, Match};
 
-    fn found(lines: &[(Role, &str)]) -> FileFound {
-        let mut found = FileFound::default();
+    fn found(lines: &[(LineRole, &str)]) -> FileMatches {
+        let mut found = FileMatches::default();
         for (number, (role, text)) in (1..).zip(lines) {
             found.push(*role, number, text);
         }
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(some.lines().len(), 2);
         let mut all = found(&[(Before, "a")]);
         all.drop_waiting();
-        assert_eq!(all, FileFound::default());
+        assert_eq!(all, FileMatches::default());
     }
 
     #[test]

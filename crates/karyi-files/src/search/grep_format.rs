@@ -1,14 +1,14 @@
 //! Writes what was found as search tools do.
 
-use super::SearchFound;
-use super::file_matches::{FileFound, Role};
+use super::SearchOutcome;
+use super::file_matches::{FileMatches, LineRole};
 use crate::listing::one_line;
 
 /// About how many bytes a line of the text has beside its path and its own: its number, with what
 /// stands around it, and its end.
 const EXTRA_BYTES: usize = 8;
 
-impl SearchFound {
+impl SearchOutcome {
     /// Returns the shown matches as `path:line:text` and the lines around them as `path-line-text`,
     /// with `--` between stretches of lines that do not meet.
     #[must_use]
@@ -25,12 +25,12 @@ impl SearchFound {
     }
 }
 
-fn room(found: &FileFound) -> usize {
+fn room(found: &FileMatches) -> usize {
     let beside = found.short_path().as_os_str().len() + EXTRA_BYTES;
     found.bytes() + found.lines().len() * beside
 }
 
-fn push(text: &mut String, found: &FileFound, has_context: bool) {
+fn push(text: &mut String, found: &FileMatches, has_context: bool) {
     let path = one_line(&found.short_path().to_string_lossy());
     let mut last = None;
     for line in found.lines() {
@@ -39,8 +39,8 @@ fn push(text: &mut String, found: &FileFound, has_context: bool) {
         }
         last = Some(line.number);
         let mark = match line.role {
-            Role::Match => ':',
-            Role::Before | Role::After => '-',
+            LineRole::Match => ':',
+            LineRole::Before | LineRole::After => '-',
         };
         text.push_str(&path);
         text.push(mark);
@@ -63,21 +63,21 @@ fn push_number(text: &mut String, number: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Role::{After, Before, Match};
+    use LineRole::{After, Before, Match};
 
-    fn file(path: &str, lines: &[(Role, u64, &str)]) -> FileFound {
-        let mut found = FileFound::named(path);
+    fn file(path: &str, lines: &[(LineRole, u64, &str)]) -> FileMatches {
+        let mut found = FileMatches::named(path);
         for (role, number, text) in lines {
             found.push(*role, *number, text);
         }
         found
     }
 
-    fn check(has_context: bool, files: &[FileFound], expected: &str) {
-        let found = SearchFound {
+    fn check(has_context: bool, files: &[FileMatches], expected: &str) {
+        let found = SearchOutcome {
             has_context,
             files: files.to_vec(),
-            ..SearchFound::default()
+            ..SearchOutcome::default()
         };
         assert_eq!(found.text(), expected);
     }

@@ -8,30 +8,30 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
-use super::file_matches::{FileFound, Role};
+use super::file_matches::{FileMatches, LineRole};
 use karyi_core::limits;
 
 /// What was found in one file.
-pub(super) struct Lines<'a> {
+pub(super) struct MatchCollector<'a> {
     matcher: &'a RegexMatcher,
     free_matches: usize,
     free_bytes: usize,
     /// The first matching lines.
-    pub(super) found: FileFound,
+    pub(super) found: FileMatches,
     /// All matching lines.
     pub(super) total: u64,
     /// Whether the file is no text; then what was found in it does not count.
     pub(super) is_binary: bool,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> MatchCollector<'a> {
     /// Starts a file of which at most so many matches are kept.
     pub(super) fn new(matcher: &'a RegexMatcher, most_matches: usize) -> Self {
         Self {
             matcher,
             free_matches: most_matches,
             free_bytes: limits::MAX_SEARCH_TEXT_BYTES,
-            found: FileFound::default(),
+            found: FileMatches::default(),
             total: 0,
             is_binary: false,
         }
@@ -42,7 +42,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Adds a line to show, around the place where it matches.
-    fn take(&mut self, role: Role, number: Option<u64>, bytes: &[u8], place: Range<usize>) {
+    fn take(&mut self, role: LineRole, number: Option<u64>, bytes: &[u8], place: Range<usize>) {
         let line = show(bytes, place);
         self.free_bytes = self.free_bytes.saturating_sub(line.len());
         self.found.push(role, number.unwrap_or(0), &line);
@@ -57,14 +57,14 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for MatchCollector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
         self.total += 1;
         if self.has_room() {
             let place = self.place(found.bytes());
-            self.take(Role::Match, found.line_number(), found.bytes(), place);
+            self.take(LineRole::Match, found.line_number(), found.bytes(), place);
         } else {
             self.found.drop_waiting();
             self.free_matches = 0;
@@ -77,9 +77,9 @@ impl Sink for Lines<'_> {
             // The lines after a match that is not shown belong to no shown one either.
             SinkContextKind::After => {
                 let is_of_shown = self.found.matches() as u64 == self.total;
-                (Role::After, is_of_shown && self.free_bytes > 0)
+                (LineRole::After, is_of_shown && self.free_bytes > 0)
             }
-            _ => (Role::Before, self.has_room()),
+            _ => (LineRole::Before, self.has_room()),
         };
         if is_shown {
             self.take(role, context.line_number(), context.bytes(), 0..0);

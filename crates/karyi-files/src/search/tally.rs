@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{FileFound, SearchFound};
+use super::{FileMatches, SearchOutcome};
 use karyi_core::limits;
 
 /// The counts and first matches so far.
@@ -17,13 +17,13 @@ pub(super) struct Tally {
     files_searched: AtomicU64,
     files_binary: AtomicU64,
     files_unreadable: AtomicU64,
-    first: Mutex<First>,
+    first: Mutex<FirstMatches>,
 }
 
 /// The matches of the first files.
 #[derive(Default)]
-struct First {
-    files: Vec<FileFound>,
+struct FirstMatches {
+    files: Vec<FileMatches>,
     matches: usize,
     bytes: usize,
 }
@@ -58,7 +58,7 @@ impl Tally {
     }
 
     /// Counts a text file and keeps its matches.
-    pub(super) fn searched(&self, found: FileFound, total: u64) {
+    pub(super) fn searched(&self, found: FileMatches, total: u64) {
         self.files_searched.fetch_add(1, Ordering::Relaxed);
         if total > 0 {
             self.files_matched.fetch_add(1, Ordering::Relaxed);
@@ -76,10 +76,10 @@ impl Tally {
     }
 
     /// Returns what was found.
-    pub(super) fn finish(self) -> SearchFound {
+    pub(super) fn finish(self) -> SearchOutcome {
         let mut first = std::mem::take(&mut *self.first());
         first.cut(self.most_matches);
-        SearchFound {
+        SearchOutcome {
             has_context: false,
             files: first.files,
             total_matches: self.total_matches.into_inner(),
@@ -90,14 +90,14 @@ impl Tally {
         }
     }
 
-    fn first(&self) -> MutexGuard<'_, First> {
+    fn first(&self) -> MutexGuard<'_, FirstMatches> {
         // What a thread that panicked has left is whole: it is changed in one step.
         self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl First {
-    fn add(&mut self, found: FileFound) {
+impl FirstMatches {
+    fn add(&mut self, found: FileMatches) {
         self.matches += found.matches();
         self.bytes += found.bytes();
         self.files.push(found);
@@ -125,18 +125,18 @@ impl First {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::file_matches::Role;
+    use crate::search::file_matches::LineRole;
     use std::path::Path;
 
-    fn found(file: usize, count: u64, text: &str) -> FileFound {
-        let mut found = FileFound::named(&format!("{file:04}"));
+    fn found(file: usize, count: u64, text: &str) -> FileMatches {
+        let mut found = FileMatches::named(&format!("{file:04}"));
         for line in 1..=count {
-            found.push(Role::Match, line, text);
+            found.push(LineRole::Match, line, text);
         }
         found
     }
 
-    fn run(order: impl Iterator<Item = usize>, most: usize, text: &str) -> SearchFound {
+    fn run(order: impl Iterator<Item = usize>, most: usize, text: &str) -> SearchOutcome {
         let tally = Tally::new(most);
         for file in order {
             tally.searched(found(file, 3, text), 5);
@@ -145,8 +145,8 @@ mod tests {
         tally.finish()
     }
 
-    fn shown(found: &SearchFound) -> usize {
-        found.files.iter().map(FileFound::matches).sum()
+    fn shown(found: &SearchOutcome) -> usize {
+        found.files.iter().map(FileMatches::matches).sum()
     }
 
     #[test]

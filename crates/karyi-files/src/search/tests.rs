@@ -12,16 +12,16 @@ struct Match {
     after: Vec<String>,
 }
 
-fn matches(found: &SearchFound) -> Vec<Match> {
+fn matches(found: &SearchOutcome) -> Vec<Match> {
     let mut all: Vec<Match> = Vec::new();
     let mut before = Vec::new();
     for file in &found.files {
         for line in file.lines() {
             let text = line.text.to_owned();
             match line.role {
-                Role::Before => before.push(text),
-                Role::After => all.last_mut().unwrap().after.push(text),
-                Role::Match => all.push(Match {
+                LineRole::Before => before.push(text),
+                LineRole::After => all.last_mut().unwrap().after.push(text),
+                LineRole::Match => all.push(Match {
                     path: file.path.clone(),
                     line: line.number,
                     text,
@@ -70,7 +70,7 @@ fn options(pattern: &str) -> SearchOptions<'_> {
     }
 }
 
-fn run(temp: &tempfile::TempDir, options: &SearchOptions<'_>) -> SearchFound {
+fn run(temp: &tempfile::TempDir, options: &SearchOptions<'_>) -> SearchOutcome {
     search(&Root::unconfined(), Path::new("."), temp.path(), options).unwrap()
 }
 

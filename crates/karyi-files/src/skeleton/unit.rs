@@ -4,9 +4,9 @@ use std::ops::Range;
 
 /// How a text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum EscapeMode {
     /// Each character is itself.
-    ToTheLetter,
+    Literal,
     /// `&lt;`, `&#xE9;`, `\u00e9` and the like are what they stand for.
     Escapes,
 }
@@ -27,15 +27,15 @@ const FIRST_HALVES: Range<u32> = 0xD800..0xDC00;
 const SECOND_HALVES: Range<u32> = 0xDC00..0xE000;
 
 /// Returns the characters of a text.
-pub(crate) fn units(text: &str, reading: Reading) -> impl Iterator<Item = Unit> + Clone + '_ {
+pub(crate) fn units(text: &str, mode: EscapeMode) -> impl Iterator<Item = Unit> + Clone + '_ {
     let mut chars = text.chars();
     let next = move || {
         let rest = chars.as_str();
         let first = chars.next()?;
-        let escaped = match (reading, first) {
-            (Reading::Escapes, '&') => reference(rest),
-            (Reading::Escapes, '\\') => escape(rest),
-            (Reading::Escapes | Reading::ToTheLetter, _) => None,
+        let escaped = match (mode, first) {
+            (EscapeMode::Escapes, '&') => reference(rest),
+            (EscapeMode::Escapes, '\\') => escape(rest),
+            (EscapeMode::Escapes | EscapeMode::Literal, _) => None,
         };
         let (character, length) = escaped.unwrap_or((first, first.len_utf8()));
         if escaped.is_some() {
@@ -137,15 +137,15 @@ mod tests {
             ("&amp;lt;", "&lt;"),
             ("a\u{E9}\u{1F600}", "a\u{E9}\u{1F600}"),
         ] {
-            let found: String = units(text, Reading::Escapes)
+            let found: String = units(text, EscapeMode::Escapes)
                 .map(|unit| unit.character)
                 .collect();
             assert_eq!(found, expected, "{text}");
-            for reading in [Reading::ToTheLetter, Reading::Escapes] {
-                let pieces: String = units(text, reading).map(|unit| &text[unit.range]).collect();
+            for mode in [EscapeMode::Literal, EscapeMode::Escapes] {
+                let pieces: String = units(text, mode).map(|unit| &text[unit.range]).collect();
                 assert_eq!(pieces, text);
             }
-            let letters: String = units(text, Reading::ToTheLetter)
+            let letters: String = units(text, EscapeMode::Literal)
                 .map(|unit| unit.character)
                 .collect();
             assert_eq!(letters, text);

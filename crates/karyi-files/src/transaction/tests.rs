@@ -7,13 +7,13 @@ use crate::commit::{plan, stage};
 use karyi_core::error::ErrorCode;
 
 /// A directory whose files `a` and `b` hold `1` and `2`, and a journal elsewhere.
-struct Place {
+struct Fixture {
     top: tempfile::TempDir,
     recorder: Recorder,
     _state: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let (top, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(top.path().join("a"), "1").unwrap();
@@ -36,7 +36,7 @@ impl Place {
 
     fn change(&self, name: &str, text: &str) -> Change {
         let change = Change::read(Path::new(name), &self.path(name)).unwrap();
-        change.into_content(text.into())
+        change.with_content(text.into())
     }
 
     /// The files with their texts; a directory ends in a slash.
@@ -73,8 +73,8 @@ impl Place {
 }
 
 /// Reads the files, lets `meddle` act, and commits then.
-fn check(meddle: impl FnOnce(&Place), expected: &[(&str, &str)]) {
-    let place = Place::new();
+fn check(meddle: impl FnOnce(&Fixture), expected: &[(&str, &str)]) {
+    let place = Fixture::new();
     let changes = [
         place.change("a", "one"),
         place.change("b", "two"),
@@ -142,7 +142,7 @@ fn a_file_changed_meanwhile_is_left_alone() {
 
 #[test]
 fn a_directory_that_became_a_link_leads_nobody_astray() {
-    let place = Place::new();
+    let place = Fixture::new();
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::create_dir(place.path("elsewhere")).unwrap();
     std::fs::write(place.path("d/x"), "old").unwrap();
@@ -159,7 +159,7 @@ fn a_directory_that_became_a_link_leads_nobody_astray() {
 
 #[test]
 fn a_directory_swapped_after_staging_refuses_the_change() {
-    let place = Place::new();
+    let place = Fixture::new();
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::write(place.path("d/x"), "old").unwrap();
     let changes = [place.change("d/x", "new")];
@@ -179,7 +179,7 @@ fn a_directory_swapped_after_staging_refuses_the_change() {
 
 #[test]
 fn a_failed_step_takes_the_others_back() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut gone = Change::read(Path::new("a"), &place.path("a")).unwrap();
     gone.after = None;
     let changes = [
@@ -198,7 +198,7 @@ fn a_failed_step_takes_the_others_back() {
 
 #[test]
 fn a_full_disk_changes_nothing() {
-    let place = Place::new();
+    let place = Fixture::new();
     let disk = place.path("disk");
     std::fs::create_dir(&disk).unwrap();
     let mut mount = std::process::Command::new("mount");
@@ -229,7 +229,7 @@ fn a_full_disk_changes_nothing() {
 
 #[test]
 fn what_must_not_be_kept_is_not() {
-    let place = Place::new();
+    let place = Fixture::new();
     let paths = [place.path("a")];
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     let commit = |recorder: &Recorder, text: &str| {
@@ -271,7 +271,7 @@ fn what_must_not_be_kept_is_not() {
 
 #[test]
 fn a_full_disk_of_the_journal_stops_sets_only() {
-    let place = Place::new();
+    let place = Fixture::new();
     let disk = tempfile::tempdir().unwrap();
     let mut mount = std::process::Command::new("mount");
     mount
@@ -310,7 +310,7 @@ fn a_full_disk_of_the_journal_stops_sets_only() {
 
 #[test]
 fn what_cannot_be_removed_is_ended_later() {
-    let place = Place::new();
+    let place = Fixture::new();
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::write(place.path("d/x"), "3").unwrap();
     let chattr = |sign: &str| {
@@ -354,9 +354,9 @@ fn what_cannot_be_removed_is_ended_later() {
 fn decided<'a>(
     journal: &Journal,
     changes: &'a [Change],
-) -> (wal::Plan, Record, commit::Staged<'a>, Entry) {
+) -> (wal::ChangePlan, WalRecord, commit::Staged<'a>, Entry) {
     let planned = plan(changes, "t");
-    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
+    let mut record = WalRecord::new(&journal.transactions(), "t", &planned).unwrap();
     let mut staged = stage(changes, &planned).unwrap();
     staged.check().unwrap();
     let entry = Entry {
@@ -369,18 +369,18 @@ fn decided<'a>(
 
 #[test]
 fn what_stays_of_a_change_that_was_made_is_removed_later() {
-    let place = Place::new();
+    let place = Fixture::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
     let (planned, mut record, staged, entry) = decided(&journal, &changes);
     let placed = staged.place().unwrap();
     journal.append(entry).unwrap();
-    record.leave(Rest::Clear).unwrap();
+    record.set_pending(PendingWork::Clear).unwrap();
     drop((placed, record));
     assert_eq!(commit::leftovers(&planned).len(), 2);
     // The files go on, which is nothing to tell of.
     std::fs::write(place.path("a"), "theirs").unwrap();
-    assert_eq!(recover::unended(&journal), []);
+    assert_eq!(recover::pending_files(&journal), []);
     let receipt = place.commit(&[place.change("b", "three")]).unwrap();
     assert_eq!((receipt.recovered, receipt.leftovers), (Vec::new(), None));
     place.expect(&[("a", "theirs"), ("b", "three")]);
@@ -391,15 +391,16 @@ fn what_stays_of_a_change_that_was_made_is_removed_later() {
 
 #[test]
 fn a_change_that_is_being_killed_is_waited_for() {
-    let place = Place::new();
+    let place = Fixture::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
     let (_, record, staged, _) = decided(&journal, &changes);
     std::mem::forget(staged);
     // The locks of its paths are free, that of its record is not yet.
     let (path, other) = (place.path("a"), place.path("c"));
-    let naming = |path: &Path| wal::naming(&journal.transactions(), &[path]).len();
-    assert_eq!((naming(&path), naming(&other)), (1, 0));
+    let records_of_paths =
+        |path: &Path| wal::records_of_paths(&journal.transactions(), &[path]).len();
+    assert_eq!((records_of_paths(&path), records_of_paths(&other)), (1, 0));
     let begun = std::thread::scope(|scope| {
         let next = scope.spawn(|| {
             let transaction = Transaction::begin(&place.recorder, &[&path]);
@@ -420,11 +421,11 @@ fn a_change_that_is_being_killed_is_waited_for() {
 
 #[test]
 fn a_decision_that_does_not_last_is_none() {
-    let place = Place::new();
+    let place = Fixture::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
     let planned = plan(&changes, "t");
-    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
+    let mut record = WalRecord::new(&journal.transactions(), "t", &planned).unwrap();
     let mut staged = stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     let entry = Entry {
@@ -433,13 +434,12 @@ fn a_decision_that_does_not_last_is_none() {
     };
     let steps = staged.decided(&entry);
     let decision = Decision { steps, entry };
-    let written =
-        record.decide_for_good(&decision, |_| Err(std::io::ErrorKind::StorageFull.into()));
+    let written = record.decide_durably(&decision, |_| Err(std::io::ErrorKind::StorageFull.into()));
     assert!(written.is_err());
     // What was made beside the files cannot be removed, and its record stays.
     std::mem::forget(staged);
     assert!(!commit::leftovers(&planned).is_empty());
-    assert!(end(Some(record), &planned, Reached::Planned).is_some());
+    assert!(end(Some(record), &planned, Progress::Planned).is_some());
     assert_eq!(recover::recover(&journal).unwrap(), []);
     place.expect(&[("a", "1"), ("b", "2")]);
     assert_eq!(journal.entries().unwrap(), []);

@@ -10,16 +10,16 @@ pub struct Conflict {
     /// The file.
     pub path: PathBuf,
     /// What karyi wrote; none when it removed the file.
-    pub wrote: Content,
+    pub wrote: ConflictContent,
     /// What is there now; none when there is no file.
-    pub now: Content,
+    pub now: ConflictContent,
     /// What would be restored; none when the file would be removed.
-    pub restored: Content,
+    pub restored: ConflictContent,
 }
 
 /// One of the contents of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum ConflictContent {
     /// There is no file.
     Missing,
     /// The content is not kept, or cannot be read.
@@ -36,20 +36,22 @@ impl Conflict {
         journal: &Journal,
         path: &Path,
         wrote: Option<&Version>,
-        now: Content,
+        now: ConflictContent,
         restored: Option<(&Version, Vec<u8>)>,
     ) -> Self {
         let wrote = match wrote {
-            None => Content::Missing,
+            None => ConflictContent::Missing,
             Some(version) => journal
                 .content(version)
-                .map_or(Content::Unknown, Content::Bytes),
+                .map_or(ConflictContent::Unknown, ConflictContent::Bytes),
         };
         Self {
             path: path.to_owned(),
             wrote,
             now,
-            restored: restored.map_or(Content::Missing, |(_, bytes)| Content::Bytes(bytes)),
+            restored: restored.map_or(ConflictContent::Missing, |(_, bytes)| {
+                ConflictContent::Bytes(bytes)
+            }),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::super::journal::{Entry, StoredPath};
 
 /// Returns for the path of each file before the changes where the same file is after them. Files that were
 /// removed or made by them have none. The latest change comes first.
-pub(super) fn whereabouts<'a>(chosen: &[&'a Entry]) -> HashMap<&'a Path, &'a Path> {
+pub(super) fn current_paths<'a>(chosen: &[&'a Entry]) -> HashMap<&'a Path, &'a Path> {
     // The first path of the file that is at a path by now.
     let mut first: HashMap<&Path, &Path> = HashMap::new();
     let mut seen: HashSet<&Path> = HashSet::new();

@@ -5,15 +5,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::super::attributes::Attributes;
-use super::super::change::{Change, Dress};
-use super::super::metadata::Had;
-use super::Restored;
+use super::super::change::{Change, MetadataSource};
+use super::super::metadata::SavedMetadata;
+use super::RestoredFile;
 
 /// Says of which files that came back the owner is another one now, or attributes are lost.
-pub(super) fn notes(changes: &[Change], losses: &[(PathBuf, String)]) -> Vec<(PathBuf, String)> {
+pub(super) fn collect(changes: &[Change], losses: &[(PathBuf, String)]) -> Vec<(PathBuf, String)> {
     let again = changes.iter().filter_map(|change| {
         let after = change.after.as_ref()?;
-        let note = note_again(&change.real, &after.dress)?;
+        let note = note_again(&change.real, &after.metadata)?;
         Some((change.real.clone(), note))
     });
     let lost = losses
@@ -23,7 +23,7 @@ pub(super) fn notes(changes: &[Change], losses: &[(PathBuf, String)]) -> Vec<(Pa
 }
 
 /// Puts notes to their files.
-pub(super) fn note(files: &mut [Restored], notes: Vec<(PathBuf, String)>) {
+pub(super) fn attach(files: &mut [RestoredFile], notes: Vec<(PathBuf, String)>) {
     for (path, note) in notes {
         let file = files
             .iter_mut()
@@ -34,14 +34,14 @@ pub(super) fn note(files: &mut [Restored], notes: Vec<(PathBuf, String)>) {
     }
 }
 
-fn note_again(path: &Path, dress: &Dress) -> Option<String> {
-    let Dress::Again(had) = dress else {
+fn note_again(path: &Path, metadata: &MetadataSource) -> Option<String> {
+    let MetadataSource::Saved(saved) = metadata else {
         return None;
     };
     let found = std::fs::symlink_metadata(path).ok()?;
     let notes = [
-        owner_note(had, (found.uid(), found.gid()), found.mode()),
-        attributes_note(had, path),
+        owner_note(saved, (found.uid(), found.gid()), found.mode()),
+        attributes_note(saved, path),
     ];
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     (!notes.is_empty()).then(|| notes.join("; "))
@@ -51,12 +51,12 @@ fn lost(names: &str) -> String {
     format!("these attributes could not be given back: {names}")
 }
 
-fn owner_note(had: &Had, (user, group): (u32, u32), mode: u32) -> Option<String> {
-    let lost = match had.mode & !mode & 0o6000 {
+fn owner_note(saved: &SavedMetadata, (user, group): (u32, u32), mode: u32) -> Option<String> {
+    let lost = match saved.mode & !mode & 0o6000 {
         0 => "",
         _ => "; it does not run with the rights of its owner or group any more",
     };
-    match had.owner {
+    match saved.owner {
         Some(owner) if owner == (user, group) => None,
         Some((was, of)) => Some(format!(
             "it belonged to user {was} and group {of}, which could not be given back: it belongs to user {user} and group {group} now{lost}"
@@ -69,8 +69,8 @@ fn owner_note(had: &Had, (user, group): (u32, u32), mode: u32) -> Option<String>
     }
 }
 
-fn attributes_note(had: &Had, path: &Path) -> Option<String> {
-    let Some(wanted) = &had.attributes else {
+fn attributes_note(saved: &SavedMetadata, path: &Path) -> Option<String> {
+    let Some(wanted) = &saved.attributes else {
         return Some(
             "its access list and attributes were not kept: its group has no permissions now".into(),
         );

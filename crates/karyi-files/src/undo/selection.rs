@@ -6,79 +6,79 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::super::journal::{Damage, Entry, Journal, ListMark, holds};
-use super::super::recover::{self, Foreseen, Recovered};
-use super::{Conflict, Which};
+use super::super::journal::{Damage, Entry, Journal, ListMark, capacity_text};
+use super::super::recover::{self, FileRecovery, RecoveryForecast};
+use super::{Conflict, UndoTarget};
 use karyi_core::error::{ErrorCode, ToolError};
 
 /// The list of changes as far as it was read, and what a killed karyi had left.
 #[derive(Debug)]
-pub struct Listed {
+pub struct UndoSelection {
     /// What is taken back.
-    pub which: Which,
+    pub target: UndoTarget,
     /// The last changes, the oldest of them first.
     pub entries: Vec<Entry>,
     /// What of the part that was read is broken.
     pub damage: Option<Damage>,
     /// Files of earlier changes that were left half done.
-    pub recovered: Vec<Recovered>,
+    pub recovered: Vec<FileRecovery>,
     /// What ending them will come to, for an undo that is only tried out.
-    pub(super) foreseen: Foreseen,
+    pub(super) forecast: RecoveryForecast,
     /// The list as it was when it was read.
     mark: ListMark,
 }
 
-impl Listed {
+impl UndoSelection {
     /// Ends what a killed karyi left, which is a change like the others then, and reads the list.
     ///
     /// # Errors
     /// Another karyi is at it for too long, or the list cannot be read.
-    pub fn to_undo(journal: &Journal, which: Which) -> Result<Self, ToolError> {
+    pub fn for_undo(journal: &Journal, target: UndoTarget) -> Result<Self, ToolError> {
         let recovered = recover::recover(journal)?;
-        Self::read(journal, which, recovered, Foreseen::default())
+        Self::read(journal, target, recovered, RecoveryForecast::default())
     }
 
     /// Reads the list as it will be then, and touches nothing.
     ///
     /// # Errors
     /// The list cannot be read.
-    pub fn to_try(journal: &Journal, which: Which) -> Result<Self, ToolError> {
-        let recovered = recover::unended(journal);
-        Self::read(journal, which, recovered, recover::foresee(journal))
+    pub fn for_dry_run(journal: &Journal, target: UndoTarget) -> Result<Self, ToolError> {
+        let recovered = recover::pending_files(journal);
+        Self::read(journal, target, recovered, recover::forecast(journal))
     }
 
     fn read(
         journal: &Journal,
-        which: Which,
-        recovered: Vec<Recovered>,
-        foreseen: Foreseen,
+        target: UndoTarget,
+        recovered: Vec<FileRecovery>,
+        forecast: RecoveryForecast,
     ) -> Result<Self, ToolError> {
         let mark = journal.list_mark();
-        let (mut entries, damage) = match foreseen.entries.is_empty() {
-            true => journal.latest(enough_for(&which))?,
+        let (mut entries, damage) = match forecast.entries.is_empty() {
+            true => journal.latest(enough_for(&target))?,
             false => journal.entries_and_damage()?,
         };
-        add_foreseen(&mut entries, &foreseen, journal);
+        add_forecast(&mut entries, &forecast, journal);
         Ok(Self {
-            which,
+            target,
             entries,
             damage,
             recovered,
-            foreseen,
+            forecast,
             mark,
         })
     }
 
     /// Returns it anew when this journal, which may have the key now, could end what was left half done.
-    pub(super) fn read_again(&self, journal: &Journal) -> Result<Option<Self>, ToolError> {
+    pub(super) fn reread(&self, journal: &Journal) -> Result<Option<Self>, ToolError> {
         let more = recover::recover(journal)?;
         if more.is_empty() {
             return Ok(None);
         }
         let mut recovered = self.recovered.clone();
-        recover::add(&mut recovered, more);
-        let foreseen = Foreseen::default();
-        Self::read(journal, self.which.clone(), recovered, foreseen).map(Some)
+        recover::merge(&mut recovered, more);
+        let forecast = RecoveryForecast::default();
+        Self::read(journal, self.target.clone(), recovered, forecast).map(Some)
     }
 
     /// Returns the changes to take back, the latest first.
@@ -86,16 +86,20 @@ impl Listed {
     /// # Errors
     /// `not_found`, or `undo_conflict` for a change that is taken back already.
     pub fn chosen(&self) -> Result<Vec<&Entry>, ToolError> {
-        let undone = undone(&self.entries);
+        let undone = undone_numbers(&self.entries);
         let open = open(&self.entries, &undone);
-        let chosen: Vec<&Entry> = match &self.which {
-            Which::Number(number) if undone.contains(number) => return Err(is_undone(*number)),
-            Which::Number(number) => {
+        let chosen: Vec<&Entry> = match &self.target {
+            UndoTarget::Number(number) if undone.contains(number) => {
+                return Err(is_undone(*number));
+            }
+            UndoTarget::Number(number) => {
                 let found = self.entries.iter().find(|entry| entry.number == *number);
                 found.into_iter().collect()
             }
-            Which::Last(count) => open.take(*count).collect(),
-            Which::Session(session) => open.filter(|entry| entry.session == *session).collect(),
+            UndoTarget::Last(count) => open.take(*count).collect(),
+            UndoTarget::Session(session) => {
+                open.filter(|entry| entry.session == *session).collect()
+            }
         };
         match chosen.is_empty() {
             true => Err(self.nothing()),
@@ -106,16 +110,18 @@ impl Listed {
     fn nothing(&self) -> ToolError {
         let first = self.entries.first().map(|first| first.number);
         let is_past = |number: u64| number > 0 && first.is_some_and(|first| number < first);
-        let message = match &self.which {
-            Which::Number(number) if is_past(*number) => {
+        let message = match &self.target {
+            UndoTarget::Number(number) if is_past(*number) => {
                 format!(
                     "change {number} is not in the journal any more: {}",
-                    holds()
+                    capacity_text()
                 )
             }
-            Which::Number(number) => format!("there is no change {number} in the journal"),
-            Which::Last(_) => "there is nothing to undo".to_owned(),
-            Which::Session(session) => format!("there is nothing to undo of session {session}"),
+            UndoTarget::Number(number) => format!("there is no change {number} in the journal"),
+            UndoTarget::Last(_) => "there is nothing to undo".to_owned(),
+            UndoTarget::Session(session) => {
+                format!("there is nothing to undo of session {session}")
+            }
         };
         let hint = "see `karyi history` for what can be undone";
         ToolError::new(ErrorCode::NotFound, message).with_hint(hint)
@@ -138,7 +144,7 @@ impl Listed {
             return Ok(());
         }
         let message = "a later change of the same file stands, which an undo would pass over";
-        Err(ToolError::new(ErrorCode::UndoConflict, message).with_hint(way_over(&later)))
+        Err(ToolError::new(ErrorCode::UndoConflict, message).with_hint(later_changes_hint(&later)))
     }
 
     /// Refuses changes that another karyi took back while this one waited for their files.
@@ -152,7 +158,7 @@ impl Listed {
         }
         let first = numbers.iter().min().copied().unwrap_or(0);
         let (entries, _) = journal.latest(|entry| entry.number <= first)?;
-        let undone = undone(&entries);
+        let undone = undone_numbers(&entries);
         match numbers.iter().find(|number| undone.contains(number)) {
             Some(number) => Err(is_undone(*number)),
             None => Ok(()),
@@ -160,19 +166,20 @@ impl Listed {
     }
 
     /// Says how to take back an earlier change when one that cannot be undone is in the way.
-    pub(super) fn with_way_out(&self, error: ToolError, journal: &Journal) -> ToolError {
-        if error.code != ErrorCode::UndoUnavailable || matches!(self.which, Which::Number(_)) {
+    pub(super) fn with_alternative(&self, error: ToolError, journal: &Journal) -> ToolError {
+        if error.code != ErrorCode::UndoUnavailable || matches!(self.target, UndoTarget::Number(_))
+        {
             return error;
         }
         let Ok(mut entries) = journal.entries() else {
             return error;
         };
-        add_foreseen(&mut entries, &self.foreseen, journal);
-        let is_asked = |entry: &&Entry| match &self.which {
-            Which::Session(session) => entry.session == *session,
-            Which::Number(_) | Which::Last(_) => true,
+        add_forecast(&mut entries, &self.forecast, journal);
+        let is_asked = |entry: &&Entry| match &self.target {
+            UndoTarget::Session(session) => entry.session == *session,
+            UndoTarget::Number(_) | UndoTarget::Last(_) => true,
         };
-        let undone = undone(&entries);
+        let undone = undone_numbers(&entries);
         let is_free = |entry: &&Entry| {
             entry.can_be_undone() && over(&entries, &[*entry], |_| true).is_empty()
         };
@@ -189,7 +196,7 @@ impl Listed {
 }
 
 /// Tells of each change, the latest first, whether those before it are not asked for.
-fn enough_for(which: &Which) -> impl FnMut(&Entry) -> bool + '_ {
+fn enough_for(target: &UndoTarget) -> impl FnMut(&Entry) -> bool + '_ {
     let mut undone: HashSet<u64> = HashSet::new();
     let mut count = 0;
     move |entry| {
@@ -197,20 +204,20 @@ fn enough_for(which: &Which) -> impl FnMut(&Entry) -> bool + '_ {
         if stands {
             undone.extend(&entry.undoes);
         }
-        match which {
-            Which::Number(number) => entry.number <= *number,
-            Which::Last(wanted) => {
+        match target {
+            UndoTarget::Number(number) => entry.number <= *number,
+            UndoTarget::Last(wanted) => {
                 count += usize::from(stands && entry.undoes.is_empty());
                 count >= *wanted
             }
-            Which::Session(_) => false,
+            UndoTarget::Session(_) => false,
         }
     }
 }
 
 /// Returns the numbers of the entries that are taken back by now.
 #[must_use]
-pub fn undone(entries: &[Entry]) -> HashSet<u64> {
+pub fn undone_numbers(entries: &[Entry]) -> HashSet<u64> {
     let mut undone = HashSet::new();
     for entry in entries.iter().rev() {
         // An undo that was taken back itself took nothing back.
@@ -241,7 +248,7 @@ fn over(entries: &[Entry], chosen: &[&Entry], is_asked: impl Fn(&Path) -> bool) 
             *first = entry.number.min(*first);
         }
     }
-    let undone = undone(entries);
+    let undone = undone_numbers(entries);
     let is_chosen = |number: u64| chosen.iter().any(|entry| entry.number == number);
     let is_over = |entry: &&Entry| {
         let mut files = entry.files.iter();
@@ -254,8 +261,8 @@ fn over(entries: &[Entry], chosen: &[&Entry], is_asked: impl Fn(&Path) -> bool) 
 }
 
 /// Adds the changes that were left half done and will be ended before.
-fn add_foreseen(entries: &mut Vec<Entry>, foreseen: &Foreseen, journal: &Journal) {
-    for entry in &foreseen.entries {
+fn add_forecast(entries: &mut Vec<Entry>, forecast: &RecoveryForecast, journal: &Journal) {
+    for entry in &forecast.entries {
         if entries.iter().any(|known| known.id == entry.id) {
             continue;
         }
@@ -270,7 +277,7 @@ fn add_foreseen(entries: &mut Vec<Entry>, foreseen: &Foreseen, journal: &Journal
 
 /// Says how to get over later changes, the newest first.
 #[must_use]
-pub fn way_over(later: &[u64]) -> String {
+pub fn later_changes_hint(later: &[u64]) -> String {
     let steps = later.iter().map(|number| format!("`karyi undo {number}`"));
     let steps: Vec<String> = steps.collect();
     format!(

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use super::*;
 use crate::commit;
-use crate::edit::{self, EditOptions, EditPair, FileEdit, Show};
-use crate::journal::Lasts;
+use crate::edit::{self, EditOptions, EditPair, FileEdit, Masking};
+use crate::journal::Durability;
 use crate::root::Root;
-use crate::wal::{Decision, Record};
+use crate::wal::{Decision, WalRecord};
 
-struct Place {
+struct Fixture {
     top: tempfile::TempDir,
     recorder: Recorder,
     journal: Arc<Journal>,
     _state: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let (top, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let journal = Arc::new(Journal::open(state.path(), Some(&[3; 32])).unwrap());
@@ -45,13 +45,13 @@ impl Place {
         let transaction = Transaction::begin(&self.recorder, &[&path]).unwrap();
         let mut change = Change::read(&path, &path).unwrap();
         if let Some(text) = text {
-            change = change.into_content(text.into());
+            change = change.with_content(text.into());
         }
         transaction.commit(&[change], &|_| false).unwrap();
     }
 
-    fn undo(&self, which: Which) -> Result<Vec<u64>, UndoError> {
-        Ok(undo(&self.recorder, &self.journal, &which)?.numbers)
+    fn undo(&self, target: UndoTarget) -> Result<Vec<u64>, UndoError> {
+        Ok(undo(&self.recorder, &self.journal, &target)?.numbers)
     }
 
     fn read(&self, name: &str) -> Option<String> {
@@ -59,30 +59,30 @@ impl Place {
     }
 }
 
-fn dry_run(place: &Place, which: &Which) -> Undone {
-    let listed = Listed::to_try(&place.journal, which.clone()).unwrap();
-    try_out(&place.journal, &listed).unwrap()
+fn dry_run_of(place: &Fixture, target: &UndoTarget) -> UndoOutcome {
+    let selection = UndoSelection::for_dry_run(&place.journal, target.clone()).unwrap();
+    dry_run(&place.journal, &selection).unwrap()
 }
 
 #[test]
 fn permissions_and_directories_come_back() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
+    let place = Fixture::new();
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::write(place.path("d/x"), "x").unwrap();
     let mode = PermissionsExt::from_mode(0o750);
     std::fs::set_permissions(place.path("d/x"), mode).unwrap();
     place.write("d/x", None);
     std::fs::remove_dir(place.path("d")).unwrap();
-    place.undo(Which::Last(1)).unwrap();
+    place.undo(UndoTarget::Last(1)).unwrap();
     let found = std::fs::metadata(place.path("d/x")).unwrap();
     assert_eq!(found.permissions().mode() & 0o777, 0o750);
     place.write("new/deep/y", Some("y"));
-    place.undo(Which::Last(1)).unwrap();
+    place.undo(UndoTarget::Last(1)).unwrap();
     assert!(!place.path("new").exists());
     place.write("new/deep/y", Some("y"));
     std::fs::write(place.path("new/theirs"), "z").unwrap();
-    place.undo(Which::Last(1)).unwrap();
+    place.undo(UndoTarget::Last(1)).unwrap();
     assert_eq!(
         (
             place.read("new/theirs").as_deref(),
@@ -92,7 +92,7 @@ fn permissions_and_directories_come_back() {
     );
 }
 
-impl Place {
+impl Fixture {
     fn put(&self, name: &str, text: &str, mode: u32) {
         use std::os::unix::fs::PermissionsExt;
         std::fs::write(self.path(name), text).unwrap();
@@ -108,7 +108,7 @@ impl Place {
             root: &root,
             recorder: &self.recorder,
             is_private: &|_| false,
-            show: Show::Part(&|text| text.to_owned()),
+            masking: Masking::Part(&|text| text.to_owned()),
         };
         edit::apply(edits, options).map(|_| ())
     }
@@ -168,16 +168,16 @@ fn each_version_comes_back_with_its_permissions() {
         &[&[rename("a", "t"), rename("b", "a"), rename("t", "b")]],
     ];
     for (index, edits) in cases.iter().enumerate() {
-        let place = Place::new();
+        let place = Fixture::new();
         place.put("a", "secret", 0o600);
         place.put("b", "run", 0o755);
         let old = place.tree(&["a", "b", "t"]);
         edits.iter().for_each(|edit| place.edit(edit).unwrap());
         let new = place.tree(&["a", "b", "t"]);
-        place.undo(Which::Last(edits.len())).unwrap();
+        place.undo(UndoTarget::Last(edits.len())).unwrap();
         assert_eq!(place.tree(&["a", "b", "t"]), old, "case {index}");
         let undo = place.journal.entries().unwrap().last().unwrap().number;
-        place.undo(Which::Number(undo)).unwrap();
+        place.undo(UndoTarget::Number(undo)).unwrap();
         assert_eq!(place.tree(&["a", "b", "t"]), new, "case {index}");
     }
 }
@@ -185,11 +185,11 @@ fn each_version_comes_back_with_its_permissions() {
 #[test]
 fn permissions_changed_since_are_never_widened() {
     for (then, since, expected) in [(0o644, 0o600, 0o600), (0o600, 0o644, 0o600)] {
-        let place = Place::new();
+        let place = Fixture::new();
         place.put("a", "1", then);
         place.write("a", Some("2"));
         place.put("a", "2", since);
-        place.undo(Which::Last(1)).unwrap();
+        place.undo(UndoTarget::Last(1)).unwrap();
         assert_eq!(place.tree(&["a"]), [format!("a {expected:o} 1")]);
     }
 }
@@ -200,27 +200,27 @@ fn inode(path: &Path) -> u64 {
 
 #[test]
 fn a_renamed_file_is_renamed_back() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.put("a", "x", 0o640);
     std::fs::hard_link(place.path("a"), place.path("other")).unwrap();
     let before = inode(&place.path("a"));
     place.edit(&[rename("a", "b")]).unwrap();
     place.edit(&[rename("b", "d/c")]).unwrap();
-    place.undo(Which::Last(2)).unwrap();
+    place.undo(UndoTarget::Last(2)).unwrap();
     assert_eq!(inode(&place.path("a")), before);
     assert_eq!(place.tree(&["a", "b", "d/c"]), ["a 640 x"]);
     // Its text was opened by whoever changed the permissions, and all names are of one file.
     for (since, expected) in [(0o660, "a 660 x"), (0o600, "a 600 x")] {
         place.edit(&[rename("a", "b")]).unwrap();
         place.put("b", "x", since);
-        place.undo(Which::Last(1)).unwrap();
+        place.undo(UndoTarget::Last(1)).unwrap();
         assert_eq!(place.tree(&["a", "b"]), [expected]);
         assert_eq!(inode(&place.path("a")), before);
     }
 }
 
 /// Returns how many contents the journal keeps.
-fn kept(place: &Place) -> usize {
+fn kept(place: &Fixture) -> usize {
     let contents = place.journal.directory().join("contents");
     let starts = std::fs::read_dir(contents).unwrap();
     let files = starts.map(|start| std::fs::read_dir(start.unwrap().path()).unwrap().count());
@@ -229,7 +229,7 @@ fn kept(place: &Place) -> usize {
 
 #[test]
 fn a_large_file_is_kept_and_comes_back() {
-    let (mut place, state) = (Place::new(), tempfile::tempdir().unwrap());
+    let (mut place, state) = (Fixture::new(), tempfile::tempdir().unwrap());
     place.journal = Arc::new(Journal::open(state.path(), None).unwrap());
     place.recorder.journal = Some(Arc::clone(&place.journal));
     let size = usize::try_from(karyi_core::limits::EARLY_JOURNAL_BYTES).unwrap();
@@ -254,7 +254,7 @@ fn a_large_file_is_kept_and_comes_back() {
             root: &Root::unconfined(),
             recorder: &place.recorder,
             is_private: &|_| false,
-            show: Show::Part(&|text| text.to_owned()),
+            masking: Masking::Part(&|text| text.to_owned()),
         };
         edit::apply(&edits, options)
     };
@@ -266,18 +266,18 @@ fn a_large_file_is_kept_and_comes_back() {
         (kept(&place), place.read("large")),
         (1, Some(old.replace("old", "new")))
     );
-    assert_eq!(place.undo(Which::Last(1)).unwrap(), [1]);
+    assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [1]);
     assert!(place.read("large") == Some(old));
 }
 
 #[test]
 fn an_undo_takes_so_much_memory_at_most() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a", Some("12"));
     place.write("a", Some("1234"));
     place.write("b", Some("123"));
-    let listed = Listed::to_undo(&place.journal, Which::Last(3)).unwrap();
-    let chosen = listed.chosen().unwrap();
+    let selection = UndoSelection::for_undo(&place.journal, UndoTarget::Last(3)).unwrap();
+    let chosen = selection.chosen().unwrap();
     // Of both files what was written last, and nothing was there before.
     let goals = goals(&place.journal, &chosen).unwrap();
     assert_eq!(check_size(&goals, 7), Ok(()));
@@ -289,7 +289,7 @@ fn an_undo_takes_so_much_memory_at_most() {
 #[test]
 fn an_owner_comes_back_and_rights_never_go_to_another() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-    let place = Place::new();
+    let place = Fixture::new();
     let path = place.path("tool");
     let deleted = || {
         std::fs::write(&path, "x").unwrap();
@@ -302,7 +302,7 @@ fn an_owner_comes_back_and_rights_never_go_to_another() {
         place.write("tool", None);
         (was.uid(), was.gid(), was.mode())
     };
-    let undone = || undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    let undone = || undo(&place.recorder, &place.journal, &UndoTarget::Last(1)).unwrap();
     let was = deleted();
     assert_eq!(undone().files[0].note, None);
     let found = std::fs::metadata(&path).unwrap();

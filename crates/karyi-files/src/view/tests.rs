@@ -9,7 +9,7 @@ fn write(bytes: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
     (temp, path)
 }
 
-fn look(path: &Path, options: &ViewOptions) -> Result<Viewed, ToolError> {
+fn look(path: &Path, options: &ViewOptions) -> Result<PathView, ToolError> {
     view(
         &Root::unconfined(),
         path,
@@ -27,7 +27,7 @@ fn read(bytes: &[u8], lines: &str, max_bytes: u64) -> TextView {
         ..ViewOptions::default()
     };
     match look(&path, &options).unwrap() {
-        Viewed::Text(text) => text,
+        PathView::Text(text) => text,
         other => panic!("{other:?}"),
     }
 }
@@ -159,7 +159,7 @@ fn files_without_a_size_are_read_forward() {
             lines: LineRange::Last(1),
             ..ViewOptions::default()
         };
-        let Viewed::Text(text) = look(Path::new(path), &options).unwrap() else {
+        let PathView::Text(text) = look(Path::new(path), &options).unwrap() else {
             panic!("{path} is a text");
         };
         assert_eq!(
@@ -172,7 +172,7 @@ fn files_without_a_size_are_read_forward() {
     }
     let found = look(Path::new("/proc/self/cmdline"), &ViewOptions::default()).unwrap();
     let expected = std::fs::read("/proc/self/cmdline").unwrap().len() as u64;
-    let is_right = matches!(found, Viewed::Binary { bytes, .. } if bytes == expected);
+    let is_right = matches!(found, PathView::Binary { bytes, .. } if bytes == expected);
     assert!(is_right, "{found:?}");
 }
 
@@ -180,7 +180,7 @@ fn files_without_a_size_are_read_forward() {
 fn other_things_are_named() {
     let (temp, path) = write(b"\x7FELF\x02\0");
     let options = ViewOptions::default();
-    let binary = |kind, bytes, size| Viewed::Binary { kind, bytes, size };
+    let binary = |kind, bytes, size| PathView::Binary { kind, bytes, size };
     assert_eq!(look(&path, &options).unwrap(), binary("elf", 6, None));
     let picture = temp.path().join("picture");
     std::fs::write(
@@ -191,7 +191,7 @@ fn other_things_are_named() {
     let expected = binary("png", 24, Some((16, 32)));
     assert_eq!(look(&picture, &options).unwrap(), expected);
     let directory = look(temp.path(), &options).unwrap();
-    assert!(matches!(directory, Viewed::Directory(_)), "{directory:?}");
+    assert!(matches!(directory, PathView::Directory(_)), "{directory:?}");
 }
 
 #[test]

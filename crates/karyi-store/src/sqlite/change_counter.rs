@@ -27,30 +27,30 @@ CREATE TRIGGER sites_removed AFTER DELETE ON sites BEGIN UPDATE revision SET num
 ";
 
 /// The way to the count.
-pub(super) struct Revision {
+pub(super) struct ChangeCounter {
     path: PathBuf,
     /// Commits of this process.
     commits: Arc<AtomicU64>,
-    state: Mutex<State>,
+    state: Mutex<CounterState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CounterState {
     /// Reads the count; opened when it is first asked for.
     connection: Option<Connection>,
     /// What it read last.
-    counted: Option<Counted>,
+    cached: Option<CachedCount>,
 }
 
 /// The count, how many commits of this process there had been, and when that was.
 #[derive(Clone, Copy)]
-struct Counted {
+struct CachedCount {
     revision: u64,
     commits: u64,
     at: Instant,
 }
 
-impl Revision {
+impl ChangeCounter {
     /// Makes the way to the count of the database in `path`, of which `commits` counts the commits
     /// of this process: each before it is told to whoever wrote.
     pub(super) fn of(path: PathBuf, commits: Arc<AtomicU64>) -> Self {
@@ -67,14 +67,14 @@ impl Revision {
         self.read(&mut state).ok()
     }
 
-    fn read(&self, state: &mut State) -> Result<u64, StoreError> {
+    fn read(&self, state: &mut CounterState) -> Result<u64, StoreError> {
         // Read first: a commit that comes in between makes the count one of yesterday.
         let commits = self.commits.load(Ordering::Acquire);
-        let is_fresh = |counted: &Counted| {
-            counted.commits == commits && counted.at.elapsed() < limits::RECENT_SEARCH_TRUST
+        let is_fresh = |cached: &CachedCount| {
+            cached.commits == commits && cached.at.elapsed() < limits::RECENT_SEARCH_TRUST
         };
-        if let Some(counted) = state.counted.filter(is_fresh) {
-            return Ok(counted.revision);
+        if let Some(cached) = state.cached.filter(is_fresh) {
+            return Ok(cached.revision);
         }
         let at = Instant::now();
         // One that fails is not used again.
@@ -86,7 +86,7 @@ impl Revision {
             .prepare_cached("SELECT number FROM revision")?
             .query_row((), |row| row.get(0))?;
         state.connection = Some(connection);
-        state.counted = Some(Counted {
+        state.cached = Some(CachedCount {
             revision,
             commits,
             at,

@@ -8,13 +8,13 @@ use crate::StoreError;
 use karyi_core::limits;
 
 /// The way to the writing thread; dropping it lets the thread finish and waits for that.
-pub(super) struct Group<T> {
+pub(super) struct GroupCommit<T> {
     /// Taken only when dropped.
     sender: Option<mpsc::Sender<T>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl<T: Send + 'static> Group<T> {
+impl<T: Send + 'static> GroupCommit<T> {
     /// Starts a thread that hands everything that has arrived to `commit`, over and over.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ fn gather<T>(receiver: &mut mpsc::Receiver<T>, batch: &mut Vec<T>) {
     }
 }
 
-impl<T> Drop for Group<T> {
+impl<T> Drop for GroupCommit<T> {
     fn drop(&mut self) {
         drop(self.sender.take());
         if let Some(thread) = self.thread.take() {
@@ -97,7 +97,7 @@ mod tests {
     fn everything_is_committed_in_order_and_together_when_many_write() {
         let batches = Arc::new(Mutex::new(Vec::new()));
         let taken = Arc::clone(&batches);
-        let group = Group::start("writer", move |batch: Vec<u32>| {
+        let group = GroupCommit::start("writer", move |batch: Vec<u32>| {
             taken.lock().unwrap().push(batch);
         });
         let group = group.unwrap();

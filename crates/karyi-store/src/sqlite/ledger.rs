@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 
 use crate::ledger::{self, GENESIS, Hash, Record, Row};
 use crate::sqlite::connection::{open_to_read, open_to_write};
-use crate::sqlite::group_commit::Group;
-use crate::sqlite::ledger::writer::{Item, Kept, Wish, Writer};
+use crate::sqlite::group_commit::GroupCommit;
+use crate::sqlite::ledger::writer::{Command, EncodedRecord, QueuedCommand, Writer};
 use crate::{Ledger, Pending, StoreError};
 use karyi_core::limits;
 
@@ -77,7 +77,7 @@ FROM ledger_rows;
 
 /// The ledger, open to be written.
 pub struct SqliteLedger {
-    group: Group<Item>,
+    group: GroupCommit<QueuedCommand>,
     /// How much waits to be written again.
     late: Arc<AtomicUsize>,
 }
@@ -95,46 +95,46 @@ impl SqliteLedger {
         connection.pragma_update(None, "cache_size", -limits::LEDGER_CACHE_KIB)?;
         let late = Arc::default();
         let mut writer = Writer::new(connection, Arc::clone(&late));
-        let group = Group::start("ledger writer", move |batch| writer.commit(batch))?;
+        let group = GroupCommit::start("ledger writer", move |batch| writer.commit(batch))?;
         Ok(Self { group, late })
     }
 
-    async fn wish(&self, wish: Wish) -> Result<usize, StoreError> {
+    async fn send(&self, command: Command) -> Result<usize, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.group.send((wish, reply)).await?;
+        self.group.send((command, reply)).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 }
 
 impl Ledger for SqliteLedger {
-    fn intend<'a>(&'a self, record: &'a Record<'_>) -> Pending<'a, ()> {
+    fn record_intent<'a>(&'a self, record: &'a Record<'_>) -> Pending<'a, ()> {
         Box::pin(async move {
-            let wish = Wish::Intend {
+            let command = Command::Intend {
                 call_id: record.call_id.clone().into_owned(),
                 record: writer::text(record)?,
             };
-            self.wish(wish).await.map(drop)
+            self.send(command).await.map(drop)
         })
     }
 
-    fn keep<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()> {
-        let kept = Kept::of(record);
-        Box::pin(async move { self.wish(Wish::Keep(kept?)).await.map(drop) })
+    fn append<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()> {
+        let record = EncodedRecord::of(record);
+        Box::pin(async move { self.send(Command::Append(record?)).await.map(drop) })
     }
 
-    fn settle(&self) -> Pending<'_, usize> {
-        Box::pin(self.wish(Wish::Settle))
+    fn settle_interrupted(&self) -> Pending<'_, usize> {
+        Box::pin(self.send(Command::SettleInterrupted))
     }
 
     fn probe(&self) -> Pending<'_, ()> {
-        Box::pin(async move { self.wish(Wish::Probe).await.map(drop) })
+        Box::pin(async move { self.send(Command::Probe).await.map(drop) })
     }
 
-    fn catch_up(&self) -> Pending<'_, ()> {
-        Box::pin(async move { self.wish(Wish::CatchUp).await.map(drop) })
+    fn flush(&self) -> Pending<'_, ()> {
+        Box::pin(async move { self.send(Command::Flush).await.map(drop) })
     }
 
-    fn late(&self) -> usize {
+    fn backlog(&self) -> usize {
         self.late.load(Ordering::Relaxed)
     }
 }

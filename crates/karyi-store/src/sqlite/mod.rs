@@ -25,5 +25,5 @@ mod writer;
 
 pub use ledger::{LedgerFile, SqliteLedger, Verdict};
 pub use private_files::make_directory;
-pub use server_lock::Lock;
+pub use server_lock::ServerLock;
 pub use site::SqliteSites;

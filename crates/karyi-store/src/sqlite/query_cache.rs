@@ -6,18 +6,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::site::{Found, Kept, Query, Scope};
+use crate::site::{CachedContent, Query, Scope, SearchResult};
 use karyi_core::limits;
 
 /// What was asked, and of which site.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Asked {
+pub(super) struct QueryKey {
     tenant_id: Arc<str>,
     site_id: Arc<str>,
     pub(super) query: Query,
 }
 
-impl Asked {
+impl QueryKey {
     /// Makes it.
     pub(super) fn of(scope: &Scope, query: Query) -> Self {
         Self {
@@ -36,80 +36,80 @@ impl Asked {
 
 /// The results of late.
 #[derive(Default)]
-pub(super) struct Recent {
-    results: Mutex<Results>,
+pub(super) struct QueryCache {
+    results: Mutex<CachedResults>,
 }
 
-impl Recent {
+impl QueryCache {
     /// Returns what was found for this, when nothing has changed since.
-    pub(super) fn look(&self, revision: u64, asked: &Asked) -> Option<Arc<Found>> {
-        self.lock().get(revision, asked)
+    pub(super) fn get(&self, change_count: u64, key: &QueryKey) -> Option<Arc<SearchResult>> {
+        self.lock().get(change_count, key)
     }
 
     /// Keeps what was found.
-    pub(super) fn keep(&self, revision: u64, asked: Asked, found: &Arc<Found>) {
-        self.lock().put(revision, asked, Arc::clone(found));
+    pub(super) fn insert(&self, change_count: u64, key: QueryKey, found: &Arc<SearchResult>) {
+        self.lock().put(change_count, key, Arc::clone(found));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Results> {
+    fn lock(&self) -> MutexGuard<'_, CachedResults> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Results of one count of changes. Those that nobody asks for while others fill half the room go.
 #[derive(Default)]
-struct Results {
-    revision: u64,
-    young: HashMap<Asked, Arc<Found>>,
-    young_bytes: usize,
-    old: HashMap<Asked, Arc<Found>>,
+struct CachedResults {
+    change_count: u64,
+    new: HashMap<QueryKey, Arc<SearchResult>>,
+    new_bytes: usize,
+    old: HashMap<QueryKey, Arc<SearchResult>>,
 }
 
-impl Results {
-    fn get(&mut self, revision: u64, asked: &Asked) -> Option<Arc<Found>> {
-        if self.revision != revision {
+impl CachedResults {
+    fn get(&mut self, change_count: u64, key: &QueryKey) -> Option<Arc<SearchResult>> {
+        if self.change_count != change_count {
             return None;
         }
-        if let Some(found) = self.young.get(asked) {
+        if let Some(found) = self.new.get(key) {
             return Some(Arc::clone(found));
         }
-        let (asked, found) = self.old.remove_entry(asked)?;
-        self.add(asked, Arc::clone(&found));
+        let (key, found) = self.old.remove_entry(key)?;
+        self.add(key, Arc::clone(&found));
         Some(found)
     }
 
-    fn put(&mut self, revision: u64, asked: Asked, found: Arc<Found>) {
-        if revision < self.revision {
+    fn put(&mut self, change_count: u64, key: QueryKey, found: Arc<SearchResult>) {
+        if change_count < self.change_count {
             return;
         }
-        if revision > self.revision {
+        if change_count > self.change_count {
             *self = Self {
-                revision,
+                change_count,
                 ..Self::default()
             };
         }
-        self.add(asked, found);
+        self.add(key, found);
     }
 
-    fn add(&mut self, asked: Asked, found: Arc<Found>) {
+    fn add(&mut self, key: QueryKey, found: Arc<SearchResult>) {
         const HALF: usize = limits::RECENT_SEARCH_BYTES / 2;
-        let size = limits::RECENT_SEARCH_OVERHEAD_BYTES + asked.bytes() + bytes(&found);
+        let size = limits::RECENT_SEARCH_OVERHEAD_BYTES + key.bytes() + bytes(&found);
         if size > HALF {
             return;
         }
-        if self.young_bytes + size > HALF {
-            self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
+        if self.new_bytes + size > HALF {
+            self.old = std::mem::take(&mut self.new);
+            self.new_bytes = 0;
         }
-        self.young_bytes += size;
-        self.young.insert(asked, found);
+        self.new_bytes += size;
+        self.new.insert(key, found);
     }
 }
 
 /// Returns about how much memory a result takes.
-fn bytes(found: &Found) -> usize {
+fn bytes(found: &SearchResult) -> usize {
     let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
-    let one = |content: &Arc<Kept>| {
+    let one = |content: &Arc<CachedContent>| {
         let summary = content.summary.as_ref().map_or(0, String::len);
         let all = content.title.len()
             + content.body.len()
@@ -117,7 +117,9 @@ fn bytes(found: &Found) -> usize {
             + texts(&content.tags)
             + texts(&content.domains);
         // Once as a value, once as it is shown.
-        size_of::<Kept>() + 2 * all + content.metadata.len() * limits::RECENT_SEARCH_OVERHEAD_BYTES
+        size_of::<CachedContent>()
+            + 2 * all
+            + content.metadata.len() * limits::RECENT_SEARCH_OVERHEAD_BYTES
     };
     found.items.iter().map(one).sum()
 }
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    fn asked(text: &str) -> Asked {
+    fn key(text: &str) -> QueryKey {
         let scope = Scope {
             tenant_id: "t".into(),
             site_id: "s".into(),
@@ -137,42 +139,42 @@ mod tests {
             text: text.into(),
             ..Query::default()
         };
-        Asked::of(&scope, query)
+        QueryKey::of(&scope, query)
     }
 
-    fn found(total: u64) -> Arc<Found> {
+    fn found(total: u64) -> Arc<SearchResult> {
         let items = Vec::new();
-        Arc::new(Found { items, total })
+        Arc::new(SearchResult { items, total })
     }
 
     #[test]
     fn a_result_is_of_one_count_only() {
-        let mut results = Results::default();
-        results.put(2, asked("a"), found(1));
-        assert_eq!(results.get(2, &asked("a")), Some(found(1)));
-        assert_eq!(results.get(2, &asked("b")), None);
-        assert_eq!(results.get(3, &asked("a")), None);
+        let mut results = CachedResults::default();
+        results.put(2, key("a"), found(1));
+        assert_eq!(results.get(2, &key("a")), Some(found(1)));
+        assert_eq!(results.get(2, &key("b")), None);
+        assert_eq!(results.get(3, &key("a")), None);
         // One that began before the last change is not kept.
-        results.put(3, asked("b"), found(2));
-        results.put(2, asked("a"), found(1));
-        let now = ["a", "b"].map(|text| results.get(3, &asked(text)));
+        results.put(3, key("b"), found(2));
+        results.put(2, key("a"), found(1));
+        let now = ["a", "b"].map(|text| results.get(3, &key(text)));
         assert_eq!(now, [None, Some(found(2))]);
-        assert_eq!(results.get(2, &asked("a")), None);
+        assert_eq!(results.get(2, &key("a")), None);
     }
 
     #[test]
     fn what_is_asked_for_stays_and_the_rest_goes() {
-        let mut results = Results::default();
-        results.put(1, asked("often"), found(0));
+        let mut results = CachedResults::default();
+        results.put(1, key("often"), found(0));
         let most = limits::RECENT_SEARCH_BYTES / limits::RECENT_SEARCH_OVERHEAD_BYTES;
         for number in 0..3 * most {
-            results.put(1, asked(&number.to_string()), found(1));
-            assert!(results.young.len() + results.old.len() <= most);
-            assert!(results.get(1, &asked("often")).is_some(), "{number}");
+            results.put(1, key(&number.to_string()), found(1));
+            assert!(results.new.len() + results.old.len() <= most);
+            assert!(results.get(1, &key("often")).is_some(), "{number}");
         }
-        assert_eq!(results.get(1, &asked("0")), None);
+        assert_eq!(results.get(1, &key("0")), None);
         let large = "x".repeat(limits::RECENT_SEARCH_BYTES);
-        results.put(1, asked(&large), found(1));
-        assert_eq!(results.get(1, &asked(&large)), None);
+        results.put(1, key(&large), found(1));
+        assert_eq!(results.get(1, &key(&large)), None);
     }
 }

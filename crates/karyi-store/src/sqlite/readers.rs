@@ -18,15 +18,15 @@ use karyi_core::limits;
 const STEPS: i32 = 1000;
 
 /// A question: what to do with the connection of a thread, which may have none yet.
-type Work = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
+type ReadTask = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
 
 /// A question and its place among those that wait.
-type Job = (Work, OwnedSemaphorePermit);
+type QueuedRead = (ReadTask, OwnedSemaphorePermit);
 
 /// The way to the threads; dropping it lets them finish and waits for that.
 pub(super) struct Readers {
     path: Arc<PathBuf>,
-    jobs: Arc<Queue<Job>>,
+    queue: Arc<Queue<QueuedRead>>,
     places: Arc<Semaphore>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -41,14 +41,14 @@ impl Readers {
         let count = processors.clamp(limits::MIN_DATABASE_READERS, limits::MAX_DATABASE_READERS);
         let mut readers = Self {
             path: Arc::new(path),
-            jobs: Arc::default(),
+            queue: Arc::default(),
             places: Arc::new(Semaphore::new(limits::MAX_WAITING_READS)),
             threads: Vec::new(),
         };
         for _ in 0..count {
-            let jobs = Arc::clone(&readers.jobs);
+            let queue = Arc::clone(&readers.queue);
             let thread = std::thread::Builder::new().name("site reader".into());
-            let thread = thread.spawn(move || work(&jobs));
+            let thread = thread.spawn(move || work(&queue));
             let failed = |error| StoreError::Broken(format!("starting a thread: {error}"));
             readers.threads.push(thread.map_err(failed)?);
         }
@@ -67,7 +67,7 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let path = Arc::clone(&self.path);
-        let work: Work = Box::new(move |connection| {
+        let work: ReadTask = Box::new(move |connection| {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 until(deadline, connection, &path, work)
             }));
@@ -76,7 +76,7 @@ impl Readers {
         let place = Arc::clone(&self.places).acquire_owned();
         let place = tokio::time::timeout_at(deadline.into(), place).await;
         let place = place.map_err(|_| StoreError::Expired)?;
-        self.jobs
+        self.queue
             .add((work, place.map_err(|_| StoreError::Closed)?));
         match answer.await.map_err(|_| StoreError::Closed)? {
             Ok(result) => result,
@@ -95,28 +95,28 @@ impl Readers {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return end(Err(StoreError::Busy));
         };
-        let work: Work = Box::new(move |connection| {
+        let work: ReadTask = Box::new(move |connection| {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 until(deadline, connection, &path, work)
             }));
             end(result.unwrap_or(Err(StoreError::Closed)));
         });
-        self.jobs.add((work, place));
+        self.queue.add((work, place));
     }
 }
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        self.jobs.close();
+        self.queue.close();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-fn work(jobs: &Queue<Job>) {
+fn work(queue: &Queue<QueuedRead>) {
     let mut connection = None;
-    while let Some((job, place)) = jobs.take() {
+    while let Some((job, place)) = queue.take() {
         drop(place);
         job(&mut connection);
     }

@@ -24,7 +24,7 @@ pub(super) fn weight(column: &str) -> u32 {
 
 /// The published texts of a site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Published {
+pub(super) struct PublishedStats {
     /// How many there are.
     pub(super) texts: u64,
     /// How many words they have together.
@@ -32,7 +32,7 @@ pub(super) struct Published {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "nobody has so many words")]
-impl Published {
+impl PublishedStats {
     /// Returns what a word counts for that so many of the texts have.
     pub(super) fn idf(self, having: u64) -> f64 {
         let without = self.texts.saturating_sub(having);
@@ -58,7 +58,7 @@ pub(super) fn gain(idf: f64, weight: u32, norm: f64) -> f64 {
 }
 
 /// Returns the score of a content that has the query to the letter in its title or its text.
-pub(super) fn weighted(score: f64, is_in_title: bool, is_in_body: bool) -> f64 {
+pub(super) fn with_exact_bonus(score: f64, is_in_title: bool, is_in_body: bool) -> f64 {
     let weight = |is_there: bool, weight: f64| if is_there { weight } else { 0.0 };
     score * (1.0 + weight(is_in_title, 1.0) + weight(is_in_body, 0.5))
 }

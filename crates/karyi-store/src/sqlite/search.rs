@@ -8,9 +8,9 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 use rusqlite::{Connection, Row};
 
-use crate::site::{Content, Found, Query};
+use crate::site::{Content, Query, SearchResult};
 use crate::sqlite::json::parsed;
-use crate::sqlite::score::{Published, Rank, gain, weighted};
+use crate::sqlite::score::{PublishedStats, Rank, gain, with_exact_bonus};
 use crate::sqlite::word_index::{self, INSTANCES};
 use crate::{StoreError, tokenizer};
 
@@ -31,11 +31,11 @@ struct Match {
 }
 
 /// A word of a query.
-struct Sought {
+struct QueryWord {
     text: String,
     is_pair: bool,
     /// Whether it may be the start of a word of the index.
-    is_alone: bool,
+    is_single: bool,
 }
 
 /// A word of the query that a content has, by its place in the query, and its weight there.
@@ -45,7 +45,7 @@ type Hit = (usize, u32);
 struct Candidate {
     number: i64,
     hits: Vec<Hit>,
-    facts: Facts,
+    facts: ContentFacts,
     norm: f64,
     is_in_title: bool,
     is_in_body: bool,
@@ -59,9 +59,9 @@ pub(super) fn search(
     connection: &Connection,
     site: u64,
     query: &Query,
-) -> Result<Found, StoreError> {
-    let text = tokenizer::folded(query.text.trim());
-    let wanted = Wanted {
+) -> Result<SearchResult, StoreError> {
+    let text = tokenizer::fold(query.text.trim());
+    let search = SiteSearch {
         connection,
         site,
         query,
@@ -69,8 +69,8 @@ pub(super) fn search(
     };
     let words = words_of(&query.text);
     let mut matches = match words.is_empty() {
-        true => wanted.exact()?,
-        false => wanted.with(&words)?,
+        true => search.exact()?,
+        false => search.with(&words)?,
     };
     matches.sort_unstable_by(|a, b| a.rank.order(&b.rank));
     let total = matches.len() as u64;
@@ -85,14 +85,14 @@ pub(super) fn search(
             .map_err(StoreError::from)?
             .map(|content| Arc::new(content.into()))
     });
-    Ok(Found {
+    Ok(SearchResult {
         items: items.collect::<Result<_, _>>()?,
         total,
     })
 }
 
 /// What a content must be like, and where it is.
-struct Wanted<'q> {
+struct SiteSearch<'q> {
     connection: &'q Connection,
     site: u64,
     query: &'q Query,
@@ -100,15 +100,15 @@ struct Wanted<'q> {
     finder: Finder<'q>,
 }
 
-impl Wanted<'_> {
+impl SiteSearch<'_> {
     /// Returns the contents that have words of the query.
-    fn with(&self, words: &[Sought]) -> Result<Vec<Match>, StoreError> {
+    fn with(&self, words: &[QueryWord]) -> Result<Vec<Match>, StoreError> {
         let pairs = words.iter().filter(|word| word.is_pair).count();
         let sql = self
             .connection
             .prepare_cached(PUBLISHED)?
             .query_row([self.site], |row| {
-                Ok(Published {
+                Ok(PublishedStats {
                     texts: row.get(0)?,
                     words: row.get(1)?,
                 })
@@ -121,7 +121,7 @@ impl Wanted<'_> {
         for (number, hits) in self.places(words)? {
             let mut rows = facts.query([number])?;
             let Some(row) = rows.next()? else { continue };
-            let facts = Facts::of(row)?;
+            let facts = ContentFacts::of(row)?;
             let Some(count) = facts.words.filter(|_| facts.site == self.site) else {
                 continue;
             };
@@ -129,7 +129,7 @@ impl Wanted<'_> {
                 hits.iter()
                     .for_each(|(word, _)| add_one(&mut having, *word));
             }
-            if !self.is_wanted(row)? {
+            if !self.is_selected(row)? {
                 continue;
             }
             // What has the query to the letter has all its pairs.
@@ -153,7 +153,7 @@ impl Wanted<'_> {
     }
 
     /// Returns which words the contents of the site have, by their rows.
-    fn places(&self, words: &[Sought]) -> Result<Vec<(i64, Vec<Hit>)>, StoreError> {
+    fn places(&self, words: &[QueryWord]) -> Result<Vec<(i64, Vec<Hit>)>, StoreError> {
         self.connection.prepare_cached(INSTANCES)?.execute(())?;
         let mut all: Vec<(i64, Hit)> = Vec::new();
         for (number, word) in words.iter().enumerate() {
@@ -161,11 +161,11 @@ impl Wanted<'_> {
                 Some((last, (word, sum))) if (*last, *word) == (row, number) => *sum += weight,
                 _ => all.push((row, (number, weight))),
             };
-            word_index::each_place(
+            word_index::each_occurrence(
                 self.connection,
                 self.site,
                 &word.text,
-                word.is_alone,
+                word.is_single,
                 &mut add,
             )?;
         }
@@ -182,12 +182,12 @@ impl Wanted<'_> {
         let mut rows = all.query([self.site])?;
         let mut matches = Vec::new();
         while let Some(row) = rows.next()? {
-            if !self.is_wanted(row)? {
+            if !self.is_selected(row)? {
                 continue;
             }
             let number = row.get(7)?;
             if self.texts(number)? != (false, false) {
-                let rank = Facts::of(row)?.rank(0.0);
+                let rank = ContentFacts::of(row)?.rank(0.0);
                 matches.push(Match { number, rank });
             }
         }
@@ -195,10 +195,10 @@ impl Wanted<'_> {
     }
 
     /// Whether a content is of the kind that is asked for; the columns are those of [`FACTS`].
-    fn is_wanted(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
+    fn is_selected(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
         let query = self.query;
         let is_of_type = match &query.content_type {
-            Some(wanted) => row.get_ref(2)?.as_str()? == wanted,
+            Some(search) => row.get_ref(2)?.as_str()? == search,
             None => true,
         };
         Ok(row.get_ref(1)?.as_str()? == query.status
@@ -208,12 +208,12 @@ impl Wanted<'_> {
 
     fn has_tag(&self, tags: &str) -> bool {
         let tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
-        let is_wanted = |tag: &String| {
+        let is_selected = |tag: &String| {
             self.query
                 .tags
-                .contains(&tokenizer::composed(tag).into_owned())
+                .contains(&tokenizer::compose(tag).into_owned())
         };
-        tags.iter().any(is_wanted)
+        tags.iter().any(is_selected)
     }
 
     /// Whether the query stands to the letter in the title of a content, and in its text.
@@ -222,7 +222,7 @@ impl Wanted<'_> {
         texts.query_row([number], |row| {
             let is_in = |column| {
                 let text = row.get_ref(column)?.as_str()?;
-                let found = self.finder.find(tokenizer::folded(text).as_bytes());
+                let found = self.finder.find(tokenizer::fold(text).as_bytes());
                 Ok::<_, rusqlite::Error>(found.is_some())
             };
             Ok((is_in(0)?, is_in(1)?))
@@ -231,7 +231,7 @@ impl Wanted<'_> {
 }
 
 /// What is known of a content beside its texts.
-struct Facts {
+struct ContentFacts {
     site: u64,
     is_published: bool,
     credibility: f64,
@@ -240,7 +240,7 @@ struct Facts {
     words: Option<u64>,
 }
 
-impl Facts {
+impl ContentFacts {
     fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             site: row.get(0)?,
@@ -267,7 +267,7 @@ impl Candidate {
         for (word, weight) in self.hits {
             score += gain(idf.get(word).copied().unwrap_or(0.0), weight, self.norm);
         }
-        let score = weighted(score, self.is_in_title, self.is_in_body);
+        let score = with_exact_bonus(score, self.is_in_title, self.is_in_body);
         Match {
             number: self.number,
             rank: self.facts.rank(score),
@@ -293,18 +293,18 @@ fn add_one(counts: &mut [u64], place: usize) {
     }
 }
 
-fn is_pair(words: &[Sought], place: usize) -> bool {
+fn is_pair(words: &[QueryWord], place: usize) -> bool {
     words.get(place).is_some_and(|word| word.is_pair)
 }
 
 /// Returns the words of a text.
-fn words_of(text: &str) -> Vec<Sought> {
+fn words_of(text: &str) -> Vec<QueryWord> {
     let mut all = Vec::new();
     tokenizer::each_word(text, &mut |word| {
-        all.push(Sought {
+        all.push(QueryWord {
             text: word.text.to_owned(),
             is_pair: word.is_pair,
-            is_alone: word.is_alone,
+            is_single: word.is_single,
         });
     });
     all

@@ -8,16 +8,16 @@ use crate::sqlite::private_files;
 
 /// The right to serve a database, given back when dropped.
 #[derive(Debug)]
-pub struct Lock {
+pub struct ServerLock {
     _file: File,
 }
 
-impl Lock {
+impl ServerLock {
     /// Takes the right to serve the database `path`.
     ///
     /// # Errors
     /// Another process has it.
-    pub fn take(path: &Path) -> Result<Self, StoreError> {
+    pub fn acquire(path: &Path) -> Result<Self, StoreError> {
         let path = path.with_extension("lock");
         let broken = |error: &dyn std::fmt::Display| {
             StoreError::Broken(format!("locking {}: {error}", path.display()))

@@ -11,14 +11,14 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde::de::DeserializeOwned;
 
 use crate::site::{
-    Bundle, Claim, Content, Draft, Event, Found, Profile, Prompt, Query, RepeatKey, Scope, Site,
-    SiteStore, Written,
+    Bundle, Claim, Content, Draft, Event, Profile, Prompt, Query, RepeatKey, Scope, SearchResult,
+    Site, SiteStore, WriteReceipt,
 };
-use crate::sqlite::change_counter::{self, Revision};
+use crate::sqlite::change_counter::{self, ChangeCounter};
 use crate::sqlite::connection::open_to_write;
 use crate::sqlite::json::{parsed, text};
-use crate::sqlite::memory_index::{Library, Shelf, Unanswered};
-use crate::sqlite::query_cache::{Asked, Recent};
+use crate::sqlite::memory_index::{IndexCache, MemoryIndex, SearchRefusal};
+use crate::sqlite::query_cache::{QueryCache, QueryKey};
 use crate::sqlite::readers::Readers;
 use crate::sqlite::writer::Writer;
 use crate::sqlite::{keys, search, word_index};
@@ -95,15 +95,15 @@ CREATE TABLE repeat_keys (
   PRIMARY KEY (site, principal, tool, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
-", change_counter::STEP, word_index::STEP, word_index::OWN_STEP];
+", change_counter::STEP, word_index::STEP, word_index::SITE_WORDS_STEP];
 
 /// The data of sites, open to be read and written.
 pub struct SqliteSites {
     writer: Writer,
     readers: Readers,
-    revision: Revision,
-    shelf: Arc<Shelf>,
-    recent: Recent,
+    change_count: ChangeCounter,
+    index_cache: Arc<IndexCache>,
+    query_cache: QueryCache,
 }
 
 impl SqliteSites {
@@ -114,13 +114,13 @@ impl SqliteSites {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let commits = Arc::default();
         let mut connection = open_to_write(path, STEPS)?;
-        word_index::renew(&mut connection)?;
+        word_index::rebuild_if_outdated(&mut connection)?;
         Ok(Self {
             writer: Writer::start(connection, Arc::clone(&commits))?,
             readers: Readers::start(path.to_owned())?,
-            revision: Revision::of(path.to_owned(), commits),
-            shelf: Arc::default(),
-            recent: Recent::default(),
+            change_count: ChangeCounter::of(path.to_owned(), commits),
+            index_cache: Arc::default(),
+            query_cache: QueryCache::default(),
         })
     }
 
@@ -149,16 +149,16 @@ impl SqliteSites {
     }
 
     /// Searches the library on a thread that may take long.
-    async fn search_at_length(
+    async fn search_on_reader(
         &self,
-        library: Arc<Library>,
+        index: Arc<MemoryIndex>,
         scope: Scope,
         query: Query,
-    ) -> Result<Arc<Found>, StoreError> {
+    ) -> Result<Arc<SearchResult>, StoreError> {
         let search = self.read(&scope, move |connection, scope| {
-            match library.search(scope, &query, usize::MAX) {
+            match index.search(scope, &query, usize::MAX) {
                 Ok(found) => Ok(found),
-                Err(_) => searched(connection, scope, &query),
+                Err(_) => search_contents(connection, scope, &query),
             }
         });
         search.await.map(Arc::new)
@@ -168,37 +168,39 @@ impl SqliteSites {
     /// thread took for that.
     async fn search_database(
         &self,
-        revision: Option<u64>,
+        change_count: Option<u64>,
         scope: Scope,
         query: Query,
-    ) -> Result<(Arc<Found>, Duration), StoreError> {
-        let asked = Asked::of(&scope, query);
-        if let Some(found) = revision.and_then(|revision| self.recent.look(revision, &asked)) {
+    ) -> Result<(Arc<SearchResult>, Duration), StoreError> {
+        let key = QueryKey::of(&scope, query);
+        if let Some(found) =
+            change_count.and_then(|change_count| self.query_cache.get(change_count, &key))
+        {
             return Ok((found, Duration::ZERO));
         }
-        let query = asked.query.clone();
+        let query = key.query.clone();
         let search = self.read(&scope, move |connection, scope| {
             let since = Instant::now();
-            Ok((searched(connection, scope, &query)?, since.elapsed()))
+            Ok((search_contents(connection, scope, &query)?, since.elapsed()))
         });
         let (found, took) = search.await?;
         let found = Arc::new(found);
-        if let Some(revision) = revision {
-            self.recent.keep(revision, asked, &found);
+        if let Some(change_count) = change_count {
+            self.query_cache.insert(change_count, key, &found);
         }
         Ok((found, took))
     }
 
     /// Has the library read when it pays, after a search that took so long without
     /// it.
-    fn want_library(&self, revision: u64, took: Duration) {
-        if !self.shelf.is_wanted(revision, took) {
+    fn load_index_if_due(&self, change_count: u64, took: Duration) {
+        if !self.index_cache.should_load(change_count, took) {
             return;
         }
-        let (shelf, since) = (Arc::clone(&self.shelf), Instant::now());
-        let end = move |read| shelf.put(revision, read, since.elapsed());
+        let (index_cache, since) = (Arc::clone(&self.index_cache), Instant::now());
+        let end = move |read| index_cache.store(change_count, read, since.elapsed());
         self.readers
-            .begin(since + limits::LIBRARY_READ_TIMEOUT, Library::read, end);
+            .begin(since + limits::LIBRARY_READ_TIMEOUT, MemoryIndex::read, end);
     }
 }
 
@@ -266,28 +268,30 @@ impl SiteStore for SqliteSites {
         })
     }
 
-    fn search(&self, scope: &Scope, mut query: Query) -> Pending<'_, Arc<Found>> {
+    fn search(&self, scope: &Scope, mut query: Query) -> Pending<'_, Arc<SearchResult>> {
         for tag in &mut query.tags {
-            *tag = tokenizer::composed(tag).into_owned();
+            *tag = tokenizer::compose(tag).into_owned();
         }
-        let revision = self.revision.now();
-        if let Some(library) = revision.and_then(|revision| self.shelf.look(revision)) {
-            return match library.search(scope, &query, limits::LIBRARY_STEPS_AT_ONCE) {
+        let change_count = self.change_count.now();
+        if let Some(index) =
+            change_count.and_then(|change_count| self.index_cache.get(change_count))
+        {
+            return match index.search(scope, &query, limits::LIBRARY_STEPS_AT_ONCE) {
                 Ok(found) => Box::pin(std::future::ready(Ok(Arc::new(found)))),
-                Err(Unanswered::Long) => {
-                    Box::pin(self.search_at_length(library, scope.clone(), query))
+                Err(SearchRefusal::Long) => {
+                    Box::pin(self.search_on_reader(index, scope.clone(), query))
                 }
-                Err(Unanswered::Unknown) => {
-                    let search = self.search_database(revision, scope.clone(), query);
+                Err(SearchRefusal::Unknown) => {
+                    let search = self.search_database(change_count, scope.clone(), query);
                     Box::pin(async move { Ok(search.await?.0) })
                 }
             };
         }
-        let search = self.search_database(revision, scope.clone(), query);
+        let search = self.search_database(change_count, scope.clone(), query);
         Box::pin(async move {
             let (found, took) = search.await?;
-            if let Some(revision) = revision {
-                self.want_library(revision, took);
+            if let Some(change_count) = change_count {
+                self.load_index_if_due(change_count, took);
             }
             Ok(found)
         })
@@ -308,9 +312,9 @@ impl SiteStore for SqliteSites {
         })
     }
 
-    fn add_draft(&self, scope: &Scope, draft: Draft) -> Pending<'_, Written> {
+    fn add_draft(&self, scope: &Scope, draft: Draft) -> Pending<'_, WriteReceipt> {
         self.write(scope, move |connection, site| {
-            let written = Written {
+            let written = WriteReceipt {
                 id: ids::new_id()?,
                 at: ids::now(),
             };
@@ -319,20 +323,20 @@ impl SiteStore for SqliteSites {
                 status: "draft".into(),
                 ..draft.content
             };
-            let stored = Stored {
+            let row = ContentRow {
                 content: &content,
                 author: &draft.author,
                 at: &written.at,
                 imported: false,
             };
-            insert_content(connection, site, &stored)?;
+            insert_content(connection, site, &row)?;
             Ok(written)
         })
     }
 
-    fn log_event(&self, scope: &Scope, event: Event) -> Pending<'_, Written> {
+    fn log_event(&self, scope: &Scope, event: Event) -> Pending<'_, WriteReceipt> {
         self.write(scope, move |connection, site| {
-            let written = Written { id: ids::new_id()?, at: ids::now() };
+            let written = WriteReceipt { id: ids::new_id()?, at: ids::now() };
             let sql = "INSERT INTO analytics_events \
                 (event_id, site, trace_id, session_id, user_id, event_type, event_data, created_at) \
                 VALUES (:id, :site, :trace, :session, :user, :type, :data, :at)";
@@ -367,13 +371,13 @@ impl SiteStore for SqliteSites {
 ///
 /// # Errors
 /// The database cannot be read, or the time was up.
-pub(super) fn searched(
+pub(super) fn search_contents(
     connection: &Connection,
     scope: &Scope,
     query: &Query,
-) -> Result<Found, StoreError> {
+) -> Result<SearchResult, StoreError> {
     match number(connection, scope)? {
-        None => Ok(Found {
+        None => Ok(SearchResult {
             items: Vec::new(),
             total: 0,
         }),
@@ -410,7 +414,7 @@ fn one<T: DeserializeOwned>(
 }
 
 /// A content with what is known of its origin.
-struct Stored<'a> {
+struct ContentRow<'a> {
     content: &'a Content,
     author: &'a str,
     at: &'a str,
@@ -420,10 +424,10 @@ struct Stored<'a> {
 fn insert_content(
     connection: &Connection,
     site: u64,
-    stored: &Stored<'_>,
+    row: &ContentRow<'_>,
 ) -> Result<(), StoreError> {
-    let content = stored.content;
-    let words = word_index::Words::of(site, content);
+    let content = row.content;
+    let words = word_index::ContentWords::of(site, content);
     let sql = "INSERT INTO contents (site, id, content_type, status, credibility, title, body, tags, content, \
         imported, created_by, created_at, words) \
         VALUES (:site, :id, :type, :status, :credibility, :title, :body, :tags, :content, :imported, :by, :at, \
@@ -431,8 +435,8 @@ fn insert_content(
     connection.prepare_cached(sql)?.execute(named_params! {
         ":site": site, ":id": content.id, ":type": content.content_type, ":status": content.status,
         ":credibility": content.credibility_score, ":title": content.title, ":body": content.body,
-        ":tags": text(&content.tags)?, ":content": text(content)?, ":imported": stored.imported,
-        ":by": stored.author, ":at": stored.at, ":words": words.count,
+        ":tags": text(&content.tags)?, ":content": text(content)?, ":imported": row.imported,
+        ":by": row.author, ":at": row.at, ":words": words.count,
     })?;
     words.add(connection, connection.last_insert_rowid())
 }
@@ -504,7 +508,7 @@ fn fill(connection: &Connection, site: u64, bundle: &Bundle) -> Result<(), Store
         insert_content(
             connection,
             site,
-            &Stored {
+            &ContentRow {
                 content,
                 author: "import",
                 at: &at,

@@ -19,7 +19,7 @@ INSERT INTO words_way VALUES (1);
 
 /// The step that gives every site words of its own. The tokenizer takes each word as it is; what is asked of
 /// every content with a word is found without its texts.
-pub(super) const OWN_STEP: &str = "
+pub(super) const SITE_WORDS_STEP: &str = "
 DROP TABLE contents_words;
 CREATE VIRTUAL TABLE contents_words USING fts5 (
   title, tags, body, content = '', contentless_delete = 1, tokenize = 'ascii'
@@ -42,13 +42,13 @@ fn mark(site: u64) -> String {
 }
 
 /// Divides a word of the index into the number of its site and the word itself.
-pub(super) fn divided(term: &str) -> Option<(u64, &str)> {
+pub(super) fn split_term(term: &str) -> Option<(u64, &str)> {
     let (site, word) = term.split_once(AFTER_SITE)?;
     Some((site.parse().ok()?, word))
 }
 
 /// The words of a content, as the index takes them.
-pub(super) struct Words {
+pub(super) struct ContentWords {
     title: String,
     about: String,
     body: String,
@@ -56,7 +56,7 @@ pub(super) struct Words {
     pub(super) count: u64,
 }
 
-impl Words {
+impl ContentWords {
     /// Cuts the texts of a content of a site.
     pub(super) fn of(site: u64, content: &Content) -> Self {
         let mark = mark(site);
@@ -93,7 +93,7 @@ impl Words {
 ///
 /// # Errors
 /// The database cannot be read, or the time was up.
-pub(super) fn each_place(
+pub(super) fn each_occurrence(
     connection: &Connection,
     site: u64,
     word: &str,
@@ -116,11 +116,11 @@ pub(super) fn each_place(
 }
 
 /// Writes the index anew when it was written in another way.
-pub(super) fn renew(connection: &mut Connection) -> Result<(), StoreError> {
+pub(super) fn rebuild_if_outdated(connection: &mut Connection) -> Result<(), StoreError> {
     let immediate = TransactionBehavior::Immediate;
     let transaction = connection.transaction_with_behavior(immediate)?;
     let way: u64 = transaction.query_row("SELECT number FROM words_way", (), |row| row.get(0))?;
-    if way == tokenizer::WAY {
+    if way == tokenizer::VERSION {
         return Ok(());
     }
     let sql = "INSERT INTO contents_words (contents_words) VALUES ('delete-all')";
@@ -136,13 +136,13 @@ pub(super) fn renew(connection: &mut Connection) -> Result<(), StoreError> {
             content.query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
         // What cannot be read is told by whoever asks for it.
         let words = serde_json::from_str(&text).ok();
-        let words = words.map(|content| Words::of(site, &content));
+        let words = words.map(|content| ContentWords::of(site, &content));
         note.execute((words.as_ref().map(|words| words.count), row))?;
         if let Some(words) = words {
             words.add(&transaction, row)?;
         }
     }
     drop((content, note));
-    transaction.execute("UPDATE words_way SET number = ?", [tokenizer::WAY])?;
+    transaction.execute("UPDATE words_way SET number = ?", [tokenizer::VERSION])?;
     Ok(transaction.commit()?)
 }

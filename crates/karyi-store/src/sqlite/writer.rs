@@ -11,15 +11,15 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::StoreError;
-use crate::sqlite::group_commit::Group;
+use crate::sqlite::group_commit::GroupCommit;
 use karyi_core::limits;
 
 /// A write that waits for its turn.
-trait Task: Send {
+trait WriteTask: Send {
     /// Does the work inside a transaction.
     fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
     /// Tells the caller how it went.
-    fn tell(self: Box<Self>, result: Result<(), StoreError>);
+    fn reply(self: Box<Self>, result: Result<(), StoreError>);
     /// When nobody may start or keep it any more.
     fn deadline(&self) -> Instant;
 }
@@ -31,14 +31,14 @@ struct Write<T, F> {
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> Task for Write<T, F> {
+impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> WriteTask for Write<T, F> {
     fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
         let work = self.work.take().ok_or(StoreError::Closed)?;
         self.value = Some(work(connection)?);
         Ok(())
     }
 
-    fn tell(self: Box<Self>, result: Result<(), StoreError>) {
+    fn reply(self: Box<Self>, result: Result<(), StoreError>) {
         let Self { value, reply, .. } = *self;
         let answer = result.and_then(|()| value.ok_or(StoreError::Closed));
         // A caller that is gone needs no answer.
@@ -52,7 +52,7 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> Task for W
 
 /// The writing side of the site database.
 pub(super) struct Writer {
-    group: Group<Box<dyn Task>>,
+    group: GroupCommit<Box<dyn WriteTask>>,
 }
 
 impl Writer {
@@ -65,7 +65,7 @@ impl Writer {
         commits: Arc<AtomicU64>,
     ) -> Result<Self, StoreError> {
         let write = move |batch| commit(&connection, &commits, batch);
-        let group = Group::start("site writer", write)?;
+        let group = GroupCommit::start("site writer", write)?;
         Ok(Self { group })
     }
 
@@ -90,24 +90,24 @@ impl Writer {
     }
 }
 
-fn commit(connection: &Connection, commits: &AtomicU64, mut batch: Vec<Box<dyn Task>>) {
-    let result = together(connection, &mut batch);
+fn commit(connection: &Connection, commits: &AtomicU64, mut batch: Vec<Box<dyn WriteTask>>) {
+    let result = run_batch(connection, &mut batch);
     commits.fetch_add(1, Ordering::Release);
     match result {
         Ok(results) => {
             for (task, result) in batch.into_iter().zip(results) {
-                task.tell(result);
+                task.reply(result);
             }
         }
         Err(error) => batch
             .into_iter()
-            .for_each(|task| task.tell(Err(error.clone()))),
+            .for_each(|task| task.reply(Err(error.clone()))),
     }
 }
 
-fn together(
+fn run_batch(
     connection: &Connection,
-    batch: &mut Vec<Box<dyn Task>>,
+    batch: &mut Vec<Box<dyn WriteTask>>,
 ) -> Result<Vec<Result<(), StoreError>>, StoreError> {
     let mut transaction = begin(connection, batch)?;
     let mut results = Vec::with_capacity(batch.len());
@@ -128,7 +128,7 @@ fn together(
 /// have time, and nobody for ever; whose time is up is told and left out.
 fn begin<'c>(
     connection: &'c Connection,
-    batch: &mut Vec<Box<dyn Task>>,
+    batch: &mut Vec<Box<dyn WriteTask>>,
 ) -> Result<Transaction<'c>, StoreError> {
     let limit = Instant::now() + limits::DATABASE_BUSY_TIMEOUT;
     loop {
@@ -143,7 +143,7 @@ fn begin<'c>(
         };
         let now = Instant::now();
         for late in batch.extract_if(.., |task| task.deadline() <= now) {
-            late.tell(Err(StoreError::Expired));
+            late.reply(Err(StoreError::Expired));
         }
         if error != StoreError::Busy || batch.is_empty() || now >= limit {
             return Err(error);
@@ -151,11 +151,14 @@ fn begin<'c>(
     }
 }
 
-fn is_late(task: &dyn Task) -> bool {
+fn is_late(task: &dyn WriteTask) -> bool {
     Instant::now() >= task.deadline()
 }
 
-fn one(transaction: &mut rusqlite::Transaction<'_>, task: &mut dyn Task) -> Result<(), StoreError> {
+fn one(
+    transaction: &mut rusqlite::Transaction<'_>,
+    task: &mut dyn WriteTask,
+) -> Result<(), StoreError> {
     if is_late(task) {
         return Err(StoreError::Expired);
     }
@@ -225,7 +228,7 @@ mod tests {
         connection
             .execute_batch("PRAGMA max_page_count = 50")
             .unwrap();
-        let insert = |bytes: usize| -> Box<dyn Task> {
+        let insert = |bytes: usize| -> Box<dyn WriteTask> {
             Box::new(Write {
                 deadline: Instant::now() + Duration::from_secs(600),
                 work: Some(move |connection: &Connection| {
@@ -236,14 +239,14 @@ mod tests {
             })
         };
         let mut batch = vec![insert(1), insert(1_000_000), insert(2)];
-        assert_eq!(together(&connection, &mut batch), Err(StoreError::Full));
+        assert_eq!(run_batch(&connection, &mut batch), Err(StoreError::Full));
         let count = || -> u64 {
             connection
                 .query_row("SELECT count(*) FROM t", (), |row| row.get(0))
                 .unwrap()
         };
         assert_eq!(count(), 0);
-        let next = together(&connection, &mut vec![insert(1)]);
+        let next = run_batch(&connection, &mut vec![insert(1)]);
         assert_eq!((next, count()), (Ok(vec![Ok(())]), 1));
     }
 

@@ -62,7 +62,7 @@ fn errors_say_what_was_found() {
 
 #[test]
 fn the_closest_passage_is_a_hint_unless_a_secret_is_involved() {
-    let place = Place::new(&[("a", b"fn main() {\n\tcall(1);\n}\n")]);
+    let place = Fixture::new(&[("a", b"fn main() {\n\tcall(1);\n}\n")]);
     let mut edits = [edit("a", &[("    call(1);", "x")])];
     let hint = place.apply(&edits).unwrap_err().hint;
     assert_eq!(
@@ -78,15 +78,15 @@ fn the_closest_passage_is_a_hint_unless_a_secret_is_involved() {
 
 #[test]
 fn changes_that_are_there_already() {
-    let place = Place::new(&[("a", b"mode = new\n"), ("b", b"mode = old\n")]);
+    let place = Fixture::new(&[("a", b"mode = new\n"), ("b", b"mode = old\n")]);
     let done = place
         .apply(&[edit("a", &[("mode = old", "mode = new")])])
         .unwrap();
-    let expected = FileEdited {
+    let expected = FileOutcome {
         path: "a".into(),
-        kind: Kind::AlreadyApplied,
+        kind: EditKind::AlreadyApplied,
         first_line: Some(1),
-        ..FileEdited::default()
+        ..FileOutcome::default()
     };
     assert_eq!(done, [expected]);
     let error = place
@@ -107,7 +107,7 @@ fn changes_that_are_there_already() {
 
 #[test]
 fn a_line_break_that_the_file_has_not_is_told() {
-    let place = Place::new(&[("a", b"one\ntwo")]);
+    let place = Fixture::new(&[("a", b"one\ntwo")]);
     let error = place.apply(&[edit("a", &[("two\n", "2\n")])]).unwrap_err();
     assert_eq!(error.code, ErrorCode::FindNotFound);
     let hint = error.hint.as_str();
@@ -121,7 +121,7 @@ fn a_line_break_that_the_file_has_not_is_told() {
 
 #[test]
 fn overlapping_pairs_are_named_as_such() {
-    let place = Place::new(&[("a", b"one two three\n")]);
+    let place = Fixture::new(&[("a", b"one two three\n")]);
     let error = place
         .apply(&[edit("a", &[("one two", "1"), ("two three", "2")])])
         .unwrap_err();
@@ -137,7 +137,7 @@ fn overlapping_pairs_are_named_as_such() {
 #[test]
 fn a_text_that_an_earlier_file_of_the_same_name_replaced_is_named_as_such() {
     let hint = |edits: &[FileEdit]| {
-        let place = Place::new(&[("a", b"one two three\r\n"), ("b", b"x")]);
+        let place = Fixture::new(&[("a", b"one two three\r\n"), ("b", b"x")]);
         let tree = place.tree();
         let error = place.apply(edits).unwrap_err();
         assert_eq!(error.code, ErrorCode::FindNotFound);
@@ -182,7 +182,7 @@ fn a_text_that_an_earlier_file_of_the_same_name_replaced_is_named_as_such() {
 #[test]
 fn a_search_that_was_cut_short_is_told() {
     let most = limits::CLOSEST_TEXT_LINES;
-    let place = Place::new(&[("a", "a\n".repeat(most + 1).as_bytes())]);
+    let place = Fixture::new(&[("a", "a\n".repeat(most + 1).as_bytes())]);
     let told = format!("only the first {most} lines of the file were compared");
     for (find, hint) in [
         (
@@ -203,7 +203,7 @@ fn a_search_that_was_cut_short_is_told() {
 
 #[test]
 fn what_an_edit_cannot_do_has_a_way() {
-    let place = Place::new(&[("dir/main.rs", b"1"), ("a", b"1")]);
+    let place = Fixture::new(&[("dir/main.rs", b"1"), ("a", b"1")]);
     std::os::unix::fs::symlink("nowhere", place.path("link")).unwrap();
     let to = |path: &str, to: &str| FileEdit {
         to: Some(to.into()),
@@ -270,7 +270,7 @@ fn a_command_in_a_hint_takes_the_path_as_it_is() {
         ("a<b", "a shell command", "a shell command"),
         ("a&b", "a shell command", "a shell command"),
     ] {
-        let place = Place::new(&[(&format!("{name}/x"), b"1")]);
+        let place = Fixture::new(&[(&format!("{name}/x"), b"1")]);
         let delete = FileEdit {
             delete: true,
             ..edit(name, &[])
@@ -291,7 +291,7 @@ fn a_command_in_a_hint_takes_the_path_as_it_is() {
 #[test]
 fn what_is_spelled_otherwise_is_told_with_what_to_copy() {
     let told = |text: &str, find: &str| {
-        let place = Place::new(&[("a", text.as_bytes())]);
+        let place = Fixture::new(&[("a", text.as_bytes())]);
         let tree = place.tree();
         let error = place.apply(&[edit("a", &[(find, "x")])]).unwrap_err();
         assert_eq!(error.code, ErrorCode::FindNotFound, "{find:?}");

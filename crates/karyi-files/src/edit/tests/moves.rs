@@ -45,7 +45,7 @@ fn files_are_deleted_and_renamed() {
 
 #[test]
 fn a_renamed_file_stays_the_file_it_was() {
-    let place = Place::new(&[("a", b"1"), ("b", b"2")]);
+    let place = Fixture::new(&[("a", b"1"), ("b", b"2")]);
     std::fs::set_permissions(place.path("a"), PermissionsExt::from_mode(0o741)).unwrap();
     std::fs::set_permissions(place.path("b"), PermissionsExt::from_mode(0o714)).unwrap();
     let inode = |name: &str| std::fs::metadata(place.path(name)).unwrap().ino();
@@ -86,7 +86,7 @@ fn deletes_and_renames_that_cannot_be() {
         ErrorCode::BadArguments,
         "a: delete goes without find, replace and to",
     );
-    let place = Place::new(&both);
+    let place = Fixture::new(&both);
     symlink("a", place.path("link")).unwrap();
     for edit in [deleted("link"), renamed("link", "c", &[])] {
         assert_eq!(place.apply(&[edit]).unwrap_err().code, ErrorCode::NotAFile);
@@ -95,7 +95,7 @@ fn deletes_and_renames_that_cannot_be() {
 
 #[test]
 fn hard_links_are_broken_only_on_demand() {
-    let place = Place::new(&[("a", b"1"), ("c", b"1")]);
+    let place = Fixture::new(&[("a", b"1"), ("c", b"1")]);
     std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
     let error = place
         .apply(&[edit("c", &[("1", "2")]), edit("a", &[("1", "2")])])
@@ -115,7 +115,7 @@ fn hard_links_are_broken_only_on_demand() {
 
 #[test]
 fn a_name_of_several_goes_only_on_demand() {
-    let place = Place::new(&[("a", b"1")]);
+    let place = Fixture::new(&[("a", b"1")]);
     std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
     let tree = place.tree();
     // Undone, each would leave two files where there was one with two names.
@@ -135,7 +135,7 @@ fn a_name_of_several_goes_only_on_demand() {
 
 #[test]
 fn a_new_name_is_free_and_can_be_opened() {
-    let place = Place::new(&[("a", b"1")]);
+    let place = Fixture::new(&[("a", b"1")]);
     symlink("nothing", place.path("link")).unwrap();
     let rename = |to: &str| FileEdit {
         path: "a".into(),
@@ -160,7 +160,7 @@ fn a_new_name_is_free_and_can_be_opened() {
 
 #[test]
 fn a_file_that_takes_the_place_of_another_shows_the_diff() {
-    let place = Place::new(&[("b", b"B\n"), ("c", b"C\n")]);
+    let place = Fixture::new(&[("b", b"B\n"), ("c", b"C\n")]);
     let delete = FileEdit {
         path: "c".into(),
         delete: true,
@@ -178,7 +178,7 @@ fn a_file_that_takes_the_place_of_another_shows_the_diff() {
 
 #[test]
 fn files_with_several_names_change_places_one_by_one() {
-    let place = Place::new(&[("a", b"1"), ("b", b"2")]);
+    let place = Fixture::new(&[("a", b"1"), ("b", b"2")]);
     for name in ["a", "b"] {
         std::fs::hard_link(place.path(name), place.path(&format!("{name}-too"))).unwrap();
     }
@@ -220,7 +220,7 @@ fn files_with_several_names_change_places_one_by_one() {
 
 #[test]
 fn a_file_made_anew_under_its_old_name_is_another_one() {
-    let place = Place::new(&[("a", b"1"), ("e", b"2")]);
+    let place = Fixture::new(&[("a", b"1"), ("e", b"2")]);
     place
         .apply(&[renamed("a", "b", &[]), edit("a", &[("", "1")])])
         .unwrap();
@@ -260,7 +260,7 @@ impl Drop for Mounted {
 }
 
 /// Mounts a directory `m` in two layers; the files `a` and `c` of the lower one have a second name each.
-fn layered(place: &Place) -> Option<Mounted> {
+fn layered(place: &Fixture) -> Option<Mounted> {
     let mut mounted = Mounted(Vec::new());
     let path = |name: &str| place.path(name);
     let small = "size=1m";
@@ -289,7 +289,7 @@ fn layered(place: &Place) -> Option<Mounted> {
 /// written or gets a name more.
 #[test]
 fn a_file_of_a_lower_layer_is_known_by_its_content() {
-    let place = Place::new(&[]);
+    let place = Fixture::new(&[]);
     let Some(_mounted) = layered(&place) else {
         println!("skipped: no file systems in layers can be mounted here");
         return;
@@ -315,7 +315,7 @@ fn a_file_of_a_lower_layer_is_known_by_its_content() {
 
 #[test]
 fn another_content_in_a_copy_of_a_lower_layer_is_a_change() {
-    let place = Place::new(&[]);
+    let place = Fixture::new(&[]);
     let Some(_mounted) = layered(&place) else {
         println!("skipped: no file systems in layers can be mounted here");
         return;
@@ -323,7 +323,7 @@ fn another_content_in_a_copy_of_a_lower_layer_is_a_change() {
     let path = place.path("m/a").canonicalize().unwrap();
     let read = || {
         let change = Change::read(&path, &path).unwrap();
-        [change.into_content(b"one".to_vec())]
+        [change.with_content(b"one".to_vec())]
     };
     let changes = read();
     let file = std::fs::File::options().write(true).open(&path).unwrap();

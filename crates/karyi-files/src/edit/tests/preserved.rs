@@ -21,7 +21,7 @@ fn encodings_are_kept() {
         ErrorCode::NotEncodable,
         "a: the file is in latin-1, which has no '\u{4E2D}' (U+4E2D)",
     );
-    let place = Place::new(&[("a", b"caf\xE9")]);
+    let place = Fixture::new(&[("a", b"caf\xE9")]);
     let done = place.apply(&[edit("a", &[("caf", "th")])]).unwrap();
     assert_eq!(done[0].encoding, Some("latin-1"));
 }
@@ -64,7 +64,7 @@ fn a_doubtful_encoding_takes_no_new_characters() {
 
 #[test]
 fn a_diff_reads_both_texts_in_one_encoding() {
-    let place = Place::new(&[("a", b"\xe9 x\n\xc3 \xa9\n")]);
+    let place = Fixture::new(&[("a", b"\xe9 x\n\xc3 \xa9\n")]);
     let pairs = [("\u{e9} x\n", ""), ("\u{c3} ", "\u{c3}")];
     let done = place.apply(&[edit("a", &pairs)]).unwrap();
     assert_eq!(
@@ -75,7 +75,7 @@ fn a_diff_reads_both_texts_in_one_encoding() {
 
 #[test]
 fn attributes_are_kept() {
-    let place = Place::new(&[("a", b"1")]);
+    let place = Fixture::new(&[("a", b"1")]);
     let open = || std::fs::File::open(place.path("a")).unwrap();
     let flags = rustix::fs::XattrFlags::empty();
     if rustix::fs::fsetxattr(open(), "user.karyi", b"kept", flags).is_err() {
@@ -90,7 +90,7 @@ fn attributes_are_kept() {
 
 #[test]
 fn links_stay_links() {
-    let place = Place::new(&[("d/real", b"1")]);
+    let place = Fixture::new(&[("d/real", b"1")]);
     symlink("d/real", place.path("link")).unwrap();
     symlink("d/missing", place.path("dangling")).unwrap();
     place
@@ -119,7 +119,7 @@ fn links_stay_links() {
 
 #[test]
 fn modes_are_kept_and_unchanged_files_are_not_written() {
-    let place = Place::new(&[("a", b"1"), ("same", b"1")]);
+    let place = Fixture::new(&[("a", b"1"), ("same", b"1")]);
     std::fs::set_permissions(place.path("a"), PermissionsExt::from_mode(0o754)).unwrap();
     let before = std::fs::metadata(place.path("same")).unwrap();
     place
@@ -149,7 +149,7 @@ fn the_owner_is_kept() {
         return;
     }
     let place =
-        Place::new(&[("theirs", b"1"), ("sticky/a", b"1"), ("sticky/b", b"1")]).unrecorded();
+        Fixture::new(&[("theirs", b"1"), ("sticky/a", b"1"), ("sticky/b", b"1")]).unrecorded();
     let owner =
         |name: &str, id| std::os::unix::fs::chown(place.path(name), Some(id), Some(id)).unwrap();
     owner("theirs", 1234);
@@ -174,7 +174,7 @@ fn the_owner_is_kept() {
 #[test]
 fn a_diff_of_a_file_with_a_byte_order_mark_can_be_applied() {
     let old = "\u{FEFF}one\r\ntwo\r\nthree\r\n";
-    let place = Place::new(&[("a", old.as_bytes())]);
+    let place = Fixture::new(&[("a", old.as_bytes())]);
     let done = place.apply(&[edit("a", &[("two", "2")])]).unwrap();
     assert!(
         done[0].diff.text.contains("\n \u{FEFF}one"),

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 #[test]
 fn special_files_are_never_opened() {
-    let place = Place::new(&[]);
+    let place = Fixture::new(&[]);
     nix::unistd::mkfifo(&place.path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(place.path("socket")).unwrap();
     symlink("loop", place.path("loop")).unwrap();
@@ -27,7 +27,7 @@ fn special_files_are_never_opened() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_the_system_makes_up_cannot_be_replaced() {
-    let place = Place::new(&[]);
+    let place = Fixture::new(&[]);
     for name in [
         "/proc/self/status",
         "/proc/version",
@@ -42,7 +42,7 @@ fn what_the_system_makes_up_cannot_be_replaced() {
 
 #[test]
 fn a_large_sparse_file_is_refused_at_once() {
-    let place = Place::new(&[]);
+    let place = Fixture::new(&[]);
     std::fs::File::create(place.path("big"))
         .unwrap()
         .set_len(1 << 40)
@@ -53,7 +53,7 @@ fn a_large_sparse_file_is_refused_at_once() {
 
 #[test]
 fn missing_permissions_are_not_worked_around() {
-    let place = Place::new(&[
+    let place = Fixture::new(&[
         ("ro/file", b"1"),
         ("rw/ro_file", b"1"),
         ("rw/file", b"1"),
@@ -95,7 +95,7 @@ fn missing_permissions_are_not_worked_around() {
 
 #[test]
 fn a_root_confines_edits() {
-    let place = Place::new(&[("in/a", b"1"), ("out", b"1")]);
+    let place = Fixture::new(&[("in/a", b"1"), ("out", b"1")]);
     symlink("../out", place.path("in/link")).unwrap();
     let root = Root::confined(&place.path("in")).unwrap();
     for (path, code) in [

@@ -4,13 +4,13 @@ use super::*;
 
 #[test]
 fn what_changed_since_is_shown_and_left_alone() {
-    let place = Place::new();
+    let place = Fixture::new();
     std::fs::write(place.path("a"), "1").unwrap();
     place.write("a", Some("2"));
     place.write("b", Some("x"));
     std::fs::write(place.path("a"), "theirs").unwrap();
-    let error = place.undo(Which::Last(2)).unwrap_err();
-    let bytes = |text: &str| Content::Bytes(text.into());
+    let error = place.undo(UndoTarget::Last(2)).unwrap_err();
+    let bytes = |text: &str| ConflictContent::Bytes(text.into());
     let expected = Conflict {
         path: place.path("a"),
         wrote: bytes("2"),
@@ -20,28 +20,28 @@ fn what_changed_since_is_shown_and_left_alone() {
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
     assert_eq!(place.read("b").as_deref(), Some("x"));
     std::fs::remove_file(place.path("b")).unwrap();
-    let error = place.undo(Which::Number(2)).unwrap_err();
+    let error = place.undo(UndoTarget::Number(2)).unwrap_err();
     let expected = Conflict {
         path: place.path("b"),
         wrote: bytes("x"),
-        now: Content::Missing,
-        restored: Content::Missing,
+        now: ConflictContent::Missing,
+        restored: ConflictContent::Missing,
     };
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
     // Once the file is as karyi wrote it, it can be restored.
     std::fs::write(place.path("a"), "2").unwrap();
-    assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
+    assert_eq!(place.undo(UndoTarget::Number(1)).unwrap(), [1]);
     assert_eq!(place.read("a").as_deref(), Some("1"));
 }
 
 #[test]
 fn an_earlier_change_is_not_taken_back_over_a_later_one() {
-    let place = Place::new();
+    let place = Fixture::new();
     for text in ["1", "2", "3"] {
         place.write("a", Some(text));
     }
     assert!(matches!(
-        place.undo(Which::Number(2)),
+        place.undo(UndoTarget::Number(2)),
         Err(UndoError::Conflicts(_))
     ));
     assert_eq!(place.read("a").as_deref(), Some("3"));
@@ -50,59 +50,59 @@ fn an_earlier_change_is_not_taken_back_over_a_later_one() {
 /// The file may be what the earlier change wrote all the same.
 #[test]
 fn nor_when_the_later_one_gave_the_file_the_same_text() {
-    let place = Place::new();
+    let place = Fixture::new();
     for text in ["B", "A", "B"] {
         place.write("a", Some(text));
     }
     place.write("b", Some("1"));
-    for which in [Which::Number(1), Which::Number(2)] {
-        let refused = place.undo(which.clone());
+    for target in [UndoTarget::Number(1), UndoTarget::Number(2)] {
+        let refused = place.undo(target.clone());
         let hint = match &refused {
             Err(UndoError::Other(error)) if error.code == ErrorCode::UndoConflict => &error.hint,
-            Err(UndoError::Conflicts(_)) if which == Which::Number(2) => continue,
+            Err(UndoError::Conflicts(_)) if target == UndoTarget::Number(2) => continue,
             other => panic!("{other:?}"),
         };
         let wanted = "later changes are in the way: first `karyi undo 3`, then `karyi undo 2`; or restore the \
                       wanted lines by hand";
         assert_eq!(hint, wanted);
-        let listed = Listed::to_try(&place.journal, which).unwrap();
-        assert!(try_out(&place.journal, &listed).is_err());
+        let selection = UndoSelection::for_dry_run(&place.journal, target).unwrap();
+        assert!(dry_run(&place.journal, &selection).is_err());
     }
     assert_eq!(place.read("a").as_deref(), Some("B"));
     // One after the other all of them go, and an undo is in nobody's way.
     for number in [3, 2, 1] {
-        assert_eq!(place.undo(Which::Number(number)).unwrap(), [number]);
+        assert_eq!(place.undo(UndoTarget::Number(number)).unwrap(), [number]);
     }
     assert_eq!(place.read("a"), None);
 }
 
 #[test]
 fn git_is_never_touched() {
-    let place = Place::new();
+    let place = Fixture::new();
     std::fs::create_dir(place.path(".git")).unwrap();
     place.write(".git/config", Some("x"));
-    let error = place.undo(Which::Last(1)).unwrap_err();
+    let error = place.undo(UndoTarget::Last(1)).unwrap_err();
     assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
     assert_eq!(place.read(".git/config").as_deref(), Some("x"));
 }
 
 #[test]
 fn a_link_on_the_way_is_not_followed() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("d/a", Some("1"));
     place.write("d/a", Some("2"));
     std::fs::rename(place.path("d"), place.path("e")).unwrap();
     std::os::unix::fs::symlink("e", place.path("d")).unwrap();
-    let error = place.undo(Which::Last(1)).unwrap_err();
+    let error = place.undo(UndoTarget::Last(1)).unwrap_err();
     let found = format!(
         "nothing: its directory {} is a link to e",
         place.path("d").display()
     );
     let expected = Conflict {
         path: place.path("d/a"),
-        wrote: Content::Bytes("2".into()),
-        now: Content::Other(found),
-        restored: Content::Bytes("1".into()),
+        wrote: ConflictContent::Bytes("2".into()),
+        now: ConflictContent::Other(found),
+        restored: ConflictContent::Bytes("1".into()),
     };
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
     assert_eq!(place.read("e/a").as_deref(), Some("2"));
@@ -110,24 +110,24 @@ fn a_link_on_the_way_is_not_followed() {
 
 #[test]
 fn a_lost_content_is_told() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a", Some("1"));
     place.write("a", Some("2"));
     let contents = place._state.path().join("contents");
     std::fs::remove_dir_all(&contents).unwrap();
-    let error = place.undo(Which::Last(1)).unwrap_err();
+    let error = place.undo(UndoTarget::Last(1)).unwrap_err();
     assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
     assert_eq!(place.read("a").as_deref(), Some("2"));
 }
 
 #[test]
 fn an_encrypted_change_needs_its_key() {
-    let mut place = Place::new();
+    let mut place = Fixture::new();
     place.write("a", Some("1"));
     for key in [None, Some(&[4; 32])] {
         place.journal = Arc::new(Journal::open(place._state.path(), key).unwrap());
         place.recorder.journal = Some(Arc::clone(&place.journal));
-        let Err(UndoError::Other(error)) = place.undo(Which::Last(1)) else {
+        let Err(UndoError::Other(error)) = place.undo(UndoTarget::Last(1)) else {
             panic!("undone with {key:?}");
         };
         assert_eq!(error.code, ErrorCode::UndoUnavailable);
@@ -150,48 +150,48 @@ fn what_is_no_file_any_more_is_a_conflict() {
         (|path| std::fs::create_dir(path).unwrap(), "a directory"),
     ];
     for (make, found) in cases {
-        let place = Place::new();
+        let place = Fixture::new();
         place.write("a", Some("1"));
         place.write("a", Some("2"));
         std::fs::remove_file(place.path("a")).unwrap();
         make(&place.path("a"));
         let expected = Conflict {
             path: place.path("a"),
-            wrote: Content::Bytes("2".into()),
-            now: Content::Other(found.into()),
-            restored: Content::Bytes("1".into()),
+            wrote: ConflictContent::Bytes("2".into()),
+            now: ConflictContent::Other(found.into()),
+            restored: ConflictContent::Bytes("1".into()),
         };
-        let error = place.undo(Which::Last(1)).unwrap_err();
+        let error = place.undo(UndoTarget::Last(1)).unwrap_err();
         assert_eq!(error, UndoError::Conflicts(vec![expected]));
     }
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("d/a", Some("1"));
     std::fs::remove_dir_all(place.path("d")).unwrap();
     std::fs::write(place.path("d"), "x").unwrap();
     let directory = place.path("d");
     let expected = Conflict {
         path: place.path("d/a"),
-        wrote: Content::Bytes("1".into()),
-        now: Content::Other(format!(
+        wrote: ConflictContent::Bytes("1".into()),
+        now: ConflictContent::Other(format!(
             "nothing: its directory {} is a file",
             directory.display()
         )),
-        restored: Content::Missing,
+        restored: ConflictContent::Missing,
     };
-    let error = place.undo(Which::Last(1)).unwrap_err();
+    let error = place.undo(UndoTarget::Last(1)).unwrap_err();
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
 }
 
 #[test]
 fn names_of_one_file_are_not_split() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a", Some("1"));
     place.write("a", Some("2"));
     std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
-    let error = place.undo(Which::Last(1)).unwrap_err();
+    let error = place.undo(UndoTarget::Last(1)).unwrap_err();
     assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::HardLinked));
     assert_eq!(inode(&place.path("a")), inode(&place.path("b")));
     std::fs::remove_file(place.path("b")).unwrap();
-    place.undo(Which::Last(1)).unwrap();
+    place.undo(UndoTarget::Last(1)).unwrap();
     assert_eq!(place.read("a").as_deref(), Some("1"));
 }

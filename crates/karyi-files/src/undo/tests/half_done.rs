@@ -3,14 +3,14 @@
 use super::*;
 
 /// Leaves a change of files behind that was decided, with no file in its place.
-fn leave(place: &Place, files: &[(&str, &str, &str)]) {
+fn set_pending(place: &Fixture, files: &[(&str, &str, &str)]) {
     let (mut changes, mut records) = (Vec::new(), Vec::new());
     for (name, old, new) in files {
         let path = place.path(name);
         let version = |text: &str, is_kept| Version {
             content: place
                 .journal
-                .keep(text.as_bytes(), Lasts::PowerLoss)
+                .keep(text.as_bytes(), Durability::PowerLoss)
                 .unwrap(),
             size: text.len() as u64,
             mode: 0o644,
@@ -25,10 +25,10 @@ fn leave(place: &Place, files: &[(&str, &str, &str)]) {
             renamed_to: None,
         });
         let change = Change::read(&path, &path).unwrap();
-        changes.push(change.into_content(new.as_bytes().to_vec()));
+        changes.push(change.with_content(new.as_bytes().to_vec()));
     }
     let planned = commit::plan(&changes, "t");
-    let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let mut record = WalRecord::new(&place.journal.transactions(), "t", &planned).unwrap();
     let mut staged = commit::stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     let entry = Entry {
@@ -43,56 +43,57 @@ fn leave(place: &Place, files: &[(&str, &str, &str)]) {
 
 #[test]
 fn what_was_left_half_done_is_ended_before_the_choice() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("b", Some("1"));
     place.write("a", Some("1"));
-    leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
-    let words = |recovered: &[Recovered]| -> Vec<&str> {
-        recovered.iter().map(|file| file.became.as_str()).collect()
+    set_pending(&place, &[("a", "1", "2"), ("b", "1", "2")]);
+    let words = |recovered: &[FileRecovery]| -> Vec<&str> {
+        recovered.iter().map(|file| file.outcome.as_str()).collect()
     };
     let now = || [place.read("a").unwrap(), place.read("b").unwrap()];
-    dry_run(&place, &Which::Last(1));
-    let listed = Listed::to_try(&place.journal, Which::Last(1)).unwrap();
-    assert_eq!(words(&listed.recovered), ["waiting"; 2]);
+    dry_run_of(&place, &UndoTarget::Last(1));
+    let selection = UndoSelection::for_dry_run(&place.journal, UndoTarget::Last(1)).unwrap();
+    assert_eq!(words(&selection.recovered), ["waiting"; 2]);
     assert_eq!(now(), ["1", "1"]);
-    let listed = Listed::to_undo(&place.journal, Which::Last(1)).unwrap();
+    let selection = UndoSelection::for_undo(&place.journal, UndoTarget::Last(1)).unwrap();
     let mut recovered = Vec::new();
-    let undone = take_back(&place.recorder, &place.journal, &listed, &mut recovered).unwrap();
+    let undone = take_back(&place.recorder, &place.journal, &selection, &mut recovered).unwrap();
     assert_eq!(
         (undone.numbers.as_slice(), words(&recovered)),
         (&[3][..], vec!["completed"; 2])
     );
     assert_eq!(now(), ["1", "1"]);
-    let listed = Listed::to_undo(&place.journal, Which::Number(4)).unwrap();
-    take_back(&place.recorder, &place.journal, &listed, &mut recovered).unwrap();
+    let selection = UndoSelection::for_undo(&place.journal, UndoTarget::Number(4)).unwrap();
+    take_back(&place.recorder, &place.journal, &selection, &mut recovered).unwrap();
     assert_eq!(words(&recovered), Vec::<&str>::new());
     assert_eq!(now(), ["2", "2"]);
 }
 
 #[test]
 fn a_dry_run_foresees_what_the_real_one_ends_first() {
-    let lose = |place: &Place| {
+    let lose = |place: &Fixture| {
         let temporary = place.path(".karyi-t-1.tmp");
         std::fs::remove_file(temporary).unwrap();
     };
-    let put = |place: &Place| {
+    let put = |place: &Fixture| {
         std::fs::rename(place.path(".karyi-t-0.tmp"), place.path("a")).unwrap();
     };
-    type Meddle<'a> = &'a dyn Fn(&Place);
+    type Meddle<'a> = &'a dyn Fn(&Fixture);
     let cases: [(&[Meddle<'_>], u64); 4] =
         [(&[], 3), (&[&put], 3), (&[&lose], 2), (&[&put, &lose], 2)];
     for (meddle, number) in cases {
-        let place = Place::new();
+        let place = Fixture::new();
         place.write("b", Some("1"));
         place.write("a", Some("1"));
-        leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
+        set_pending(&place, &[("a", "1", "2"), ("b", "1", "2")]);
         meddle.iter().for_each(|meddle| meddle(&place));
         let before = place.tree(&["a", "b"]);
-        let shown = dry_run(&place, &Which::Last(1));
+        let shown = dry_run_of(&place, &UndoTarget::Last(1));
         assert_eq!(place.tree(&["a", "b"]), before);
-        let listed = Listed::to_undo(&place.journal, Which::Last(1)).unwrap();
+        let selection = UndoSelection::for_undo(&place.journal, UndoTarget::Last(1)).unwrap();
         let mut recovered = Vec::new();
-        let undone = take_back(&place.recorder, &place.journal, &listed, &mut recovered).unwrap();
+        let undone =
+            take_back(&place.recorder, &place.journal, &selection, &mut recovered).unwrap();
         assert_eq!(undone.numbers, [number]);
         assert_eq!((shown.numbers, shown.files), (undone.numbers, undone.files));
     }
@@ -121,12 +122,12 @@ fn gone(directories: &[&Path], act: impl FnOnce()) -> Vec<String> {
 #[cfg(target_os = "linux")]
 #[test]
 fn directories_that_were_made_go_before_the_record_of_the_undo() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("new/deep/y", Some("y"));
     let transactions = place.journal.transactions();
     let top = place.path("");
     let names = gone(&[&top, &transactions], || {
-        place.undo(Which::Last(1)).unwrap();
+        place.undo(UndoTarget::Last(1)).unwrap();
     });
     let [first, record] = names.as_slice() else {
         panic!("{names:?}");
@@ -137,30 +138,30 @@ fn directories_that_were_made_go_before_the_record_of_the_undo() {
 /// Another karyi may be killed between the choice and the undo; nothing else would tell what became of its files.
 #[test]
 fn an_undo_that_is_refused_tells_what_was_ended_meanwhile() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("b", Some("1"));
     place.write("a", Some("1"));
     place.write("c", Some("1"));
-    let listed = Listed::to_undo(&place.journal, Which::Last(1)).unwrap();
-    assert_eq!(listed.recovered, []);
-    leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
+    let selection = UndoSelection::for_undo(&place.journal, UndoTarget::Last(1)).unwrap();
+    assert_eq!(selection.recovered, []);
+    set_pending(&place, &[("a", "1", "2"), ("b", "1", "2")]);
     std::fs::write(place.path("c"), "somebody's").unwrap();
     std::fs::write(place.path("a"), "somebody's").unwrap();
     let mut recovered = Vec::new();
-    let refused = take_back(&place.recorder, &place.journal, &listed, &mut recovered);
+    let refused = take_back(&place.recorder, &place.journal, &selection, &mut recovered);
     assert!(
         matches!(refused, Err(UndoError::Conflicts(_))),
         "{refused:?}"
     );
     let told: Vec<_> = recovered
         .iter()
-        .map(|file| (file.path.clone(), file.became))
+        .map(|file| (file.path.clone(), file.outcome))
         .collect();
     assert_eq!(
         told,
         [
-            (place.path("a"), Became::LeftAlone),
-            (place.path("b"), Became::New)
+            (place.path("a"), RecoveryOutcome::LeftAlone),
+            (place.path("b"), RecoveryOutcome::New)
         ]
     );
 }

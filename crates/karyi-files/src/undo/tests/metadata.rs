@@ -3,7 +3,7 @@
 use super::*;
 use crate::attributes::Attributes;
 
-impl Place {
+impl Fixture {
     /// Text, owner, permissions and attributes of a file.
     fn state(&self, name: &str) -> (String, u32, u32, Attributes) {
         use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ impl Place {
 }
 
 /// Makes a file with an attribute, where the file system has such, and another owner, where that is allowed.
-fn dressed(place: &Place, name: &str, owner: u32, mode: u32) {
+fn dressed(place: &Fixture, name: &str, owner: u32, mode: u32) {
     use std::os::unix::fs::{PermissionsExt, chown};
     let path = place.path(name);
     std::fs::write(&path, format!("text of {name}\n")).unwrap();
@@ -37,23 +37,23 @@ fn files_that_changed_places_take_all_they_had_back() {
     let swap = [rename("a", "t"), rename("b", "a"), rename("t", "b")];
     let over = [delete("a"), rename("b", "a")];
     for edits in [&swap[..], &over[..]] {
-        let place = Place::new();
+        let place = Fixture::new();
         dressed(&place, "a", 4711, 0o600);
         dressed(&place, "b", 4712, 0o644);
         let before = [place.state("a"), place.state("b")];
         place.edit(edits).unwrap();
         assert_ne!(place.state("a"), before[0]);
-        place.undo(Which::Last(1)).unwrap();
+        place.undo(UndoTarget::Last(1)).unwrap();
         assert_eq!([place.state("a"), place.state("b")], before, "{edits:?}");
         // And once more: the undo is undone.
-        place.undo(Which::Number(2)).unwrap();
+        place.undo(UndoTarget::Number(2)).unwrap();
         assert_eq!(place.state("a").0, "text of b\n", "{edits:?}");
         assert_eq!(place.state("a").1, before[1].1, "{edits:?}");
     }
 }
 
 /// Gives a file another owner, other permissions and another attribute, as the bits say.
-fn change_since(place: &Place, name: &str, bits: u32) {
+fn change_since(place: &Fixture, name: &str, bits: u32) {
     use std::os::unix::fs::{PermissionsExt, chown};
     let path = place.path(name);
     if bits & 1 != 0 && nix::unistd::geteuid().is_root() {
@@ -72,13 +72,13 @@ fn change_since(place: &Place, name: &str, bits: u32) {
 fn what_was_changed_since_stays_each_on_its_own() {
     let swap = [rename("a", "t"), rename("b", "a"), rename("t", "b")];
     for bits in 0..8 {
-        let place = Place::new();
+        let place = Fixture::new();
         dressed(&place, "a", 4711, 0o600);
         dressed(&place, "b", 4712, 0o644);
         place.edit(&swap).unwrap();
         change_since(&place, "b", bits);
         let [a, b] = ["a", "b"].map(|name| place.state(name));
-        place.undo(Which::Last(1)).unwrap();
+        place.undo(UndoTarget::Last(1)).unwrap();
         assert_eq!([place.state("b"), place.state("a")], [a, b], "{bits}");
     }
     // A text that comes back gets no wider permissions than it had.
@@ -96,12 +96,12 @@ fn what_was_changed_since_stays_each_on_its_own() {
     };
     for (edit, name) in [(text(None), "a"), (text(Some("b")), "b")] {
         for bits in 0..8 {
-            let place = Place::new();
+            let place = Fixture::new();
             dressed(&place, "a", 4711, 0o640);
             place.edit(std::slice::from_ref(&edit)).unwrap();
             change_since(&place, name, bits);
             let (_, owner, mode, attributes) = place.state(name);
-            place.undo(Which::Last(1)).unwrap();
+            place.undo(UndoTarget::Last(1)).unwrap();
             let expected = ("text of a\n".to_owned(), owner, mode & 0o640, attributes);
             assert_eq!(place.state("a"), expected, "{name} {bits}");
         }
@@ -110,7 +110,7 @@ fn what_was_changed_since_stays_each_on_its_own() {
 
 #[test]
 fn a_chain_of_renames_in_one_call_is_one_rename() {
-    let place = Place::new();
+    let place = Fixture::new();
     dressed(&place, "a", 4711, 0o600);
     std::fs::hard_link(place.path("a"), place.path("other")).unwrap();
     place.edit(&[rename("a", "b"), rename("b", "c")]).unwrap();
@@ -118,14 +118,14 @@ fn a_chain_of_renames_in_one_call_is_one_rename() {
     let to = |file: &FileRecord| file.renamed_to.as_ref().map(|to| to.0.clone());
     assert_eq!(to(&entries[0].files[0]), Some(place.path("c")));
     assert_eq!(entries[0].files.len(), 2);
-    place.undo(Which::Last(1)).unwrap();
+    place.undo(UndoTarget::Last(1)).unwrap();
     std::fs::write(place.path("a"), "one file").unwrap();
     assert_eq!(place.read("other").as_deref(), Some("one file"));
 }
 
 #[test]
 fn attributes_and_access_lists_come_back() {
-    let place = Place::new();
+    let place = Fixture::new();
     dressed(&place, "a", 4711, 0o640);
     // user::rw-, user:4712:rw-, group::---, mask::rw-, other::---
     let list: Vec<u8> = [
@@ -149,7 +149,7 @@ fn attributes_and_access_lists_come_back() {
     }
     let before = place.state("a");
     place.edit(&[delete("a")]).unwrap();
-    place.undo(Which::Last(1)).unwrap();
+    place.undo(UndoTarget::Last(1)).unwrap();
     assert_eq!(place.state("a"), before);
     // Without what was kept of them the group gets nothing, and the result says so.
     place.edit(&[delete("a")]).unwrap();
@@ -164,7 +164,7 @@ fn attributes_and_access_lists_come_back() {
         }
     }
     assert_eq!(found, 1);
-    let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    let undone = undo(&place.recorder, &place.journal, &UndoTarget::Last(1)).unwrap();
     assert_eq!(place.state("a").2, 0o600);
     let note = undone.files[0].note.as_deref().unwrap();
     assert!(

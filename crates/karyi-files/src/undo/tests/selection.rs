@@ -4,28 +4,28 @@ use super::*;
 
 #[test]
 fn changes_are_taken_back_one_after_another() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a", Some("1"));
     place.write("a", Some("2"));
     place.write("a", None);
     let states = ["2", "1"];
     for (number, state) in [3, 2].into_iter().zip(states) {
-        assert_eq!(place.undo(Which::Last(1)).unwrap(), [number]);
+        assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [number]);
         assert_eq!(place.read("a").as_deref(), Some(state));
     }
-    assert_eq!(place.undo(Which::Last(5)).unwrap(), [1]);
+    assert_eq!(place.undo(UndoTarget::Last(5)).unwrap(), [1]);
     assert_eq!(place.read("a"), None);
     assert!(
-        matches!(place.undo(Which::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
+        matches!(place.undo(UndoTarget::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
     );
 }
 
 #[test]
 fn undos_at_the_same_time_tell_no_conflict() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a", Some("1"));
     let results: Vec<_> = std::thread::scope(|scope| {
-        let undo = || place.undo(Which::Last(1));
+        let undo = || place.undo(UndoTarget::Last(1));
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(undo)).collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
@@ -42,49 +42,49 @@ fn undos_at_the_same_time_tell_no_conflict() {
 
 #[test]
 fn an_undo_that_changes_no_file_is_recorded() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("d/a", Some("1"));
     place.write("d/a", None);
-    let done = undo(&place.recorder, &place.journal, &Which::Last(2)).unwrap();
+    let done = undo(&place.recorder, &place.journal, &UndoTarget::Last(2)).unwrap();
     assert_eq!((done.numbers, done.number), (vec![2, 1], Some(3)));
     assert!(!place.path("d").exists());
     assert!(
-        matches!(place.undo(Which::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
+        matches!(place.undo(UndoTarget::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
     );
     // As any other it can be taken back.
-    let done = undo(&place.recorder, &place.journal, &Which::Number(3)).unwrap();
+    let done = undo(&place.recorder, &place.journal, &UndoTarget::Number(3)).unwrap();
     assert_eq!((done.numbers, done.number), (vec![3], Some(4)));
-    assert_eq!(place.undo(Which::Last(1)).unwrap(), [2]);
+    assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [2]);
     assert_eq!(place.read("d/a").as_deref(), Some("1"));
 }
 
 #[test]
 fn an_undo_can_be_undone() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a", Some("1"));
     place.write("a", Some("2"));
-    assert_eq!(place.undo(Which::Last(2)).unwrap(), [2, 1]);
+    assert_eq!(place.undo(UndoTarget::Last(2)).unwrap(), [2, 1]);
     assert_eq!(place.read("a"), None);
-    assert_eq!(place.undo(Which::Number(3)).unwrap(), [3]);
+    assert_eq!(place.undo(UndoTarget::Number(3)).unwrap(), [3]);
     assert_eq!(place.read("a").as_deref(), Some("2"));
     assert!(
-        matches!(place.undo(Which::Number(3)), Err(UndoError::Other(e)) if e.code == ErrorCode::UndoConflict)
+        matches!(place.undo(UndoTarget::Number(3)), Err(UndoError::Other(e)) if e.code == ErrorCode::UndoConflict)
     );
     // What was undone and made again can be undone again.
-    assert_eq!(place.undo(Which::Last(1)).unwrap(), [2]);
+    assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [2]);
     assert_eq!(place.read("a").as_deref(), Some("1"));
-    assert_eq!(place.undo(Which::Session("s".into())).unwrap(), [1]);
+    assert_eq!(place.undo(UndoTarget::Session("s".into())).unwrap(), [1]);
     assert_eq!(place.read("a"), None);
 }
 
 #[test]
 fn a_dry_run_changes_nothing() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a", Some("1"));
-    let undone = dry_run(&place, &Which::Last(1));
-    let expected = Undone {
+    let undone = dry_run_of(&place, &UndoTarget::Last(1));
+    let expected = UndoOutcome {
         numbers: vec![1],
-        files: vec![Restored {
+        files: vec![RestoredFile {
             note: None,
             path: place.path("a"),
             to: None,
@@ -102,49 +102,49 @@ fn a_dry_run_changes_nothing() {
 /// Whatever is chosen, it is the same as from the whole list, and no more of it is read than that needs.
 #[test]
 fn a_choice_needs_the_end_of_the_list_only() {
-    let place = Place::new();
+    let place = Fixture::new();
     for text in ["1", "2", "3", "4", "5"] {
         place.write("a", Some(text));
     }
     // 6 takes 5 back, 7 takes 4 back, 8 makes 4 again.
-    place.undo(Which::Last(1)).unwrap();
-    place.undo(Which::Last(1)).unwrap();
-    place.undo(Which::Number(7)).unwrap();
+    place.undo(UndoTarget::Last(1)).unwrap();
+    place.undo(UndoTarget::Last(1)).unwrap();
+    place.undo(UndoTarget::Number(7)).unwrap();
     place.write("a", Some("9"));
     type Chosen = Result<&'static [u64], ErrorCode>;
-    let cases: [(Which, Chosen, u64); 9] = [
-        (Which::Last(1), Ok(&[9]), 9),
-        (Which::Last(2), Ok(&[9, 4]), 4),
-        (Which::Last(3), Ok(&[9, 4, 3]), 3),
-        (Which::Last(99), Ok(&[9, 4, 3, 2, 1]), 1),
-        (Which::Number(8), Ok(&[8]), 8),
-        (Which::Number(7), Err(ErrorCode::UndoConflict), 7),
-        (Which::Number(5), Err(ErrorCode::UndoConflict), 5),
-        (Which::Number(99), Err(ErrorCode::NotFound), 9),
-        (Which::Session("s".into()), Ok(&[9, 4, 3, 2, 1]), 1),
+    let cases: [(UndoTarget, Chosen, u64); 9] = [
+        (UndoTarget::Last(1), Ok(&[9]), 9),
+        (UndoTarget::Last(2), Ok(&[9, 4]), 4),
+        (UndoTarget::Last(3), Ok(&[9, 4, 3]), 3),
+        (UndoTarget::Last(99), Ok(&[9, 4, 3, 2, 1]), 1),
+        (UndoTarget::Number(8), Ok(&[8]), 8),
+        (UndoTarget::Number(7), Err(ErrorCode::UndoConflict), 7),
+        (UndoTarget::Number(5), Err(ErrorCode::UndoConflict), 5),
+        (UndoTarget::Number(99), Err(ErrorCode::NotFound), 9),
+        (UndoTarget::Session("s".into()), Ok(&[9, 4, 3, 2, 1]), 1),
     ];
-    for (which, expected, first) in cases {
-        let listed = Listed::to_try(&place.journal, which.clone()).unwrap();
-        let found = listed.chosen().map_err(|error| error.code);
+    for (target, expected, first) in cases {
+        let selection = UndoSelection::for_dry_run(&place.journal, target.clone()).unwrap();
+        let found = selection.chosen().map_err(|error| error.code);
         let found = found.map(|all| all.iter().map(|e| e.number).collect::<Vec<_>>());
-        assert_eq!(found, expected.map(<[u64]>::to_vec), "{which:?}");
+        assert_eq!(found, expected.map(<[u64]>::to_vec), "{target:?}");
         assert_eq!(
-            listed.entries.first().map(|e| e.number),
+            selection.entries.first().map(|e| e.number),
             Some(first),
-            "{which:?}"
+            "{target:?}"
         );
     }
 }
 
 #[test]
 fn one_that_cannot_be_undone_names_itself_and_the_way_out() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a", Some("1"));
     place.write(".git/config", Some("x"));
     let entries = place.journal.entries().unwrap();
     let can: Vec<bool> = entries.iter().map(Entry::can_be_undone).collect();
     assert_eq!(can, [true, false]);
-    let Err(UndoError::Other(error)) = place.undo(Which::Last(1)) else {
+    let Err(UndoError::Other(error)) = place.undo(UndoTarget::Last(1)) else {
         panic!("the change in .git was taken back");
     };
     let told = format!(
@@ -156,5 +156,5 @@ fn one_that_cannot_be_undone_names_itself_and_the_way_out() {
         (ErrorCode::UndoUnavailable, told)
     );
     assert!(error.hint.contains("`karyi undo 1`"), "{}", error.hint);
-    assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
+    assert_eq!(place.undo(UndoTarget::Number(1)).unwrap(), [1]);
 }

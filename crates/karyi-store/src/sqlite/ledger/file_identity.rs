@@ -9,12 +9,12 @@ use rusqlite::Connection;
 use crate::StoreError;
 
 /// The file that was opened, by its path and by what it is.
-pub(super) struct Place {
+pub(super) struct FileIdentity {
     path: PathBuf,
     file: (u64, u64),
 }
 
-impl Place {
+impl FileIdentity {
     /// Notes the file of a connection; nothing when it has none.
     pub(super) fn of(connection: &Connection) -> Option<Self> {
         let path = PathBuf::from(connection.path()?);

@@ -31,7 +31,7 @@ fn filled(path: &Path) {
     let ledger = SqliteLedger::open(path).unwrap();
     run(async {
         for call in ["a", "b", "c"] {
-            ledger.keep(&record(call)).await.unwrap();
+            ledger.append(&record(call)).await.unwrap();
         }
     });
 }
@@ -91,7 +91,7 @@ fn an_old_ledger_goes_on_as_a_new_one() {
     );
     filled(&path);
     let ledger = SqliteLedger::open(&path).unwrap();
-    assert_eq!(run(ledger.settle()), Ok(1));
+    assert_eq!(run(ledger.settle_interrupted()), Ok(1));
     let file = LedgerFile::open(&path).unwrap();
     assert_eq!(file.about("trace-1").unwrap().len(), 5);
     assert_eq!(file.about("old").unwrap(), rows);
@@ -164,14 +164,14 @@ fn a_call_that_never_ended_becomes_an_error() {
     let path = dir.path().join("ledger.db");
     let ledger = SqliteLedger::open(&path).unwrap();
     run(async {
-        ledger.intend(&record("ended")).await.unwrap();
-        ledger.intend(&record("lost")).await.unwrap();
-        ledger.keep(&record("ended")).await.unwrap();
+        ledger.record_intent(&record("ended")).await.unwrap();
+        ledger.record_intent(&record("lost")).await.unwrap();
+        ledger.append(&record("ended")).await.unwrap();
     });
     drop(ledger);
     let ledger = SqliteLedger::open(&path).unwrap();
-    assert_eq!(run(ledger.settle()), Ok(1));
-    assert_eq!(run(ledger.settle()), Ok(0));
+    assert_eq!(run(ledger.settle_interrupted()), Ok(1));
+    assert_eq!(run(ledger.settle_interrupted()), Ok(0));
     let file = LedgerFile::open(&path).unwrap();
     let rows = file.tail(10).unwrap();
     let last: Record<'_> = serde_json::from_str(&rows[1].record).unwrap();
@@ -227,14 +227,14 @@ fn records_of_a_locked_ledger_wait_and_are_written_in_their_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let ledger = SqliteLedger::open(&path).unwrap();
-    run(ledger.intend(&record("changes"))).unwrap();
+    run(ledger.record_intent(&record("changes"))).unwrap();
     let other = held(&path);
     let more = record("more");
     let results = run(async {
         tokio::join!(
-            ledger.keep(&record("reads")),
-            ledger.keep(&record("changes")),
-            ledger.intend(&more),
+            ledger.append(&record("reads")),
+            ledger.append(&record("changes")),
+            ledger.record_intent(&more),
         )
     });
     let busy = Err(StoreError::Busy);
@@ -242,14 +242,14 @@ fn records_of_a_locked_ledger_wait_and_are_written_in_their_order() {
         results,
         (Err(StoreError::Late), Err(StoreError::Late), busy.clone())
     );
-    assert_eq!((run(ledger.probe()), ledger.late()), (busy, 2));
+    assert_eq!((run(ledger.probe()), ledger.backlog()), (busy, 2));
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(run(ledger.keep(&record("next"))), Ok(()));
-    assert_eq!((ledger.late(), intents(&path)), (0, 0));
+    assert_eq!(run(ledger.append(&record("next"))), Ok(()));
+    assert_eq!((ledger.backlog(), intents(&path)), (0, 0));
     assert_eq!(calls(&path), good(&["reads", "changes", "next"]));
     drop(ledger);
     let ledger = SqliteLedger::open(&path).unwrap();
-    assert_eq!(run(ledger.settle()), Ok(0));
+    assert_eq!(run(ledger.settle_interrupted()), Ok(0));
 }
 
 #[test]
@@ -258,19 +258,19 @@ fn records_that_wait_are_written_by_who_looks_after_them_or_at_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger.db");
         let ledger = SqliteLedger::open(&path).unwrap();
-        run(ledger.intend(&record("a"))).unwrap();
+        run(ledger.record_intent(&record("a"))).unwrap();
         let other = held(&path);
-        assert_eq!(run(ledger.keep(&record("a"))), Err(StoreError::Late));
+        assert_eq!(run(ledger.append(&record("a"))), Err(StoreError::Late));
         let since = std::time::Instant::now();
-        assert_eq!(run(ledger.catch_up()), Err(StoreError::Busy));
+        assert_eq!(run(ledger.flush()), Err(StoreError::Busy));
         assert!(since.elapsed() < limits::DATABASE_BUSY_TIMEOUT);
         other.execute_batch("ROLLBACK").unwrap();
         let written = match way {
             "probe" => run(ledger.probe()),
-            "catch up" => run(ledger.catch_up()),
+            "catch up" => run(ledger.flush()),
             _ => Err(StoreError::Late),
         };
-        assert_eq!(ledger.late(), usize::from(written.is_err()));
+        assert_eq!(ledger.backlog(), usize::from(written.is_err()));
         if written.is_ok() {
             assert_eq!(calls(&path), good(&["a"]));
         }
@@ -288,12 +288,12 @@ fn writer(path: &Path) -> (Writer, Arc<AtomicUsize>) {
 }
 
 /// Does what is wished; returns what each caller is told.
-fn commit(writer: &mut Writer, wishes: Vec<Wish>) -> Vec<Result<usize, StoreError>> {
-    let (batch, answers): (Vec<Item>, Vec<_>) = wishes
+fn commit(writer: &mut Writer, wishes: Vec<Command>) -> Vec<Result<usize, StoreError>> {
+    let (batch, answers): (Vec<QueuedCommand>, Vec<_>) = wishes
         .into_iter()
-        .map(|wish| {
+        .map(|command| {
             let (reply, answer) = oneshot::channel();
-            ((wish, reply), answer)
+            ((command, reply), answer)
         })
         .unzip();
     writer.commit(batch);
@@ -301,17 +301,17 @@ fn commit(writer: &mut Writer, wishes: Vec<Wish>) -> Vec<Result<usize, StoreErro
     told.map(Result::unwrap).collect()
 }
 
-fn intend(call: &str) -> Wish {
-    Wish::Intend {
+fn intend(call: &str) -> Command {
+    Command::Intend {
         call_id: call.into(),
         record: writer::text(&record(call)).unwrap(),
     }
 }
 
-fn large(call: &str) -> Wish {
+fn large(call: &str) -> Command {
     let mut large = record(call);
     large.error = Some("x".repeat(limits::MAX_LATE_RECORD_BYTES / 3).into());
-    Wish::Keep(Kept::of(&large).unwrap())
+    Command::Append(EncodedRecord::of(&large).unwrap())
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn no_more_wait_than_there_is_room_for_but_all_that_changed_something() {
     );
     other.execute_batch("ROLLBACK").unwrap();
     // There is room again, and what did not wait has an intent no longer.
-    assert_eq!(commit(&mut writer, vec![Wish::Probe]), [Ok(1)]);
+    assert_eq!(commit(&mut writer, vec![Command::Probe]), [Ok(1)]);
     let other = held(&path);
     assert_eq!(commit(&mut writer, vec![large("again")]), [late]);
     other.execute_batch("ROLLBACK").unwrap();
@@ -357,7 +357,7 @@ fn a_call_that_nobody_waits_for_to_begin_leaves_no_intent() {
     connection
         .execute("INSERT INTO intents VALUES ('a', '')", ())
         .unwrap();
-    assert_eq!(commit(&mut writer, vec![Wish::Probe]), [Ok(1)]);
+    assert_eq!(commit(&mut writer, vec![Command::Probe]), [Ok(1)]);
     assert_eq!((intents(&path), waiting.load(Ordering::Relaxed)), (0, 0));
 }
 
@@ -366,15 +366,15 @@ fn nothing_begins_with_a_ledger_that_is_not_where_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let [path, elsewhere] = ["ledger.db", "rotated.db"].map(|name| dir.path().join(name));
     let ledger = SqliteLedger::open(&path).unwrap();
-    assert_eq!(run(ledger.intend(&record("a"))), Ok(()));
+    assert_eq!(run(ledger.record_intent(&record("a"))), Ok(()));
     std::fs::rename(&path, &elsewhere).unwrap();
     let moved = "the file of the ledger was moved or removed; start the server again";
     let moved = Err(StoreError::Broken(moved.into()));
     let more = record("b");
     let told = run(async {
         tokio::join!(
-            ledger.intend(&more),
-            ledger.keep(&record("a")),
+            ledger.record_intent(&more),
+            ledger.append(&record("a")),
             ledger.probe()
         )
     });

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::StoreError;
 use crate::ledger::{self, GENESIS, Hash, Record};
-use crate::sqlite::ledger::file_identity::Place;
+use crate::sqlite::ledger::file_identity::FileIdentity;
 use karyi_core::ids;
 use karyi_core::limits;
 
@@ -26,31 +26,31 @@ const FORGET: &str = "DELETE FROM intents WHERE call_id = ?";
 const PROBE: &str = "probe";
 
 /// What is asked of the writing thread.
-pub(super) enum Wish {
+pub(super) enum Command {
     /// To note that a call is about to change something.
     Intend { call_id: String, record: String },
     /// To keep the record of a call.
-    Keep(Kept),
+    Append(EncodedRecord),
     /// To end the calls of earlier processes.
-    Settle,
+    SettleInterrupted,
     /// To write something at all.
     Probe,
     /// To write what waits.
-    CatchUp,
+    Flush,
 }
 
 /// A wish and who waits for it.
-pub(super) type Item = (Wish, oneshot::Sender<Result<usize, StoreError>>);
+pub(super) type QueuedCommand = (Command, oneshot::Sender<Result<usize, StoreError>>);
 
 /// A record that is to be kept: one text, which another thread gives back.
-pub(super) struct Kept {
+pub(super) struct EncodedRecord {
     /// The record, then the call, then the trace.
     text: String,
     record_ends: usize,
     call_ends: usize,
 }
 
-impl Kept {
+impl EncodedRecord {
     /// Makes it of a record.
     ///
     /// # Errors
@@ -68,13 +68,14 @@ impl Kept {
         })
     }
 
-    fn record(&self) -> &str {
+    fn json(&self) -> &str {
         self.text.get(..self.record_ends).unwrap_or_default()
     }
 
     fn call_id(&self) -> &str {
-        let place = self.record_ends..self.call_ends;
-        self.text.get(place).unwrap_or_default()
+        self.text
+            .get(self.record_ends..self.call_ends)
+            .unwrap_or_default()
     }
 
     fn trace_id(&self) -> &str {
@@ -95,11 +96,11 @@ pub(super) fn text(record: &Record<'_>) -> Result<String, StoreError> {
 /// What the writing thread has.
 pub(super) struct Writer {
     connection: Connection,
-    place: Option<Place>,
+    file: Option<FileIdentity>,
     /// Calls whose intent was written; most calls have none to be taken away.
     intended: HashSet<String>,
     /// Records that no commit has written yet, in their order.
-    late: Vec<Kept>,
+    late: Vec<EncodedRecord>,
     late_bytes: usize,
     /// Calls that nobody waited for any more when their intent was written: they were not made.
     void: Vec<String>,
@@ -118,7 +119,7 @@ impl Writer {
     /// Makes it; `waiting` tells others how much was not written yet.
     pub(super) fn new(connection: Connection, waiting: Arc<AtomicUsize>) -> Self {
         Self {
-            place: Place::of(&connection),
+            file: FileIdentity::of(&connection),
             connection,
             intended: HashSet::new(),
             late: Vec::new(),
@@ -129,23 +130,23 @@ impl Writer {
     }
 
     /// Writes what waited, then all of a batch, together.
-    pub(super) fn commit(&mut self, batch: Vec<Item>) {
-        let batch = self.still_possible(batch);
+    pub(super) fn commit(&mut self, batch: Vec<QueuedCommand>) {
+        let batch = self.refuse_if_moved(batch);
         match self.in_time(&batch) {
             Ok(counts) => {
-                for ((wish, reply), count) in batch.into_iter().zip(counts) {
+                for ((command, reply), count) in batch.into_iter().zip(counts) {
                     let told = reply.send(Ok(count));
-                    if let (Wish::Intend { call_id, .. }, Err(_)) = (wish, told) {
+                    if let (Command::Intend { call_id, .. }, Err(_)) = (command, told) {
                         self.void.push(call_id);
                     }
                 }
-                self.tell();
+                self.publish_backlog();
             }
             Err(error) => {
-                for (wish, reply) in batch {
-                    let answer = self.put_off(wish, &error);
+                for (command, reply) in batch {
+                    let answer = self.defer(command, &error);
                     // Whoever is told may look how much waits.
-                    self.tell();
+                    self.publish_backlog();
                     // A caller that is gone needs no answer.
                     let _ = reply.send(Err(answer));
                 }
@@ -155,18 +156,21 @@ impl Writer {
 
     /// Returns what can be done of a batch: in a file that is not where it was no intent counts, since
     /// nobody would find it, and it does not work. Records of calls that were made are kept in it all the same.
-    fn still_possible(&self, batch: Vec<Item>) -> Vec<Item> {
-        let needs_place = |(wish, _): &Item| matches!(wish, Wish::Intend { .. } | Wish::Probe);
-        let Some(place) = &self.place else {
+    fn refuse_if_moved(&self, batch: Vec<QueuedCommand>) -> Vec<QueuedCommand> {
+        let needs_file = |(command, _): &QueuedCommand| {
+            matches!(command, Command::Intend { .. } | Command::Probe)
+        };
+        let Some(file) = &self.file else {
             return batch;
         };
-        if !batch.iter().any(needs_place) {
+        if !batch.iter().any(needs_file) {
             return batch;
         }
-        let Err(error) = place.check() else {
+        let Err(error) = file.check() else {
             return batch;
         };
-        let (refused, rest): (Vec<Item>, Vec<Item>) = batch.into_iter().partition(needs_place);
+        let (refused, rest): (Vec<QueuedCommand>, Vec<QueuedCommand>) =
+            batch.into_iter().partition(needs_file);
         for (_, reply) in refused {
             // A caller that is gone needs no answer.
             let _ = reply.send(Err(error.clone()));
@@ -176,13 +180,13 @@ impl Writer {
 
     /// Writes a batch. Nobody waits for another program only to write what waits: others would have to wait
     /// behind that.
-    fn in_time(&mut self, batch: &[Item]) -> Result<Vec<usize>, StoreError> {
-        let is_catching_up = |(wish, _): &Item| matches!(wish, Wish::CatchUp);
+    fn in_time(&mut self, batch: &[QueuedCommand]) -> Result<Vec<usize>, StoreError> {
+        let is_catching_up = |(command, _): &QueuedCommand| matches!(command, Command::Flush);
         if !batch.iter().all(is_catching_up) {
-            return self.together(batch);
+            return self.commit_batch(batch);
         }
         self.connection.busy_timeout(Duration::ZERO)?;
-        let result = self.together(batch);
+        let result = self.commit_batch(batch);
         self.connection
             .busy_timeout(limits::DATABASE_BUSY_TIMEOUT)?;
         result
@@ -190,50 +194,50 @@ impl Writer {
 
     /// Keeps a record for the next commit when there is room for it: always when something was
     /// changed, which no call does while nothing can be written. Returns what its caller is told.
-    fn put_off(&mut self, wish: Wish, error: &StoreError) -> StoreError {
-        let Wish::Keep(kept) = wish else {
+    fn defer(&mut self, command: Command, error: &StoreError) -> StoreError {
+        let Command::Append(record) = command else {
             return error.clone();
         };
-        let bytes = self.late_bytes + size_of::<Kept>() + kept.text.len();
-        if bytes > limits::MAX_LATE_RECORD_BYTES && !self.intended.contains(kept.call_id()) {
+        let bytes = self.late_bytes + size_of::<EncodedRecord>() + record.text.len();
+        if bytes > limits::MAX_LATE_RECORD_BYTES && !self.intended.contains(record.call_id()) {
             return error.clone();
         }
         self.late_bytes = bytes;
-        self.late.push(kept);
+        self.late.push(record);
         StoreError::Late
     }
 
-    fn tell(&self) {
+    fn publish_backlog(&self) {
         let count = self.late.len() + self.void.len();
         self.waiting.store(count, Ordering::Relaxed);
     }
 
-    fn together(&mut self, batch: &[Item]) -> Result<Vec<usize>, StoreError> {
+    fn commit_batch(&mut self, batch: &[QueuedCommand]) -> Result<Vec<usize>, StoreError> {
         let immediate = TransactionBehavior::Immediate;
         let transaction = Transaction::new_unchecked(&self.connection, immediate)?;
         let mut chain = Chain::of(&transaction)?;
         let mut changes = Changes::default();
-        for kept in &self.late {
-            self.keep(&mut chain, &mut changes, kept)?;
+        for record in &self.late {
+            self.keep(&mut chain, &mut changes, record)?;
         }
         for call_id in &self.void {
             forget(&transaction, call_id)?;
         }
         let mut counts = Vec::with_capacity(batch.len());
-        for (wish, reply) in batch {
-            counts.push(match wish {
+        for (command, reply) in batch {
+            counts.push(match command {
                 // Who has given up was told that nothing is changed.
-                Wish::Intend { .. } if reply.is_closed() => 0,
-                Wish::Intend { call_id, record } => {
+                Command::Intend { .. } if reply.is_closed() => 0,
+                Command::Intend { call_id, record } => {
                     let mut insert = transaction.prepare_cached(INTEND)?;
                     insert.execute((call_id, record))?;
                     changes.added.insert(call_id.clone());
                     1
                 }
-                Wish::Keep(kept) => self.keep(&mut chain, &mut changes, kept)?,
-                Wish::Settle => settle(&mut chain)?,
-                Wish::Probe => probe(&transaction)?,
-                Wish::CatchUp => 0,
+                Command::Append(record) => self.keep(&mut chain, &mut changes, record)?,
+                Command::SettleInterrupted => settle(&mut chain)?,
+                Command::Probe => probe(&transaction)?,
+                Command::Flush => 0,
             });
         }
         drop(chain);
@@ -246,10 +250,10 @@ impl Writer {
         &self,
         chain: &mut Chain<'_>,
         changes: &mut Changes,
-        kept: &Kept,
+        record: &EncodedRecord,
     ) -> Result<usize, StoreError> {
-        chain.append(kept)?;
-        let id = kept.call_id();
+        chain.append(record)?;
+        let id = record.call_id();
         if !self.intended.contains(id) && !changes.added.contains(id) {
             return Ok(0);
         }
@@ -266,7 +270,7 @@ impl Writer {
             self.intended.remove(call_id);
         }
         self.void.clear();
-        self.tell();
+        self.publish_backlog();
     }
 }
 
@@ -274,7 +278,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         if !self.late.is_empty() || !self.void.is_empty() {
             // The last try; the server has told by now what cannot be written.
-            let _ = self.together(&[]);
+            let _ = self.commit_batch(&[]);
         }
     }
 }
@@ -302,10 +306,10 @@ impl<'c> Chain<'c> {
         })
     }
 
-    fn append(&mut self, kept: &Kept) -> Result<(), StoreError> {
+    fn append(&mut self, record: &EncodedRecord) -> Result<(), StoreError> {
         let seq = self.seq + 1;
-        let hash = ledger::hash(&self.hash, seq, kept.record());
-        let row = (seq, hash, kept.record(), kept.trace_id());
+        let hash = ledger::hash(&self.hash, seq, record.json());
+        let row = (seq, hash, record.json(), record.trace_id());
         self.insert.execute(row)?;
         (self.seq, self.hash) = (seq, hash);
         Ok(())
@@ -335,7 +339,7 @@ fn settle(chain: &mut Chain<'_>) -> Result<usize, StoreError> {
     Ok(orphans.len())
 }
 
-fn interrupted(text_of_intent: &str) -> Result<Kept, StoreError> {
+fn interrupted(text_of_intent: &str) -> Result<EncodedRecord, StoreError> {
     let broken = |error: serde_json::Error| StoreError::Broken(format!("an intent: {error}"));
     let mut record: Record<'_> = serde_json::from_str(text_of_intent).map_err(broken)?;
     record.ts_end = ids::now().into();
@@ -346,5 +350,5 @@ fn interrupted(text_of_intent: &str) -> Result<Kept, StoreError> {
         .tool_calls
         .iter_mut()
         .for_each(|call| call.status = "error".into());
-    Kept::of(&record)
+    EncodedRecord::of(&record)
 }

@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::StoreError;
-use crate::sqlite::memory_index::Library;
+use crate::sqlite::memory_index::MemoryIndex;
 use karyi_core::limits;
 
 /// The place of the library.
 #[derive(Default)]
-pub(in crate::sqlite) struct Shelf {
+pub(in crate::sqlite) struct IndexCache {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    library: Option<Arc<Library>>,
+    index: Option<Arc<MemoryIndex>>,
     /// Whether somebody reads it now.
     is_reading: bool,
     /// How long reading took the last time.
@@ -30,42 +30,42 @@ struct State {
     refused: Option<u64>,
 }
 
-impl Shelf {
+impl IndexCache {
     /// Returns the library when it is that of this count of changes.
-    pub(in crate::sqlite) fn look(&self, revision: u64) -> Option<Arc<Library>> {
+    pub(in crate::sqlite) fn get(&self, change_count: u64) -> Option<Arc<MemoryIndex>> {
         let state = self.lock();
-        let library = state.library.as_ref();
-        library
-            .filter(|library| library.revision() == revision)
+        let index = state.index.as_ref();
+        index
+            .filter(|index| index.change_count() == change_count)
             .cloned()
     }
 
     /// Notes how long a search took in the database because there was no library. When it pays by
-    /// now to read it, the caller has to: true is told once, until [`Shelf::put`].
-    pub(in crate::sqlite) fn is_wanted(&self, revision: u64, took: Duration) -> bool {
+    /// now to read it, the caller has to: true is told once, until [`IndexCache::store`].
+    pub(in crate::sqlite) fn should_load(&self, change_count: u64, took: Duration) -> bool {
         let mut state = self.lock();
         state.spent = state.spent.saturating_add(took);
         let is_due = state.spent >= state.cost.saturating_mul(limits::LIBRARY_PATIENCE);
-        if state.is_reading || !is_due || state.refused == Some(revision) {
+        if state.is_reading || !is_due || state.refused == Some(change_count) {
             return false;
         }
         state.is_reading = true;
         // There need not be room for two.
-        state.library = None;
+        state.index = None;
         true
     }
 
-    /// Keeps what was read at the request of [`Shelf::is_wanted`].
-    pub(in crate::sqlite) fn put(
+    /// Keeps what was read at the request of [`IndexCache::should_load`].
+    pub(in crate::sqlite) fn store(
         &self,
-        revision: u64,
-        read: Result<Option<Library>, StoreError>,
+        change_count: u64,
+        read: Result<Option<MemoryIndex>, StoreError>,
         took: Duration,
     ) {
         let mut state = self.lock();
-        state.refused = matches!(read, Ok(None)).then_some(revision);
-        let library = read.ok().flatten().map(Arc::new);
-        (state.library, state.is_reading) = (library, false);
+        state.refused = matches!(read, Ok(None)).then_some(change_count);
+        let index = read.ok().flatten().map(Arc::new);
+        (state.index, state.is_reading) = (index, false);
         (state.cost, state.spent) = (took, Duration::ZERO);
     }
 
@@ -81,24 +81,24 @@ mod tests {
 
     #[test]
     fn the_library_is_read_when_it_pays() {
-        let shelf = Shelf::default();
+        let shelf = IndexCache::default();
         let ms = Duration::from_millis;
-        let library = Library {
-            revision: 1,
+        let index = MemoryIndex {
+            change_count: 1,
             sites: HashMap::new(),
             contents: Vec::new(),
         };
         // At first at once, and by one only.
-        assert!(shelf.is_wanted(1, Duration::ZERO) && !shelf.is_wanted(1, ms(1000)));
-        shelf.put(1, Ok(Some(library)), ms(10));
-        assert!(shelf.look(1).is_some() && shelf.look(2).is_none());
+        assert!(shelf.should_load(1, Duration::ZERO) && !shelf.should_load(1, ms(1000)));
+        shelf.store(1, Ok(Some(index)), ms(10));
+        assert!(shelf.get(1).is_some() && shelf.get(2).is_none());
         let most = ms(10) * limits::LIBRARY_PATIENCE;
-        assert!(!shelf.is_wanted(2, most - ms(1)) && shelf.is_wanted(2, ms(1)));
-        assert!(shelf.look(1).is_none());
+        assert!(!shelf.should_load(2, most - ms(1)) && shelf.should_load(2, ms(1)));
+        assert!(shelf.get(1).is_none());
         // Reading that failed is tried again, but what is too large not before something has changed.
-        shelf.put(2, Err(StoreError::Expired), ms(10));
-        assert!(!shelf.is_wanted(2, most - ms(1)) && shelf.is_wanted(3, ms(1)));
-        shelf.put(3, Ok(None), ms(10));
-        assert!(!shelf.is_wanted(3, most) && shelf.is_wanted(4, Duration::ZERO));
+        shelf.store(2, Err(StoreError::Expired), ms(10));
+        assert!(!shelf.should_load(2, most - ms(1)) && shelf.should_load(3, ms(1)));
+        shelf.store(3, Ok(None), ms(10));
+        assert!(!shelf.should_load(3, most) && shelf.should_load(4, Duration::ZERO));
     }
 }

@@ -8,8 +8,10 @@ use rusqlite::{Connection, Row};
 
 use crate::site::Content;
 use crate::sqlite::json::parsed;
-use crate::sqlite::memory_index::{Folded, Held, Library, Place, Room, Site, Sites, Term};
-use crate::sqlite::score::{self, Published};
+use crate::sqlite::memory_index::{
+    FoldedText, IndexedContent, MemoryBudget, MemoryIndex, Posting, Site, Sites, Term,
+};
+use crate::sqlite::score::{self, PublishedStats};
 use crate::sqlite::word_index::{self, INSTANCES};
 use crate::{StoreError, tokenizer};
 use karyi_core::limits;
@@ -20,20 +22,21 @@ const CONTENTS: &str = "SELECT number, site, id, status, content_type, tags, cre
     FROM contents ORDER BY site, number";
 const PLACES: &str = "SELECT term, doc, col FROM temp.instances ORDER BY term";
 
-impl Library {
+impl MemoryIndex {
     /// Reads everything, inside of one transaction; nothing when there is more than there is room for.
     ///
     /// # Errors
     /// The database cannot be read, or the time was up.
     pub(in crate::sqlite) fn read(connection: &Connection) -> Result<Option<Self>, StoreError> {
-        let revision = connection.query_row("SELECT number FROM revision", (), |row| row.get(0))?;
+        let change_count =
+            connection.query_row("SELECT number FROM revision", (), |row| row.get(0))?;
         let total: f64 = connection.query_row(SIZES, (), |row| row.get(0))?;
         #[allow(clippy::cast_precision_loss)]
         if total > limits::LIBRARY_BYTES as f64 {
             return Ok(None);
         }
-        let mut reading = Reading {
-            room: Room::all(),
+        let mut reading = IndexLoader {
+            budget: MemoryBudget::all(),
             numbers: HashMap::new(),
             sites: HashMap::new(),
             contents: Vec::new(),
@@ -46,25 +49,25 @@ impl Library {
         let sites = reading.by_name(connection)?;
         let contents = reading.contents;
         Ok(Some(Self {
-            revision,
+            change_count,
             sites,
             contents,
         }))
     }
 }
 
-struct Reading {
-    room: Room,
+struct IndexLoader {
+    budget: MemoryBudget,
     /// Which content of its site a row is.
-    numbers: HashMap<i64, Place>,
+    numbers: HashMap<i64, Posting>,
     /// By their numbers.
     sites: HashMap<u64, Site>,
-    contents: Vec<Held>,
+    contents: Vec<IndexedContent>,
     /// How many words each content has in the index.
     lengths: Vec<u64>,
 }
 
-impl Reading {
+impl IndexLoader {
     /// Reads all contents; false when there is no room left.
     fn contents(&mut self, connection: &Connection) -> Result<bool, StoreError> {
         let mut statement = connection.prepare_cached(CONTENTS)?;
@@ -82,14 +85,14 @@ impl Reading {
         let words: Option<u64> = row.get(10)?;
         let (title, body, json) = (text(row, 7)?, text(row, 8)?, text(row, 9)?);
         let tags: Vec<String> = serde_json::from_str(text(row, 5)?).unwrap_or_default();
-        let tags = tags.iter().map(|tag| tokenizer::composed(tag).into_owned());
+        let tags = tags.iter().map(|tag| tokenizer::compose(tag).into_owned());
         let content = parsed::<Content>(json).ok();
         // Its texts for the search may differ, and how it is shown is kept too.
         let bytes = title.len() + body.len() + 3 * json.len();
-        if !self.room.take(limits::LIBRARY_CONTENT_BYTES + bytes) {
+        if !self.budget.take(limits::LIBRARY_CONTENT_BYTES + bytes) {
             return Ok(false);
         }
-        let held = Held {
+        let entry = IndexedContent {
             id: text(row, 2)?.into(),
             status: text(row, 3)?.into(),
             content_type: text(row, 4)?.into(),
@@ -101,22 +104,22 @@ impl Reading {
             is_indexed: words.is_some(),
             kept: content.map(|content| Arc::new(content.into())),
         };
-        let is_published = words.is_some() && &*held.status == "published";
-        let place = u32::try_from(self.contents.len()).unwrap_or(u32::MAX);
-        let site = self.sites.entry(site).or_insert_with(|| Site::at(place));
-        site.contents.end = place + 1;
+        let is_published = words.is_some() && &*entry.status == "published";
+        let posting = u32::try_from(self.contents.len()).unwrap_or(u32::MAX);
+        let site = self.sites.entry(site).or_insert_with(|| Site::at(posting));
+        site.contents.end = posting + 1;
         site.bytes += title.len() + body.len();
         if let Some(words) = words.filter(|_| is_published) {
             site.published.texts += 1;
             site.published.words += words;
         }
-        let place = Place {
-            content: place - site.contents.start,
+        let posting = Posting {
+            content: posting - site.contents.start,
             weight: 0,
             is_published,
         };
-        self.numbers.insert(number, place);
-        self.contents.push(held);
+        self.numbers.insert(number, posting);
+        self.contents.push(entry);
         self.lengths.push(words.unwrap_or(0));
         Ok(true)
     }
@@ -126,14 +129,14 @@ impl Reading {
         connection.execute(INSTANCES, ())?;
         let mut statement = connection.prepare_cached(PLACES)?;
         let mut rows = statement.query(())?;
-        let mut terms = Terms::default();
+        let mut terms = TermCollector::default();
         while let Some(row) = rows.next()? {
             let (term, column) = (text(row, 0)?, text(row, 2)?);
-            let Some(place) = self.numbers.get(&row.get(1)?) else {
+            let Some(posting) = self.numbers.get(&row.get(1)?) else {
                 continue;
             };
             let weight = score::weight(column);
-            if !terms.add(term, Place { weight, ..*place }, &mut self.room) {
+            if !terms.add(term, Posting { weight, ..*posting }, &mut self.budget) {
                 return Ok(false);
             }
         }
@@ -148,10 +151,10 @@ impl Reading {
     fn measure(&mut self) {
         for site in self.sites.values() {
             let range = site.contents.start as usize..site.contents.end as usize;
-            let held = self.contents.get_mut(range.clone()).unwrap_or_default();
+            let entries = self.contents.get_mut(range.clone()).unwrap_or_default();
             let lengths = self.lengths.get(range).unwrap_or_default();
-            for (held, words) in held.iter_mut().zip(lengths) {
-                held.norm = site.published.norm(*words);
+            for (entry, words) in entries.iter_mut().zip(lengths) {
+                entry.norm = site.published.norm(*words);
             }
         }
     }
@@ -172,14 +175,14 @@ impl Reading {
 
 impl Site {
     /// Makes one without contents, the next of which is the given one.
-    fn at(place: u32) -> Self {
+    fn at(posting: u32) -> Self {
         Self {
             contents: Range {
-                start: place,
-                end: place,
+                start: posting,
+                end: posting,
             },
             bytes: 0,
-            published: Published::default(),
+            published: PublishedStats::default(),
             terms: Vec::new(),
         }
     }
@@ -187,42 +190,43 @@ impl Site {
 
 /// Words as they are read: by their bytes, each with the contents it stands in.
 #[derive(Default)]
-struct Terms {
+struct TermCollector {
     done: HashMap<u64, Vec<Term>>,
     term: String,
-    places: Vec<Place>,
+    postings: Vec<Posting>,
 }
 
-impl Terms {
+impl TermCollector {
     /// Adds one place; false when there is no room for it.
-    fn add(&mut self, term: &str, place: Place, room: &mut Room) -> bool {
+    fn add(&mut self, term: &str, posting: Posting, budget: &mut MemoryBudget) -> bool {
         let mut bytes = 0;
         if self.term != term {
             self.close();
             term.clone_into(&mut self.term);
             bytes += limits::LIBRARY_WORD_BYTES + term.len();
         }
-        match self.places.last_mut() {
+        match self.postings.last_mut() {
             // The places of a row come one after another.
-            Some(last) if last.content == place.content => last.weight += place.weight,
+            Some(last) if last.content == posting.content => last.weight += posting.weight,
             _ => {
-                self.places.push(place);
+                self.postings.push(posting);
                 bytes += limits::LIBRARY_PLACE_BYTES;
             }
         }
-        room.take(bytes)
+        budget.take(bytes)
     }
 
     fn close(&mut self) {
-        if let Some((site, word)) = word_index::divided(&self.term) {
-            self.places.sort_unstable_by_key(|place| place.content);
-            let (text, places) = (word.into(), self.places.as_slice().into());
+        if let Some((site, word)) = word_index::split_term(&self.term) {
+            self.postings
+                .sort_unstable_by_key(|posting| posting.content);
+            let (text, postings) = (word.into(), self.postings.as_slice().into());
             self.done
                 .entry(site)
                 .or_default()
-                .push(Term { text, places });
+                .push(Term { text, postings });
         }
-        self.places.clear();
+        self.postings.clear();
     }
 
     fn finish(mut self) -> HashMap<u64, Vec<Term>> {
@@ -236,7 +240,7 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r str> {
 }
 
 /// Returns a text as it is searched, unless it is just that of the content.
-fn folded(text: &str, own: Option<&String>) -> Folded {
-    let folded = tokenizer::folded(text);
+fn folded(text: &str, own: Option<&String>) -> FoldedText {
+    let folded = tokenizer::fold(text);
     (own.is_none_or(|own| *own != *folded)).then(|| folded.into())
 }

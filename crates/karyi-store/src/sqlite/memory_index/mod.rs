@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
-pub(super) use index_cache::Shelf;
+pub(super) use index_cache::IndexCache;
 
-use crate::site::{Found, Kept, Query, Scope};
-use crate::sqlite::score::{Published, Rank, gain, weighted};
+use crate::site::{CachedContent, Query, Scope, SearchResult};
+use crate::sqlite::score::{PublishedStats, Rank, gain, with_exact_bonus};
 use crate::tokenizer;
 use karyi_core::limits;
 
@@ -25,11 +25,11 @@ use karyi_core::limits;
 type Sites = HashMap<Box<str>, HashMap<Box<str>, Site>>;
 
 /// All contents as they were at one count of changes.
-pub(super) struct Library {
-    revision: u64,
+pub(super) struct MemoryIndex {
+    change_count: u64,
     sites: Sites,
     /// Those of one site stand together.
-    contents: Vec<Held>,
+    contents: Vec<IndexedContent>,
 }
 
 /// What a site has.
@@ -37,42 +37,42 @@ struct Site {
     contents: Range<u32>,
     /// Of their titles and texts.
     bytes: usize,
-    published: Published,
+    published: PublishedStats,
     /// The words of its contents, by their bytes.
     terms: Vec<Term>,
 }
 
 /// A content.
-struct Held {
+struct IndexedContent {
     id: Box<str>,
     status: Box<str>,
     content_type: Box<str>,
     tags: Vec<String>,
     credibility: f64,
     /// Title and text as they are searched.
-    title: Folded,
-    body: Folded,
+    title: FoldedText,
+    body: FoldedText,
     /// The part of the score that depends on the content's length alone.
     norm: f64,
     /// Whether its words are in the index.
     is_indexed: bool,
     /// Nothing when it cannot be read.
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<CachedContent>>,
 }
 
 /// A text for the search; nothing when it is just that of the content.
-type Folded = Option<Box<str>>;
+type FoldedText = Option<Box<str>>;
 
 /// A word of the index.
 struct Term {
     text: Box<str>,
     /// By content.
-    places: Box<[Place]>,
+    postings: Box<[Posting]>,
 }
 
 /// That a content has a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct Posting {
     /// Which one of its site.
     content: u32,
     /// How often, each time by the weight of its column.
@@ -83,7 +83,7 @@ struct Place {
 
 /// Why a search is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unanswered {
+pub(super) enum SearchRefusal {
     /// Only the database knows.
     Unknown,
     /// It takes more steps than were given.
@@ -91,24 +91,24 @@ pub(super) enum Unanswered {
 }
 
 /// A word of a query.
-struct Hits<'l> {
+struct QueryTerm<'l> {
     idf: f64,
-    places: Cow<'l, [Place]>,
+    postings: Cow<'l, [Posting]>,
     is_pair: bool,
 }
 
 /// What is known of a content that has words of the query.
 #[derive(Clone, Copy, Default)]
-struct Mark {
+struct TermScore {
     score: f64,
     /// How many of the query's pairs it has.
     pairs: u32,
 }
 
-impl Library {
+impl MemoryIndex {
     /// Returns the count of changes it was read at.
-    fn revision(&self) -> u64 {
-        self.revision
+    fn change_count(&self) -> u64 {
+        self.change_count
     }
 
     /// Searches, in at most so many steps.
@@ -120,25 +120,25 @@ impl Library {
         scope: &Scope,
         query: &Query,
         steps: usize,
-    ) -> Result<Found, Unanswered> {
+    ) -> Result<SearchResult, SearchRefusal> {
         let sites = self.sites.get(&*scope.tenant_id);
         let Some(site) = sites.and_then(|sites| sites.get(&*scope.site_id)) else {
             let items = Vec::new();
-            return Ok(Found { items, total: 0 });
+            return Ok(SearchResult { items, total: 0 });
         };
-        let mut steps = Steps(steps);
+        let mut steps = StepBudget(steps);
         steps.take(site.contents.len() + site.bytes / 16)?;
         let hits = site.hits(&query.text, &mut steps)?;
-        let text = tokenizer::folded(query.text.trim());
-        let wanted = Wanted {
+        let text = tokenizer::fold(query.text.trim());
+        let wanted = ContentFilter {
             query,
             finder: Finder::new(&*text),
         };
         let range = site.contents.start as usize..site.contents.end as usize;
-        let held = self.contents.get(range).unwrap_or_default();
+        let entries = self.contents.get(range).unwrap_or_default();
         let matches = match hits.is_empty() {
-            true => wanted.exact(held),
-            false => wanted.marked(held, &marks(held, &hits), &hits),
+            true => wanted.exact(entries),
+            false => wanted.ranked(entries, &term_scores(entries, &hits), &hits),
         };
         best(matches, query.limit)
     }
@@ -146,75 +146,92 @@ impl Library {
 
 impl Site {
     /// Looks up the words of a text.
-    fn hits(&self, text: &str, steps: &mut Steps) -> Result<Vec<Hits<'_>>, Unanswered> {
+    fn hits(
+        &self,
+        text: &str,
+        steps: &mut StepBudget,
+    ) -> Result<Vec<QueryTerm<'_>>, SearchRefusal> {
         let mut hits = Ok(Vec::new());
         tokenizer::each_word(text, &mut |word| {
             let Ok(found) = &mut hits else { return };
             match self.hit(&word, steps) {
                 Ok(hit) => found.push(hit),
-                Err(unanswered) => hits = Err(unanswered),
+                Err(refusal) => hits = Err(refusal),
             }
         });
         hits
     }
 
-    fn hit(&self, word: &tokenizer::Word<'_>, steps: &mut Steps) -> Result<Hits<'_>, Unanswered> {
+    fn hit(
+        &self,
+        word: &tokenizer::Word<'_>,
+        steps: &mut StepBudget,
+    ) -> Result<QueryTerm<'_>, SearchRefusal> {
         let first = self.terms.partition_point(|term| *term.text < *word.text);
         let rest = self.terms.get(first..).unwrap_or_default();
-        let places = match word.is_alone {
+        let postings = match word.is_single {
             true => started(rest, word.text, steps)?.into(),
             false => match rest.first().filter(|term| *term.text == *word.text) {
-                Some(term) => Cow::Borrowed(&*term.places),
+                Some(term) => Cow::Borrowed(&*term.postings),
                 None => Cow::default(),
             },
         };
-        steps.take(places.len())?;
-        let having = places.iter().filter(|place| place.is_published).count();
-        Ok(Hits {
+        steps.take(postings.len())?;
+        let having = postings
+            .iter()
+            .filter(|posting| posting.is_published)
+            .count();
+        Ok(QueryTerm {
             idf: self.published.idf(having as u64),
-            places,
+            postings,
             is_pair: word.is_pair,
         })
     }
 }
 
 /// Returns the contents that have a word that starts with `start`; such words come first in `terms`.
-fn started(terms: &[Term], start: &str, steps: &mut Steps) -> Result<Vec<Place>, Unanswered> {
-    let mut places: Vec<Place> = Vec::new();
+fn started(
+    terms: &[Term],
+    start: &str,
+    steps: &mut StepBudget,
+) -> Result<Vec<Posting>, SearchRefusal> {
+    let mut postings: Vec<Posting> = Vec::new();
     for term in terms.iter().take_while(|term| term.text.starts_with(start)) {
-        steps.take(term.places.len() * 8)?;
-        places.extend_from_slice(&term.places);
+        steps.take(term.postings.len() * 8)?;
+        postings.extend_from_slice(&term.postings);
     }
-    places.sort_unstable_by_key(|place| place.content);
-    places.dedup_by(|place, kept| {
-        let is_same = place.content == kept.content;
+    postings.sort_unstable_by_key(|posting| posting.content);
+    postings.dedup_by(|posting, kept| {
+        let is_same = posting.content == kept.content;
         if is_same {
-            kept.weight += place.weight;
+            kept.weight += posting.weight;
         }
         is_same
     });
-    Ok(places)
+    Ok(postings)
 }
 
 /// Adds up what the words say of the contents of one site: word by word, as it is done with the
 /// database, so that the sums are the same to the last digit.
-fn marks(held: &[Held], hits: &[Hits<'_>]) -> Vec<Mark> {
-    let mut marks = vec![Mark::default(); held.len()];
+fn term_scores(entries: &[IndexedContent], hits: &[QueryTerm<'_>]) -> Vec<TermScore> {
+    let mut term_scores = vec![TermScore::default(); entries.len()];
     for hit in hits {
-        for place in &*hit.places {
-            let number = place.content as usize;
-            let (Some(mark), Some(content)) = (marks.get_mut(number), held.get(number)) else {
+        for posting in &*hit.postings {
+            let number = posting.content as usize;
+            let (Some(term_score), Some(content)) =
+                (term_scores.get_mut(number), entries.get(number))
+            else {
                 break;
             };
-            mark.score += gain(hit.idf, place.weight, content.norm);
-            mark.pairs += u32::from(hit.is_pair);
+            term_score.score += gain(hit.idf, posting.weight, content.norm);
+            term_score.pairs += u32::from(hit.is_pair);
         }
     }
-    marks
+    term_scores
 }
 
 /// What a content must be like.
-struct Wanted<'q> {
+struct ContentFilter<'q> {
     query: &'q Query,
     /// Finds the query to the letter.
     finder: Finder<'q>,
@@ -223,57 +240,66 @@ struct Wanted<'q> {
 /// A content that matches.
 struct Match<'l> {
     rank: Rank<&'l str>,
-    held: &'l Held,
+    entry: &'l IndexedContent,
 }
 
-impl Wanted<'_> {
+impl ContentFilter<'_> {
     /// Returns the contents that have the query to the letter.
-    fn exact<'l>(&self, held: &'l [Held]) -> Vec<Match<'l>> {
-        let wanted = held.iter().filter(|held| self.is_wanted(held));
-        let found = wanted.filter(|held| self.places(held) != (false, false));
-        found.map(|held| self.matching(held, 0.0, true)).collect()
+    fn exact<'l>(&self, entries: &'l [IndexedContent]) -> Vec<Match<'l>> {
+        let wanted = entries.iter().filter(|entry| self.should_load(entry));
+        let found = wanted.filter(|entry| self.letter_matches(entry) != (false, false));
+        found.map(|entry| self.matching(entry, 0.0, true)).collect()
     }
 
     /// Returns the contents that have words of the query.
-    fn marked<'l>(&self, held: &'l [Held], marks: &[Mark], hits: &[Hits<'_>]) -> Vec<Match<'l>> {
+    fn ranked<'l>(
+        &self,
+        entries: &'l [IndexedContent],
+        term_scores: &[TermScore],
+        hits: &[QueryTerm<'_>],
+    ) -> Vec<Match<'l>> {
         let pairs: u32 = hits.iter().map(|hit| u32::from(hit.is_pair)).sum();
-        let marked = held.iter().zip(marks);
+        let marked = entries.iter().zip(term_scores);
         marked
-            .filter(|(held, mark)| mark.score > 0.0 && held.is_indexed && self.is_wanted(held))
+            .filter(|(entry, term_score)| {
+                term_score.score > 0.0 && entry.is_indexed && self.should_load(entry)
+            })
             // What has the query to the letter has all its pairs.
-            .map(|(held, mark)| self.matching(held, mark.score, mark.pairs == pairs))
+            .map(|(entry, term_score)| {
+                self.matching(entry, term_score.score, term_score.pairs == pairs)
+            })
             .collect()
     }
 
-    fn is_wanted(&self, held: &Held) -> bool {
+    fn should_load(&self, entry: &IndexedContent) -> bool {
         let query = self.query;
         let of_type = query.content_type.as_deref();
-        *held.status == *query.status
-            && of_type.is_none_or(|wanted| *held.content_type == *wanted)
-            && (query.tags.is_empty() || held.tags.iter().any(|tag| query.tags.contains(tag)))
+        *entry.status == *query.status
+            && of_type.is_none_or(|wanted| *entry.content_type == *wanted)
+            && (query.tags.is_empty() || entry.tags.iter().any(|tag| query.tags.contains(tag)))
     }
 
-    fn matching<'l>(&self, held: &'l Held, score: f64, may_be_exact: bool) -> Match<'l> {
+    fn matching<'l>(&self, entry: &'l IndexedContent, score: f64, may_be_exact: bool) -> Match<'l> {
         let (is_in_title, is_in_body) = match may_be_exact {
-            true => self.places(held),
+            true => self.letter_matches(entry),
             false => (false, false),
         };
         let rank = Rank {
-            score: weighted(score, is_in_title, is_in_body),
-            credibility: held.credibility,
-            id: &*held.id,
+            score: with_exact_bonus(score, is_in_title, is_in_body),
+            credibility: entry.credibility,
+            id: &*entry.id,
         };
-        Match { rank, held }
+        Match { rank, entry }
     }
 
     /// Whether the query stands in title and text to the letter.
-    fn places(&self, held: &Held) -> (bool, bool) {
+    fn letter_matches(&self, entry: &IndexedContent) -> (bool, bool) {
         let is_in = |text: &str| self.finder.find(text.as_bytes()).is_some();
-        (is_in(held.title()), is_in(held.body()))
+        (is_in(entry.title()), is_in(entry.body()))
     }
 }
 
-impl Held {
+impl IndexedContent {
     fn title(&self) -> &str {
         let kept = || self.kept.as_ref().map_or("", |kept| &kept.title);
         self.title.as_deref().unwrap_or_else(kept)
@@ -286,7 +312,7 @@ impl Held {
 }
 
 /// Returns the best of what matches.
-fn best(mut matches: Vec<Match<'_>>, limit: u32) -> Result<Found, Unanswered> {
+fn best(mut matches: Vec<Match<'_>>, limit: u32) -> Result<SearchResult, SearchRefusal> {
     let total = matches.len() as u64;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if let Some(last) = limit.checked_sub(1)
@@ -297,26 +323,26 @@ fn best(mut matches: Vec<Match<'_>>, limit: u32) -> Result<Found, Unanswered> {
     matches.truncate(limit);
     matches.sort_unstable_by(|a, b| a.rank.order(&b.rank));
     // What cannot be read is an error, which the database tells.
-    let items = matches.iter().map(|found| found.held.kept.clone());
-    let items: Option<Vec<Arc<Kept>>> = items.collect();
-    let items = items.ok_or(Unanswered::Unknown)?;
-    Ok(Found { items, total })
+    let items = matches.iter().map(|found| found.entry.kept.clone());
+    let items: Option<Vec<Arc<CachedContent>>> = items.collect();
+    let items = items.ok_or(SearchRefusal::Unknown)?;
+    Ok(SearchResult { items, total })
 }
 
 /// Steps that a search may still take.
-struct Steps(usize);
+struct StepBudget(usize);
 
-impl Steps {
-    fn take(&mut self, steps: usize) -> Result<(), Unanswered> {
-        self.0 = self.0.checked_sub(steps).ok_or(Unanswered::Long)?;
+impl StepBudget {
+    fn take(&mut self, steps: usize) -> Result<(), SearchRefusal> {
+        self.0 = self.0.checked_sub(steps).ok_or(SearchRefusal::Long)?;
         Ok(())
     }
 }
 
 /// What the library takes of memory, counted while it is read.
-struct Room(usize);
+struct MemoryBudget(usize);
 
-impl Room {
+impl MemoryBudget {
     fn all() -> Self {
         Self(limits::LIBRARY_BYTES)
     }

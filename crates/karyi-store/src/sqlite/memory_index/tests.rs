@@ -1,4 +1,4 @@
-//! The library beside the database, over random contents and queries.
+//! The index beside the database, over random contents and queries.
 
 use super::*;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::site::{Bundle, Content, Draft, SiteStore};
 use crate::sqlite::SqliteSites;
 use crate::sqlite::connection::open_to_read;
-use crate::sqlite::site::searched;
+use crate::sqlite::site::search_contents;
 
 /// What texts and queries are made of.
 const PIECES: &[&str] = &[
@@ -158,11 +158,11 @@ fn the_library_finds_what_the_database_finds() {
     for _ in 0..rounds {
         change(&mut random, &sites, &program);
         let connection = open_to_read(&path).unwrap();
-        let library = Library::read(&connection).unwrap().unwrap();
+        let index = MemoryIndex::read(&connection).unwrap().unwrap();
         for _ in 0..queries {
             let (scope, query) = (scope(PLACES[random.below(4)]), random.query());
-            let expected = searched(&connection, &scope, &query).unwrap();
-            let result = library.search(&scope, &query, usize::MAX);
+            let expected = search_contents(&connection, &scope, &query).unwrap();
+            let result = index.search(&scope, &query, usize::MAX);
             found += expected.items.len();
             assert_eq!(
                 (ids(&expected), expected.total),
@@ -176,7 +176,7 @@ fn the_library_finds_what_the_database_finds() {
     assert!(found > asked / 4, "{found} of {asked}");
 }
 
-fn ids(found: &Found) -> Vec<String> {
+fn ids(found: &SearchResult) -> Vec<String> {
     found.items.iter().map(|item| item.id.clone()).collect()
 }
 
@@ -224,14 +224,14 @@ fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>,
         .filter(|known| known.1 == "published")
         .collect();
     let all: f64 = published.iter().map(|known| length(&known.2)).sum();
-    let mut sought: Vec<(String, bool)> = Vec::new();
+    let mut words_of_query: Vec<(String, bool)> = Vec::new();
     tokenizer::each_word(&query.text, &mut |word| {
-        sought.push((word.text.to_owned(), word.is_alone));
+        words_of_query.push((word.text.to_owned(), word.is_single));
     });
-    let text = tokenizer::folded(query.text.trim()).into_owned();
+    let text = tokenizer::fold(query.text.trim()).into_owned();
     let mut matches: Vec<Rank<String>> = Vec::new();
     for (content, status, words) in &known {
-        let has = |text: &str, part: &str| tokenizer::folded(text).contains(part);
+        let has = |text: &str, part: &str| tokenizer::fold(text).contains(part);
         let exact = [has(&content.title, &text), has(&content.body, &text)];
         let average = if all == 0.0 {
             length(words).max(1.0)
@@ -239,8 +239,8 @@ fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>,
             all / published.len() as f64
         };
         let norm = 1.2 * (1.0 - 0.75 + 0.75 * length(words) / average);
-        let (mut score, mut is_match) = (0.0, sought.is_empty() && exact != [false; 2]);
-        for (word, is_start) in &sought {
+        let (mut score, mut is_match) = (0.0, words_of_query.is_empty() && exact != [false; 2]);
+        for (word, is_start) in &words_of_query {
             let is_it = |other: &str| other == word || *is_start && other.starts_with(word);
             let having = published
                 .iter()
@@ -256,13 +256,13 @@ fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>,
             .into_iter()
             .zip(exact)
             .map(|(weight, is)| if is { weight } else { 0.0 });
-        let is_wanted = *status == query.status
+        let should_load = *status == query.status
             && query
                 .content_type
                 .as_ref()
                 .is_none_or(|wanted| *wanted == content.content_type)
             && (query.tags.is_empty() || content.tags.iter().any(|tag| query.tags.contains(tag)));
-        if is_match && is_wanted {
+        if is_match && should_load {
             matches.push(Rank {
                 score: score * weight.fold(1.0, |sum, weight| sum + weight),
                 credibility: content.credibility_score,
@@ -295,13 +295,13 @@ fn the_order_depends_on_the_own_published_texts_alone() {
             ..random.query()
         })
         .collect();
-    let found = || -> Vec<Found> {
+    let found = || -> Vec<SearchResult> {
         let connection = open_to_read(&path).unwrap();
-        let library = Library::read(&connection).unwrap().unwrap();
+        let index = MemoryIndex::read(&connection).unwrap().unwrap();
         let place = scope(("t", "a"));
         let found = queries.iter().map(|query| {
-            let found = searched(&connection, &place, query).unwrap();
-            let held = library.search(&place, query, usize::MAX).unwrap();
+            let found = search_contents(&connection, &place, query).unwrap();
+            let held = index.search(&place, query, usize::MAX).unwrap();
             assert_eq!(held, found);
             found
         });
@@ -333,14 +333,14 @@ fn bundle((tenant, site): (&str, &str), contents: Vec<Content>) -> Bundle {
     }
 }
 
-/// Makes a library of some contents of one site.
-fn library(contents: Vec<Content>) -> (tempfile::TempDir, SqliteSites, Library) {
+/// Makes a index of some contents of one site.
+fn index(contents: Vec<Content>) -> (tempfile::TempDir, SqliteSites, MemoryIndex) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.db");
     let sites = SqliteSites::open(&path).unwrap();
     run(sites.import(bundle(("t", "a"), contents), later())).unwrap();
-    let library = Library::read(&open_to_read(&path).unwrap()).unwrap();
-    (dir, sites, library.unwrap())
+    let index = MemoryIndex::read(&open_to_read(&path).unwrap()).unwrap();
+    (dir, sites, index.unwrap())
 }
 
 fn content(id: &str, body: &str) -> Content {
@@ -361,44 +361,44 @@ fn ask(text: &str) -> Query {
 #[test]
 fn a_long_search_is_left_to_others() {
     let contents = (0..200).map(|id| content(&format!("c{id}"), "古井 古水"));
-    let (_dir, _sites, library) = library(contents.collect());
+    let (_dir, _sites, index) = index(contents.collect());
     let place = scope(("t", "a"));
-    let long = |text: &str, steps| library.search(&place, &ask(text), steps).err();
+    let long = |text: &str, steps| index.search(&place, &ask(text), steps).err();
     assert_eq!(long("古井", 1000), None);
-    assert_eq!(long("古井", 100), Some(Unanswered::Long));
-    assert_eq!(long(&"古井 ".repeat(20), 1000), Some(Unanswered::Long));
-    assert_eq!(long("古", 1000), Some(Unanswered::Long));
+    assert_eq!(long("古井", 100), Some(SearchRefusal::Long));
+    assert_eq!(long(&"古井 ".repeat(20), 1000), Some(SearchRefusal::Long));
+    assert_eq!(long("古", 1000), Some(SearchRefusal::Long));
     assert_eq!(long("한국어 ก็", usize::MAX), None);
 }
 
 #[test]
 fn a_content_that_cannot_be_read_is_the_databases_to_tell() {
-    let (dir, _sites, _) = library(vec![content("good", "古井"), content("bad", "古水")]);
+    let (dir, _sites, _) = index(vec![content("good", "古井"), content("bad", "古水")]);
     let program = Connection::open(dir.path().join("site.db")).unwrap();
     let sql = "UPDATE contents SET content = '{}' WHERE id = 'bad'";
     assert_eq!(program.execute(sql, ()), Ok(1));
-    let library = Library::read(&program).unwrap().unwrap();
+    let index = MemoryIndex::read(&program).unwrap().unwrap();
     let place = scope(("t", "a"));
-    let found = library.search(&place, &ask("古井"), usize::MAX).unwrap();
+    let found = index.search(&place, &ask("古井"), usize::MAX).unwrap();
     assert_eq!((found.items[0].id.as_str(), found.total), ("good", 1));
-    let bad = library.search(&place, &ask("古水"), usize::MAX);
-    assert_eq!(bad, Err(Unanswered::Unknown));
-    assert!(searched(&program, &place, &ask("古水")).is_err());
+    let bad = index.search(&place, &ask("古水"), usize::MAX);
+    assert_eq!(bad, Err(SearchRefusal::Unknown));
+    assert!(search_contents(&program, &place, &ask("古水")).is_err());
 }
 
 #[test]
 fn what_is_too_large_is_not_kept() {
-    let mut room = Room(10);
+    let mut room = MemoryBudget(10);
     assert_eq!(
         [room.take(4), room.take(6), room.take(0), room.take(1)],
         [true, true, true, false]
     );
-    let (dir, _sites, _) = library(vec![content("large", "古井")]);
+    let (dir, _sites, _) = index(vec![content("large", "古井")]);
     let connection = Connection::open(dir.path().join("site.db")).unwrap();
     let of_size = |bytes: usize| {
         let sql = "UPDATE contents SET content = CAST(zeroblob(?) AS TEXT)";
         connection.execute(sql, [bytes]).unwrap();
-        Library::read(&connection).unwrap()
+        MemoryIndex::read(&connection).unwrap()
     };
     assert!(of_size(limits::LIBRARY_BYTES + 1).is_none());
     assert!(of_size(limits::LIBRARY_BYTES / 8).is_some());

@@ -75,15 +75,19 @@ fn ids_of(sites: &SqliteSites, scope: &Scope, query: Query) -> (Vec<String>, u64
 /// Has the library read, as it is after some searches.
 fn with_library(sites: &SqliteSites) {
     let since = Instant::now();
-    while sites.shelf.look(sites.revision.now().unwrap()).is_none() {
-        sites.want_library(sites.revision.now().unwrap(), Duration::from_secs(60));
+    while sites
+        .index_cache
+        .get(sites.change_count.now().unwrap())
+        .is_none()
+    {
+        sites.load_index_if_due(sites.change_count.now().unwrap(), Duration::from_secs(60));
         assert!(since.elapsed() < Duration::from_secs(60));
     }
 }
 
 /// Has the library never read: whoever is to do that does not.
 fn without_library(sites: &SqliteSites) {
-    sites.shelf.is_wanted(0, Duration::from_secs(60));
+    sites.index_cache.should_load(0, Duration::from_secs(60));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn changes_are_found(prepare: fn(&SqliteSites)) {
     };
     let first = again(10);
     assert_eq!((first.items.len(), first.total), (1, 1));
-    let is_same = |found: &Found| Arc::ptr_eq(&found.items[0], &first.items[0]);
+    let is_same = |found: &SearchResult| Arc::ptr_eq(&found.items[0], &first.items[0]);
     assert!(is_same(&again(10)));
     assert_eq!(again(9), first);
     // What changes no content leaves it.
