@@ -1,4 +1,4 @@
-//! The extended attributes of a file, access lists among them.
+//! Extended attributes of a file, including POSIX access lists.
 
 use std::fs::File;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use karyi_core::limits;
 
-/// The one that holds the access list. While a file has it, the permissions of its group are the most that
-/// anybody named in the list may get.
+/// Attribute with the access list. It caps what the file mode grants to the group, so the group bits of a
+/// file that has one are a mask.
 const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
-/// Those that the system gives to files by rules of its own.
+/// Attributes that the kernel assigns by its own rules.
 const OF_THE_SYSTEM: &[&[u8]] = &[b"security.selinux", b"security.ima", b"security.evm"];
 
-/// Bytes that the names of a file's attributes seldom go over.
+/// Initial buffer for the list of attribute names; few files need more.
 const USUAL_BYTES: usize = 1 << 10;
 
-/// The attributes of one file.
+/// Extended attributes of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Attributes(Vec<Attribute>);
 
@@ -26,7 +26,7 @@ struct Attribute {
 }
 
 impl Attributes {
-    /// Reads them, as far as the system tells.
+    /// Reads the attributes that the system lets this process see.
     pub(super) fn read(file: &File) -> Self {
         let mut names = vec![0; USUAL_BYTES];
         let mut length = rustix::fs::flistxattr(file, &mut names[..]);
@@ -47,19 +47,19 @@ impl Attributes {
         Self(names.filter(is_name).filter_map(read).collect())
     }
 
-    /// Returns those that belong to the file, and not to the rules of the system.
+    /// Returns the attributes that belong to the file, without those the kernel assigns.
     pub(super) fn own(mut self) -> Self {
         let is_own = |one: &Attribute| !OF_THE_SYSTEM.contains(&one.name.as_slice());
         self.0.retain(is_own);
         self
     }
 
-    /// Whether there are none.
+    /// Tells whether the list is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Gives them to a file; returns those of its own that could not be given.
+    /// Sets the attributes on a file; returns those of its own that could not be set.
     pub(super) fn give(&self, file: &File) -> Self {
         let flags = rustix::fs::XattrFlags::empty();
         let is_lost = |attribute: &&Attribute| {
@@ -69,20 +69,20 @@ impl Attributes {
         Self(self.0.iter().filter(is_lost).cloned().collect()).own()
     }
 
-    /// Returns which permissions may be given without them: where the access list is missing, those of the
-    /// group were never meant for it.
+    /// Returns a mask of the permissions that are safe without these attributes. Without the access list the
+    /// group bits are cleared: they were only its mask.
     pub(super) fn allowed_without(&self) -> u32 {
         let has_list = self.0.iter().any(|one| one.name == ACCESS_LIST);
         if has_list { !0o070 } else { !0 }
     }
 
-    /// Returns those that another file lacks or has otherwise.
+    /// Returns the attributes that `other` lacks or has with another value.
     pub(super) fn missing_in(&self, other: &Self) -> Self {
         let is_missing = |one: &&Attribute| !other.0.contains(one);
         Self(self.0.iter().filter(is_missing).cloned().collect())
     }
 
-    /// Returns their names, for people.
+    /// Returns the names for a message.
     pub(super) fn names(&self) -> String {
         let name = |one: &Attribute| match one.name.as_slice() {
             ACCESS_LIST => "access list".to_owned(),

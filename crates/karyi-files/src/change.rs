@@ -1,4 +1,4 @@
-//! One file of a change: what was found on the disk and what it is to become.
+//! Change of one path: the file as it was read and the file as it will be.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use karyi_core::limits;
 /// One path with its old and new content.
 #[derive(Debug)]
 pub struct Change {
-    /// The path as it was given, for messages.
+    /// Path as the caller wrote it, for messages.
     pub(super) shown: PathBuf,
-    /// The path with all symlinks followed.
+    /// Path with all symlinks resolved.
     pub(super) real: PathBuf,
-    /// The file as it was read; none when it does not exist.
+    /// File as it was read; `None` when it does not exist.
     pub(super) before: Option<FileSnapshot>,
-    /// The file as it will be; none when it is removed.
+    /// File as it will be; `None` when it is removed.
     pub(super) after: Option<NewContent>,
-    /// Where its content goes, when it is renamed.
+    /// New path of its content after a rename.
     pub(super) renamed_to: Option<PathBuf>,
-    /// What it held, being made ready for the journal already.
+    /// Old content that a thread is already preparing for the journal.
     pub(super) prefetch: Option<Prefetch>,
 }
 
-/// A file that was read.
+/// Content and metadata of a file at the time it was read.
 #[derive(Debug)]
 pub(super) struct FileSnapshot {
     pub(super) stamp: Stamp,
@@ -38,34 +38,34 @@ pub(super) struct FileSnapshot {
     pub(super) attributes: Attributes,
 }
 
-/// What a file is to hold.
+/// Content that a file will have.
 #[derive(Debug)]
 pub(super) struct NewContent {
     pub(super) bytes: Vec<u8>,
     pub(super) metadata: MetadataSource,
 }
 
-/// Whose owner, permissions and attributes a file gets.
+/// Source of the owner, permissions and attributes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MetadataSource {
-    /// Those of the file it replaces; of any new file when there is none.
+    /// The file it replaces, or the defaults of a new file.
     Replaced,
-    /// Those of another file.
+    /// Another file.
     CopyOf(PathBuf),
-    /// Those of another file, with these permissions.
+    /// Another file, with this mode.
     CopyWithMode(PathBuf, u32),
-    /// Those of the file it replaces, if there is one, with these permissions.
+    /// The file it replaces, if any, with this mode.
     Mode(u32),
-    /// Those of a file that comes back, whatever is there now.
+    /// Metadata from the journal, whatever is at the path now.
     Saved(SavedMetadata),
 }
 
 impl Change {
-    /// Reads a file whole, as the first half of a change; `real` has every symlink resolved. A
-    /// missing file is one that may be made.
+    /// Reads a whole file as the first half of a change; `real` has every symlink resolved. A missing file is
+    /// not an error: the change may create it.
     ///
     /// # Errors
-    /// The path leads to something else than a file, to one that is too large, or cannot be read.
+    /// The path is not a regular file, is too large, or cannot be read.
     pub fn read(shown: &Path, real: &Path) -> Result<Self, ToolError> {
         let before = FileSnapshot::read(shown, real)?;
         Ok(Self {
@@ -74,7 +74,7 @@ impl Change {
         })
     }
 
-    /// Reads a file as it will be once a change that was left half done is ended.
+    /// Reads a file as it will be after the recovery of an interrupted change.
     pub(super) fn read_forecast(
         path: &Path,
         forecast: &RecoveryForecast,
@@ -106,14 +106,14 @@ impl Change {
         }
     }
 
-    /// Returns what the file holds; none when it does not exist.
+    /// Returns the content of the file; `None` when it does not exist.
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         let before = self.before.as_ref();
         before.map(|found| found.bytes.as_slice())
     }
 
-    /// Says what the file is to hold. Without this the change removes it.
+    /// Sets the new content. A change without one removes the file.
     #[must_use]
     pub fn with_content(mut self, bytes: Vec<u8>) -> Self {
         let metadata = MetadataSource::Replaced;
@@ -121,7 +121,7 @@ impl Change {
         self
     }
 
-    /// Lets nobody but its owner read a file that is made now, when its content is private.
+    /// Restricts a new file to its owner when its content is private.
     pub(super) fn keep_private(&mut self, is_private: IsPrivate<'_>) {
         if let (None, Some(after)) = (&self.before, &mut self.after)
             && after.metadata == MetadataSource::Replaced
@@ -131,13 +131,13 @@ impl Change {
         }
     }
 
-    /// Has what the file held made ready for the journal, if it is large.
+    /// Starts preparing the old content for the journal when it is large.
     pub(super) fn start_prefetch(&mut self, prefetcher: &mut Prefetcher<'_, '_>) {
         let found = self.before.as_ref();
         self.prefetch = found.and_then(|found| prefetcher.start(&found.bytes));
     }
 
-    /// Returns the file that its content comes from as it is.
+    /// Returns the file that this one is an unchanged copy of.
     pub(super) fn source(&self) -> Option<&Path> {
         match &self.after.as_ref()?.metadata {
             MetadataSource::CopyOf(path) => Some(path),
@@ -148,13 +148,13 @@ impl Change {
         }
     }
 
-    /// Whether the content that was read goes from its path.
+    /// Tells whether the content that was read will no longer be at this path.
     pub(super) fn leaves(&self) -> bool {
         let after = self.after.as_ref().map(|after| after.bytes.as_slice());
         self.before.is_some() && after != self.bytes()
     }
 
-    /// Whether there is something to do.
+    /// Tells whether the change does anything.
     pub(super) fn is_needed(&self) -> bool {
         match (&self.before, &self.after) {
             (None, None) => false,
@@ -174,7 +174,7 @@ impl Change {
 }
 
 impl FileSnapshot {
-    /// Reads a file; a missing one is none.
+    /// Reads a file; returns `None` when it does not exist.
     pub(super) fn read(shown: &Path, real: &Path) -> Result<Option<Self>, ToolError> {
         let io = |error: io::Error| ToolError::from_io(shown, &error);
         let Some((parent, name)) = split(real) else {
@@ -195,7 +195,7 @@ impl FileSnapshot {
         let Some(stamp) = directory.stamp(name).map_err(io)? else {
             return Ok(None);
         };
-        // Opening a device or a pipe can do something already.
+        // Merely opening a device or a pipe can have an effect.
         check_kind(shown, stamp)?;
         let file = directory.read(name).map_err(io)?;
         let stamp = Stamp::of(&file).map_err(io)?;
@@ -217,7 +217,7 @@ impl FileSnapshot {
     }
 }
 
-/// Refuses a place where no file can be replaced.
+/// Refuses pseudo file systems, where a file cannot be replaced.
 fn check_place(shown: &Path, directory: &Directory) -> Result<(), ToolError> {
     if !directory.is_pseudo_file_system() {
         return Ok(());

@@ -1,9 +1,8 @@
-//! Finds the passage of a text that comes closest to one that is not there.
+//! Finds the passage of a text that is closest to a text that was not found.
 //!
-//! A model that copied a passage with small errors mends it at once when it sees the real one. The
-//! search looks for a place with the same skeleton, then for one where most lines have the same, then for
-//! a single line by shared trigrams. It looks at a bounded part of both texts, the start of each, and visits
-//! each line once.
+//! A model that copied a passage with small errors corrects it at once when it sees the real one. The search
+//! tries the same skeleton first, then a passage in which most lines have equal skeletons, then a single line
+//! with shared trigrams. It compares a bounded prefix of both texts and visits each line once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,43 +16,43 @@ use look_alikes::LookAlikes;
 
 mod look_alikes;
 
-/// A passage of a file.
+/// Passage of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// Its first line, from 1.
+    /// First line, from 1.
     pub first_line: usize,
-    /// Its last line.
+    /// Last line.
     pub last_line: usize,
-    /// Its text; long lines and passages are cut.
+    /// Text of the passage; long lines and passages are cut.
     pub text: String,
-    /// How it differs from what was asked for, in words.
+    /// Differences from the text to find, as phrases.
     pub differences: Vec<String>,
 }
 
-/// Lines of the text to find that are compared.
+/// Compared lines of the text to find.
 const MAX_FIND_LINES: usize = 500;
-/// Bytes of one line that are compared.
+/// Compared bytes of one line.
 const MAX_LINE_BYTES: usize = 1000;
-/// Lines of a passage that are shown.
+/// Shown lines of a passage.
 const MAX_SHOWN_LINES: usize = 20;
-/// Bytes of a line that are shown when there are many; of few lines more is.
+/// Shown bytes per line of a passage with many lines; short passages get more.
 const MAX_SHOWN_BYTES: usize = 200;
-/// Bytes of a line that is named because only one side has it.
+/// Quoted bytes of a line that only one side has.
 const MAX_QUOTED_BYTES: usize = 60;
-/// Bytes without blanks from which a line hardly stands in many places.
+/// Non-blank bytes from which a line is unlikely to occur in many places.
 const SIGNIFICANT_BYTES: usize = 8;
-/// Bytes of the stretches by which lines are compared.
+/// Length of the grams that lines are compared by.
 const TRIGRAM: usize = 3;
-/// Bytes of those of short lines.
+/// Length of the grams for short lines.
 const BIGRAM: usize = 2;
-/// Bytes without blanks up to which a line is short.
+/// Non-blank bytes up to which a line is short.
 const SHORT_BYTES: usize = 6;
 /// Lines by which the parts of a passage may be shifted.
 const MAX_SHIFT: usize = 8;
-/// Differences that are named.
+/// Listed differences.
 const MAX_DIFFERENCES: usize = 3;
 
-/// Returns the passage of `text` closest to `find`, when one is near enough to be meant.
+/// Returns the passage of `text` closest to `find`, if one is near enough to be meant.
 #[must_use]
 pub fn closest(text: &str, find: &str) -> Option<Passage> {
     let text = searched(text);
@@ -63,14 +62,14 @@ pub fn closest(text: &str, find: &str) -> Option<Passage> {
     closest_line(text, find)
 }
 
-/// Returns how many lines of a text [`closest`] looks at; nothing when that is all of it.
+/// Returns how many lines of a text [`closest`] searches; `None` when it searches all of it.
 #[must_use]
 pub fn searched_lines(text: &str) -> Option<usize> {
     let part = searched(text);
     (part.len() < text.len()).then(|| part.lines().count())
 }
 
-/// Returns the part of a text that is looked at.
+/// Returns the prefix of a text that is searched.
 fn searched(text: &str) -> &str {
     let part = cut(text, limits::CLOSEST_TEXT_BYTES);
     let mut breaks = memchr::memchr_iter(b'\n', part.as_bytes());
@@ -78,21 +77,21 @@ fn searched(text: &str) -> &str {
     last.and_then(|at| part.get(..=at)).unwrap_or(part)
 }
 
-/// How near a text comes to another one, the nearest last.
+/// Similarity of two texts, the nearest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     /// Nothing is near enough to be meant.
     Far,
-    /// One line shares so many trigrams of 1000.
+    /// One line shares this share of its trigrams, in thousandths.
     Trigrams(usize),
-    /// Equal lines have this weight.
+    /// Equal lines have this total weight.
     Lines(usize),
-    /// It has the same skeleton.
+    /// The skeletons are equal.
     Skeleton,
 }
 
-/// Whether what comes closest to `find` goes when every `replacement` does: no other place comes as close
-/// then. So it is when nothing comes close at all.
+/// Tells whether the replacements themselves are the closest match of `find`: without them no place is as
+/// near. Also true when nothing is near.
 pub(super) fn is_nearest(text: &str, find: &str, replacement: &str) -> bool {
     let (text, find) = (searched(text), find.trim_matches('\n'));
     match nearness(text, find) {
@@ -113,7 +112,7 @@ fn nearness(text: &str, find: &str) -> Nearness {
         .unwrap_or(Nearness::Far)
 }
 
-/// Looks for a passage in a text whose lines, or some of them, end with CR alone.
+/// Searches a text in which some lines end with CR alone.
 fn with_carriage_returns(text: &str, find: &str) -> Option<Passage> {
     let mut passage = closest_line(&text.replace("\r\n", "\n").replace('\r', "\n"), find)?;
     let ending = "lines of the file end with CR alone, which is no line end to find: name one line at a time";
@@ -129,8 +128,7 @@ fn closest_line(text: &str, find: &str) -> Option<Passage> {
     Some(passage)
 }
 
-/// Says what stands before and after the lines of a text to find, when these are no other than those of the
-/// file.
+/// Describes extra line breaks around a text to find whose lines all match.
 fn ends_of(find: &str) -> Option<String> {
     let lines = find.trim_matches('\n');
     let before = find.len() - find.trim_start_matches('\n').len();
@@ -152,7 +150,7 @@ fn ends_of(find: &str) -> Option<String> {
     ))
 }
 
-/// Looks for a passage with what stands between the first and the last line that is not empty.
+/// Searches for a text without blank lines around it.
 fn closest_trimmed(text: &str, find: &str) -> Option<Passage> {
     if let Some(place) = skeleton::find(text, find) {
         return Some(at(text, place, find));
@@ -179,7 +177,7 @@ fn closest_trimmed(text: &str, find: &str) -> Option<Passage> {
     })
 }
 
-/// Returns the passage at a place that has the same skeleton.
+/// Returns the passage at a place with an equal skeleton.
 fn at(text: &str, place: Range<usize>, find: &str) -> Passage {
     let before = text.get(..place.start).unwrap_or_default();
     let first_line = 1 + count_breaks(before);
@@ -196,7 +194,7 @@ fn at(text: &str, place: Range<usize>, find: &str) -> Passage {
     }
 }
 
-/// Says that two passages have other numbers of lines.
+/// Describes two passages that break their lines at different places.
 fn broken_elsewhere(found: &[&str], wanted: &[&str]) -> Vec<String> {
     let mut words = vec![format!(
         "its lines are broken elsewhere: the file has {}, the text to find {}",
@@ -216,12 +214,12 @@ fn broken_elsewhere(found: &[&str], wanted: &[&str]) -> Vec<String> {
     words
 }
 
-/// Returns the lines that are compared: the time for it grows with the square.
+/// Returns the prefix that is compared line by line, which takes quadratic time.
 fn compared<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
     lines.get(..MAX_FIND_LINES).unwrap_or(lines)
 }
 
-/// Takes away the line numbers that stand before every line, if they do.
+/// Removes line numbers when every line starts with one.
 fn without_numbers(wanted: &[&str]) -> Option<String> {
     let mut lines = Vec::with_capacity(wanted.len());
     for line in wanted {
@@ -241,17 +239,17 @@ fn without_numbers(wanted: &[&str]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Lines that say where a passage starts, if they are those of the text to find.
+/// Votes for one line as the start of the passage.
 #[derive(Clone, Copy, Default)]
 struct Vote {
     score: u32,
-    /// The first and the last wanted line among them that hardly stands elsewhere.
+    /// First and last matching line that is unlikely to occur elsewhere.
     significant: Option<(u16, u16)>,
 }
 
-/// Lets every line that equals a wanted one, but for its skeleton, vote for where the passage starts.
-/// Where a line is missing or was added, its two parts vote for places next to each other. Returns the
-/// weight of the lines with the place.
+/// Lets every line with the skeleton of a wanted line vote for a start of the passage. Around an inserted or
+/// missing line the two parts vote for neighbouring starts. Returns the weight of the matching lines and the
+/// passage.
 fn by_equal_lines(lines: &[&str], wanted: &[&str]) -> Option<(usize, Range<usize>)> {
     let mut places: HashMap<String, usize> = HashMap::new();
     for (index, line) in wanted.iter().enumerate() {
@@ -306,14 +304,13 @@ fn votes(lines: &[&str], places: &HashMap<String, usize>) -> Vec<Vote> {
     votes
 }
 
-/// Returns how much a line says: a long one more than a closing brace.
+/// Returns how significant a line is: a long line more than a closing brace.
 fn weight(bones: &str) -> usize {
     bones.len().min(40)
 }
 
-/// Compares each line with the longest wanted one by the stretches of some bytes that they share, and returns how
-/// many of 1000 the best one has, with its place. Shorter stretches are for a short line alone: in others they
-/// say too little.
+/// Compares each line with the longest wanted line by shared grams. Returns the best score in thousandths and
+/// the passage. Bigrams only serve short lines; elsewhere they match too much.
 fn by_grams(lines: &[&str], wanted: &[&str], length: usize) -> Option<(usize, Range<usize>)> {
     let (place, longest) = wanted
         .iter()
@@ -339,7 +336,7 @@ fn by_grams(lines: &[&str], wanted: &[&str], length: usize) -> Option<(usize, Ra
     (best.0 >= 500).then(|| (best.0, start..lines.len().min(start + wanted.len())))
 }
 
-/// Returns the stretches of so many bytes of a skeleton, each once, in order.
+/// Returns the distinct grams of a skeleton, sorted.
 fn grams(bones: &str, length: usize) -> Vec<&[u8]> {
     let mut grams: Vec<&[u8]> = bones.as_bytes().windows(length).collect();
     grams.sort_unstable();
@@ -347,7 +344,7 @@ fn grams(bones: &str, length: usize) -> Vec<&[u8]> {
     grams
 }
 
-/// Returns what is left of a line, which is cut when it is long.
+/// Returns the skeleton of a line, of which only a prefix is read.
 fn skeleton_of(line: &str) -> String {
     skeleton(cut(line, MAX_LINE_BYTES))
 }
@@ -402,7 +399,7 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
     words
 }
 
-/// Says how the line in the file differs from the wanted one.
+/// Describes how a line of the file differs from the wanted line.
 fn difference<'a>(there: &'a str, wanted: &'a str) -> String {
     if there.trim_end() == wanted.trim_end() {
         let tail = |line: &'a str| line.get(line.trim_end().len()..).unwrap_or_default();
@@ -437,7 +434,7 @@ fn difference<'a>(there: &'a str, wanted: &'a str) -> String {
     )
 }
 
-/// Names the first characters that differ, when they may look the same all the same.
+/// Returns the code points of the first differing characters when they may look the same.
 fn codes(there: &str, wanted: &str) -> String {
     let code = |c: Option<char>| c.map_or("nothing".into(), |c| format!("U+{:04X}", u32::from(c)));
     let (mut a, mut b) = (there.chars(), wanted.chars());
@@ -473,7 +470,7 @@ fn indent(line: &str) -> String {
     )
 }
 
-/// Says in words what white space is made of.
+/// Describes white space in words.
 fn blanks(blanks: &str) -> String {
     let tabs = blanks.chars().filter(|c| *c == '\t').count();
     let spaces = blanks.chars().filter(|c| *c == ' ').count();
@@ -498,8 +495,7 @@ fn counted(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Returns both lines from a little before the first character that differs; `[...]` stands where
-/// something is left out.
+/// Returns an excerpt of both lines that starts shortly before the first difference; `[...]` marks omissions.
 fn around_difference(there: &str, wanted: &str) -> (String, String) {
     let pairs = there.char_indices().zip(wanted.chars());
     let mut same = pairs
@@ -543,7 +539,7 @@ fn show(lines: &[&str]) -> String {
     text
 }
 
-/// Returns at most `max` bytes of the start of a text, ending between two characters.
+/// Returns at most `max` bytes of the start of a text, cut at a character boundary.
 fn cut(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or(text)
 }

@@ -1,10 +1,10 @@
-//! Brings new contents to the disk: all of them, or none.
+//! Writes new contents to the disk: all of them or none.
 //!
-//! First every new content is written to a temporary file beside its target, so that a full disk or
-//! a missing permission shows before anything changed. Then each target is compared with what was
-//! read. Only then the temporary files take their places, and should one not, the places taken are
-//! given back. A file whose owner cannot be kept is refused: a new file would be somebody else's, and
-//! one that is written over can be found half-written.
+//! First every new content goes to a temporary file beside its target, so that a full disk or a missing
+//! permission shows before anything changed. Then each target is compared with what was read. Only then are
+//! the temporary files renamed into place; if one rename fails, those already done are rolled back. A file
+//! whose owner cannot be preserved is refused: a replacement would belong to somebody else, and overwriting
+//! in place can be observed half-written.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -23,29 +23,29 @@ use staged_file::{Operation, StagedFile, file_changed};
 mod plan;
 mod staged_file;
 
-/// A change whose files are being prepared. What is not kept is removed when it is dropped.
+/// Prepared files of a change. Dropping it removes them unless the commit succeeded.
 #[derive(Debug)]
 pub(super) struct Staged<'a> {
     steps: Vec<StagedFile<'a>>,
     made: Vec<PathBuf>,
     names: LinkCounts,
-    /// Every directory that a file is in.
+    /// Directories of the files, by path.
     directories: HashMap<PathBuf, Arc<Directory>>,
-    /// Files whose new ones lack attributes, which are named.
+    /// Files whose attributes could not all be set, with the names of those attributes.
     losses: Vec<(PathBuf, String)>,
     is_kept: bool,
 }
 
-/// Why contents are not in their places.
+/// Failed commit.
 #[derive(Debug)]
 pub(super) struct CommitFailure {
-    /// What went wrong.
+    /// Cause.
     pub(super) error: ToolError,
-    /// Whether some of them are all the same.
+    /// True if some new contents are in place and could not be rolled back.
     pub(super) is_half: bool,
 }
 
-/// How many names files got by the change itself, or lost.
+/// Links that the commit itself added to files, or removed.
 #[derive(Debug, Default)]
 struct LinkCounts(HashMap<(u64, u64), i64>);
 
@@ -64,7 +64,7 @@ impl LinkCounts {
 /// Writes the new contents beside their targets.
 ///
 /// # Errors
-/// What is in the way; nothing is left behind then.
+/// The cause; no temporary file is left.
 pub(super) fn stage<'a>(changes: &'a [Change], plan: &ChangePlan) -> Result<Staged<'a>, ToolError> {
     let mut staged = Staged {
         steps: Vec::new(),
@@ -74,7 +74,7 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &ChangePlan) -> Result<Stag
         losses: Vec::new(),
         is_kept: false,
     };
-    // Of a file that stays, a second name would be no file of its own.
+    // A file that stays must be copied: a hard link would tie the new name to it.
     let leaving = changes.iter().filter(|change| change.leaves());
     let leaving: HashSet<&Path> = leaving.map(|change| change.real.as_path()).collect();
     let needed = changes.iter().filter(|change| change.is_needed());
@@ -110,7 +110,7 @@ fn prepare<'a>(
     staged: &mut Staged<'_>,
 ) -> io::Result<StagedFile<'a>> {
     let (parent, name) = split(&change.real).ok_or(io::ErrorKind::IsADirectory)?;
-    // Files of one directory share it: a process may have so many files open.
+    // Files of one directory share the handle, since open files are limited.
     let directory = match (staged.directories.get(parent), Operation::of(change)) {
         (Some(known), _) => Arc::clone(known),
         (None, Operation::Create) => Arc::new(Directory::make(parent, &mut staged.made)?),
@@ -141,8 +141,7 @@ fn not_ours(change: &Change) -> ToolError {
 }
 
 impl Staged<'_> {
-    /// Keeps the originals and compares every file with what was read: the last step before the
-    /// decision.
+    /// Backs up the originals and compares every file with what was read: the last step before the decision.
     pub(super) fn check(&mut self) -> Result<(), ToolError> {
         let names = &self.names;
         self.steps.iter().try_for_each(|step| step.check(names))?;
@@ -152,14 +151,13 @@ impl Staged<'_> {
             self.names.add(linked, 1);
         }
         if self.steps.len() > 1 {
-            // Else a loss of power could leave a new name and lose a temporary one.
+            // Otherwise a power loss could keep a rename and lose a temporary file.
             self.sync_directories();
         }
         Ok(())
     }
 
-    /// Returns what is known of each step. The name of a content in a journal without a key is its hash
-    /// already.
+    /// Returns the hashes of each step. In a journal without a key the name of a content already is its hash.
     pub(super) fn decided(&self, entry: &Entry) -> Vec<StepHashes> {
         let hash = |bytes: &[u8], version: Option<&Version>| match version {
             Some(known) if entry.key.is_none() && !known.content.is_empty() => {
@@ -178,39 +176,39 @@ impl Staged<'_> {
         self.steps.iter().enumerate().map(decided).collect()
     }
 
-    /// Returns owner and permissions of each new content, none for what is removed.
+    /// Returns owner and mode of each new content, `None` for a removed file.
     pub(super) fn stamps(&self) -> impl Iterator<Item = Option<Stamp>> {
         self.steps.iter().map(StagedFile::new_stamp)
     }
 
-    /// Returns the files whose new ones lack attributes, and which.
+    /// Takes the files whose attributes could not all be set, with the names of those attributes.
     pub(super) fn take_losses(&mut self) -> Vec<(PathBuf, String)> {
         std::mem::take(&mut self.losses)
     }
 
-    /// Returns the directories that were made.
+    /// Returns the directories that were created.
     pub(super) fn made(&self) -> &[PathBuf] {
         &self.made
     }
 
-    /// Puts all contents in their places, or takes back what was put.
+    /// Renames all contents into place, or rolls back.
     ///
     /// # Errors
-    /// What went wrong, and what could not be taken back.
+    /// The cause, and what could not be rolled back.
     pub(super) fn place(mut self) -> Result<Self, CommitFailure> {
         for (index, step) in self.steps.iter().enumerate() {
             if let Err(error) = step.install(&self.names) {
                 let done = self.steps.iter().take(index).rev();
                 let losses: Vec<String> = done.filter_map(|step| step.roll_back().err()).collect();
                 if !losses.is_empty() {
-                    // What is left of the originals may be needed.
+                    // The remaining originals may be needed for recovery.
                     self.is_kept = true;
                 }
                 let is_half = !losses.is_empty();
                 let error = with_losses(error, &losses);
                 return Err(CommitFailure { error, is_half });
             }
-            // Another file has the name now.
+            // The name now belongs to another file.
             let replaced = step
                 .stamp()
                 .filter(|_| step.operation == Operation::Replace);
@@ -220,13 +218,13 @@ impl Staged<'_> {
         Ok(self)
     }
 
-    /// Makes the places last, and removes what is not needed any more.
+    /// Syncs the renames, then removes backups and temporary files.
     pub(super) fn settle(self) {
         self.sync_directories();
         self.remove_leftovers();
     }
 
-    /// Makes the new names last.
+    /// Syncs the directory entries.
     fn sync_directories(&self) {
         self.directories
             .values()
@@ -234,7 +232,7 @@ impl Staged<'_> {
     }
 
     fn remove_leftovers(&self) {
-        // What stays is found by `leftovers`.
+        // Files that cannot be removed are reported by `leftovers`.
         for step in &self.steps {
             for name in [&step.temporary, &step.backup].into_iter().flatten() {
                 let _ = step.directory.remove(name);

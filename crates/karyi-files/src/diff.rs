@@ -1,9 +1,8 @@
-//! The difference between two texts, in unified form.
+//! Unified diff of two texts.
 //!
-//! What both texts start and end with is left out first. The rest is compared line by line; when it is
-//! large, lines are only compared in their order, so that no pair of texts takes long. Lines shown
-//! are capped: what goes over is left out in whole changes, so that what is shown is true; the counts
-//! are exact.
+//! The common prefix and suffix are cut off first. The rest is compared line by line; a large rest is only
+//! compared in order, so that every diff is fast. Output is capped in whole changes, so the shown hunks are
+//! valid; the counts are exact.
 
 mod body;
 
@@ -18,25 +17,25 @@ use karyi_core::limits;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
-/// Bytes of both texts from which only their start is looked at line by line, when that is enough.
+/// Total size from which only the first lines are compared one by one, if that fills the caps.
 const LONG_BYTES: usize = 4 << 20;
-/// Lines of that start.
+/// Number of those lines.
 const FIRST_LINES: usize = 16_000;
 
-/// A difference.
+/// Diff of two texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diff {
-    /// The hunks, with a header for each; cut when there are many.
+    /// Hunks with headers; capped.
     pub text: String,
-    /// Lines that are new.
+    /// Added lines.
     pub added: usize,
-    /// Lines that are gone.
+    /// Removed lines.
     pub removed: usize,
-    /// How many of these two are not shown.
+    /// Changed lines that are not shown.
     pub omitted: usize,
 }
 
-/// How much of a difference is shown.
+/// Limits of the shown diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiffCaps {
     /// Lines, headers included.
@@ -48,13 +47,13 @@ pub struct DiffCaps {
 }
 
 impl DiffCaps {
-    /// For the result of a call.
+    /// Limits for the result of a call.
     pub const RESULT: Self = Self {
         lines: limits::MAX_DIFF_LINES,
         bytes: limits::MAX_DIFF_BYTES,
         line_bytes: limits::MAX_DIFF_LINE_BYTES,
     };
-    /// For a person who asks for all of it.
+    /// Limits for a person who asks for the whole diff.
     pub const WHOLE: Self = Self {
         lines: usize::MAX,
         bytes: limits::MAX_WHOLE_DIFF_BYTES,
@@ -62,7 +61,7 @@ impl DiffCaps {
     };
 }
 
-/// A stretch of lines that differs: in the old text, and in the new one.
+/// Differing stretch of lines: in the old text and in the new one.
 type Block = (Range<usize>, Range<usize>);
 
 /// Compares two texts.
@@ -83,8 +82,8 @@ pub fn diff(old: &str, new: &str, caps: DiffCaps) -> Diff {
     writer.finish()
 }
 
-/// Compares long texts with the same number of lines, of which only the first changes can be shown: the
-/// others are counted without a list of all lines.
+/// Compares long texts with equal numbers of lines when the caps only admit the first changes. The other
+/// changes are counted without a list of all lines.
 fn long_diff(middle: &Middle<'_>, caps: DiffCaps) -> Option<Diff> {
     let (old, new) = (middle.old, middle.new);
     let count = |text: &str| count_breaks(text) + usize::from(!text.ends_with('\n'));
@@ -112,8 +111,7 @@ fn long_diff(middle: &Middle<'_>, caps: DiffCaps) -> Option<Diff> {
     Some(writer.finish())
 }
 
-/// Counts the lines of two texts that differ in the same place. What is the same is not looked at line by
-/// line.
+/// Counts differing lines of two texts, compared in order. Equal stretches are skipped in bulk.
 fn changed_lines(mut old: &[u8], mut new: &[u8]) -> usize {
     let mut changed = 0;
     loop {
@@ -130,14 +128,14 @@ fn changed_lines(mut old: &[u8], mut new: &[u8]) -> usize {
     }
 }
 
-/// Returns what follows the line that a place is in.
+/// Returns the text after the line that contains an offset.
 fn after_line(text: &[u8], place: usize) -> &[u8] {
     let rest = text.get(place..).unwrap_or_default();
     let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
     rest.get(end..).unwrap_or_default()
 }
 
-/// Returns the first lines of a text, and the rest.
+/// Splits a text after its first lines.
 fn first_lines(text: &str) -> (Vec<&str>, &str) {
     let lines: Vec<&str> = text.split_inclusive('\n').take(FIRST_LINES).collect();
     let bytes: usize = lines.iter().map(|line| line.len()).sum();
@@ -148,7 +146,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// Two texts without what both start and end with.
+/// Two texts without their common prefix and suffix.
 struct Middle<'a> {
     head: &'a str,
     old: &'a str,
@@ -156,7 +154,7 @@ struct Middle<'a> {
     tail: &'a str,
 }
 
-/// Cuts off what both texts start and end with, but for some lines of context.
+/// Cuts off the common prefix and suffix, except for some lines of context.
 fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
     let same = common(
         old.as_bytes().chunks(4096),
@@ -175,7 +173,7 @@ fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
         },
     );
     let same = same.min(most);
-    // The line in which the texts begin to be the same belongs to what differs.
+    // The line in which the common suffix starts still differs.
     let tail = old.as_bytes().get(old.len() - same..).unwrap_or_default();
     let mut breaks = memchr::memchr_iter(b'\n', tail).skip(CONTEXT);
     let kept = breaks.next().map_or(same, |at| at + 1);
@@ -189,13 +187,13 @@ fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
     }
 }
 
-/// Returns the offset where the last `count` lines of a text start, the unfinished one included.
+/// Returns the offset at which the last `count` lines start, including an unfinished one.
 fn back(text: &[u8], count: usize) -> usize {
     let mut breaks = memchr::memrchr_iter(b'\n', text).skip(count - 1);
     breaks.next().map_or(0, |at| at + 1)
 }
 
-/// Returns how many bytes two sequences of chunks have in common.
+/// Returns the length of the common prefix of two sequences of chunks.
 fn common<'a>(
     a: impl Iterator<Item = &'a [u8]>,
     b: impl Iterator<Item = &'a [u8]>,
@@ -212,7 +210,7 @@ fn common<'a>(
     same
 }
 
-/// Finds the stretches that differ, in order.
+/// Finds the differing stretches, in order.
 fn each_block(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
     if old.len() + new.len() <= limits::MAX_COMPARED_LINES {
         for op in capture_diff_slices(Algorithm::Myers, old, new) {
@@ -233,7 +231,7 @@ fn each_block(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
     in_order(old, new, found);
 }
 
-/// Finds the stretches that differ when each line is compared with the one in the same place.
+/// Finds the differing stretches when each line is compared with the one at the same position.
 fn in_order(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
     let differs = |at: usize| old.get(at) != new.get(at);
     let mut at = 0;
@@ -251,17 +249,16 @@ fn in_order(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
 
 /// Writes hunks until the caps are reached.
 struct Writer<'a> {
-    /// Lines of both texts right before the compared ones, and right after: when the same lines
-    /// repeat, a change may be found next to them.
+    /// Context right before and after the compared lines. Repeated lines can move a change next to them.
     head: Vec<&'a str>,
     old: &'a [&'a str],
     new: &'a [&'a str],
     tail: Vec<&'a str>,
-    /// Lines before the compared ones.
+    /// Number of lines before the compared ones.
     start: usize,
     caps: DiffCaps,
     diff: Diff,
-    /// Changed lines that are shown.
+    /// Shown changed lines.
     shown: usize,
     is_full: bool,
 }
@@ -306,7 +303,7 @@ impl<'a> Writer<'a> {
         pending.push(block);
     }
 
-    /// Writes the blocks as one hunk: as many of them as there is room for.
+    /// Writes as many of the blocks as fit into one hunk.
     fn hunk(&mut self, blocks: &mut Vec<Block>) {
         let Some(first) = blocks.first().cloned() else {
             return;
@@ -329,7 +326,7 @@ impl<'a> Writer<'a> {
             let added = self.new.get(new).unwrap_or_default();
             body.changed('-', gone, added);
             body.changed('+', added, gone);
-            // The context after it must have room too.
+            // The context after the block must fit, too.
             let end = body.mark();
             body.lines(' ', &self.after(old.end));
             if body.is_full {
@@ -360,7 +357,7 @@ impl<'a> Writer<'a> {
         self.diff.text.push_str(&body.text);
     }
 
-    /// Returns the lines of context that end at a line of the old text.
+    /// Returns the context that ends at a line of the old text.
     fn before(&self, end: usize) -> Vec<&str> {
         let lines = self.old.get(..end).unwrap_or_default().iter().rev();
         let lines = lines.chain(self.head.iter().rev()).take(CONTEXT);
@@ -369,7 +366,7 @@ impl<'a> Writer<'a> {
         lines
     }
 
-    /// Returns the lines of context that start at a line of the old text.
+    /// Returns the context that starts at a line of the old text.
     fn after(&self, start: usize) -> Vec<&str> {
         let lines = self.old.get(start..).unwrap_or_default().iter();
         let lines = lines.chain(&self.tail).take(CONTEXT);

@@ -1,8 +1,8 @@
-//! A directory held open, and its files by name.
+//! Handle of an open directory and operations on its files by name.
 //!
-//! Everything that changes files goes through here: the way to a directory is walked part by part
-//! from the top and no symlink is followed on it, so that somebody who swaps a directory for a link
-//! leads nobody astray. The path was resolved before; a link on it now was put there since.
+//! Every change of a file goes through here. The path is walked component by component from the root and no
+//! symlink is followed: it was resolved before, so a symlink on it was swapped in since, perhaps by an
+//! attacker.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,14 +14,13 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::ResolveFlags;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat};
 
-/// Flags with which a directory is opened to find files in it; it need not be readable.
+/// Flags to open a directory for lookups; it need not be readable.
 #[cfg(target_os = "linux")]
 pub(super) const LOOKUP: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 pub(super) const LOOKUP: OFlags = OFlags::RDONLY;
 
-/// Kinds of file systems that the system makes up, as it numbers them: those of `/proc` and `/sys`, and those
-/// mounted below.
+/// Magic numbers of pseudo file systems: those of `/proc` and `/sys` and those mounted below.
 #[cfg(target_os = "linux")]
 const PSEUDO_FILE_SYSTEMS: [u32; 11] = [
     0x0000_9fa0, // proc
@@ -37,33 +36,33 @@ const PSEUDO_FILE_SYSTEMS: [u32; 11] = [
     0xf97c_ff8c, // selinuxfs
 ];
 
-/// The kind of file systems that lie in layers, as the system numbers it: overlayfs.
+/// Magic number of overlayfs.
 #[cfg(target_os = "linux")]
 const OVERLAYFS: u32 = 0x794c_7630;
 
-/// A directory held open.
+/// Open directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
     opened: OwnedFd,
 }
 
-/// What makes a file the one it is, and what changes when it is written.
+/// Identity and change markers of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     /// Device.
     pub(super) device: u64,
-    /// Number on the device.
+    /// Inode number.
     pub(super) inode: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: u64,
-    /// Time of the last change of its content: seconds and nanoseconds.
+    /// Modification time in seconds and nanoseconds.
     pub(super) changed: (i64, i64),
-    /// Kind and permissions.
+    /// File type and permissions.
     pub(super) mode: u32,
     /// Owner: user and group.
     pub(super) owner: (u32, u32),
-    /// How many names it has.
+    /// Number of hard links.
     pub(super) links: u64,
 }
 
@@ -86,7 +85,7 @@ impl Stamp {
         Ok(Self::new(&rustix::fs::fstat(file)?))
     }
 
-    /// Returns it with other permissions.
+    /// Returns the stamp with another mode.
     pub(super) fn with_mode(self, mode: u32) -> Self {
         let mode = (self.mode & !0o7777) | (mode & 0o7777);
         Self { mode, ..self }
@@ -96,23 +95,23 @@ impl Stamp {
         self.mode & 0o170_000
     }
 
-    /// Whether it is a plain file.
+    /// Tells whether it is a regular file.
     pub(super) fn is_file(self) -> bool {
         self.kind() == 0o100_000
     }
 
-    /// Whether it is a directory.
+    /// Tells whether it is a directory.
     pub(super) fn is_directory(self) -> bool {
         self.kind() == 0o040_000
     }
 
-    /// Whether it is a symlink.
+    /// Tells whether it is a symlink.
     pub(super) fn is_link(self) -> bool {
         self.kind() == 0o120_000
     }
 
-    /// Whether this is of the same file as an earlier one, with the same content, owner, permissions and
-    /// names, as far as the system tells. So many of its names were added since by karyi itself.
+    /// Tells whether this is the same file as `earlier` with the same content, owner, mode and links, given
+    /// that karyi itself added `added` links.
     pub(super) fn is_unchanged(self, earlier: Self, added: i64) -> bool {
         let links = earlier.links.checked_add_signed(added);
         links == Some(self.links)
@@ -122,8 +121,8 @@ impl Stamp {
             } == self
     }
 
-    /// Whether this is of a copy of the file of an earlier one, which parts it from its other names. So many of
-    /// its own were added since by karyi itself.
+    /// Tells whether this can be a copy of the file of `earlier`, separated from its other links, given that
+    /// karyi itself added `added` links to it.
     pub(super) fn is_copy_of(self, earlier: Self, added: i64) -> bool {
         let names = self.links.checked_add_signed(-added);
         names.is_some_and(|names| names == 1 || names == earlier.links)
@@ -135,19 +134,19 @@ impl Stamp {
             } == self
     }
 
-    /// Which file it is.
+    /// Returns device and inode number.
     pub(super) fn identity(self) -> (u64, u64) {
         (self.device, self.inode)
     }
 }
 
 impl Directory {
-    /// Opens the directory of an absolute path in which every link is resolved.
+    /// Opens an absolute path in which every symlink is resolved.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Self::walk(path, None)
     }
 
-    /// Does so, and makes what is missing; what it made is added to `made`.
+    /// Opens a path and creates missing directories, which are added to `made`.
     pub(super) fn make(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<Self> {
         Self::walk(path, Some(made))
     }
@@ -168,7 +167,7 @@ impl Directory {
             if let Some(made) = made.as_deref_mut() {
                 match rustix::fs::mkdirat(&opened, name, Mode::from_raw_mode(0o777)) {
                     Ok(()) => made.push(at.clone()),
-                    // What is there already, or may not be made, is told by opening it.
+                    // Opening it reports why it could not be created.
                     Err(_) if !is_missing(&opened, name) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -178,40 +177,39 @@ impl Directory {
         Ok(Self { path: at, opened })
     }
 
-    /// Returns its path.
+    /// Returns the path of the directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the system makes up what is in it, as in `/proc` and `/sys`: no file there can be put in the
-    /// place of another.
+    /// Tells whether the directory is on a pseudo file system such as `/proc`, where no file can be replaced.
     #[cfg(target_os = "linux")]
     pub(super) fn is_pseudo_file_system(&self) -> bool {
         let found = rustix::fs::fstatfs(&self.opened);
         found.is_ok_and(|found| PSEUDO_FILE_SYSTEMS.contains(&(found.f_type as u32)))
     }
 
-    /// Says no: other systems have no such files.
+    /// Always false: this system has no such files.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn is_pseudo_file_system(&self) -> bool {
         false
     }
 
-    /// Whether a file in it may become another one to the system when it is opened to be written or gets a
-    /// second name: its copy in the upper layer.
+    /// Tells whether the directory is on overlayfs, where a file becomes another one (its copy in the upper
+    /// layer) when it is opened for writing or linked.
     #[cfg(target_os = "linux")]
     pub(super) fn is_layered(&self) -> bool {
         let found = rustix::fs::fstatfs(&self.opened);
         found.is_ok_and(|found| found.f_type as u32 == OVERLAYFS)
     }
 
-    /// Says no: other systems have no such layers.
+    /// Always false: this system has no overlayfs.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn is_layered(&self) -> bool {
         false
     }
 
-    /// Whether its path still leads to it.
+    /// Tells whether the path still leads to this directory.
     pub(super) fn is_in_place(&self) -> io::Result<bool> {
         let identity = |directory: &Self| -> io::Result<_> {
             let stat = rustix::fs::fstat(&directory.opened)?;
@@ -224,8 +222,8 @@ impl Directory {
         }
     }
 
-    /// Whether the system lets nobody but the owner take away or rename a file that has a name here, and that is
-    /// somebody else: so it is in a directory for all, such as `/tmp`.
+    /// Tells whether the sticky bit of the directory, as in `/tmp`, keeps this user from renaming or removing
+    /// the file of another owner.
     pub(super) fn is_sticky_for(&self, file: Stamp) -> io::Result<bool> {
         let own = Stamp::new(&rustix::fs::fstat(&self.opened)?);
         let user = nix::unistd::Uid::effective();
@@ -233,7 +231,7 @@ impl Directory {
         Ok(own.mode & 0o1000 != 0 && !user.is_root() && !owners.contains(&user.as_raw()))
     }
 
-    /// Reads the stamp of a file; nothing when it is not there. A link is not followed.
+    /// Reads the stamp of a file without following a symlink; `None` when it does not exist.
     pub(super) fn stamp(&self, name: &OsStr) -> io::Result<Option<Stamp>> {
         match rustix::fs::statat(&self.opened, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Stamp::new(&stat))),
@@ -242,18 +240,18 @@ impl Directory {
         }
     }
 
-    /// Opens a file to read it. Should it be a pipe, this does not hang.
+    /// Opens a file to read it. Does not block on a pipe.
     pub(super) fn read(&self, name: &OsStr) -> io::Result<File> {
         self.open_file(name, OFlags::RDONLY, 0)
     }
 
-    /// Opens a file as a writer would, without changing it.
+    /// Opens a file for writing without changing it.
     pub(super) fn write(&self, name: &OsStr) -> io::Result<File> {
         self.open_file(name, OFlags::RDWR, 0)
             .or_else(|_| self.open_file(name, OFlags::WRONLY, 0))
     }
 
-    /// Opens what lies below it; no link is followed, neither on the way nor at the end.
+    /// Opens a path below the directory; no symlink is followed, not even the last component.
     pub(super) fn below(&self, path: &Path, flags: OFlags) -> io::Result<File> {
         let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         #[cfg(target_os = "linux")]
@@ -265,7 +263,7 @@ impl Directory {
             } else {
                 path
             };
-            // With a path alone, the system takes no flags that say how to read.
+            // With `O_PATH` the kernel rejects flags that concern reading.
             let flags = if flags.contains(OFlags::PATH) {
                 flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
             } else {
@@ -273,7 +271,7 @@ impl Directory {
             };
             match rustix::fs::openat2(&self.opened, name, flags, Mode::empty(), resolve) {
                 Ok(opened) => return Ok(File::from(opened)),
-                // An older kernel, or a sandbox that does not know the call.
+                // An older kernel, or a sandbox without `openat2`.
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -302,7 +300,7 @@ impl Directory {
         )?))
     }
 
-    /// Makes a file that must not be there yet.
+    /// Creates a file that must not exist yet.
     pub(super) fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         self.open_file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)
     }
@@ -314,18 +312,18 @@ impl Directory {
         Ok(File::from(opened.map_err(plain)?))
     }
 
-    /// Gives a file another name, in place of the file that has it.
+    /// Renames a file over an existing one.
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.opened, from, &self.opened, to)?)
     }
 
-    /// Gives a file another name that no file has yet.
+    /// Renames a file to a name that must not exist yet.
     pub(super) fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         let at = &self.opened;
         match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(()),
             Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
-            // The file system does not know this way of renaming.
+            // The file system does not support this kind of rename.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match self.stamp(to)? {
                 Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
                 None => self.rename(from, to),
@@ -334,7 +332,7 @@ impl Directory {
         }
     }
 
-    /// Gives a file of another directory a second name in this one.
+    /// Adds a hard link in this directory to a file of another one.
     pub(super) fn link(&self, other: &Self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         let flags = AtFlags::empty();
         Ok(rustix::fs::linkat(
@@ -346,7 +344,7 @@ impl Directory {
         )?)
     }
 
-    /// Removes a file; one that is not there is no error.
+    /// Removes a file; a missing one is not an error.
     pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.opened, name, AtFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
@@ -354,7 +352,7 @@ impl Directory {
         }
     }
 
-    /// Makes its names last. A file system that cannot do that has no more to offer.
+    /// Syncs the directory entries. A file system that cannot do so offers nothing better.
     pub(super) fn sync(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(readable) = rustix::fs::openat(&self.opened, ".", flags, Mode::empty()) {
@@ -363,7 +361,7 @@ impl Directory {
     }
 }
 
-/// Removes directories that were made, the last one first; one that is in use by now stays.
+/// Removes created directories, innermost first; those in use stay.
 pub(super) fn remove_made(made: &[PathBuf]) {
     for path in made.iter().rev() {
         if let Some((parent, name)) = split(path)
@@ -374,7 +372,7 @@ pub(super) fn remove_made(made: &[PathBuf]) {
     }
 }
 
-/// Takes a path apart into its directory and its name there.
+/// Splits a path into its directory and its file name.
 pub(super) fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     Some((path.parent()?, path.file_name()?))
 }
@@ -384,7 +382,7 @@ fn is_missing(directory: &OwnedFd, name: &OsStr) -> bool {
     matches!(found, Err(rustix::io::Errno::NOENT))
 }
 
-/// Whether an error says that nothing is there, or something else than there was.
+/// Tells whether an error means that the file is gone or was replaced by another kind.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -392,7 +390,7 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-/// A link where none may be is told as what it is to a path that was resolved: no directory.
+/// Maps a symlink on a resolved path to "not a directory".
 fn plain(error: rustix::io::Errno) -> io::Error {
     match error {
         rustix::io::Errno::LOOP => rustix::io::Errno::NOTDIR.into(),

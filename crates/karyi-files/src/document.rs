@@ -1,23 +1,23 @@
-//! The text of a file while it is edited.
+//! Text of a file while it is edited.
 //!
-//! Line breaks are kept apart from the text, so that a text with LF matches a file with CRLF and
-//! what is put in takes the line ends around it.
+//! Line endings are kept apart from the text, so that a text with LF matches a file with CRLF, and a
+//! replacement takes the line endings around it.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// Text with LF line breaks that knows which of them are CRLF in the file.
+/// Text with LF line breaks that remembers which of them are CRLF in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Document<'a> {
     text: Cow<'a, str>,
-    /// One entry for each line break, `true` for CRLF; empty when all of them are LF.
+    /// One entry per line break, `true` for CRLF; empty when all are LF.
     endings: Vec<bool>,
 }
 
 impl<'a> Document<'a> {
-    /// Takes a file's text apart.
+    /// Separates the text of a file from its line endings.
     pub(super) fn new(text: &'a str) -> Self {
         let with_lf = with_lf(text);
         if let Cow::Borrowed(_) = with_lf {
@@ -40,7 +40,7 @@ impl<'a> Document<'a> {
         &self.text
     }
 
-    /// Returns the text as it stands in the file.
+    /// Returns the text with its original line endings.
     pub(super) fn into_file_text(self) -> String {
         if self.endings.is_empty() {
             return self.text.into_owned();
@@ -59,8 +59,7 @@ impl<'a> Document<'a> {
         text
     }
 
-    /// Replaces the stretches by `replacement`, which has LF line breaks. The stretches are in
-    /// order and do not overlap.
+    /// Replaces ranges, which are sorted and do not overlap, by `replacement`, which has LF line breaks.
     pub(super) fn replace(&mut self, found: &[Range<usize>], replacement: &str) {
         if !self.endings.is_empty() {
             self.replace_endings(found, count_breaks(replacement));
@@ -77,7 +76,7 @@ impl<'a> Document<'a> {
         self.text = Cow::Owned(text);
     }
 
-    /// Gives the lines of each replacement the ending of the first line it replaces.
+    /// Gives each replacement the line ending of the first line it replaces.
     fn replace_endings(&mut self, found: &[Range<usize>], new_breaks: usize) {
         let mut endings = Vec::with_capacity(self.endings.len());
         let majority = self.is_mostly_crlf();
@@ -104,7 +103,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns the text with every CRLF as LF.
+/// Returns the text with CRLF converted to LF.
 pub(super) fn with_lf(text: &str) -> Cow<'_, str> {
     match memmem::find(text.as_bytes(), b"\r\n") {
         None => Cow::Borrowed(text),
@@ -112,7 +111,7 @@ pub(super) fn with_lf(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns how many line breaks the text holds.
+/// Returns the number of line breaks.
 pub(super) fn count_breaks(text: &str) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).count()
 }

@@ -1,9 +1,8 @@
 //! Edits several files, or none.
 //!
-//! Every pair of every file is matched in memory first; what cannot be matched, read or written is
-//! found before anything changed. A file named twice, under whatever names, goes on with its
-//! evolving text. Encoding, byte order mark, line ends, mode and owner stay as they are. How the
-//! texts reach the disk is the concern of `transaction`.
+//! Every pair of every file is first matched in memory, so most errors are found before anything changes.
+//! Edits that name the same file, however spelled, apply in order. Encoding, byte order mark, line endings,
+//! mode and owner are preserved. [`transaction`](crate::transaction) writes the results to the disk.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -30,94 +29,93 @@ use karyi_core::shell_word::quote;
 
 pub use super::request::{EditPair, FileEdit, WrittenPair};
 
-/// Where an edit takes place.
+/// Context of an edit.
 #[derive(Clone, Copy)]
 pub struct EditOptions<'a> {
-    /// The directory of relative paths, absolute itself.
+    /// Absolute directory that relative paths start from.
     pub cwd: &'a Path,
-    /// What may be touched.
+    /// Directory the edit is confined to.
     pub root: &'a Root,
-    /// Where it is recorded.
+    /// Recorder of the change.
     pub recorder: &'a Recorder,
-    /// Which contents must not be kept for undo unless encrypted.
+    /// Tells which contents may only be stored encrypted for undo.
     pub is_private: IsPrivate<'a>,
-    /// How texts are shown: without the values of secrets.
+    /// Masking of secrets in shown texts.
     pub masking: Masking<'a>,
 }
 
-/// How texts are shown in a diff.
+/// Masking of secrets in a diff.
 #[derive(Clone, Copy)]
 pub enum Masking<'a> {
-    /// No value is known: what is shown is made safe by this.
+    /// No secret is known: the diff is sanitised by this.
     Part(&'a (dyn Fn(&str) -> String + Sync)),
-    /// Values are known, and they may go over several lines: whole texts are masked before they are
-    /// compared.
+    /// Secrets are known and may span lines: both whole texts are masked before they are compared.
     Whole(&'a (dyn Fn(&str) -> String + Sync)),
 }
 
-/// What became of one file.
+/// Outcome of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileOutcome {
-    /// The path as it was given.
+    /// Path as the caller wrote it.
     pub path: PathBuf,
-    /// What was done to it as a whole.
+    /// Effect on the file as a whole.
     pub kind: EditKind,
-    /// Matches replaced.
+    /// Number of replaced matches.
     pub replacements: usize,
-    /// Line of the first replacement, from 1, made by this call or there already.
+    /// Line of the first replacement, from 1, whether made now or found in place.
     pub first_line: Option<usize>,
-    /// How a text was found that was not there to the letter.
+    /// Match mode when a text was not found literally.
     pub found_as: Option<MatchMode>,
     /// The encoding of its text, when it is not UTF-8.
     pub encoding: Option<&'static str>,
-    /// Why its change deserves a second look.
+    /// Reason why the change deserves a second look.
     pub risk: Option<&'static str>,
-    /// What changed in it, all edits of the call together; with the last of them.
+    /// Diff of all edits of this file; set on the last of them.
     pub diff: Diff,
 }
 
-/// What was done to a file.
+/// Effect on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EditKind {
-    /// Its text is as it was.
+    /// Text unchanged.
     #[default]
     Unchanged,
-    /// All its pairs were in it already.
+    /// All replacements were already in place.
     AlreadyApplied,
-    /// Its text is another one.
+    /// Text changed.
     Edited,
-    /// It was made.
+    /// File created.
     Created,
-    /// It was removed.
+    /// File removed.
     Deleted,
-    /// It has another name, and perhaps another text.
+    /// File renamed, perhaps with another text.
     Renamed,
 }
 
-/// What became of an edit.
+/// Outcome of an edit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct EditOutcome {
-    /// Of each file, in order.
+    /// Outcomes of the files, in order.
     pub files: Vec<FileOutcome>,
-    /// Why it cannot be undone; none when it can.
+    /// Reason why it cannot be undone; `None` when it can.
     pub no_undo: Option<String>,
-    /// Files of earlier changes that were left half done and are whole now.
+    /// Files of interrupted changes that were recovered first.
     pub recovered: Vec<FileRecovery>,
-    /// What of the journal was found broken.
+    /// Damage found in the journal.
     pub damage: Option<Damage>,
-    /// Files whose attributes could not all be kept, and which.
+    /// Files whose attributes could not all be preserved, with the names of those attributes.
     pub losses: Vec<(PathBuf, String)>,
-    /// What lies beside the files and could not be removed.
+    /// Temporary files that could not be removed.
     pub leftovers: Option<String>,
-    /// Earlier changes that were removed from the journal as it was full.
+    /// Changes removed from the full journal.
     pub pruned: Option<PrunedChanges>,
 }
 
 /// Makes the changes in all files, or in none.
 ///
 /// # Errors
-/// What is in the way in each file, with the pair and what was found instead. Nothing is
-/// changed then; should undoing fail on top of it, the message names the file and its copy.
+/// The problem of each file, with the pair and what was found instead. Nothing is changed then, unless the
+/// rollback fails, too: then the message names the file and its copy.
 pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<EditOutcome, ToolError> {
     let paths =
         multi_error::collect_all(edits.iter().map(|edit| ResolvedPaths::of(edit, options)))?;
@@ -131,14 +129,14 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<EditOutcome
         let on_read = &mut |change: &mut Change| change.start_prefetch(&mut prefetcher);
         let done = plan(edits, paths, options.root, on_read)
             .and_then(|plan| execute(transaction, plan, options));
-        // Nobody waits for what was started for a change that came to nothing.
+        // Stops a prefetch whose change failed.
         is_live.store(false, Ordering::Relaxed);
         done
     });
     done.map_err(|error| with_recoveries(error, &recovered))
 }
 
-/// Makes the changes, and their diffs meanwhile.
+/// Commits the changes and computes their diffs meanwhile.
 fn execute(
     transaction: Transaction<'_>,
     mut plan: EditPlan,
@@ -173,7 +171,7 @@ fn execute(
     })
 }
 
-/// The files an edit names, every link resolved.
+/// Paths of an edit with every symlink resolved.
 struct ResolvedPaths {
     real: PathBuf,
     to: Option<PathBuf>,
@@ -205,21 +203,21 @@ impl ResolvedPaths {
     }
 }
 
-/// What an edit comes to, before the disk is touched.
+/// Result of matching, before the disk is touched.
 struct EditPlan {
     changes: Vec<Change>,
     results: Vec<FileOutcome>,
     shown: Vec<PendingDiff>,
 }
 
-/// A diff that will be shown.
+/// Diff to compute after the commit.
 struct PendingDiff {
-    /// The change with the old text, and that with the new one.
+    /// Indexes of the changes with the old and the new text.
     old: usize,
     new: usize,
-    /// The result it is shown with.
+    /// Index of the outcome that shows the diff.
     result: usize,
-    /// The encoding the new text is written in, when the call changes it.
+    /// Encoding of the new text, if the edit changes the file.
     encoding: Option<Encoding>,
 }
 
@@ -236,7 +234,7 @@ fn plan(
     let mut shown: Vec<PendingDiff> = Vec::new();
     let (mut errors, mut failed) = (Vec::new(), HashSet::new());
     for (edit, paths) in edits.iter().zip(paths) {
-        // What is said of a file whose earlier change failed would be another state's.
+        // A file whose earlier edit failed is in another state than later edits expect.
         if paths.all().any(|path| failed.contains(path)) {
             failed.extend(paths.all().map(Path::to_owned));
             continue;
@@ -260,7 +258,7 @@ fn plan(
             result.kind = EditKind::Renamed;
         }
         if !matches!(result.kind, EditKind::Unchanged | EditKind::AlreadyApplied) {
-            // A file that is named twice shows all its changes with the last.
+            // A file that is named twice shows all its changes with the last edit.
             let is_same = |earlier: &PendingDiff| [index, pair_label.new].contains(&earlier.new);
             if let Some(earlier) = shown.iter().position(is_same) {
                 pair_label.old = shown.remove(earlier).old;
@@ -285,8 +283,8 @@ fn plan(
     })
 }
 
-/// Does to the draft of one file what an edit says. Returns which it is, which it is by its new name, and what was
-/// done.
+/// Applies one edit to the working copies. Returns the index of the file, its index under its new name, and
+/// the outcome.
 fn edit_file(
     copies: &mut WorkingCopies<'_>,
     edit: &FileEdit,
@@ -307,7 +305,7 @@ fn edit_file(
     Ok((index, new, applied, result))
 }
 
-/// Says how to rename or remove what an edit cannot.
+/// Suggests a shell command for what an edit cannot rename or delete.
 fn whole_file_hint(edit: &FileEdit, error: ToolError) -> ToolError {
     let what = match error.code {
         ErrorCode::IsDirectory => "an edit renames and deletes files only",
@@ -320,7 +318,7 @@ fn whole_file_hint(edit: &FileEdit, error: ToolError) -> ToolError {
         (false, Some(to)) => format!("mv -- {path} {}", shell_word(to)),
         (false, None) => return error,
     };
-    // Such a command would have to be written in another way inside a tag.
+    // Such a command would need escaping inside a tag.
     let how = match how.contains(['<', '&']) {
         true => "a shell command".to_owned(),
         false => format!("<command>{how}</command>"),
@@ -328,7 +326,7 @@ fn whole_file_hint(edit: &FileEdit, error: ToolError) -> ToolError {
     error.with_hint(format!("{what}; {how} does it, without undo"))
 }
 
-/// Returns a path as a word of a shell.
+/// Returns a path as a shell word.
 fn shell_word(path: &Path) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%:".contains(c);
     match path.to_str() {
@@ -337,7 +335,7 @@ fn shell_word(path: &Path) -> String {
     }
 }
 
-/// Does to one draft what an edit says, but for its new name.
+/// Applies one edit to a working copy, except for its rename.
 fn change(
     copies: &mut WorkingCopies<'_>,
     index: usize,
@@ -426,8 +424,8 @@ fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileOutcome {
     result
 }
 
-/// A call whose changes are all in place is fine; one that is half in place was meant for another
-/// state of the files.
+/// Refuses a call that is partly in place already: it was meant for another state of the files. One that is
+/// wholly in place is fine.
 fn refuse_half_applied(
     edits: &[FileEdit],
     pairs: &[Vec<PairResult>],
@@ -456,7 +454,7 @@ fn refuse_half_applied(
 }
 
 impl PendingDiff {
-    /// Compares the texts before and after. What is no text has no diff.
+    /// Compares the texts before and after. A binary file has no diff.
     fn diff(&self, changes: &[Change], masking: Masking<'_>) -> Diff {
         let old = changes.get(self.old).and_then(Change::bytes);
         let new = changes
@@ -480,7 +478,7 @@ impl PendingDiff {
     }
 }
 
-/// Compares two texts as they may be shown.
+/// Returns the diff of two texts with secrets masked.
 #[must_use]
 pub fn masked_diff(old: &str, new: &str, masking: Masking<'_>, caps: DiffCaps) -> Diff {
     match masking {

@@ -1,20 +1,20 @@
-//! Tells in which encoding a text stands in its file, and writes it back in the same.
+//! Detects the encoding of a text file and writes the text back in the same encoding.
 //!
-//! UTF-8 and UTF-16 are known by their byte order mark or by their shape; other encodings are
-//! guessed from the text. A guess counts only when the text, written back, is the same to the byte:
-//! then nothing an edit did not touch can change. What an edit may put in is another matter: only
-//! when the bytes leave no doubt may it be any character.
+//! UTF-8 and UTF-16 are recognised by their byte order mark or their byte pattern; other encodings are
+//! guessed. A guess counts only when encoding the decoded text again gives the same bytes, so an edit never
+//! changes what it did not touch. New characters beyond ASCII are only allowed where the bytes leave no
+//! doubt.
 
 use std::borrow::Cow;
 
 use encoding_rs::{EncoderResult, GB18030, GBK, WINDOWS_1252};
 
-/// How a file spells its text.
+/// Encoding of the text in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
     form: Form,
     has_mark: bool,
-    /// Whether it is one guess among several.
+    /// True if other encodings are plausible, too.
     is_doubtful: bool,
 }
 
@@ -26,38 +26,38 @@ enum Form {
     Legacy(&'static encoding_rs::Encoding),
 }
 
-/// Why the bytes of a file are no text that can be edited.
+/// Reason why a file cannot be edited as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextError {
-    /// There is a byte that no text holds, at this offset.
+    /// A byte that no text contains, at this offset.
     Binary(usize),
-    /// It is UTF-8 but for what stands at this offset.
+    /// UTF-8 with an error at this offset.
     BrokenUtf8(usize),
-    /// No encoding gives the same bytes again.
+    /// No encoding reproduces the bytes.
     Unknown(usize),
 }
 
 const MARK_UTF8: &[u8] = b"\xEF\xBB\xBF";
 const MARK_LE: &[u8] = b"\xFF\xFE";
 const MARK_BE: &[u8] = b"\xFE\xFF";
-/// Bytes from which the shape of UTF-16 tells something when all of it is ASCII: a single character could
-/// as well be a number.
+/// Least size at which a text of ASCII characters alone can be recognised as UTF-16; a shorter one could as
+/// well be a number.
 const LEAST_UTF16_BYTES: usize = 4;
-/// Bytes from which most of it being ASCII is enough.
+/// Least size at which mostly ASCII characters suffice.
 const SURE_UTF16_BYTES: usize = 8;
 /// Bytes from which an encoding is guessed.
 pub(super) const GUESSED_BYTES: usize = 1 << 20;
-/// Characters beyond ASCII from which the guess among all encodings is trusted more than that only
-/// GB18030 and Latin-1 are usual.
+/// Non-ASCII characters from which the detector's guess outweighs the prior that only GB18030 and Latin-1 are
+/// common.
 const SIGNIFICANT_CHARACTERS: usize = 32;
-/// Bytes beyond ASCII from which pairs that look like GB18030 are that: a few characters of EUC-KR or
+/// Non-ASCII bytes from which pairs that look like GB18030 count as certain: a few characters of EUC-KR or
 /// EUC-JP look the same.
 const SURE_PAIR_BYTES: usize = 16;
-/// Latin-1 texts seldom have so many characters beyond ASCII in a row; other scripts have.
+/// Run of non-ASCII characters that is rare in Latin-1 and usual in other scripts.
 const WORD_OF_ANOTHER_SCRIPT: usize = 3;
 
 impl Encoding {
-    /// UTF-8 without a byte order mark: the encoding of new files.
+    /// UTF-8 without a byte order mark, the encoding of new files.
     pub const UTF8: Self = Self {
         form: Form::Utf8,
         has_mark: false,
@@ -72,19 +72,19 @@ impl Encoding {
         }
     }
 
-    /// Whether the bytes would make sense in other encodings too. Then only ASCII, and what stands
-    /// in the text already, can be put in without the risk to spoil it.
+    /// Tells whether other encodings are plausible, too. Then only ASCII, and characters the text already
+    /// has, can be inserted safely.
     #[must_use]
     pub fn is_doubtful(self) -> bool {
         self.is_doubtful
     }
 
-    /// Whether the file starts with a byte order mark.
+    /// Tells whether the file starts with a byte order mark.
     pub(super) fn has_mark(self) -> bool {
         self.has_mark
     }
 
-    /// Returns what decodes it.
+    /// Returns the decoder.
     pub(super) fn decoder(self) -> &'static encoding_rs::Encoding {
         match self.form {
             Form::Utf8 => encoding_rs::UTF_8,
@@ -94,12 +94,12 @@ impl Encoding {
         }
     }
 
-    /// Whether each character takes two bytes or four.
+    /// Tells whether characters take two or four bytes.
     pub(super) fn is_wide(self) -> bool {
         matches!(self.form, Form::Utf16Le | Form::Utf16Be)
     }
 
-    /// Returns the name shown to users; none for UTF-8, which goes without saying.
+    /// Returns the name shown to users; `None` for UTF-8, the default.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self.form {
@@ -112,10 +112,10 @@ impl Encoding {
         }
     }
 
-    /// Reads text.
+    /// Decodes text.
     ///
     /// # Errors
-    /// The bytes are no text, or no encoding would write them back as they are.
+    /// The bytes are not text, or no encoding would reproduce them.
     pub fn read(bytes: &[u8]) -> Result<(Self, Cow<'_, str>), TextError> {
         if let Some(rest) = bytes.strip_prefix(MARK_UTF8) {
             return read_utf8(rest, true).map_err(|error| error.moved(MARK_UTF8.len()));
@@ -135,8 +135,8 @@ impl Encoding {
         }
     }
 
-    /// Reads two versions of a text with one decision, so that what both have reads the same;
-    /// nothing when one of them is no text.
+    /// Decodes two versions of a text with the same encoding where possible; `None` when one of them is not
+    /// text.
     #[must_use]
     pub fn read_both<'a>(old: &'a [u8], new: &'a [u8]) -> Option<(Cow<'a, str>, Cow<'a, str>)> {
         let (encoding, before) = Self::read(old).ok()?;
@@ -146,8 +146,8 @@ impl Encoding {
         Some((before, Self::read(new).ok()?.1))
     }
 
-    /// Reads two versions of a text for a comparison that can be applied to the bytes of the file: a byte
-    /// order mark of UTF-8 is a part of its first line.
+    /// Decodes two versions of a text for a diff that can be applied to the bytes of the file: a UTF-8 byte
+    /// order mark becomes a part of the first line.
     #[must_use]
     pub fn read_to_compare<'a>(
         old: &'a [u8],
@@ -161,7 +161,7 @@ impl Encoding {
         Some((with_mark(old, before), with_mark(new, after)))
     }
 
-    /// Reads text that was written in this encoding; nothing when it was not.
+    /// Decodes text that was written in this encoding; `None` when it was not.
     #[must_use]
     pub fn read_as(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         match self.form {
@@ -173,10 +173,10 @@ impl Encoding {
         }
     }
 
-    /// Writes text.
+    /// Encodes text.
     ///
     /// # Errors
-    /// The first character that the encoding does not have.
+    /// The first character that the encoding lacks.
     pub fn write(self, text: String) -> Result<Vec<u8>, char> {
         let mark: &[u8] = match self.form {
             _ if !self.has_mark => b"",
@@ -225,13 +225,13 @@ fn read_utf8(bytes: &[u8], has_mark: bool) -> Result<(Encoding, Cow<'_, str>), T
     }
 }
 
-/// Whether a text that is not UTF-8 was meant to be: most of what is not ASCII is well formed.
+/// Tells whether invalid UTF-8 was meant as UTF-8: most of its non-ASCII characters are well formed.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (good, bad) = count_utf8(bytes);
     good > bad
 }
 
-/// Counts the characters beyond ASCII that are well formed in UTF-8, and the stretches that are not.
+/// Counts the well-formed non-ASCII characters of UTF-8 and the malformed stretches.
 fn count_utf8(bytes: &[u8]) -> (usize, usize) {
     let (mut good, mut bad) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -241,7 +241,7 @@ fn count_utf8(bytes: &[u8]) -> (usize, usize) {
     (good, bad)
 }
 
-/// Tells UTF-16 without a mark: every other byte of its ASCII characters is NUL, and no other is.
+/// Recognises UTF-16 without a mark: one byte of each ASCII character is NUL, always at the same position.
 fn shape_of_utf16(bytes: &[u8]) -> Option<Form> {
     let head = bytes.get(..bytes.len().min(4096) & !1)?;
     if !bytes.len().is_multiple_of(2)
@@ -266,7 +266,7 @@ fn shape_of_utf16(bytes: &[u8]) -> Option<Form> {
         };
     }
     let most = head.len() / 4;
-    // A character beyond the first 65,536 may hold a NUL in the other half.
+    // A character beyond U+FFFF may have a NUL in the other position.
     if second > most && first * 8 <= second {
         Some(Form::Utf16Le)
     } else if first > most && second * 8 <= first {
@@ -293,7 +293,7 @@ fn read_utf16(
     let mut text = String::with_capacity(bytes.len() / 2);
     for character in char::decode_utf16(units) {
         match character {
-            // Without a mark it may as well be a list of small numbers.
+            // Without a mark it could as well be a list of small numbers.
             Ok(character) if character == '\0' || !has_mark && is_odd(character) => {
                 return Err(TextError::Binary(offset + text.encode_utf16().count() * 2));
             }
@@ -304,7 +304,7 @@ fn read_utf16(
     Ok((Encoding::new(form, has_mark), Cow::Owned(text)))
 }
 
-/// Whether a character is a control character that texts do not hold.
+/// Tells whether a character is a control character that texts do not contain.
 fn is_odd(character: char) -> bool {
     character < ' ' && !"\t\n\x0C\r\x1B".contains(character)
 }
@@ -317,12 +317,12 @@ fn write_utf16(mark: &[u8], text: &str, spell: fn(u16) -> [u8; 2]) -> Vec<u8> {
     bytes
 }
 
-/// Guesses an encoding and keeps the guess if it holds.
+/// Guesses an encoding and verifies the guess.
 fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), TextError> {
     if let Some(at) = bytes.iter().position(|byte| is_odd(char::from(*byte))) {
         return Err(TextError::Binary(at));
     }
-    // What stands around the first byte that is not ASCII tells most.
+    // The text around the first non-ASCII byte is the best sample.
     let from = at.saturating_sub(GUESSED_BYTES / 8);
     let to = bytes.len().min(from + GUESSED_BYTES);
     let guessed = guess(bytes.get(from..to).unwrap_or(bytes), to == bytes.len());
@@ -334,7 +334,7 @@ fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), Text
         return Ok((legacy(GB18030, !is_sure), text));
     }
     let (good, bad) = count_utf8(bytes);
-    // In many characters of two bytes some look like UTF-8 by chance.
+    // Among many two-byte characters, some look like UTF-8 by chance.
     let is_known = !guessed.is_single_byte() && shape.count >= SIGNIFICANT_CHARACTERS;
     let by_chance = if is_known { bad } else { 0 };
     if good > by_chance {
@@ -359,7 +359,7 @@ fn legacy(encoding: &'static encoding_rs::Encoding, is_doubtful: bool) -> Encodi
     }
 }
 
-/// Reads a text if written back it is the same.
+/// Decodes a text if encoding it again gives the same bytes.
 fn decode_legacy<'a>(
     encoding: &'static encoding_rs::Encoding,
     bytes: &'a [u8],
@@ -369,13 +369,13 @@ fn decode_legacy<'a>(
     (!has_errors && is_same()).then_some(text)
 }
 
-/// What the bytes beyond ASCII look like, whatever they mean.
+/// Statistics of the non-ASCII bytes.
 struct ByteStats {
     count: usize,
     longest_run: usize,
-    /// Whether all are pairs from the common area of GB18030.
+    /// True if all are pairs from the common area of GB18030.
     are_gb_pairs: bool,
-    /// Whether all are letters or usual signs of windows-1252.
+    /// True if all are letters or usual symbols of windows-1252.
     are_western: bool,
 }
 
@@ -402,13 +402,13 @@ impl ByteStats {
         shape
     }
 
-    /// Whether this is read as GB18030: unless a guess from many characters says otherwise.
+    /// Tells whether the bytes are read as GB18030, unless a guess from many characters says otherwise.
     fn is_gb18030(&self, guessed: &'static encoding_rs::Encoding) -> bool {
         let is_short = self.count < 2 * SIGNIFICANT_CHARACTERS;
         self.are_gb_pairs && (guessed == GB18030 || is_short && !guessed.is_single_byte())
     }
 
-    /// Returns the likeliest encoding and whether others are as likely.
+    /// Returns the most likely encoding and whether others are as likely.
     fn choose(
         &self,
         guessed: &'static encoding_rs::Encoding,
@@ -425,7 +425,7 @@ impl ByteStats {
     }
 }
 
-/// Whether the letters of a single-byte encoding are mostly Latin.
+/// Tells whether the letters of a single-byte encoding are mostly Latin.
 fn has_latin_letters(encoding: &'static encoding_rs::Encoding) -> bool {
     let letters: Vec<u8> = (0xC0..=0xFF).collect();
     let (text, _) = encoding.decode_without_bom_handling(&letters);
@@ -433,7 +433,7 @@ fn has_latin_letters(encoding: &'static encoding_rs::Encoding) -> bool {
     latin.count() > letters.len() / 2
 }
 
-/// Guesses an encoding; a part of a text may end within a character.
+/// Guesses an encoding; a partial sample may end inside a character.
 fn guess(sample: &[u8], is_to_its_end: bool) -> &'static encoding_rs::Encoding {
     let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Deny);
     detector.feed(sample, is_to_its_end);
@@ -443,7 +443,7 @@ fn guess(sample: &[u8], is_to_its_end: bool) -> &'static encoding_rs::Encoding {
     }
 }
 
-/// Writes text and reads it again: some encoders put a character that looks like it in the place of one they lack.
+/// Encodes text and decodes it again: some encoders replace a character they lack by a similar one.
 fn write_exactly(encoding: &'static encoding_rs::Encoding, text: &str) -> Result<Vec<u8>, char> {
     let bytes = write_legacy(encoding, text)?;
     let (again, _) = encoding.decode_without_bom_handling(&bytes);

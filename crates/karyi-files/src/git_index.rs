@@ -1,15 +1,14 @@
-//! Whether git follows a file: what is written there may be published.
+//! Looks files up in the index of a git repository: tracked content may be published.
 //!
-//! The index is read, not git asked: a repository's settings can name programs that git runs. The
-//! path is looked for as a whole, and by its last part where the index leaves out beginnings, so
-//! the answer may be yes too often.
+//! The index is read directly, since running git would execute programs that the repository's settings name.
+//! Index versions with compressed paths are searched by file name only, so false positives are possible.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use karyi_core::limits;
 
-/// Whether a file, by its real path, is in the index of the repository around it.
+/// Tells whether the index of the surrounding repository contains a file, given by its real path.
 #[must_use]
 pub fn is_tracked(path: &Path) -> bool {
     find(path).unwrap_or(false)
@@ -19,7 +18,7 @@ fn find(path: &Path) -> Option<bool> {
     let (root, git) = path.ancestors().skip(1).find_map(repository)?;
     let index = git.join("index");
     let found = fs::metadata(&index).ok()?;
-    // A pipe in its place would be waited for.
+    // Reading a pipe in its place would block.
     if !found.is_file() || found.len() > limits::MAX_GIT_INDEX_BYTES {
         return None;
     }
@@ -38,8 +37,8 @@ fn find(path: &Path) -> Option<bool> {
     Some(memchr::memmem::find_iter(&bytes, &wanted).any(is_whole))
 }
 
-/// Whether a path of that length begins at a place of the index: flags with the length stand before
-/// it, and in some entries two more bytes between.
+/// Tells whether a path of this length starts at this offset of the index. Flags with the length precede it,
+/// in some entries followed by two more bytes.
 fn begins_at(index: &[u8], at: usize, length: usize) -> bool {
     const LENGTH_BITS: u16 = 0xFFF;
     let expected = u16::try_from(length).map_or(LENGTH_BITS, |length| length.min(LENGTH_BITS));
@@ -52,7 +51,7 @@ fn begins_at(index: &[u8], at: usize, length: usize) -> bool {
     })
 }
 
-/// Returns a directory and its repository, when it is the top of one.
+/// Returns the directory and its git directory when it is the top of a repository.
 fn repository(dir: &Path) -> Option<(&Path, PathBuf)> {
     let git = dir.join(".git");
     let metadata = fs::metadata(&git).ok()?;
@@ -62,7 +61,7 @@ fn repository(dir: &Path) -> Option<(&Path, PathBuf)> {
     if !metadata.is_file() {
         return None;
     }
-    // A worktree names its repository in a file.
+    // A worktree names its git directory in a file.
     let text = fs::read_to_string(&git).ok()?;
     let target = text.strip_prefix("gitdir:")?.trim();
     Some((dir, dir.join(target)))

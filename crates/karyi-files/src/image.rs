@@ -1,12 +1,12 @@
-//! Reads width and height from the first bytes of a picture.
+//! Reads width and height from the header of an image.
 
 use std::io::{Read, Seek, SeekFrom};
 
-/// Most segments of a JPEG file that are passed over on the way to its size.
+/// Most JPEG segments that are skipped on the way to the size.
 const MAX_SEGMENTS: usize = 500;
 
-/// Returns the width and height of a picture whose format and first bytes are known; none when the
-/// format is another one or the file is damaged.
+/// Returns width and height of an image with a known format and header; `None` for other formats and damaged
+/// files.
 pub(super) fn size(kind: &str, head: &[u8], file: &mut (impl Read + Seek)) -> Option<(u32, u32)> {
     match kind {
         "png" => Some((big(head, 16, 4)?, big(head, 20, 4)?)),
@@ -40,7 +40,7 @@ fn webp(head: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Goes from segment to segment to the one with the size.
+/// Skips to the segment with the size.
 fn jpeg(file: &mut (impl Read + Seek)) -> Option<(u32, u32)> {
     file.seek(SeekFrom::Start(2)).ok()?;
     for _ in 0..MAX_SEGMENTS {

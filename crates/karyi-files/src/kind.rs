@@ -1,4 +1,4 @@
-//! Names the kind of a file that is not text.
+//! Recognises file formats and special files.
 
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use karyi_core::error::{ErrorCode, ToolError};
 
-/// First bytes and the name of the format.
+/// First bytes and names of formats.
 const MAGIC: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1A\n", "png"),
     (b"\xFF\xD8\xFF", "jpeg"),
@@ -40,7 +40,7 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"wOF2", "woff"),
 ];
 
-/// Formats that tell themselves apart some bytes into the file.
+/// Formats that are recognised at an offset.
 const MAGIC_INSIDE: &[(usize, &[u8], &str)] = &[
     (8, b"WEBP", "webp"),
     (8, b"WAVE", "wav"),
@@ -48,10 +48,10 @@ const MAGIC_INSIDE: &[(usize, &[u8], &str)] = &[
     (257, b"ustar", "tar"),
 ];
 
-/// Returns the name of the format that starts with `head`, or none when it is text.
+/// Returns the name of the binary format of a file that starts with `head`; `None` for text.
 ///
-/// A text may start with the letters of a format; only with a NUL byte or broken UTF-8 in it is
-/// the file binary. A PDF is one even when it looks like text.
+/// Text can start with the magic letters of a format, so it takes a NUL byte or invalid UTF-8 to make a file
+/// binary. A PDF is binary even when it looks like text.
 #[must_use]
 pub fn binary_kind(head: &[u8]) -> Option<&'static str> {
     if head.starts_with(b"%PDF-") {
@@ -77,7 +77,7 @@ pub fn binary_kind(head: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// Whether the bytes are UTF-8 that may be cut in its last character.
+/// Tells whether the bytes are UTF-8, perhaps cut inside the last character.
 fn is_utf8_start(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => true,
@@ -85,7 +85,7 @@ fn is_utf8_start(bytes: &[u8]) -> bool {
     }
 }
 
-/// Something that is neither file, directory nor link.
+/// Neither file, directory nor symlink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpecialFile {
     /// A named pipe.
@@ -97,7 +97,7 @@ pub enum SpecialFile {
 }
 
 impl SpecialFile {
-    /// Returns what the file type says, when it is a special one.
+    /// Returns the kind of special file, if it is one.
     #[must_use]
     pub fn of(file_type: FileType) -> Option<Self> {
         if file_type.is_fifo() {
@@ -111,7 +111,7 @@ impl SpecialFile {
         }
     }
 
-    /// Makes the error of a call that needs a file or directory.
+    /// Error of a call that needs a file or directory.
     #[must_use]
     pub fn refused(self, shown: &Path) -> ToolError {
         let (shown, what) = (shown.display(), self.as_str());

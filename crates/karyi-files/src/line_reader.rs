@@ -1,8 +1,8 @@
-//! Counts the lines of a text of any size and keeps the wanted ones.
+//! Counts the lines of a text of any size and keeps the requested ones.
 //!
-//! What is kept and counted is bytes of UTF-8, whatever the encoding of the file. So a first pass reads the bytes of
-//! the file as if they were UTF-8 and notes where the wanted lines stand; when they turn out to be something
-//! else, they alone are decoded in a second one.
+//! Sizes are in bytes of UTF-8, whatever the encoding of the file. The first pass reads the file as if it
+//! were UTF-8 and records where the requested lines are; only if they turn out to be something else are they
+//! decoded in a second pass.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,26 +17,26 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// The byte order mark of UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Some lines of a text.
+/// Requested lines of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextView {
-    /// The lines as they stand in the file, but for the byte order mark.
+    /// Text of the lines, without the byte order mark.
     pub text: String,
-    /// Number of the first of them, from 1.
+    /// Number of the first line, from 1.
     pub first_line: u64,
     /// Lines of the whole file.
     pub total_lines: u64,
     /// Bytes of the whole file.
     pub total_bytes: u64,
-    /// Bytes of the wanted lines, in UTF-8 like the text, that are not shown because there are too many.
+    /// Requested bytes, in UTF-8, that were omitted because there are too many.
     pub omitted_bytes: u64,
-    /// Wanted lines of which nothing is shown.
+    /// Requested lines that were omitted entirely.
     pub omitted_lines: u64,
-    /// The encoding of the file when it is not UTF-8 and is known.
+    /// Encoding of the file when it is known and not UTF-8.
     pub encoding: Option<&'static str>,
-    /// Whether that is only a guess.
+    /// True if the encoding is only a guess.
     pub is_doubtful: bool,
-    /// Whether bytes that no known encoding explains were replaced.
+    /// True if undecodable bytes were replaced.
     pub is_lossy: bool,
 }
 
@@ -48,8 +48,8 @@ fn check(cancelled: &AtomicBool) -> io::Result<()> {
     }
 }
 
-/// Returns where the last lines of a file start and end, reading it backwards. What is written behind that end
-/// meanwhile belongs to none of them.
+/// Returns where the last lines of a file start and end, reading backwards. Anything appended meanwhile is
+/// excluded.
 ///
 /// # Errors
 /// Reading fails; `Interrupted` when the run was cancelled.
@@ -69,7 +69,7 @@ pub(super) fn last_lines(
         file.seek(SeekFrom::Start(start))?;
         buffer.clear();
         file.by_ref().take(end - start).read_to_end(&mut buffer)?;
-        // A break at the very end ends the last line and starts none.
+        // A trailing line break ends the last line and starts none.
         if is_last && buffer.last() == Some(&b'\n') {
             buffer.pop();
         }
@@ -85,23 +85,23 @@ pub(super) fn last_lines(
     Ok(0..size)
 }
 
-/// Where the wanted lines stand in their file.
+/// Location of the requested lines in their file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Region {
-    /// Offset of the first of them.
+    /// Offset of the first line.
     pub(super) start: u64,
-    /// Their bytes.
+    /// Length in bytes.
     pub(super) bytes: u64,
-    /// Where what is not ASCII begins in them, at a character.
+    /// Offset of the first non-ASCII character in them.
     pub(super) beyond_ascii: Option<u64>,
 }
 
-/// What bytes can be that come in pieces.
+/// Character set of bytes that arrive in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Charset {
     #[default]
     Ascii,
-    /// UTF-8 so far; the last character may not be whole: so many of its bytes are there.
+    /// UTF-8 so far, with the bytes of an unfinished last character.
     Utf8 {
         partial: [u8; 4],
         count: usize,
@@ -118,7 +118,7 @@ impl Charset {
             Self::Other => return,
         };
         let (mut first, mut rest) = (partial.get(..count).unwrap_or_default().to_vec(), bytes);
-        // A character that was begun is ended by itself, so that the piece need not be copied.
+        // Completes the unfinished character separately, so that the piece need not be copied.
         while !first.is_empty() && std::str::from_utf8(&first).is_err() {
             match rest.split_first() {
                 Some((byte, after)) if first.len() < 4 => {
@@ -136,7 +136,7 @@ impl Charset {
         };
     }
 
-    /// Says what a piece is that begins at a character.
+    /// Returns the character set of a piece that starts at a character.
     fn of(bytes: &[u8]) -> Self {
         let (mut partial, mut count) = ([0; 4], 0);
         if let Err(error) = std::str::from_utf8(bytes) {
@@ -154,28 +154,28 @@ impl Charset {
     }
 }
 
-/// Counts lines and keeps the wanted ones.
+/// Counts lines and keeps the requested ones.
 pub(super) struct LineReader {
     first: u64,
     last: u64,
     max_bytes: u64,
-    /// The line the next byte belongs to.
+    /// Line of the next byte.
     line: u64,
     kept: Vec<u8>,
-    /// Line of the last byte kept.
+    /// Line of the last kept byte.
     kept_line: u64,
     wanted: Region,
     charset: Charset,
-    /// Line of the last wanted byte.
+    /// Line of the last requested byte.
     wanted_line: u64,
     total_bytes: u64,
-    /// Those of them that are a byte order mark, which is no text.
+    /// Bytes of the byte order mark, which is not text.
     mark_bytes: u64,
     ends_in_break: bool,
 }
 
 impl LineReader {
-    /// Starts a text of which the lines of a range are wanted, and so many bytes of them.
+    /// Starts a text of which at most `max_bytes` of a range of lines are requested.
     pub(super) fn new((first, last): (u64, u64), max_bytes: u64) -> Self {
         Self {
             first,
@@ -193,7 +193,7 @@ impl LineReader {
         }
     }
 
-    /// Starts with the text of a file, behind its byte order mark.
+    /// Starts at the text of a file, after its byte order mark.
     pub(super) fn of(file: &mut File, range: (u64, u64), max_bytes: u64) -> io::Result<Self> {
         let mut lines = Self::new(range, max_bytes);
         let mut head = Vec::new();
@@ -209,7 +209,7 @@ impl LineReader {
         Ok(lines)
     }
 
-    /// Goes on with what stands after the bytes so far, all of which is wanted.
+    /// Continues after the bytes so far and requests all that follows.
     pub(super) fn keep_rest(self, max_bytes: u64) -> Self {
         Self {
             line: self.line,
@@ -220,7 +220,7 @@ impl LineReader {
         }
     }
 
-    /// Takes everything to the end of a file.
+    /// Reads to the end of a file.
     ///
     /// # Errors
     /// Reading fails; `Interrupted` when the run was cancelled.
@@ -257,7 +257,7 @@ impl LineReader {
         }
     }
 
-    /// Takes a wanted piece of a line that stands at this place.
+    /// Adds a requested piece of a line at this offset.
     fn keep(&mut self, bytes: &[u8], at: u64) {
         let was_ascii = self.charset == Charset::Ascii;
         self.charset.push(bytes);
@@ -279,12 +279,12 @@ impl LineReader {
         }
     }
 
-    /// Returns where the wanted lines stand.
+    /// Returns the location of the requested lines.
     pub(super) fn wanted(&self) -> Region {
         self.wanted
     }
 
-    /// Whether the wanted lines are UTF-8.
+    /// Tells whether the requested lines are UTF-8.
     pub(super) fn is_utf8(&self) -> bool {
         matches!(
             self.charset,
@@ -292,12 +292,12 @@ impl LineReader {
         )
     }
 
-    /// Whether everything but a byte order mark is wanted.
+    /// Tells whether everything except a byte order mark is requested.
     pub(super) fn is_whole(&self) -> bool {
         self.wanted.bytes + self.mark_bytes == self.total_bytes
     }
 
-    /// Returns what was kept and counted, of a text in UTF-8.
+    /// Returns the kept lines and the counts of a text in UTF-8.
     pub(super) fn finish(mut self) -> TextView {
         if self.wanted.bytes > self.kept.len() as u64 {
             self.drop_partial();
@@ -316,7 +316,7 @@ impl LineReader {
         }
     }
 
-    /// Cuts what is shown after its last whole line; a single long line is cut between characters.
+    /// Cuts the kept text after its last whole line, or a single long line between characters.
     fn drop_partial(&mut self) {
         match memchr::memrchr(b'\n', &self.kept) {
             Some(at) if at + 1 < self.kept.len() => {
@@ -342,7 +342,7 @@ fn into_text(bytes: Vec<u8>) -> String {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Returns how many bytes at the end are the start of a character that is not whole.
+/// Returns the length of an incomplete character at the end.
 fn partial_character(bytes: &[u8]) -> usize {
     let end = bytes.len().saturating_sub(3);
     let tail = bytes.get(end..).unwrap_or_default();

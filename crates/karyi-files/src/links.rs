@@ -1,5 +1,5 @@
-//! Keeps changes through symlinks at home: what a link in a root or repository leads to is changed only
-//! when that lies in there, too.
+//! Confines changes through symlinks: the target of a symlink in a root or repository must lie in the same
+//! one.
 
 use std::ffi::OsString;
 use std::fs::DirEntry;
@@ -11,16 +11,16 @@ use super::root::{Root, canonical_for_plan, follow};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-/// Returns the file a path leads to, every symlink followed; the file need not exist.
+/// Resolves every symlink of a path; the file need not exist.
 ///
 /// # Errors
-/// `symlink_loop` for links that lead in a circle, `symlink_escape` for one that leads out of the root
-/// or repository that holds it, and what the root refuses.
+/// `symlink_loop` for a cycle, `symlink_escape` for a symlink that leaves its root or repository, and the
+/// errors of the root.
 pub(super) fn resolve(root: &Root, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
     let mut links = Vec::new();
     let start = canonical_for_plan(cwd);
     let real = follow(&start.join(path), &mut |link| links.push(link.to_owned()));
-    // What was followed often enough is a link still.
+    // After too many hops the path still contains a symlink.
     if !links.is_empty() && real.ancestors().any(Path::is_symlink) {
         let message = format!("{}: its symlinks lead in a circle", path.display());
         return Err(ToolError::new(ErrorCode::SymlinkLoop, message));
@@ -43,7 +43,7 @@ pub(super) fn resolve(root: &Root, cwd: &Path, path: &Path) -> Result<PathBuf, T
     refuse_long(path, &resolved).map(|()| resolved)
 }
 
-/// Returns the directory that a link must not lead out of: the root, else the repository it is in.
+/// Returns the directory that a symlink must not leave: the root, else its repository.
 fn home(root: &Root, link: &Path) -> Option<PathBuf> {
     if let Some(root) = root.directory().filter(|root| link.starts_with(root)) {
         return Some(root.to_owned());
@@ -53,8 +53,7 @@ fn home(root: &Root, link: &Path) -> Option<PathBuf> {
     found.map(Path::to_owned)
 }
 
-/// Returns the name under which karyi keeps a file beside it while it is changed, if it has one: a change that did not
-/// end left it.
+/// Returns the name of a leftover hard link to the file that an interrupted change made beside it.
 pub(super) fn leftover_name(real: &Path, identity: (u64, u64)) -> Option<OsString> {
     let entries = std::fs::read_dir(real.parent()?).ok()?.flatten();
     let mut kept = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".karyi-"));
@@ -65,7 +64,7 @@ pub(super) fn leftover_name(real: &Path, identity: (u64, u64)) -> Option<OsStrin
     kept.find(is_it).map(|entry| entry.file_name())
 }
 
-/// Refuses a path that is itself a symlink: what is removed or renamed then would be a guess.
+/// Refuses a path that is a symlink: whether the link or its target is meant would be a guess.
 ///
 /// # Errors
 /// `not_a_file` for a symlink.
@@ -85,7 +84,7 @@ pub(super) fn refuse_link(cwd: &Path, path: &Path) -> Result<(), ToolError> {
     }
 }
 
-/// Refuses a new name that a symlink has, wherever it leads.
+/// Refuses a new name that a symlink already has.
 ///
 /// # Errors
 /// `file_exists` for a symlink.
@@ -98,7 +97,7 @@ pub(super) fn refuse_taken(cwd: &Path, to: &Path) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::FileExists, message).with_hint(hint))
 }
 
-/// Refuses a path that no program could open by its name.
+/// Refuses a path that is too long to be opened.
 ///
 /// # Errors
 /// `name_too_long`.
@@ -109,7 +108,7 @@ fn refuse_long(path: &Path, real: &Path) -> Result<(), ToolError> {
     }
     let message = format!(
         "{}: expected a path of at most {most} bytes, found {found}",
-        // The message is no place for all of it.
+        // Keeps the message short.
         path.display()
             .to_string()
             .chars()

@@ -1,7 +1,7 @@
 //! Lists a directory as a tree.
 //!
-//! Levels are filled one after another until there are enough entries, so that a large directory
-//! deep down never hides what stands at the top. What is not shown is counted beside its directory.
+//! Levels are filled breadth-first up to the limit, so that a large directory deep down never hides the top
+//! levels. Omitted entries are counted beside their directory.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,46 +19,46 @@ use super::root::PrivatePaths;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
 
-/// The entries of a directory and of those below it, in the order in which they are shown.
+/// Entries of a directory and of those below it, in display order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// The entries; what is below a directory follows it.
+    /// Entries; the children of a directory follow it.
     pub entries: Vec<ListingEntry>,
-    /// Entries of the shown directories left out because there are too many, or they lie too deep.
+    /// Entries omitted because there are too many or they are too deep.
     pub omitted_entries: u64,
-    /// Entries of the shown directories left out because `.gitignore` names them.
+    /// Entries omitted because of `.gitignore`.
     pub ignored_entries: u64,
 }
 
-/// One entry of a directory.
+/// Entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListingEntry {
-    /// How many listed directories it is in beside the first.
+    /// Depth below the listed directory.
     pub depth: usize,
-    /// Its name; bytes that are not UTF-8 are replaced, and so are control characters.
+    /// Name, with invalid UTF-8 and control characters replaced.
     pub name: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: EntryKind,
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
     /// A file of this many bytes.
     File(u64),
-    /// A directory, and how many of its own entries are not shown; none when it cannot be read.
+    /// Directory with its number of omitted entries; `None` when it cannot be read.
     Directory(Option<u64>),
-    /// A symlink and what it says.
+    /// Symlink with its target.
     Symlink(String),
     /// A pipe, socket or device.
     Special(SpecialFile),
-    /// The system does not tell, or it went away meanwhile.
+    /// Unknown to the system, or removed meanwhile.
     Unknown,
 }
 
 impl ListingEntry {
-    /// Returns the entry as one line: `src/`, `src/  12 entries not shown`, `a.txt  5 bytes`,
-    /// `link -> target`, `pipe (fifo)`.
+    /// Formats the entry as one line: `src/`, `src/  12 entries not shown`, `a.txt  5 bytes`, `link ->
+    /// target`, `pipe (fifo)`.
     #[must_use]
     pub fn label(&self) -> String {
         let name = format!("{}{}", "  ".repeat(self.depth), self.name);
@@ -75,26 +75,26 @@ impl ListingEntry {
     }
 }
 
-/// Which entries are shown.
+/// Selection of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Those that `.gitignore` does not name, and not `.git`.
+    /// All except `.git` and those that `.gitignore` names.
     NotIgnored,
     /// All.
     All,
 }
 
-/// Which entries of a walk are wanted.
+/// Filter of entries in all walks.
 #[derive(Debug, Clone)]
 pub(super) struct EntryFilter {
-    /// Whether `.gitignore` counts.
+    /// Decides whether `.gitignore` counts.
     pub(super) scope: Scope,
-    /// What is never shown.
+    /// Paths that are never shown.
     pub(super) private_paths: Arc<PrivatePaths>,
 }
 
 impl EntryFilter {
-    /// Returns what is wanted of a walk that starts at a resolved directory.
+    /// Returns the filter for a walk below a resolved directory.
     pub(super) fn below(&self, top: &Path) -> WalkFilter {
         let private_paths = self
             .private_paths
@@ -108,16 +108,16 @@ impl EntryFilter {
     }
 }
 
-/// Which entries of one walk are wanted.
+/// Filter of entries in one walk.
 #[derive(Debug, Clone)]
 pub(super) struct WalkFilter {
     scope: Scope,
-    /// What is never shown, when the walk may come to it.
+    /// Paths that are never shown, if the walk can reach them.
     private_paths: Option<Arc<PrivatePaths>>,
 }
 
 impl WalkFilter {
-    /// Whether a walk goes on with an entry that no file excludes.
+    /// Tells whether a walk includes an entry that no ignore file excludes.
     pub(super) fn is_shown(&self, entry: &DirEntry) -> bool {
         let is_git = self.scope == Scope::NotIgnored && entry.file_name() == ".git";
         let is_own = |private_paths: &Arc<PrivatePaths>| private_paths.hides(entry.path());
@@ -125,7 +125,7 @@ impl WalkFilter {
     }
 }
 
-/// Lists the directory `real`, which messages call `shown`, and so many levels in all.
+/// Lists `depth` levels of the directory `real`, which messages call `shown`.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -158,7 +158,7 @@ pub(super) fn list(
     Ok(listing)
 }
 
-/// What is known so far, level by level.
+/// Tree that is filled level by level.
 struct Tree<'a> {
     opener: &'a Opener,
     rows: Vec<Row>,
@@ -216,7 +216,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Puts rows, each followed by what is below it, into one list.
+    /// Flattens rows depth-first.
     fn flatten(&mut self, rows: std::ops::Range<usize>, entries: &mut Vec<ListingEntry>) {
         let mut left = vec![rows];
         while let Some(mut rows) = left.pop() {
@@ -232,7 +232,7 @@ impl Tree<'_> {
     }
 }
 
-/// The first entries of one directory.
+/// First entries of one directory by name.
 struct DirectoryPage {
     found: Vec<(PathBuf, EntryKind)>,
     omitted: u64,
@@ -253,12 +253,11 @@ fn open(
         seen += 1;
         kept.push(ByName(path));
         if kept.len() > room {
-            // The last name of all so far.
+            // Drops the last name so far.
             kept.pop();
         }
     }
-    // The walk went by path, which another process may have changed since: only what the open
-    // directory holds is told.
+    // The walk went by path, which may have been changed since; the open directory decides.
     let paths = kept.into_sorted_vec().into_iter().map(|path| path.0);
     let found: Vec<(PathBuf, EntryKind)> = paths
         .filter_map(|path| kind(&opened, path.file_name()?).map(|kind| (path, kind)))
@@ -270,8 +269,7 @@ fn open(
     })
 }
 
-/// Starts a walk that reads no settings of the user, only `.gitignore` files, and leaves out karyi's
-/// own.
+/// Starts a walk that honours `.gitignore` files but no user settings, and skips karyi's own files.
 pub(super) fn walk_builder(directory: &Path, filter: &WalkFilter) -> WalkBuilder {
     let respects = filter.scope == Scope::NotIgnored;
     let mut builder = WalkBuilder::new(directory);
@@ -281,7 +279,7 @@ pub(super) fn walk_builder(directory: &Path, filter: &WalkFilter) -> WalkBuilder
         .ignore(respects)
         .git_ignore(respects)
         .git_exclude(respects);
-    // A repository in another one starts anew, which the walk sees only when it asks for repositories.
+    // Nested repositories start with their own rules, which the walk only respects when it requires git.
     builder
         .require_git(is_in_repository(directory))
         .follow_links(false);
@@ -290,12 +288,12 @@ pub(super) fn walk_builder(directory: &Path, filter: &WalkFilter) -> WalkBuilder
     builder
 }
 
-/// Whether a directory is the top of a repository.
+/// Tells whether a directory is the top of a repository.
 pub(super) fn is_repository(directory: &Path) -> bool {
     directory.join(".git").exists()
 }
 
-/// Whether a directory is in a repository, or the top of one.
+/// Tells whether a directory is inside a repository, or its top.
 pub(super) fn is_in_repository(directory: &Path) -> bool {
     directory.ancestors().any(is_repository)
 }
@@ -332,7 +330,7 @@ fn entry(path: &Path, depth: usize, kind: EntryKind) -> ListingEntry {
     }
 }
 
-/// Says what a name in an open directory is; nothing when it is not there.
+/// Returns the kind of an entry in an open directory; `None` when it does not exist.
 fn kind(directory: &File, name: &OsStr) -> Option<EntryKind> {
     let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => found,
@@ -355,7 +353,7 @@ fn kind(directory: &File, name: &OsStr) -> Option<EntryKind> {
     })
 }
 
-/// Returns a name in which nothing can be taken for a line of its own.
+/// Replaces control characters in a name, so that it stays on one line.
 #[must_use]
 pub fn one_line(name: &str) -> String {
     name.replace(char::is_control, "\u{FFFD}")

@@ -1,12 +1,12 @@
 //! Locks between karyi processes of one user.
 //!
-//! Two edits of one file wait for each other, also from different processes: each path has one of a
-//! fixed number of lock files, taken in order, so that nobody waits in a circle. The system frees
-//! them when a process ends, however it ends.
+//! Edits of the same file wait for each other across processes. Each path maps to one of a fixed number of
+//! lock files, which are taken in order to avoid deadlocks. The system releases them when a process ends,
+//! however it ends.
 //!
-//! They lie beside the journal, and again in one place for all journals of a user: runs with different
-//! homes change the same files. Where that place cannot be had, each journal has its own locks only, and
-//! what another run wrote is still seen right before the rename.
+//! The lock files lie beside the journal, and a second set in one place for all journals of a user, since
+//! runs with different homes can change the same files. Where that place is unavailable only the first set is
+//! used, and a concurrent change is still detected right before the rename.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -22,9 +22,9 @@ use super::state_file;
 use karyi_core::error::{ErrorCode, NoFile, ToolError};
 use karyi_core::limits;
 
-/// Lock files for paths: enough that two files rarely share one.
+/// Number of lock files beside a journal: enough that two paths rarely share one.
 const STRIPES: u64 = 251;
-/// Those that all journals share: fewer, as each one held is an open file.
+/// Number of lock files for all journals: fewer, as each held lock is an open file.
 const SHARED_STRIPES: u64 = 61;
 
 /// Locks that are held until this is dropped.
@@ -33,17 +33,16 @@ pub(super) struct PathLocks {
     _files: Vec<File>,
 }
 
-/// Where the locks lie that all journals of a user share. No variable names it: two runs with different
-/// ones must find the same place.
+/// Prefix of the lock directory for all journals of a user. It depends on no variable: runs with different
+/// environments must agree on it.
 const SHARED: &str = "/tmp/karyi-locks";
 
-/// Locks paths for a change, in the directory of a journal and for all other journals; waits for others.
+/// Locks paths for a change, in the directory of a journal and for all journals; waits for other holders.
 ///
-/// Without its own locks a full or read-only disk of the journal hinders no change.
+/// A full or read-only state directory does not prevent changes: then only the shared locks are used.
 ///
 /// # Errors
-/// `edit_busy` when that takes too long, and what keeps a lock from being opened this moment, such as too many open
-/// files.
+/// `edit_busy` on timeout, and temporary failures to open a lock, such as too many open files.
 pub(super) fn lock_paths(
     directory: Option<&Path>,
     paths: &[&Path],
@@ -58,7 +57,7 @@ pub(super) fn lock_paths(
         match open(&path).and_then(wait_for) {
             Ok(Some(file)) => files.push(file),
             Ok(None) => return Err(busy()),
-            // The locks that are shared are left.
+            // The shared locks remain.
             Err(error) if is_permanent(&error) => {}
             Err(error) => return Err(ToolError::from_io(&path, &error)),
         }
@@ -87,9 +86,9 @@ fn shared_path() -> PathBuf {
     format!("{SHARED}-{}", nix::unistd::geteuid()).into()
 }
 
-/// Opens a directory of the user's own, made if need be; nothing when somebody else could write there.
+/// Opens a directory of this user, created if needed; `None` when others could write to it.
 fn shared_directory(path: &Path) -> io::Result<Option<OwnedFd>> {
-    // Whether it is there, and whose, shows when it is opened.
+    // Opening it shows whether it exists and who owns it.
     let _ = rustix::fs::mkdir(path, Mode::RWXU);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
@@ -102,8 +101,8 @@ fn shared_directory(path: &Path) -> io::Result<Option<OwnedFd>> {
     Ok(is_own.then_some(opened))
 }
 
-/// Whether what keeps a lock from being taken is the place, which is the same for every run, and not a want of this
-/// moment: then another run may hold the lock, and to go on without would be to change the file beside it.
+/// Tells whether a failure lies in the place itself and is the same for every run. After a temporary failure
+/// another run may hold the lock, so continuing without it would be unsafe.
 fn is_permanent(error: &io::Error) -> bool {
     use io::ErrorKind;
     let nameless = [nix::libc::ENOLCK, nix::libc::ELOOP, nix::libc::ENXIO];
@@ -124,7 +123,7 @@ fn is_permanent(error: &io::Error) -> bool {
         )
 }
 
-/// Locks a file there; nothing when the place has no such file.
+/// Locks a shared lock file; `None` when the place cannot have one.
 fn lock_shared(
     (path, directory): (&Path, &OwnedFd),
     name: &str,
@@ -141,15 +140,15 @@ fn lock_shared(
             Err(error) if is_permanent(&error) => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
-        // What cleans temporary files may have taken it away meanwhile: then others lock a new one.
+        // A cleaner of temporary files may have removed it meanwhile; others would lock a new one.
         if file.metadata().is_ok_and(|found| found.nlink() > 0) {
             return Ok(Some(file));
         }
     }
 }
 
-/// Returns the locks of a path: that of its name, and that of the directory it lies in, which may have several names
-/// where it is mounted twice. A directory that is not there yet has only the name.
+/// Returns the lock numbers of a path: one for its name, and one for its directory, which has several names
+/// where it is mounted twice. In a directory that does not exist yet only the name counts.
 fn stripes(path: &Path) -> [u64; 2] {
     let name = path.as_os_str().as_bytes();
     [
@@ -158,7 +157,7 @@ fn stripes(path: &Path) -> [u64; 2] {
     ]
 }
 
-/// Returns what all names of a path have in common: the nearest directory above it that is there, and the rest.
+/// Returns an identity that all names of a path share: its nearest existing directory, and the rest.
 fn place(path: &Path) -> Option<Vec<u8>> {
     let mut above = path.ancestors().skip(1);
     let (top, found) = above.find_map(|top| Some((top, std::fs::metadata(top).ok()?)))?;
@@ -166,7 +165,7 @@ fn place(path: &Path) -> Option<Vec<u8>> {
     Some([&found.dev().to_le_bytes(), &found.ino().to_le_bytes(), rest].concat())
 }
 
-/// The hash need not be strong, only the same in every process.
+/// FNV-1a; it need not be strong, only equal in every process.
 fn stripe(bytes: &[u8]) -> u64 {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -174,17 +173,17 @@ fn stripe(bytes: &[u8]) -> u64 {
     hash % STRIPES
 }
 
-/// Locks one file, made if need be; waits for others.
+/// Locks one file, created if needed; waits for other holders.
 ///
 /// # Errors
-/// `edit_busy` when that takes too long, or the file cannot be made.
+/// `edit_busy` on timeout, or the file cannot be created.
 pub(super) fn lock_file(path: &Path) -> Result<File, ToolError> {
     let locked = open(path).and_then(wait_for);
     let locked = locked.map_err(|error| state_file::error(path, &error))?;
     locked.ok_or_else(busy)
 }
 
-/// Locks an open file; nothing when others hold it for too long.
+/// Locks an open file; `None` on timeout.
 fn wait_for(file: File) -> io::Result<Option<File>> {
     let since = Instant::now();
     let mut pause = limits::EDIT_LOCK_PAUSE_MIN;
@@ -203,7 +202,7 @@ fn wait_for(file: File) -> io::Result<Option<File>> {
     }
 }
 
-/// Makes the error of a wait that was too long.
+/// Error of a lock timeout.
 pub(super) fn busy() -> ToolError {
     let message = "another karyi has been changing the same files for too long";
     ToolError::new(ErrorCode::EditBusy, message)
@@ -215,7 +214,7 @@ fn open(path: &Path) -> io::Result<File> {
     state_file::open(&mut options, path)
 }
 
-/// Makes a directory that only the user may enter.
+/// Creates a directory that only the user may enter.
 pub(super) fn make_private(path: &Path) -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new()

@@ -1,4 +1,4 @@
-//! Says why the pairs of an edit do not match, and what to do about it.
+//! Messages and hints for pairs that do not match.
 
 use super::closest::Passage;
 use super::document::with_lf;
@@ -7,7 +7,7 @@ use super::request::FileEdit;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-/// Names a pair: `src/a.rs, find 2 of 3`.
+/// Label of a pair: `src/a.rs, find 2 of 3`.
 pub(super) fn pair_label(edit: &FileEdit, pair: usize) -> String {
     let path = edit.path.display();
     match edit.pairs.len() {
@@ -32,8 +32,8 @@ const SHORT_FIND: usize = 4;
 const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
                          lines around it until it is unique";
 
-/// Says what was wrong with a pair. `before` is the text that the first pair of this `<file>` worked on,
-/// `original` that of the file before the call, which earlier ones of the same name may have changed.
+/// Describes the failure of a pair. `before` is the text that the first pair of this `<file>` worked on,
+/// `original` the text before the call, which earlier edits of the same file may have changed.
 pub(super) fn describe(
     edit: &FileEdit,
     error: MatchError,
@@ -56,7 +56,7 @@ pub(super) fn describe(
             let error = make(ErrorCode::FindNotFound, what);
             let find = edit.pairs.get(pair).map_or("", |pair| pair.find.as_str());
             let closest = match has_secret {
-                // What a value is like, or how long, is its own affair.
+                // A hint would reveal the shape or the length of the secret.
                 true => None,
                 false => closest_or_reason(closest, find, before),
             };
@@ -105,7 +105,7 @@ fn too_large() -> String {
     format!("the result would have more than {most} bytes, or too many places change")
 }
 
-/// Says what comes closest, or why nothing does.
+/// Describes the closest passage, or the reason why there is none.
 fn closest_or_reason(closest: Option<Passage>, find: &str, before: &str) -> Option<String> {
     match closest {
         Some(found) => Some(closest_hint(&found)),
@@ -113,7 +113,7 @@ fn closest_or_reason(closest: Option<Passage>, find: &str, before: &str) -> Opti
     }
 }
 
-/// Says why nothing comes close, when that is plain.
+/// Returns the obvious reason why no passage is close, if there is one.
 fn nothing_close(find: &str, before: &str) -> Option<&'static str> {
     let visible = find.chars().filter(|c| !c.is_whitespace()).take(SHORT_FIND);
     match before.trim().is_empty() {
@@ -124,7 +124,7 @@ fn nothing_close(find: &str, before: &str) -> Option<&'static str> {
     }
 }
 
-/// Says that a text is nowhere, and on which line its replacement is.
+/// Says that a text was not found, and on which line its replacement is.
 fn nowhere(replacement: Option<usize>) -> String {
     let what = "expected the text to find once, found it nowhere";
     match replacement {
@@ -136,7 +136,7 @@ fn nowhere(replacement: Option<usize>) -> String {
     }
 }
 
-/// Adds to a hint that only a part of the file was looked at.
+/// Adds to a hint that only a part of the file was searched.
 fn with_cut(hint: String, searched_lines: Option<usize>) -> String {
     let Some(lines) = searched_lines else {
         return hint;
@@ -145,7 +145,7 @@ fn with_cut(hint: String, searched_lines: Option<usize>) -> String {
     format!("{hint}{joint}only the first {lines} lines of the file were compared")
 }
 
-/// Returns what to do about a text that is nowhere when more is known of it than what comes closest.
+/// Returns a better hint than the closest passage, if there is one.
 fn more_likely(
     edit: &FileEdit,
     pair: usize,
@@ -159,13 +159,13 @@ fn more_likely(
     lacks_last_break(edit, pair, before).then_some(NO_LAST_BREAK)
 }
 
-/// Whether a text that is not there any more was there in an earlier one.
+/// Tells whether an earlier text contained the text to find.
 fn was_there(edit: &FileEdit, pair: usize, earlier: &str) -> bool {
     let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
     wanted.is_some_and(|find| !find.is_empty() && with_lf(earlier).contains(&*find))
 }
 
-/// Whether a text would end the file if it had no line break at its end.
+/// Tells whether a text would match the end of the file without its final line breaks.
 fn lacks_last_break(edit: &FileEdit, pair: usize, before: &str) -> bool {
     let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
     let wanted = wanted.as_deref().and_then(|find| find.strip_suffix('\n'));

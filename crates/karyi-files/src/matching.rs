@@ -1,17 +1,16 @@
 //! Applies find and replace pairs to one text.
 //!
-//! The pairs work in order, each on what the ones before it left. A text to find must be there
-//! exactly once, unless it is to be replaced everywhere: guessing which place was meant would
-//! damage files quietly. LF and CRLF are the same to matching.
+//! Pairs apply in order, each to the result of the ones before it. A text to find must occur exactly once
+//! unless all matches are to be replaced: guessing would damage files silently. LF and CRLF match each other.
 //!
-//! A text to find that is nowhere may have been meant as it was written, escapes and all: a file of
-//! HTML holds `&amp;`. When the pair comes with that reading and it is there exactly once, also where
-//! every match was wanted, the pair is used as written. A text that is nowhere else may differ from its
-//! only place in blanks at the ends of lines; then that place is meant. A match inside a place that holds the text as
-//! written is none: to replace `&` in `&amp;` would leave half of an escape.
+//! A text that is not found may have been meant as written, without decoding its escapes: an HTML file
+//! contains `&amp;`. If the pair comes with that form and it occurs exactly once, it is used, even for a
+//! replacement of all matches. Otherwise a text may differ from its only match in blanks at line ends. A
+//! match inside an occurrence of the undecoded form does not count: replacing `&` in `&amp;` would leave half
+//! an escape.
 //!
-//! A text to find that is gone while its replacement is there may have been replaced before. That is
-//! said only where the surroundings agree: else a call would seem to be done that did nothing.
+//! A pair whose replacement is present and whose text to find is not may have been applied before. That is
+//! only reported when the surroundings agree; otherwise a call would seem done that did nothing.
 
 use std::ops::Range;
 
@@ -31,13 +30,13 @@ pub struct Pair<'a> {
     pub find: &'a str,
     /// Text to put in its place.
     pub replace: &'a str,
-    /// Whether every match is replaced.
+    /// True if every match is replaced.
     pub all: bool,
-    /// The pair as it was written, when decoding changed the text to find.
+    /// Undecoded form, when decoding changed the text to find.
     pub written: Option<UndecodedPair<'a>>,
 }
 
-/// A pair before its escapes were decoded.
+/// Pair before its escapes were decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UndecodedPair<'a> {
     /// Text to find.
@@ -46,91 +45,91 @@ pub struct UndecodedPair<'a> {
     pub replace: &'a str,
 }
 
-/// What one pair did. Lines count from 1 in the text the pair worked on.
+/// Result of one pair. Lines count from 1 in the text that the pair was applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairResult {
     /// It replaced text.
     Replaced {
-        /// How many matches.
+        /// Number of matches.
         count: usize,
-        /// Line of the first.
+        /// Line of the first match.
         first_line: usize,
-        /// How the text was found.
+        /// Match mode.
         found_as: MatchMode,
     },
-    /// The text to find is gone and its replacement is there already.
+    /// The text to find is gone and its replacement is already there.
     AlreadyApplied {
         /// Line of the replacement.
         line: usize,
     },
 }
 
-/// How a text to find was found.
+/// Match mode of a text to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchMode {
-    /// To the letter.
+    /// Literal match.
     Exact,
-    /// As it was written, without decoding its escapes.
+    /// Match of the undecoded form.
     Written,
-    /// But for blanks at the ends of lines.
+    /// Match up to blanks at line ends.
     Trailing,
 }
 
-/// Why a pair could not be applied.
+/// Failure of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchError {
-    /// Which pair, from 0.
+    /// Index of the pair, from 0.
     pub pair: usize,
-    /// What was wrong.
+    /// Kind of failure.
     pub kind: MatchErrorKind,
 }
 
-/// What was wrong with a pair.
+/// Kind of failure of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MatchErrorKind {
-    /// The text to find is not there.
+    /// The text to find does not occur.
     NotFound {
-        /// What comes closest to it.
+        /// Closest passage.
         closest: Option<Passage>,
-        /// Lines of the text among which that was looked for, when it has more.
+        /// Number of searched lines, when the text has more.
         searched_lines: Option<usize>,
-        /// Line of the replacement, when that is there and says too little to tell that the pair was
-        /// applied before.
+        /// Line of the replacement, when it is present but too short to prove that the pair was applied
+        /// before.
         replacement: Option<usize>,
     },
-    /// The text to find is not there; as written, escapes and all, it is there more than once.
+    /// The text to find does not occur, and its undecoded form occurs more than once.
     AmbiguousAsWritten {
         /// Lines of the first matches.
         lines: Vec<usize>,
-        /// How many matches there are.
+        /// Number of matches.
         total: usize,
     },
-    /// The text to find is there, and also as a part of places that hold it as written.
+    /// The text to find occurs, also inside occurrences of its undecoded form.
     TwoReadings {
-        /// Lines of the first matches, in either reading.
+        /// Lines of the first matches of either form.
         lines: Vec<usize>,
-        /// How many matches there are.
+        /// Number of matches.
         total: usize,
     },
-    /// The text to find is there more than once.
+    /// The text to find occurs more than once.
     Ambiguous {
         /// Lines of the first matches.
         lines: Vec<usize>,
-        /// How many matches there are.
+        /// Number of matches.
         total: usize,
     },
     /// The text to find is empty and the file is not.
     EmptyFind,
-    /// The result would be longer than a file may be, or the matches are too many.
+    /// The result would exceed the size limit, or there are too many matches.
     TooLarge,
 }
 
-/// Most lines named for an ambiguous text.
+/// Most lines listed for an ambiguous text.
 const MOST_LINES: usize = 10;
-/// Most matches replaced by one pair: each takes some memory while the text is rebuilt.
+/// Most matches replaced by one pair; each takes memory while the text is rebuilt.
 const MOST_MATCHES: usize = 8 << 20;
 
-/// Applies the pairs in order; returns the new text and what each pair did.
+/// Applies the pairs in order; returns the new text and the result of each pair.
 ///
 /// # Errors
 /// The first pair that cannot be applied.
@@ -153,7 +152,7 @@ fn apply_pair<'a>(
     }
     let (find, replace) = (with_lf(pair.find), with_lf(pair.replace));
     let source = pair.written.map(|written| with_lf(written.find));
-    // CDATA says that its text is meant to the letter.
+    // CDATA means its text literally.
     let is_there = |source: &str| !source.contains("<![CDATA[") && document.text().contains(source);
     let found = match source.filter(|source| is_there(source)) {
         Some(source) => find_outside(document.text(), pair.all, &find, &source)?,
@@ -172,7 +171,7 @@ fn find_wanted(text: &str, all: bool, find: &str) -> Result<Vec<Range<usize>>, M
     }
 }
 
-/// Finds `find` where it is no part of `source`, the same text as it was written.
+/// Finds `find` outside occurrences of `source`, its undecoded form.
 fn find_outside(
     text: &str,
     all: bool,
@@ -195,7 +194,7 @@ fn find_outside(
     }
 }
 
-/// Replaces matches that were found.
+/// Replaces the matches.
 fn replace_at(
     document: &mut Document<'_>,
     found: &[Range<usize>],
@@ -218,8 +217,8 @@ fn replace_at(
     Ok(result)
 }
 
-/// Uses a pair whose text to find is nowhere as it was written, if that is unambiguous; else it may
-/// have been applied before, in either reading.
+/// Tries the undecoded form of a pair that does not match; otherwise the pair may have been applied before,
+/// in either form.
 fn replace_as_written(
     document: &mut Document<'_>,
     pair: &Pair<'_>,
@@ -270,9 +269,8 @@ impl MatchErrorKind {
     }
 }
 
-/// Uses a pair whose text to find differs from the only place that comes near it in blanks at the ends
-/// of lines. When that changes nothing, and when there is no such place, it may have been applied
-/// before.
+/// Tries a match up to blanks at line ends. If that changes nothing or does not exist, the pair may have been
+/// applied before.
 fn replace_trailing(
     document: &mut Document<'_>,
     pair: &Pair<'_>,
@@ -292,7 +290,7 @@ fn replace_trailing(
     }
 }
 
-/// An empty text to find stands for the content of an empty file.
+/// Fills an empty file, which an empty text to find stands for.
 fn fill<'a>(document: &mut Document<'a>, replace: &'a str) -> Result<PairResult, MatchErrorKind> {
     if document.text().is_empty() {
         *document = Document::new(replace);
@@ -315,7 +313,7 @@ fn find_all(text: &str, find: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Returns the only match, or none. Matches that overlap are two places all the same.
+/// Returns the only match, or none. Overlapping matches count separately.
 fn find_once(text: &str, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind> {
     let finder = memmem::Finder::new(find);
     let Some(first) = finder.find(text.as_bytes()) else {
@@ -372,8 +370,8 @@ fn already_applied(
     })
 }
 
-/// Returns the only place of a replacement, or the first ones where all are wanted: each look takes time, and
-/// one place tells as much as all.
+/// Returns the only place of a replacement, or the first ones when all matches are wanted: each check takes
+/// time, and a few suffice.
 fn first_places(text: &str, all: bool, replace: &str) -> Vec<Range<usize>> {
     match all {
         true => memmem::find_iter(text.as_bytes(), replace.as_bytes())

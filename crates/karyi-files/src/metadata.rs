@@ -1,4 +1,4 @@
-//! Makes a new file look like another one: owner, attributes, permissions.
+//! Copies and restores the metadata of files: owner, attributes, permissions.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -9,26 +9,26 @@ use nix::unistd::{Gid, Uid, fchown};
 use super::attributes::Attributes;
 use super::directory::Stamp;
 
-/// Whether a file could be made to look like another one.
+/// Outcome of applying metadata.
 pub(super) enum MetadataOutcome {
-    /// It looks so, but for these attributes.
+    /// Applied, except for these attributes.
     Applied(Attributes),
-    /// The other one has an owner, user and group, that cannot be given.
+    /// The owner, user and group, cannot be set.
     OwnerRefused(u32, u32),
 }
 
-/// What a file had that comes back.
+/// Recorded metadata of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SavedMetadata {
-    /// Its permissions.
+    /// Permissions.
     pub(super) mode: u32,
-    /// User and group, where they were recorded.
+    /// User and group, if recorded.
     pub(super) owner: Option<(u32, u32)>,
-    /// Its attributes; none when it had some that were not kept.
+    /// Attributes; `None` when they were not stored.
     pub(super) attributes: Option<Attributes>,
 }
 
-/// Gives a file the owner, attributes and permissions of another one, which may be open.
+/// Copies owner, attributes and permissions from another file, which may be open.
 pub(super) fn copy_metadata(
     file: &File,
     model: Stamp,
@@ -47,8 +47,8 @@ pub(super) fn copy_metadata(
     Ok(MetadataOutcome::Applied(lost))
 }
 
-/// Gives a file that comes back what it had. Where the owner cannot be given, or is not known, nobody gets the
-/// rights of another one by running it.
+/// Restores recorded metadata. If the owner cannot be set or is unknown, setuid and setgid are cleared, so
+/// that nobody gains the rights of another user.
 pub(super) fn restore_metadata(file: &File, saved: &SavedMetadata) -> io::Result<()> {
     let own = Stamp::of(file)?.owner;
     let give = |(user, group)| fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));

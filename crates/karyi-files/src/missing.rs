@@ -1,4 +1,4 @@
-//! Says what could have been meant by a path that names nothing.
+//! Suggests similar names for a path that does not exist.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,7 +9,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::similar_names::similar_names;
 
-/// Turns the error of a path into one that names what is there instead.
+/// Adds the suggestions to a "not found" error.
 pub(super) fn explain(opener: &Opener, shown: &Path, real: &Path, error: &io::Error) -> ToolError {
     let plain = ToolError::from_io(shown, error);
     if plain.code != ErrorCode::NotFound {
@@ -21,8 +21,8 @@ pub(super) fn explain(opener: &Opener, shown: &Path, real: &Path, error: &io::Er
     }
 }
 
-/// Names the first part of a path that is missing, and entries beside it of a similar name, each as a path
-/// that can be given instead of `shown`.
+/// Names the first missing part of a path and similar entries beside it, each as a path that can replace
+/// `shown`.
 pub(super) fn hint(opener: &Opener, shown: &Path, real: &Path) -> Option<String> {
     let missing = real.ancestors().take_while(|path| !path.exists()).last()?;
     let name = missing.file_name()?.to_string_lossy();
@@ -40,7 +40,7 @@ pub(super) fn hint(opener: &Opener, shown: &Path, real: &Path) -> Option<String>
     let rest = real.strip_prefix(missing).ok()?;
     let start = as_shown(shown, real, above);
     let paths = close.iter().map(|name| {
-        // The whole path where it leads somewhere, else the directory.
+        // The whole path if it exists there, else only the directory.
         let whole = Path::new(name).join(rest);
         let leads = !rest.as_os_str().is_empty() && above.join(&whole).exists();
         in_words(&start.join(if leads { &whole } else { Path::new(name) }))
@@ -57,12 +57,12 @@ pub(super) fn hint(opener: &Opener, shown: &Path, real: &Path) -> Option<String>
     }
 }
 
-/// Returns the path of a directory above a missing file in the words in which the file was given: relative when
-/// that was, and nothing for the directory where such paths start.
+/// Returns a directory above a missing file in the form of the given path: relative when that is, and empty
+/// for the directory that relative paths start from.
 fn as_shown(shown: &Path, real: &Path, above: &Path) -> PathBuf {
     let (mut start, mut at) = (shown, real);
     while at != above {
-        // After `..` or a link the words lead elsewhere.
+        // After `..` or a symlink the forms diverge.
         let parents = start.parent().zip(at.parent());
         let Some(parents) = parents.filter(|_| start.file_name() == at.file_name()) else {
             return above.to_owned();
@@ -72,7 +72,7 @@ fn as_shown(shown: &Path, real: &Path, above: &Path) -> PathBuf {
     start.to_owned()
 }
 
-/// Returns a path to be given as it stands here, so only what would break the line is written in another way.
+/// Escapes only control characters, so that the path can be copied.
 fn in_words(path: &Path) -> String {
     let mut words = String::new();
     for c in path.to_string_lossy().chars() {
@@ -138,7 +138,7 @@ mod tests {
             Some("did you mean src/../src/other.txt?"),
         );
         check("link/../other.tx", Some("did you mean link/../other.txt?"));
-        // Its own name is another one than that of what is missing.
+        // The symlink's own name differs from the missing one.
         std::os::unix::fs::symlink("src/othr.txt", top.join("dangling")).unwrap();
         check("dangling", Some("did you mean TOP/src/other.txt?"));
         let absolute = top.join("src/mian.rs");

@@ -1,14 +1,14 @@
-//! What is wrong with several files, told together: who mends one mends all.
+//! Combines the errors of several files into one, so that all can be fixed at once.
 
 use karyi_core::error::ToolError;
 
-/// Files of which everything is told.
+/// Most files listed in full.
 const MAX_LISTED: usize = 10;
 
-/// Returns what worked; when something did not, all that did not.
+/// Collects all values, or all errors combined.
 ///
 /// # Errors
-/// The errors as one.
+/// The combined errors.
 pub(super) fn collect_all<T>(
     results: impl IntoIterator<Item = Result<T, ToolError>>,
 ) -> Result<Vec<T>, ToolError> {
@@ -22,9 +22,9 @@ pub(super) fn collect_all<T>(
     combine(errors).map_or(Ok(done), Err)
 }
 
-/// Makes one error of several: with the code of the first, and what each says.
+/// Combines errors into one with the code of the first and all messages.
 pub(super) fn combine(mut errors: Vec<ToolError>) -> Option<ToolError> {
-    // A file that is named twice may fail twice.
+    // A file that is named twice can fail twice.
     errors.dedup_by(|later, earlier| later.message == earlier.message);
     let count = errors.len();
     let mut errors = errors.into_iter();

@@ -1,7 +1,7 @@
-//! Opening what is read.
+//! Opens files and directories to read them.
 //!
-//! Under a root everything is opened from a descriptor of the root and no link is followed: the path
-//! was resolved before, so a link on it now was put there since and could lead anywhere.
+//! Under a root everything is opened relative to a handle of the root and no symlink is followed: the path
+//! was resolved before, so a symlink on it was swapped in since and could lead anywhere.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -14,19 +14,19 @@ use rustix::fs::OFlags;
 use super::directory::{Directory, LOOKUP};
 use super::root::Root;
 
-/// The way to what is read.
+/// Way to open resolved paths.
 pub(super) enum Opener {
     /// By path.
     Path,
-    /// From a directory held open; its path and nothing outside of it.
+    /// Relative to an open directory with this path, and only below it.
     Beneath(PathBuf, Directory),
 }
 
 impl Opener {
-    /// Finds the way that a root leaves open.
+    /// Returns the opener for a root.
     ///
     /// # Errors
-    /// The directory of the root cannot be opened any more.
+    /// The directory of the root can no longer be opened.
     pub(super) fn new(root: &Root) -> io::Result<Self> {
         Ok(match root.directory() {
             None => Self::Path,
@@ -34,7 +34,7 @@ impl Opener {
         })
     }
 
-    /// Reads what is known of a resolved path, without opening what it leads to.
+    /// Reads the metadata of a resolved path without opening its target.
     pub(super) fn look(&self, real: &Path) -> io::Result<Metadata> {
         match self {
             Self::Path => std::fs::metadata(real),
@@ -48,7 +48,7 @@ impl Opener {
         }
     }
 
-    /// Opens a file that was a plain one a moment ago; should it be a pipe by now, this does not hang.
+    /// Opens a regular file. Does not block if it has become a pipe.
     pub(super) fn file(&self, real: &Path) -> io::Result<File> {
         match self {
             Self::Path => {
@@ -59,7 +59,7 @@ impl Opener {
         }
     }
 
-    /// Opens a directory to read its names.
+    /// Opens a directory to list it.
     pub(super) fn directory(&self, real: &Path) -> io::Result<File> {
         match self {
             Self::Path => {
@@ -79,7 +79,7 @@ fn beneath<'a>(top: &Path, real: &'a Path) -> io::Result<&'a Path> {
     real.strip_prefix(top).map_err(outside)
 }
 
-/// Reads the names in an open directory, one after another.
+/// Lists the names in an open directory.
 pub(super) fn names(directory: &File) -> io::Result<impl Iterator<Item = std::ffi::OsString>> {
     use std::os::unix::ffi::OsStringExt;
     let entries = rustix::fs::Dir::read_from(directory)?;
@@ -98,7 +98,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::sync::atomic::AtomicBool;
 
-    /// A root `w` of which the directory `real` was swapped for a link to `out` after it was resolved.
+    /// A root `w` whose directory `real` was swapped for a symlink to `out` after it was resolved.
     fn swapped() -> (tempfile::TempDir, PathBuf, Root) {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().canonicalize().unwrap();

@@ -1,8 +1,8 @@
-//! Two things done at the same time, when either may wait for the disk.
+//! Runs two closures in parallel, for work that waits for the disk.
 
 use std::thread::Builder;
 
-/// Does two things at the same time, or one after the other when no thread can be had.
+/// Runs both closures in parallel, or one after the other when no thread can be started.
 pub(super) fn join<A, B: Send>(first: impl FnOnce() -> A, second: impl Fn() -> B + Sync) -> (A, B) {
     join_with(Builder::new(), first, second)
 }
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn both_are_done_with_and_without_a_thread() {
-        // No address space is that large.
+        // No address space is this large.
         for builder in [Builder::new(), Builder::new().stack_size(1 << 60)] {
             assert_eq!(join_with(builder, || 1, || 2), (1, 2));
         }

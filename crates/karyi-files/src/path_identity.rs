@@ -1,9 +1,9 @@
-//! Tells whether two paths could mean the same file, however they are spelled.
+//! Decides whether two paths could name the same file, however they are spelled.
 //!
-//! Calls that touch one file must not overlap, so this errs on the side of "the same": letters are
-//! compared without case even where the file system tells them apart, since no look at it says so
-//! for a file that does not exist yet. What exists is known by device and inode, which sees through
-//! hard links, bind mounts and names that the file system normalises.
+//! Calls on the same file must not overlap, so this errs on the side of "same": letters are compared without
+//! case even on case-sensitive file systems, since nothing reveals the case rules for a file that does not
+//! exist yet. Existing files are compared by device and inode, which covers hard links, bind mounts and
+//! normalised names.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 
 use super::root::canonical_for_plan;
 
-/// What the system calls one file or directory.
+/// Device and inode number.
 type FileId = (u64, u64);
 
-/// Where a path leads, as known at one moment.
+/// Identity of the target of a path, as known at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathIdentity {
-    /// The canonical path, in folded letters.
+    /// Canonical path, case-folded.
     path: PathBuf,
-    /// What exists of it, from the top down.
+    /// Existing components, from the root down.
     known: Vec<FileId>,
-    /// How many of its last names do not exist.
+    /// Number of trailing components that do not exist.
     missing: usize,
-    /// Whether it is a directory.
+    /// True for a directory.
     is_directory: bool,
-    /// Whether it is a file with further names.
+    /// True for a file with several hard links.
     is_linked: bool,
 }
 
 impl PathIdentity {
-    /// Looks up what a call that names an absolute path may touch: where the path leads, and the
-    /// link itself when it is one.
+    /// Returns what a call with an absolute path may touch: the target of the path, and the symlink itself if
+    /// it is one.
     #[must_use]
     pub fn touched(path: &Path) -> Vec<Self> {
         let mut places = vec![Self::find(path)];
@@ -43,7 +43,7 @@ impl PathIdentity {
         places
     }
 
-    /// Looks up where an absolute path leads; nothing of it need exist.
+    /// Resolves an absolute path; nothing of it need exist.
     #[must_use]
     pub fn find(path: &Path) -> Self {
         Self::of(&canonical_for_plan(path))
@@ -75,8 +75,8 @@ impl PathIdentity {
         }
     }
 
-    /// Returns the directory whose names are looked at for near ones when this is not there: the
-    /// nearest one that exists.
+    /// Returns the directory that is searched for similar names when the path does not exist: the nearest
+    /// existing one.
     #[must_use]
     pub fn searched_for(&self) -> Option<Self> {
         let there = self.path.components().take(self.known.len());
@@ -89,7 +89,7 @@ impl PathIdentity {
         })
     }
 
-    /// Returns the place that holds every other one.
+    /// Returns the identity that overlaps every other one.
     #[must_use]
     pub fn everywhere() -> Self {
         Self {
@@ -101,7 +101,7 @@ impl PathIdentity {
         }
     }
 
-    /// Whether one of the two is the other one or could lie below it.
+    /// Tells whether one path could equal or contain the other.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.path.starts_with(&other.path)
@@ -111,15 +111,15 @@ impl PathIdentity {
             || self.is_missing_with(other)
     }
 
-    /// Whether the other one is the same or above, or a directory that may hold another name of
-    /// this file.
+    /// Tells whether the other path equals or contains this one, or is a directory that may hold another link
+    /// to this file.
     fn is_within(&self, other: &Self) -> bool {
         let above = other.known.last().filter(|_| other.missing == 0);
         above.is_some_and(|above| self.known.contains(above))
             || self.is_linked && other.is_directory
     }
 
-    /// Whether both are missing in one directory and one could be the other or lie below it.
+    /// Tells whether both are missing in the same directory and one could equal or contain the other.
     fn is_missing_with(&self, other: &Self) -> bool {
         let both = self.missing > 0 && other.missing > 0;
         both && self.known.last() == other.known.last() && {
@@ -133,8 +133,7 @@ impl PathIdentity {
     }
 }
 
-/// Brings a name into the spelling under which names are compared. Upper case first: `ß` and `SS`
-/// are one name where case does not count.
+/// Case-folds a name. Upper case first: `ß` and `SS` are equal where case does not count.
 fn fold(part: std::path::Component<'_>) -> PathBuf {
     let name = part.as_os_str().to_string_lossy();
     PathBuf::from(name.to_uppercase().to_lowercase())
@@ -145,7 +144,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// `a`, `d/b`, `d/e/`, a hard link `d/hard` of `a`, and links to a file, a directory and nothing.
+    /// Creates `a`, `d/b`, `d/e/`, a hard link `d/hard` to `a`, and symlinks to a file, a directory and
+    /// nothing.
     fn tree() -> tempfile::TempDir {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path();
@@ -215,7 +215,7 @@ mod tests {
     fn what_is_one_file_for_the_system_overlaps() {
         let temp = tree();
         let real = PathIdentity::find(&temp.path().join("d/b"));
-        // As a file system that ignores case, or a second mount, shows it.
+        // As a case-insensitive file system or a second mount shows it.
         let other_name = PathIdentity {
             path: PathBuf::from("/mnt/elsewhere"),
             ..real.clone()

@@ -1,8 +1,7 @@
-//! Makes the old content of a large file ready for the journal while the change is still being worked out.
+//! Prepares the old content of a large file for the journal while the change is still being worked out.
 //!
-//! To hash and compress a large content takes about as long as all the rest of a change. It is started as
-//! soon as the file was read, on a thread of its own; should the change come to nothing, nothing of it
-//! stays.
+//! Hashing and compressing a large content takes about as long as the rest of a change, so it starts in a
+//! thread as soon as the file was read. If the change fails, nothing of it is stored.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -12,19 +11,19 @@ use std::thread::{Builder, Scope};
 use super::journal::{IsPrivate, Journal, PreparedBlob};
 use karyi_core::limits;
 
-/// A content that is being made ready; it is taken once.
+/// Content in preparation; it can be taken once.
 #[derive(Debug)]
 pub(super) struct Prefetch(Mutex<Option<Receiver<PreparedBlob>>>);
 
 impl Prefetch {
-    /// Waits until it is ready; nothing when it may not be kept, or cannot be.
+    /// Waits for the prepared content; `None` when it must not or cannot be stored.
     pub(super) fn take(&self) -> Option<PreparedBlob> {
         let mut receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         receiver.take()?.recv().ok()
     }
 }
 
-/// Starts that for the first large file of a change.
+/// Starts the preparation for the first large file of a change.
 pub(super) struct Prefetcher<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     journal: Option<&'env Journal>,
@@ -33,7 +32,7 @@ pub(super) struct Prefetcher<'scope, 'env> {
 }
 
 impl<'scope, 'env> Prefetcher<'scope, 'env> {
-    /// Makes one that runs its thread in a scope, as long as what it does is wanted.
+    /// Creates a prefetcher that runs its thread in a scope while `is_live` holds.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         journal: Option<&'env Journal>,
@@ -48,8 +47,8 @@ impl<'scope, 'env> Prefetcher<'scope, 'env> {
         }
     }
 
-    /// Starts with what a file holds, if it is large and the first of that kind.
-    /// Without a thread it is made ready when its turn comes.
+    /// Starts preparing a content if it is the first large one. If no thread can be started, the content is
+    /// prepared later.
     pub(super) fn start(&mut self, bytes: &Arc<Vec<u8>>) -> Option<Prefetch> {
         self.start_with(Builder::new(), bytes)
     }
@@ -117,7 +116,7 @@ mod tests {
         let is_live = AtomicBool::new(true);
         std::thread::scope(|scope| {
             let mut prefetcher = Prefetcher::new(scope, Some(&journal), &|_| false, &is_live);
-            // No address space is that large.
+            // No address space is this large.
             let builder = Builder::new().stack_size(1 << 60);
             assert!(prefetcher.start_with(builder, &large).is_none());
         });

@@ -1,38 +1,37 @@
-//! Turns the bytes of another encoding into UTF-8 while they are read.
+//! Decodes text of another encoding to UTF-8 while it is read.
 
 use std::io::{self, Read};
 
 use encoding_rs::{CoderResult, Decoder, Encoding};
 
-/// What to do about a text whose encoding is not known for sure.
+/// Hint for a text whose encoding is uncertain.
 pub const CONVERT: &str = "convert it to UTF-8 first: <command>iconv -f gb18030 -t utf-8 OLD > NEW</command>, with its real \
                            encoding for gb18030";
 
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// A reader whose bytes are UTF-8, whatever those of the one below are. What is no character there
-/// becomes U+FFFD.
+/// Reader that converts the bytes of another reader to UTF-8. Undecodable bytes become U+FFFD.
 pub(super) struct Utf8Reader<R> {
     below: R,
     decoder: Decoder,
     buffer: Vec<u8>,
-    /// What of the buffer is not decoded yet.
+    /// Range of the buffer that is not decoded yet.
     start: usize,
     end: usize,
     is_at_end: bool,
-    /// Whether the decoder has given its last character.
+    /// True if the decoder has returned its last character.
     is_done: bool,
     has_errors: bool,
 }
 
 impl<R: Read> Utf8Reader<R> {
-    /// Starts at the first byte of a text; its byte order mark is left out.
+    /// Starts at the first byte of a text and skips its byte order mark.
     pub(super) fn new(below: R, encoding: &'static Encoding) -> Self {
         Self::with(below, encoding.new_decoder_with_bom_removal())
     }
 
-    /// Starts at a character in a text, where no byte order mark is one.
+    /// Starts at a character inside a text, where U+FEFF is no byte order mark.
     pub(super) fn within(below: R, encoding: &'static Encoding) -> Self {
         Self::with(below, encoding.new_decoder_without_bom_handling())
     }
@@ -50,7 +49,7 @@ impl<R: Read> Utf8Reader<R> {
         }
     }
 
-    /// Whether something so far was no character.
+    /// Tells whether anything so far was undecodable.
     pub(super) fn has_errors(&self) -> bool {
         self.has_errors
     }

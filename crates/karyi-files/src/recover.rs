@@ -1,13 +1,11 @@
-//! Ends what a killed karyi left half done.
+//! Recovers changes that a killed process left unfinished.
 //!
-//! A change that was not decided leaves nothing. One that was decided is completed when every file
-//! of it either has its new content or still has the temporary file with it; else, and when it was refused
-//! as its maker could neither make it nor take all of it back, it is taken back, from the originals beside
-//! the files or from the journal. What another program wrote since is left
-//! alone and reported, be it a file or what was kept beside it, and so are the files of a change whose
-//! record was damaged. Where the system is in the way (a directory that is not there, a file system that
-//! is read-only now) the record stays, and the next run tries again. Changes of a karyi that still
-//! runs are never touched: it holds a lock.
+//! An undecided change is discarded. A decided change is completed if every file either has its new content
+//! or still has the temporary file with it; otherwise, or if its process had already begun to roll it back,
+//! it is rolled back from the backups beside the files or from the journal. What another program wrote since,
+//! to a file or to its backup, is left alone and reported, and so are the files of a change whose record is
+//! damaged. If the system prevents recovery (a missing directory, a read-only file system) the record stays
+//! and the next run tries again. Changes of running processes are never touched: those hold a lock.
 
 use std::path::{Path, PathBuf};
 
@@ -23,31 +21,31 @@ use step_recovery::{StepRecovery, StepState};
 mod forecast;
 mod step_recovery;
 
-/// Why a file is half changed in what a dry run shows.
+/// Reason shown for an unfinished change in a dry run.
 const PENDING: &str =
     "a karyi that was killed left it half changed; the next edit or undo ends that first";
 
-/// A file of a change that was left half done.
+/// Recovery of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRecovery {
     /// The file.
     pub path: PathBuf,
-    /// What it holds now.
+    /// Content of the file now.
     pub outcome: RecoveryOutcome,
-    /// Why it is not whole; none when it is.
+    /// Reason why it is not consistent; `None` when it is.
     pub why: Option<String>,
 }
 
-/// What a file holds after a half-done change was ended.
+/// Content of a file after recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryOutcome {
     /// The new content.
     New,
     /// The old content.
     Old,
-    /// What somebody wrote since.
+    /// The content that another program wrote.
     LeftAlone,
-    /// What the crash left: the change could not be ended yet.
+    /// The content at the time of the crash: recovery has to wait.
     Waiting,
 }
 
@@ -64,17 +62,17 @@ impl RecoveryOutcome {
     }
 }
 
-/// What came of ending what was left.
+/// Result of a recovery.
 pub(super) struct RecoveryRun {
-    /// What became of the files.
+    /// Files that were touched or reported.
     pub(super) files: Vec<FileRecovery>,
-    /// The records that stay for the next try.
+    /// Records that stay for the next try.
     waiting: Vec<PathBuf>,
 }
 
 impl RecoveryRun {
-    /// Whether nothing is left but what waits for the next try, of all changes whose makers are gone and of those
-    /// of some paths, whose locks are held.
+    /// Tells whether only known records are left, of dead processes and of these paths, whose locks the
+    /// caller holds.
     pub(super) fn is_all(&self, journal: &Journal, paths: &[&Path]) -> bool {
         let transactions = journal.transactions();
         let is_known = |path: &Path| self.waiting.iter().any(|known| known == path);
@@ -86,21 +84,21 @@ impl RecoveryRun {
     }
 }
 
-/// Adds what a later try found: what waited before is told by it anew.
+/// Adds the results of a later recovery, which reports waiting files again.
 pub fn merge(recovered: &mut Vec<FileRecovery>, later: Vec<FileRecovery>) {
     recovered.retain(|file| file.outcome != RecoveryOutcome::Waiting);
     recovered.extend(later);
 }
 
-/// Ends every change that was left half done; returns what became of files that were touched.
+/// Recovers every unfinished change; returns the files concerned.
 ///
 /// # Errors
-/// Another karyi is at it for too long.
+/// Another process is recovering and takes too long.
 pub fn recover(journal: &Journal) -> Result<Vec<FileRecovery>, ToolError> {
     Ok(run(journal)?.files)
 }
 
-/// Returns the files of changes that were left half done, and touches none.
+/// Lists the files of unfinished changes without touching them.
 #[must_use]
 pub fn pending_files(journal: &Journal) -> Vec<FileRecovery> {
     let files = |mut record: WalRecord| match record.read() {
@@ -112,13 +110,13 @@ pub fn pending_files(journal: &Journal) -> Vec<FileRecovery> {
     records.flat_map(files).collect()
 }
 
-/// Ends every change that was left half done, and says which could not be ended.
+/// Recovers every unfinished change, and lists those that have to wait.
 pub(super) fn run(journal: &Journal) -> Result<RecoveryRun, ToolError> {
     let (mut files, mut waiting) = (Vec::new(), Vec::new());
     if wal::abandoned_records(&journal.transactions()).is_empty() {
         return Ok(RecoveryRun { files, waiting });
     }
-    // The others wait until the files are whole again.
+    // Other processes wait until the files are consistent again.
     let _one_at_a_time = locks::lock_file(&journal.locks().join("recovery"))?;
     for record in wal::abandoned_records(&journal.transactions()) {
         let path = record.path().to_owned();
@@ -144,7 +142,7 @@ fn end(journal: &Journal, mut record: WalRecord) -> Result<Vec<FileRecovery>, To
         RecordState::Empty => {}
         RecordState::Planned(plan) => {
             let _held = lock(&plan)?;
-            // The files are as they were, so there is nothing to tell.
+            // The files are unchanged, so there is nothing to report.
             if !remove_undecided(&plan) && !is_old {
                 return Ok(recovered);
             }
@@ -153,7 +151,7 @@ fn end(journal: &Journal, mut record: WalRecord) -> Result<Vec<FileRecovery>, To
             let _held = lock(&plan)?;
             match end_decided(journal, &plan, &decision, rest) {
                 Ok(files) => recovered = files,
-                // There is nothing to tell: the files are whole.
+                // The files are consistent, so there is nothing to report.
                 Err(_) if rest == PendingWork::Clear && !is_old => return Ok(recovered),
                 Err(_) if rest == PendingWork::Clear => {}
                 Err(why) if is_old => {
@@ -186,7 +184,7 @@ fn recovered_files(plan: &ChangePlan, outcome: RecoveryOutcome, why: &str) -> Ve
     paths.map(recovered_files).collect()
 }
 
-/// Names what a record that cannot be read was about: its files, else itself.
+/// Reports the files of a damaged record, or else the record itself.
 fn left_alone(record: &WalRecord, plan: Option<ChangePlan>) -> Vec<FileRecovery> {
     let why = "the record of its change is damaged";
     match plan.filter(|plan| !plan.steps.is_empty()) {
@@ -199,7 +197,7 @@ fn left_alone(record: &WalRecord, plan: Option<ChangePlan>) -> Vec<FileRecovery>
     }
 }
 
-/// Removes what a change left that was not decided; returns whether all of it is gone.
+/// Removes the temporary files of an undecided change; returns true when all are gone.
 fn remove_undecided(plan: &ChangePlan) -> bool {
     let mut is_gone = true;
     for step in &plan.steps {
@@ -211,8 +209,7 @@ fn remove_undecided(plan: &ChangePlan) -> bool {
     is_gone
 }
 
-/// Completes or takes back a decided change. When the system is in the way, says so; what is left to be
-/// done can be done later then.
+/// Completes or rolls back a decided change. Fails if the system prevents it; the rest can be done later.
 fn end_decided(
     journal: &Journal,
     plan: &ChangePlan,
@@ -246,12 +243,12 @@ fn end_decided(
     Ok(recovered)
 }
 
-/// Whether a change is completed, and not taken back.
+/// Tells whether a change is completed rather than rolled back.
 fn is_completed(states: &[StepState], rest: PendingWork) -> bool {
     rest == PendingWork::All && !states.contains(&StepState::Lost)
 }
 
-/// Removes what lies beside the files of a change that is over; names what another program wrote to.
+/// Removes temporary files and backups of a finished change; reports those that another program changed.
 fn clear(plan: &ChangePlan, decision: &Decision) -> Result<Vec<FileRecovery>, String> {
     let mut left = Vec::new();
     for work in StepRecovery::all(plan, decision) {
@@ -260,7 +257,7 @@ fn clear(plan: &ChangePlan, decision: &Decision) -> Result<Vec<FileRecovery>, St
     Ok(left)
 }
 
-/// Removes the directories that the changes had made which an undo took back.
+/// Removes the directories created by the changes that an undo took back.
 fn remove_undone(journal: &Journal, undo: &Entry) {
     if undo.undoes.is_empty() {
         return;
@@ -274,8 +271,7 @@ fn remove_undone(journal: &Journal, undo: &Entry) {
     }
 }
 
-/// Adds to an error which files were left half changed and what became of them before it: nothing else
-/// would tell.
+/// Adds the recovered files to an error, which is the only report of them.
 pub(super) fn with_recoveries(mut error: ToolError, recovered: &[FileRecovery]) -> ToolError {
     if recovered.is_empty() {
         return error;
@@ -285,7 +281,7 @@ pub(super) fn with_recoveries(mut error: ToolError, recovered: &[FileRecovery]) 
         let (path, outcome) = (file.path.display(), file.outcome.as_str());
         format!("{path} {outcome}{}", why.unwrap_or_default())
     };
-    // What is not whole comes first.
+    // Inconsistent files come first.
     let (bad, good): (Vec<_>, Vec<_>) = recovered.iter().partition(|file| file.why.is_some());
     let shown = bad.into_iter().chain(good).map(recovered_files);
     let shown: Vec<String> = shown.take(limits::MAX_LISTED_RECOVERED).collect();

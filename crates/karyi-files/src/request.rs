@@ -1,21 +1,21 @@
-//! What an edit is asked to do, before anything was looked at.
+//! Request of an edit, before any file is read.
 
 use std::path::PathBuf;
 
 use karyi_core::secret::ByteSet;
 
-/// The changes wanted in one file.
+/// Requested changes of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileEdit {
-    /// The file, absolute or relative to the directory of the options.
+    /// Path, absolute or relative to the directory of the options.
     pub path: PathBuf,
-    /// What to replace, in order.
+    /// Replacements, applied in order.
     pub pairs: Vec<EditPair>,
-    /// Where the file goes after that.
+    /// New path of the file.
     pub to: Option<PathBuf>,
-    /// Whether it is removed instead.
+    /// Removes the file instead.
     pub delete: bool,
-    /// Whether other names of the file may keep the old content.
+    /// Allows other hard links of the file to keep the old content.
     pub breaks_links: bool,
 }
 
@@ -26,18 +26,18 @@ pub struct EditPair {
     pub find: String,
     /// Text to put in its place.
     pub replace: String,
-    /// Whether every match is replaced.
+    /// Replaces every match.
     pub all: bool,
-    /// The pair before its escapes were decoded, when that changed the text to find: used when the
-    /// decoded text is nowhere in the file and this one is there exactly once.
+    /// Undecoded form, when decoding escapes changed the text to find. It is used when the decoded text does
+    /// not occur and this form occurs exactly once.
     pub written: Option<WrittenPair>,
-    /// Whether one of the texts holds the value of a secret: then errors show nothing of the file.
+    /// True if one of the texts contains a secret: then errors show nothing of the file.
     pub has_secret: bool,
-    /// The bytes of the values that are put in.
+    /// Bytes of the inserted secrets.
     pub values: ByteSet,
 }
 
-/// A replacement as it was written, escapes and all.
+/// Replacement before its escapes were decoded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WrittenPair {
     /// Text to find.

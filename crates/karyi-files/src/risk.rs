@@ -1,9 +1,9 @@
-//! Names the files whose change deserves a second look: secrets, keys, databases.
+//! Recognises files whose change deserves a second look: secrets, keys, databases.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Whole names, in lower case.
+/// File names, in lower case.
 const NAMES: &[(&str, &str)] = &[
     (".envrc", "environment"),
     (".flaskenv", "environment"),
@@ -41,7 +41,7 @@ const NAMES: &[(&str, &str)] = &[
     ("authorized_keys2", "key"),
 ];
 
-/// Names that say much only in their directory, both in lower case.
+/// Names that are significant only in their directory, in lower case.
 const IN_DIRECTORIES: &[(&str, &str, &str)] = &[
     (".aws", "config", "credentials"),
     (".docker", "config.json", "credentials"),
@@ -49,7 +49,7 @@ const IN_DIRECTORIES: &[(&str, &str, &str)] = &[
     ("gh", "hosts.yml", "credentials"),
 ];
 
-/// Ends of names, in lower case.
+/// Suffixes, in lower case.
 const ENDS: &[(&str, &str)] = &[
     (".env", "environment"),
     (".tfvars", "credentials"),
@@ -88,10 +88,10 @@ const ENDS: &[(&str, &str)] = &[
     (".tfstate", "state"),
 ];
 
-/// Names of the keys of SSH, of which there may be several: `id_rsa`, `id_ecdsa_sk`, `id_ed25519-work`.
+/// Base names of SSH keys, which may have suffixes: `id_rsa`, `id_ecdsa_sk`, `id_ed25519-work`.
 const SSH_KEYS: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss"];
 
-/// Last words of names that hold credentials when they are data: `google-credentials.json`, `secrets.yaml`.
+/// Last words of data files with credentials: `google-credentials.json`, `secrets.yaml`.
 const WORDS: &[&str] = &[
     "credential",
     "credentials",
@@ -105,7 +105,7 @@ const WORDS: &[&str] = &[
     "kubeconfig",
 ];
 
-/// Ends of names of data; a program called so, such as `credentials.rs`, holds none.
+/// Extensions of data files. Source code such as `credentials.rs` is not one.
 const DATA: &[&str] = &[
     "",
     "cfg",
@@ -127,14 +127,14 @@ const DATA: &[&str] = &[
     "yml",
 ];
 
-/// What is put behind the name of a file that is kept aside, or stands beside a database.
+/// Suffixes of backup copies and of files beside a database.
 const ASIDE: &[&str] = &[
     ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", "~", "-", "-journal", "-shm",
     "-wal",
 ];
 
-/// Returns what a file holds that makes its change a risk: `environment`, `credentials`, `key`,
-/// `database`, `state`, or `git` for the inner files of a repository.
+/// Returns the risk of a change: `environment`, `credentials`, `key`, `database`, `state`, or `git` for files
+/// inside a repository's git directory.
 #[must_use]
 pub fn risk(path: &Path) -> Option<&'static str> {
     if is_in_git(path) {
@@ -154,7 +154,7 @@ pub fn risk(path: &Path) -> Option<&'static str> {
     found.or_else(placed).or_else(|| by_parts(name))
 }
 
-/// Returns the name of the file that one is a copy of.
+/// Strips the suffixes of backup copies.
 fn kept_aside(mut name: &str) -> &str {
     let shorter = |name: &'_ str| {
         ASIDE
@@ -167,7 +167,7 @@ fn kept_aside(mut name: &str) -> &str {
     name
 }
 
-/// Judges a name by how it begins and by its last word before the end that tells the kind of file.
+/// Judges a name by its first word and by the last word before its extensions.
 fn by_parts(name: &str) -> Option<&'static str> {
     let goes_on = |rest: &str| rest.starts_with(['.', '-', '_']);
     if name.strip_prefix(".env").is_some_and(goes_on) {
@@ -188,13 +188,13 @@ fn by_parts(name: &str) -> Option<&'static str> {
         let before = stem.strip_suffix(word);
         before.is_some_and(|before| before.is_empty() || before.ends_with(['-', '_']))
     };
-    // Google puts an id behind the name.
+    // Google appends an id to the name.
     let is_client = stem.starts_with("client_secret") && ends.ends_with("json");
     let is_secret = is_data && WORDS.iter().any(|word| is_word(word));
     (is_client || is_secret).then_some("credentials")
 }
 
-/// Whether a path lies inside the directory where git keeps a repository.
+/// Tells whether a path is inside a git directory.
 #[must_use]
 pub fn is_in_git(path: &Path) -> bool {
     path.components()

@@ -1,8 +1,8 @@
-//! Says which file a path means and whether it lies inside the root of the run.
+//! Resolves paths and confines them to the root of a run.
 //!
-//! Symlinks are followed by hand, part by part, because the end of a path need not exist yet: a
-//! link that leads to a missing file still leads somewhere. The answer holds for the moment of the
-//! question; what is read or changed then is opened beneath the root, and no link is followed.
+//! Symlinks are resolved here, component by component, because the end of a path need not exist yet: a
+//! symlink to a missing file still has a target. The answer is only valid at the time of the call; reads and
+//! changes open the result relative to the root and follow no symlink.
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsString;
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-/// Symlinks followed in one path, as many as Linux does.
+/// Maximum number of symlinks in one path, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// The directory a run is confined to, if it is.
+/// Directory that a run is confined to, if any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Root {
     directory: Option<PathBuf>,
     private_paths: Arc<PrivatePaths>,
 }
 
-/// Files and directories of karyi itself, with what may be read in them all the same.
+/// Files and directories of karyi itself, and those among them that may be read.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(super) struct PrivatePaths {
     private: Vec<PathBuf>,
@@ -32,17 +32,17 @@ pub(super) struct PrivatePaths {
 }
 
 impl PrivatePaths {
-    /// Whether a resolved path is one of karyi's own that nothing may show.
+    /// Tells whether nothing may show a resolved path.
     pub(super) fn hides(&self, real: &Path) -> bool {
         self.is_private(real) && !self.shown.iter().any(|dir| real.starts_with(dir))
     }
 
-    /// Whether a file is one of those under another name: a hard link to it.
+    /// Tells whether a file is a hard link to one of the private files.
     pub(super) fn is_linked(&self, found: &Metadata) -> bool {
         may_be_linked(found) && self.linked().contains(&identity(found))
     }
 
-    /// Returns the files among them that have several names.
+    /// Returns the private files with several hard links.
     pub(super) fn linked(&self) -> HashSet<(u64, u64)> {
         let mut linked = HashSet::new();
         let mut left = self.private.clone();
@@ -62,8 +62,7 @@ impl PrivatePaths {
         linked
     }
 
-    /// Whether a resolved directory is one of them, or may hold some: else nothing below it need be
-    /// asked about.
+    /// Tells whether a resolved directory can contain private paths, so that a walk has to check.
     pub(super) fn may_be_below(&self, top: &Path) -> bool {
         let meets = |dir: &PathBuf| dir.starts_with(top) || top.starts_with(dir);
         self.private.iter().any(meets)
@@ -74,18 +73,18 @@ impl PrivatePaths {
     }
 }
 
-/// Whether a file has several names.
+/// Tells whether a file has several hard links.
 pub(super) fn may_be_linked(found: &Metadata) -> bool {
     found.is_file() && found.nlink() > 1
 }
 
-/// Returns what tells a file from all others, whatever it is called.
+/// Returns device and inode number.
 pub(super) fn identity(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
 impl Root {
-    /// Makes a root that allows every path.
+    /// Creates a root that allows every path.
     #[must_use]
     pub fn unconfined() -> Self {
         Self::default()
@@ -94,7 +93,7 @@ impl Root {
     /// Confines paths to a directory.
     ///
     /// # Errors
-    /// The directory does not exist or is none.
+    /// It does not exist or is not a directory.
     pub fn confined(directory: &Path) -> Result<Self, ToolError> {
         let io = |error| ToolError::from_io(directory, &error);
         let real = directory.canonicalize().map_err(io)?;
@@ -108,8 +107,7 @@ impl Root {
         })
     }
 
-    /// Keeps tools out of files and directories of karyi itself, but for those in `shown`, which can
-    /// be read: its settings and its vault are no files of the user.
+    /// Hides karyi's own files from tools, except those in `shown`, which may be read.
     #[must_use]
     pub fn with_private(self, private: &[PathBuf], shown: &[PathBuf]) -> Self {
         let real = |paths: &[PathBuf]| paths.iter().map(|path| canonical_for_plan(path)).collect();
@@ -123,21 +121,22 @@ impl Root {
         }
     }
 
-    /// Returns what a walk must leave out.
+    /// Returns the paths that walks must skip.
     pub(super) fn private_paths(&self) -> &Arc<PrivatePaths> {
         &self.private_paths
     }
 
-    /// Returns the directory paths are confined to.
+    /// Returns the directory that paths are confined to.
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 
-    /// Returns the path with every symlink followed; the file need not exist.
+    /// Resolves every symlink of a path; the file need not exist.
     ///
     /// # Errors
-    /// `bad_arguments` for an empty path, `policy_denied` for karyi's own files, `outside_root` for one that leads out of the root.
+    /// `bad_arguments` for an empty path, `policy_denied` for karyi's own files, `outside_root` for a path
+    /// outside the root.
     pub fn resolve(&self, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
         if path.as_os_str().is_empty() {
             let error = ToolError::new(ErrorCode::BadArguments, "the path is empty");
@@ -166,10 +165,10 @@ impl Root {
         }
     }
 
-    /// Returns the path of a file that is to be changed, made or removed, as [`Root::resolve`] does.
+    /// Resolves the path of a file to be changed, created or removed.
     ///
     /// # Errors
-    /// As [`Root::resolve`], and `policy_denied` for what of karyi's own can only be read.
+    /// As [`Root::resolve`], and `policy_denied` for karyi's own files that may only be read.
     pub fn resolve_to_change(&self, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
         let real = self.resolve(cwd, path)?;
         if self.private_paths.is_private(&real) {
@@ -179,7 +178,7 @@ impl Root {
     }
 }
 
-/// Says that a path leads out of the root; where the paths of the call start may lie outside of it, too.
+/// Error of a path outside the root; explains where relative paths start when that is outside, too.
 fn outside(root: &Path, cwd: &Path, path: &Path) -> ToolError {
     let (shown, root_shown) = (path.display(), root.display());
     let message = format!("{shown}: outside of {root_shown}");
@@ -200,8 +199,7 @@ fn own_file(path: &Path) -> ToolError {
         .with_hint("karyi's settings, state and vault are for its user alone; choose another path")
 }
 
-/// Refuses `~`, which only shells take for the home directory: a file made there would be in a directory of
-/// that name.
+/// Refuses `~`, which only shells expand: the file would end up in a directory of that name.
 fn refuse_home(cwd: &Path, path: &Path) -> Result<(), ToolError> {
     let is_home = path.starts_with("~");
     if !is_home || std::fs::symlink_metadata(cwd.join("~")).is_ok() {
@@ -214,7 +212,7 @@ fn refuse_home(cwd: &Path, path: &Path) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint))
 }
 
-/// A path that ends with a slash names a directory; taking it for a file would be a guess.
+/// Checks that a path with a trailing slash is a directory; taking it for a file would be a guess.
 fn check_is_directory(shown: &Path, real: &Path) -> Result<(), ToolError> {
     let io = |error| ToolError::from_io(shown, &error);
     let found = std::fs::metadata(real).map_err(|error| match error.kind() {
@@ -232,14 +230,14 @@ fn check_is_directory(shown: &Path, real: &Path) -> Result<(), ToolError> {
         .with_hint("leave out the slash at the end, and a dot behind it, to name a file"))
 }
 
-/// Returns the one spelling of an absolute path under which effects are compared: symlinks are
-/// followed as far as the path exists, the rest is kept, `.` and `..` are resolved.
+/// Returns the canonical form of an absolute path: symlinks are resolved as far as the path exists, and `.`
+/// and `..` are removed.
 #[must_use]
 pub fn canonical_for_plan(path: &Path) -> PathBuf {
     follow(path, &mut |_| {})
 }
 
-/// Does so, and shows where each symlink is that it follows.
+/// Canonicalises a path and reports the symlinks on it.
 pub(super) fn follow(path: &Path, on_link: &mut dyn FnMut(&Path)) -> PathBuf {
     let mut real = PathBuf::from("/");
     let mut left: VecDeque<PathStep> = steps(path).collect();
@@ -286,7 +284,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// `/dir/file`, `/dir/sub/`, and links: to a file, to a directory, to nothing, out, and a loop.
+    /// Creates `/dir/file`, `/dir/sub/`, and symlinks to a file, a directory, nothing, the outside, and each
+    /// other.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().canonicalize().unwrap();

@@ -1,8 +1,8 @@
 //! Searches the text files below a path.
 //!
-//! Files are searched side by side, and what comes of it is put into the order of their paths, so
-//! that the same search gives the same result. All matches are counted; the first ones are shown.
-//! What `.gitignore` names is left out, and so are hidden and binary files and links.
+//! Files are searched in parallel and the results sorted by path, so equal searches give equal results. All
+//! matches are counted; the first ones are shown. Ignored files, hidden files, binary files and symlinks are
+//! skipped.
 
 mod file_matches;
 mod grep_format;
@@ -36,66 +36,66 @@ use tally::Tally;
 
 pub use file_matches::{FileMatches, LineRole, MatchLine};
 
-/// How a pattern is read.
+/// Syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// Character by character.
+    /// Literal text.
     Literal,
-    /// As a regular expression.
+    /// Regular expression.
     Regex,
 }
 
-/// Whether the case of letters counts.
+/// Case sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
-    /// It does.
+    /// Case matters.
     Exact,
-    /// It does not.
+    /// Case is ignored.
     Ignored,
 }
 
-/// What to search for.
+/// Options of a search.
 #[derive(Debug, Clone)]
 pub struct SearchOptions<'a> {
-    /// The pattern; it matches within a line.
+    /// Pattern; it matches within a line.
     pub pattern: &'a str,
-    /// How the pattern is read.
+    /// Syntax of the pattern.
     pub syntax: Syntax,
-    /// Whether the case of letters counts.
+    /// Case sensitivity.
     pub case: Case,
-    /// Only files whose name, or path when the glob holds a slash, matches.
+    /// Glob for the name, or for the path when it contains a slash.
     pub glob: Option<&'a str>,
     /// Lines shown before and after each match.
     pub context: usize,
-    /// Matches shown.
+    /// Most matches shown.
     pub max: usize,
-    /// Which files are searched.
+    /// Selection of files.
     pub scope: Scope,
-    /// Set to end the search early.
+    /// Flag that cancels the search.
     pub cancelled: Option<&'a AtomicBool>,
 }
 
-/// What a search found.
+/// Outcome of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchOutcome {
-    /// Whether lines around matches were asked for.
+    /// True if context lines were requested.
     pub has_context: bool,
-    /// The files of the first matching lines, by path.
+    /// Shown matches by file, sorted by path.
     pub files: Vec<FileMatches>,
-    /// All matching lines, shown or not.
+    /// Number of matching lines, shown or not.
     pub total_matches: u64,
-    /// Files with a matching line.
+    /// Number of files with a match.
     pub files_matched: u64,
-    /// Text files looked at.
+    /// Number of text files searched.
     pub files_searched: u64,
-    /// Binary files left out.
+    /// Number of binary files skipped.
     pub files_binary: u64,
-    /// Files and directories that could not be read.
+    /// Number of unreadable files and directories.
     pub files_unreadable: u64,
 }
 
 impl SearchOutcome {
-    /// Returns how many matching lines are not shown.
+    /// Returns the number of matching lines that are not shown.
     #[must_use]
     pub fn omitted_matches(&self) -> u64 {
         let shown: usize = self.files.iter().map(FileMatches::matches).sum();
@@ -103,12 +103,11 @@ impl SearchOutcome {
     }
 }
 
-/// Searches the file or directory `real`, which results call `shown`; under a root, nothing that a
-/// path which changes meanwhile leads to outside of it.
+/// Searches the file or directory `real`, which results call `shown`. Under a root, a path that changes
+/// meanwhile cannot lead outside.
 ///
 /// # Errors
-/// `bad_pattern` for a broken pattern or glob; the path names nothing or a special file;
-/// `cancelled`.
+/// `bad_pattern` for a broken pattern or glob; the path does not exist or is a special file; `cancelled`.
 pub fn search(
     root: &Root,
     shown: &Path,
@@ -136,7 +135,7 @@ pub fn search(
     if let Some(special) = SpecialFile::of(found.file_type()) {
         return Err(special.refused(shown));
     }
-    // What was named itself is told when it cannot be read, not only counted.
+    // An unreadable path is an error when it was named itself; below it is only counted.
     let readable = match found.is_file() {
         true => opener.file(real).map(drop),
         false => opener
@@ -160,9 +159,9 @@ pub fn search(
     })
 }
 
-/// Makes the error of a file that was named itself and cannot be searched.
+/// Error of a named file that cannot be searched.
 fn unsearched(shown: &Path, error: &io::Error) -> ToolError {
-    // Of what the system says there is a number; else a line did not fit.
+    // Errors without a system error number are lines that exceed the buffer.
     if error.raw_os_error().is_some() {
         return ToolError::from_io(shown, error);
     }
@@ -175,7 +174,7 @@ fn unsearched(shown: &Path, error: &io::Error) -> ToolError {
         .with_hint("search it with <command>, such as tr or fold before grep, or read a part of it with max_bytes")
 }
 
-/// Joins without a leading `./`.
+/// Joins two paths without a leading `./`.
 fn join(shown: &Path, below: &Path) -> PathBuf {
     if shown == Path::new(".") {
         below.to_owned()
@@ -184,7 +183,7 @@ fn join(shown: &Path, below: &Path) -> PathBuf {
     }
 }
 
-/// One search, shared by the threads that do it.
+/// One search, shared by its threads.
 struct Search<'a> {
     matcher: RegexMatcher,
     glob: Option<Glob>,
@@ -194,7 +193,7 @@ struct Search<'a> {
     wanted: EntryFilter,
     options: &'a SearchOptions<'a>,
     tally: Tally,
-    /// Karyi's own files that have several names.
+    /// Karyi's own files with several hard links.
     linked: OnceLock<HashSet<(u64, u64)>>,
 }
 
@@ -221,8 +220,8 @@ impl Search<'_> {
         }
     }
 
-    /// Searches every wanted file below the path. Outside of repositories every `.gitignore` counts, and a walk
-    /// that does so goes into no repository, where those around it must not: each of them has a walk of its own.
+    /// Searches every selected file below the path. Outside repositories the walk applies every `.gitignore`;
+    /// it must not do so inside a repository, so each nested repository gets its own walk.
     fn tree(&self) {
         let filter = self.wanted.below(self.real);
         let mut walk = walk_builder(self.real, &filter);
@@ -283,7 +282,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a file is karyi's own under another name. Those are looked for once in a search.
+    /// Tells whether a file is a hard link to one of karyi's own, which are listed once per search.
     fn is_own(&self, found: &Metadata) -> bool {
         let linked = || {
             self.linked
@@ -317,16 +316,15 @@ impl Search<'_> {
     }
 }
 
-/// What one thread searches with.
+/// State of one search thread.
 struct Worker {
     searcher: Searcher,
-    /// Holds one file at a time, or the start of a large one.
+    /// Content of the current file, or the start of a large one.
     buffer: Vec<u8>,
 }
 
 impl Worker {
-    /// Reads a file, but no more than one byte beyond what is searched as a whole; returns how much of the
-    /// buffer it fills.
+    /// Reads a file up to one byte more than is searched as a whole; returns the number of bytes.
     fn read(&mut self, mut file: &File) -> io::Result<usize> {
         let most = limits::SEARCH_WHOLE_BYTES + 1;
         let mut length = 0;
@@ -345,8 +343,8 @@ impl Worker {
         Ok(length)
     }
 
-    /// Searches a file: a small one as the text it is, in whatever encoding; a large one as it is
-    /// read, which finds what is UTF-8, or UTF-16 with a byte order mark.
+    /// Searches a file. A small one is decoded first, whatever its encoding; a large one is searched as a
+    /// stream, which supports UTF-8, and UTF-16 with a byte order mark.
     fn search(
         &mut self,
         matcher: &RegexMatcher,
@@ -375,7 +373,7 @@ impl Worker {
     }
 }
 
-/// Whether an entry is the top of a repository.
+/// Tells whether an entry is the top of a repository.
 fn is_top(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_dir()) && is_repository(entry.path())
 }

@@ -1,8 +1,7 @@
-//! What is left of a text without white space, case, quote style and characters that only look alike, whatever way
-//! they are spelled: as one character, as a letter with marks behind it, as an escape.
+//! Reduces text to a skeleton without white space, case, quote style and look-alike characters, however they
+//! are spelled: precomposed, with combining marks, or as an escape.
 //!
-//! Two texts with the same skeleton mean the same to a reader; a model that copied one often wrote the
-//! other.
+//! Texts with equal skeletons read the same; a model that copied one often wrote the other.
 
 use std::ops::Range;
 
@@ -13,10 +12,10 @@ use unit::{EscapeMode, Unit, units};
 
 pub(super) mod unit;
 
-/// Bytes of a skeleton from which its place tells something by itself.
+/// Least size of a skeleton whose place is significant by itself.
 const LEAST_BYTES: usize = 3;
-/// Most characters that one is taken apart into. The few that stand for more are left whole, so that no text
-/// becomes many times as long.
+/// Most parts that a character is decomposed into. Characters with more stay whole, so that no text grows
+/// manifold.
 const MOST_PARTS: usize = 4;
 
 /// Returns the skeleton of a text.
@@ -29,7 +28,7 @@ fn bones(text: &str, mode: EscapeMode) -> String {
     for unit in units(text, mode) {
         match unit.character {
             c if is_blank(c) => {}
-            // Most are such, and long texts are made of them.
+            // Fast path for the bulk of long texts.
             c if is_itself(c) => bones.push(c.to_ascii_lowercase()),
             c => bones.extend(bones_of(c)),
         }
@@ -37,7 +36,7 @@ fn bones(text: &str, mode: EscapeMode) -> String {
     bones
 }
 
-/// Whether a character is ASCII and looks like no other.
+/// Tells whether a character is ASCII without look-alikes.
 fn is_itself(character: char) -> bool {
     character.is_ascii() && !matches!(character, '\'' | '`')
 }
@@ -46,9 +45,8 @@ fn bones_of(character: char) -> impl Iterator<Item = char> {
     plain(character).flat_map(char::to_lowercase)
 }
 
-/// Returns the first place of `text` with the same skeleton as `find`, with the blanks around it that
-/// share its lines with nothing else. Where both are spelled alike comes first, then where one of them is
-/// escaped.
+/// Returns the first place of `text` with the skeleton of `find`, including surrounding blanks that are alone
+/// on their lines. Equal spelling is tried first, then escapes.
 pub(super) fn find(text: &str, find: &str) -> Option<Range<usize>> {
     let may_escape = [text, find].map(|text| memchr::memchr2(b'&', b'\\', text.as_bytes()));
     find_read(text, find, EscapeMode::Literal).or_else(|| {
@@ -57,7 +55,7 @@ pub(super) fn find(text: &str, find: &str) -> Option<Range<usize>> {
     })
 }
 
-/// Whether [`find`] finds a place, of a text that is long enough for that to tell something.
+/// Tells whether [`find`] finds a place for a text that is long enough to be significant.
 pub(super) fn is_found(text: &str, find: &str) -> bool {
     skeleton(find).len() >= LEAST_BYTES && self::find(text, find).is_some()
 }
@@ -70,14 +68,13 @@ fn find_read(text: &str, find: &str, mode: EscapeMode) -> Option<Range<usize>> {
     let whole = bones(text, mode);
     let place = memmem::find(whole.as_bytes(), wanted.as_bytes())?;
     drop(whole);
-    // The text is walked again: to note where each line starts would take more memory than the text when they
-    // are short.
+    // Walks the text again: an index of short lines would take more memory than the text.
     let start = unit_of(text, place, mode)?;
     let last = unit_of(text, place + wanted.len() - 1, mode)?;
     Some(with_blanks(text, start.range.start..last.range.end))
 }
 
-/// Returns the piece of the text that a byte of the skeleton comes from.
+/// Returns the character of the text that produced a byte of the skeleton.
 fn unit_of(text: &str, bone: usize, mode: EscapeMode) -> Option<Unit> {
     let mut seen = 0;
     units(text, mode)
@@ -110,7 +107,7 @@ fn with_blanks(text: &str, place: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// Whether a character shows nothing.
+/// Tells whether a character is invisible.
 pub(super) fn is_blank(character: char) -> bool {
     character.is_whitespace()
         || matches!(
@@ -119,7 +116,7 @@ pub(super) fn is_blank(character: char) -> bool {
         )
 }
 
-/// Characters that look like another one, and that one.
+/// Look-alike characters and the characters they look like.
 const LOOK_ALIKES: &[(&str, &str)] = &[
     (
         "АВЕЅІЈКМНОРСТХУаеѕіјорсухһԁԛԝ",
@@ -129,7 +126,7 @@ const LOOK_ALIKES: &[(&str, &str)] = &[
     ("ı‚․⁄∕∗˗；：，。（）！？", "i,.//*-;:,.()!?"),
 ];
 
-/// Returns the plain spelling of a character: the parts it is made of, each as what it looks like.
+/// Returns the plain spelling of a character: its decomposition without look-alikes.
 pub(super) fn plain(character: char) -> impl Iterator<Item = char> + Clone {
     let mut parts = [None; MOST_PARTS];
     let known = alias(character);
@@ -151,7 +148,7 @@ pub(super) fn plain(character: char) -> impl Iterator<Item = char> + Clone {
     parts.into_iter().flatten()
 }
 
-/// Returns the usual character that another one looks like.
+/// Returns the common character that another one looks like.
 fn alias(character: char) -> char {
     match character {
         c if is_itself(c) => c,
@@ -233,9 +230,9 @@ mod tests {
             Some("caf\\u00e9 \\ud83d\\ude00"),
         );
         check("caf\u{E9}", "caf\\u00e9", Some("caf\u{E9}"));
-        // The one that is spelled alike comes first.
+        // Equal spelling comes first.
         check("a &lt; b; A < b", "a < b", Some("A < b"));
-        // What stands for very many is one.
+        // A character with very many parts stays whole.
         check("x\u{FDFA}y", "\u{FDFA} Y", Some("\u{FDFA}y"));
     }
 }

@@ -1,6 +1,6 @@
-//! Opens files of karyi's own state, which other programs may have put something else in the place of.
+//! Opens files of karyi's own state, which other programs may have replaced by something else.
 //!
-//! To open a pipe can take forever, and to read a device as long; a link would lead elsewhere.
+//! Opening a pipe or reading a device can block forever; a symlink would lead elsewhere.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -9,16 +9,16 @@ use std::path::Path;
 
 use karyi_core::error::{ErrorCode, NoFile, ToolError};
 
-/// Opens a file if it is one.
+/// Opens a regular file.
 ///
 /// # Errors
-/// What the system says; [`NoFile`] for a pipe, a socket or a device.
+/// The error of the system; [`NoFile`] for a pipe, a socket or a device.
 pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let opened = options.custom_flags(flags).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
-        // A pipe that nobody reads, or a socket.
+        // A pipe without a reader, or a socket.
         Some(nix::libc::ENXIO) => io::Error::other(NoFile),
         _ => error,
     })?;
@@ -38,7 +38,7 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().read(true), path)
 }
 
-/// Reads a file whole.
+/// Reads a whole file.
 ///
 /// # Errors
 /// As [`open`], or reading fails.
@@ -48,7 +48,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Says what is wrong with such a file.
+/// Describes the failure to open such a file.
 pub(super) fn error(path: &Path, error: &io::Error) -> ToolError {
     let found = ToolError::from_io(path, error);
     match found.code {

@@ -1,4 +1,4 @@
-//! Finds a text that differs from its place only in blanks at the ends of lines.
+//! Finds a text up to blanks at line ends.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use memchr::memmem;
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Returns a text without the blanks at the ends of its lines.
+/// Removes the blanks at line ends.
 fn trimmed(text: &str) -> Cow<'_, str> {
     if !text.split('\n').any(|line| line.ends_with(BLANKS)) {
         return Cow::Borrowed(text);
@@ -23,8 +23,8 @@ fn trimmed(text: &str) -> Cow<'_, str> {
     Cow::Owned(trimmed)
 }
 
-/// Returns the offset in the whole text of one in the trimmed text. The lines are walked once more: to note where
-/// each starts would take more memory than the text when they are short.
+/// Maps an offset in the trimmed text to the original. Walks the lines again: an index of short lines would
+/// take more memory than the text.
 fn whole(text: &str, offset: usize) -> usize {
     let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -44,11 +44,11 @@ fn without_blanks(line: &str) -> &str {
     line.trim_end_matches(BLANKS)
 }
 
-/// Returns the only place of a text, with overlapping ones counted; `ends_line` asks for the end of a line, or of the
-/// text, behind it.
+/// Returns the only occurrence, counting overlapping ones separately; `ends_line` requires the end of a line
+/// or of the text after it.
 fn only_place(text: &str, wanted: &str, ends_line: bool) -> Option<usize> {
     let (needle, last) = match ends_line {
-        // The line break is looked for along, as to look behind each place takes long where many overlap.
+        // Searches with the line break: checking each occurrence would be slow where many overlap.
         true => {
             let last = text.strip_suffix(wanted).map(str::len);
             (Cow::Owned(format!("{wanted}\n")), last)
@@ -64,10 +64,10 @@ fn only_place(text: &str, wanted: &str, ends_line: bool) -> Option<usize> {
     next(place + 1).is_none().then_some(place)
 }
 
-/// Returns the only place of `text` that holds `find` but for blanks at the ends of lines.
+/// Returns the only place of `text` that equals `find` up to blanks at line ends.
 pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
     let wanted = trimmed(find);
-    // Cheap enough to leave out the work for most texts that are nowhere.
+    // A cheap test that rules out most texts.
     let longest = wanted.lines().max_by_key(|line| line.len())?;
     if longest.trim().is_empty() || memmem::find(text.as_bytes(), longest.as_bytes()).is_none() {
         return None;
@@ -75,7 +75,7 @@ pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
     let ends_line = wanted.len() < find.len() && !find.ends_with('\n');
     let trimmed = trimmed(text);
     if let (Cow::Borrowed(_), Cow::Borrowed(_)) = (&wanted, &trimmed) {
-        // Neither has such blanks, and the text as it is was looked for already.
+        // Neither text has such blanks, and a literal search already failed.
         return None;
     }
     let bytes = trimmed.as_bytes();
@@ -83,7 +83,7 @@ pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
     let place = only_place(&trimmed, &wanted, find.ends_with(BLANKS))?;
     let end = place + wanted.len();
     let whole_end = match wanted.ends_with('\n') {
-        // The line break itself, with the blanks before it.
+        // The line break and the blanks before it.
         true => whole(text, end - 1),
         false => whole(text, end),
     };
@@ -121,12 +121,12 @@ mod tests {
     #[test]
     fn other_differences_do_and_so_does_a_second_place() {
         check("  a\nb \n", " a\nb", Some(" a\nb"));
-        // To the letter it was looked for before.
+        // A literal match was tried before.
         check("  a\nb\n", " a\nb", None);
         check("a b\n", "a  b", None);
         check("foobar\n", "foo ", None);
         check("a \nb\na  \nb\n", "a\nb", None);
-        // Places that overlap are two.
+        // Overlapping places count separately.
         check("a();  \na();\na();\n", "a();\na();\n", None);
         check("x\nx\nx", "x\nx ", None);
         check("x\nx\nx\n", "x\nx ", None);

@@ -1,10 +1,9 @@
-//! Changes several files or none, and records it.
+//! Changes several files or none, and records the change.
 //!
-//! The one way by which tools write files: what a crash leaves is ended first, other changes of the
-//! same files are waited for, new contents are prepared, the decision is written down, they take
-//! their places, and the journal gets its entry. Without a journal one file changes all the same, and
-//! several do unless the recorder says that it needs one: a crash in between is then not healed. Nothing
-//! can be undone.
+//! All tools write files through this module: it recovers unfinished changes, locks the paths, stages the new
+//! contents, records the decision, renames the files into place, and appends to the journal. Without a
+//! journal a single file can still be changed, and several can unless the recorder requires a journal; such a
+//! change cannot be recovered after a crash or undone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,42 +24,41 @@ use super::wal::{self, Decision, PendingWork, WalRecord};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-/// Where changes are recorded, and by whom they are made.
+/// Journal and origin of changes.
 #[derive(Clone, Default)]
 pub struct Recorder {
-    /// The journal; without one nothing can be undone.
+    /// Journal; without one nothing can be undone.
     pub journal: Option<Arc<Journal>>,
-    /// Whether a change of several files is refused without a journal, as nothing would end it after a
-    /// crash.
+    /// Refuses changes of several files without a journal, as a crash could leave them half done.
     pub needs_journal: bool,
-    /// The run of karyi.
+    /// Session that makes the changes.
     pub session: String,
-    /// The call.
+    /// Call that makes the changes.
     pub call: String,
-    /// The tool.
+    /// Tool that makes the changes.
     pub tool: String,
 }
 
-/// What there is to know of a change that was made.
+/// Report of a committed change.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// The number of its entry; none when nothing was recorded.
+    /// Number of its entry; `None` when nothing was recorded.
     pub number: Option<u64>,
-    /// Why it cannot be undone; none when it can.
+    /// Reason why it cannot be undone; `None` when it can.
     pub no_undo: Option<String>,
-    /// Files of earlier changes that were left half done and are whole now.
+    /// Files of interrupted changes that were recovered first.
     pub recovered: Vec<FileRecovery>,
-    /// What of the list of changes was found broken.
+    /// Damage found in the list of changes.
     pub damage: Option<Damage>,
-    /// Files whose attributes could not all be kept, and which.
+    /// Files whose attributes could not all be preserved, with the names of those attributes.
     pub losses: Vec<(PathBuf, String)>,
-    /// What lies beside the files and could not be removed.
+    /// Temporary files that could not be removed.
     pub leftovers: Option<String>,
-    /// Earlier changes that were removed from the journal as it was full.
+    /// Changes removed from the full journal.
     pub pruned: Option<PrunedChanges>,
 }
 
-/// A change that is about to be made: nobody else changes its files.
+/// Locked files that are about to change.
 pub struct Transaction<'a> {
     recorder: &'a Recorder,
     recovered: Vec<FileRecovery>,
@@ -68,11 +66,11 @@ pub struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    /// Ends what a crash left and waits for other changes of these files, which have every link
-    /// resolved. What is read from now on stays as it is, as far as karyi is concerned.
+    /// Recovers unfinished changes and locks the paths, which have every symlink resolved. Until the end of
+    /// the transaction no other karyi changes these files.
     ///
     /// # Errors
-    /// `edit_busy` when others take too long.
+    /// `edit_busy` on timeout.
     pub fn begin(recorder: &'a Recorder, paths: &[&Path]) -> Result<Self, ToolError> {
         let mut recovered = Vec::new();
         let Some(journal) = &recorder.journal else {
@@ -90,7 +88,7 @@ impl<'a> Transaction<'a> {
             recover::merge(&mut recovered, recovery.files.clone());
             let held = locks::lock_paths(Some(&journal.locks()), paths);
             let held = held.map_err(|error| with_recoveries(error, &recovered))?;
-            // Whoever held these locks before may have been killed a moment ago, or dies this very moment.
+            // A previous holder of these locks may have been killed just now.
             if recovery.is_all(journal, paths) {
                 let _locks = held;
                 return Ok(Self {
@@ -108,16 +106,16 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Returns what became of files that were left half changed, which its receipt says, too.
+    /// Returns the recovered files, which the receipt repeats.
     pub(super) fn recovered(&self) -> &[FileRecovery] {
         &self.recovered
     }
 
-    /// Makes the changes, all or none of them. Contents for which `is_private` are kept for undo only
-    /// when the journal is encrypted.
+    /// Makes all changes or none. Contents for which `is_private` holds are only stored for undo in an
+    /// encrypted journal.
     ///
     /// # Errors
-    /// What is in the way; nothing is changed then.
+    /// The cause; nothing is changed.
     pub fn commit(
         self,
         changes: &[Change],
@@ -126,11 +124,10 @@ impl<'a> Transaction<'a> {
         self.make(changes, &[], is_private)
     }
 
-    /// Makes the changes that take earlier ones back, all or none of them, and removes the directories that
-    /// those had made and in which nothing is left.
+    /// Takes changes back, all or none, and removes directories that they created and that are empty now.
     ///
     /// # Errors
-    /// What is in the way; nothing is changed then.
+    /// The cause; nothing is changed.
     pub(super) fn take_back(
         self,
         changes: &[Change],
@@ -186,7 +183,7 @@ impl<'a> Transaction<'a> {
                 || placed.settle(),
                 || self.receipt(journal, entry.clone(), &kept.why),
             );
-            // As long as its record is there: should this be killed, the next run does it.
+            // Before the record is closed, so that recovery repeats this after a crash.
             remove_directories(undone);
             Receipt { losses, ..receipt }
         });
@@ -203,8 +200,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Ends what finds every file as it is to be. Changes that are taken back by that are recorded as such: else
-    /// they would stand, and be chosen again.
+    /// Finishes a transaction that changes no file. An undo is recorded all the same: otherwise its changes
+    /// would stay open and be selected again.
     fn without_change(self, undone: &[&Entry]) -> Receipt {
         let receipt = match undone {
             [] => Receipt {
@@ -221,7 +218,7 @@ impl<'a> Transaction<'a> {
         receipt
     }
 
-    /// Writes the plan down. One file alone is old or new by itself, so it changes without, too.
+    /// Writes the plan to the log. A single file is always either old or new, so it can do without.
     fn write_down(&self, id: &str, plan: &wal::ChangePlan) -> Result<Option<WalRecord>, ToolError> {
         let files = plan.steps.len();
         let may_do_without = files == 1 || !self.recorder.needs_journal;
@@ -258,8 +255,8 @@ impl<'a> Transaction<'a> {
         journal.key_name().map(str::to_owned)
     }
 
-    /// Adds the entry to the journal. The files are changed by now: should it not be written, they
-    /// stay so, and the receipt says that it cannot be undone, and why.
+    /// Appends the entry to the journal. The files are already changed: if this fails, the receipt says that
+    /// undo is impossible and why.
     fn receipt(&self, journal: Option<&Journal>, entry: Entry, why: &[Option<String>]) -> Receipt {
         let obstacle = obstacle(&entry, why);
         let added = journal.map(|journal| journal.append(entry));
@@ -286,11 +283,10 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Why a change that nothing records cannot be undone.
+/// Reason why an unrecorded change cannot be undone.
 const NO_JOURNAL: &str = "the state directory, where changes are recorded, cannot be written";
 
-/// Says of the first file that can never be taken back which it is and why; `why` says of each what kept its
-/// content from being kept.
+/// Describes the first file that can never be undone; `why` has the reasons why contents could not be stored.
 fn obstacle(entry: &Entry, why: &[Option<String>]) -> Option<String> {
     let why = why
         .iter()
@@ -306,7 +302,7 @@ fn obstacle(entry: &Entry, why: &[Option<String>]) -> Option<String> {
     })
 }
 
-/// Removes what changes that are taken back had made.
+/// Removes directories created by the changes that are taken back.
 fn remove_directories(undone: &[&Entry]) {
     undone
         .iter()
@@ -320,31 +316,31 @@ fn no_journal(files: usize, why: &str) -> ToolError {
     ToolError::new(ErrorCode::NoJournal, message)
 }
 
-/// How far a change came.
+/// Progress of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Nothing says that it is to happen.
+    /// Not decided.
     Planned,
-    /// Its record says so. It was made, or taken back.
+    /// Decided, and made or rolled back.
     Decided,
-    /// So it does, and some of its files could not be taken back.
+    /// Decided, and some files could not be rolled back.
     Half,
 }
 
-/// Ends the record of a change; returns what is left to be done. The next run does it.
+/// Closes the record of a change; returns a message about work that is left to the next run.
 fn end(record: Option<WalRecord>, plan: &wal::ChangePlan, progress: Progress) -> Option<String> {
     let left = commit::leftovers(plan);
     let Some(mut record) = record else {
         return commit::leftovers_message(&left, false);
     };
     let stays = match progress {
-        // Should it not take that, the next run finds out how far it can go.
+        // If this fails, the next run determines how far it can go.
         Progress::Half => {
             let _ = record.set_pending(PendingWork::TakeBack);
             true
         }
         Progress::Planned => !left.is_empty(),
-        // Else it would say that the change is to be made.
+        // Otherwise the record would demand that the change be made.
         Progress::Decided => !left.is_empty() && record.set_pending(PendingWork::Clear).is_ok(),
     };
     if !stays {
@@ -360,8 +356,8 @@ fn end(record: Option<WalRecord>, plan: &wal::ChangePlan, progress: Progress) ->
     }
 }
 
-/// Writes down that the change is to happen. One file alone is old or new by itself, so nothing
-/// needs to reach the disk for it, and no full disk is in its way.
+/// Records the decision to make the change. A single file is always either old or new, so its record need not
+/// reach the disk.
 fn decide(
     record: &mut WalRecord,
     staged: &commit::Staged<'_>,
@@ -383,8 +379,7 @@ fn decide(
     Ok(Progress::Decided)
 }
 
-/// Prepares the new contents on the disk and keeps the old ones in the journal, at the same time: either
-/// waits for the disk.
+/// Stages the new contents and stores the old ones in the journal in parallel, since both wait for the disk.
 fn prepare<'a>(
     journal: Option<&Journal>,
     changes: &'a [Change],
@@ -400,11 +395,11 @@ fn prepare<'a>(
     )
 }
 
-/// What the journal has of a change before its entry.
+/// Versions stored in the journal before the entry is written.
 #[derive(Default)]
 struct StoredVersions {
     files: Vec<FileRecord>,
-    /// Of each file, what kept a content that an undo needs from being kept.
+    /// Reason why a content that undo needs could not be stored, per file.
     why: Vec<Option<String>>,
 }
 
@@ -426,7 +421,7 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
         let known = VersionContext {
             prefetch: None,
             durability: Durability::Process,
-            // What its owner and permissions are is known when the file is there.
+            // Owner and mode are known once the file exists.
             stamp: None,
         };
         Some(version(journal, &after.bytes, known, is_private))
@@ -450,23 +445,23 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
     kept
 }
 
-/// What is known of a content that is to be kept.
+/// Context of a content to be stored.
 struct VersionContext {
-    /// It was made ready already.
+    /// The content, if prefetched.
     prefetch: Option<PreparedBlob>,
     durability: Durability,
     stamp: Option<Stamp>,
 }
 
-/// Keeps one content, unless it must not be or cannot be kept, and says why not. One that is not needed to undo
-/// the change is kept when it is small.
+/// Stores one content if that is allowed and possible, and returns the reason if not. Content that undo does
+/// not need is only stored when it is small.
 fn version(
     journal: &Journal,
     bytes: &[u8],
     known: VersionContext,
     is_private: IsPrivate<'_>,
 ) -> (Version, Option<String>) {
-    // What was made ready was looked through before.
+    // A prefetched content was already checked.
     let may_keep = known.prefetch.is_some() || journal.is_encrypted() || !is_private(bytes);
     let size = bytes.len() as u64;
     let is_wanted = known.durability == Durability::PowerLoss || size <= limits::JOURNAL_NEW_BYTES;
@@ -486,7 +481,7 @@ fn version(
             Err(error) => (None, Some(error.to_string())),
         },
     };
-    // The name of a content that may not be kept would confirm a guess of it.
+    // The name of a content that must not be stored would confirm a guess of it.
     let name = || match may_keep {
         true => journal.name(bytes),
         false => String::new(),
@@ -502,7 +497,7 @@ fn version(
     (version, why)
 }
 
-/// Why a content must not be kept.
+/// Reason why a private content is not stored.
 const PRIVATE: &str =
     "it holds the value of a secret, and this run has no vault whose key would encrypt it";
 

@@ -1,8 +1,8 @@
-//! Takes back changes that the journal knows, all of them or none.
+//! Takes back recorded changes, all or none.
 //!
-//! A file is restored only when it still is what karyi wrote; else nothing is touched, and the three
-//! contents are shown: what karyi wrote, what is there now, and what would be restored. An undo is
-//! a change like any other: it is recorded and can be undone.
+//! A file is only restored if it still is what karyi wrote. Otherwise nothing is touched and the conflict is
+//! reported with three contents: what karyi wrote, what is there now, and what would be restored. An undo is
+//! itself a recorded change and can be undone.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,53 +25,53 @@ mod current_paths;
 mod restore_notes;
 mod selection;
 
-/// Which changes are taken back.
+/// Changes to take back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoTarget {
-    /// The one with this number.
+    /// The change with this number.
     Number(u64),
-    /// So many of the last that were not taken back yet.
+    /// The last changes that were not taken back yet, up to this count.
     Last(usize),
-    /// Those of one run of karyi that were not taken back yet.
+    /// The changes of one session that were not taken back yet.
     Session(String),
 }
 
-/// What an undo did, or would do.
+/// Outcome of an undo or of its dry run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UndoOutcome {
-    /// The entries that it takes back, the latest first.
+    /// Entries taken back, latest first.
     pub numbers: Vec<u64>,
-    /// What it does to each file.
+    /// Restored files.
     pub files: Vec<RestoredFile>,
-    /// The number of its own entry; none when nothing was done.
+    /// Number of its own entry; `None` when nothing was recorded.
     pub number: Option<u64>,
-    /// What of the whole list of changes was found broken when the undo was recorded.
+    /// Damage found in the list of changes while the undo was recorded.
     pub damage: Option<Damage>,
-    /// What lies beside the files and could not be removed.
+    /// Temporary files that could not be removed.
     pub leftovers: Option<String>,
 }
 
-/// What an undo does to one file.
+/// File restored by an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredFile {
     /// The file.
     pub path: PathBuf,
-    /// Where it goes; none when it stays where it is.
+    /// New path; `None` when it stays where it is.
     pub to: Option<PathBuf>,
-    /// What it holds before; none when it is not there.
+    /// Content before; `None` when the file does not exist.
     pub now: Option<Arc<Vec<u8>>>,
-    /// What it holds after; none when it is removed.
+    /// Content after; `None` when the file is removed.
     pub restored: Option<Arc<Vec<u8>>>,
-    /// What of it could not be restored.
+    /// Note about what could not be restored.
     pub note: Option<String>,
 }
 
-/// Why nothing was taken back.
+/// Failure of an undo.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UndoError {
-    /// Files are not what karyi wrote.
+    /// Files are no longer what karyi wrote.
     Conflicts(Vec<Conflict>),
-    /// Something else.
+    /// Any other error.
     Other(ToolError),
 }
 
@@ -81,20 +81,20 @@ impl From<ToolError> for UndoError {
     }
 }
 
-/// What one path is to be, worked out from the latest entry to the earliest.
+/// Goal for one path, derived from the latest entry back to the earliest.
 struct PathGoal<'a> {
-    /// What karyi wrote last: what must be there now.
+    /// Version that karyi wrote last, which must be there now.
     wrote: Option<&'a Version>,
-    /// What is to be there.
+    /// Version to restore.
     goal: Option<&'a Version>,
-    /// Where the file is now that was at the path; none when it was removed.
+    /// Current path of the file that was here; `None` when it was removed.
     now_at: Option<&'a Path>,
 }
 
 /// Takes changes back.
 ///
 /// # Errors
-/// What is in the way; nothing is changed then.
+/// The obstacle; nothing is changed.
 pub fn undo(
     recorder: &Recorder,
     journal: &Journal,
@@ -104,11 +104,10 @@ pub fn undo(
     take_back(recorder, journal, &selection, &mut Vec::new())
 }
 
-/// Takes back what was chosen before. What became of files that were left half changed is in `recovered`, also when
-/// the undo is refused.
+/// Takes back selected changes. Recovered files are in `recovered`, even if the undo is refused.
 ///
 /// # Errors
-/// What is in the way; nothing is changed then.
+/// The obstacle; nothing is changed.
 pub fn take_back(
     recorder: &Recorder,
     journal: &Journal,
@@ -143,10 +142,10 @@ pub fn take_back(
     })
 }
 
-/// Says what taking back what was chosen before would do.
+/// Determines what taking back the selected changes would do.
 ///
 /// # Errors
-/// What would be in the way.
+/// The obstacle.
 pub fn dry_run(journal: &Journal, selection: &UndoSelection) -> Result<UndoOutcome, UndoError> {
     let chosen = selection.chosen()?;
     let goals = goals(journal, &chosen).map_err(|e| selection.with_alternative(e, journal))?;
@@ -163,7 +162,7 @@ pub fn dry_run(journal: &Journal, selection: &UndoSelection) -> Result<UndoOutco
     })
 }
 
-/// Says of a file with several names that one of them is karyi's own, while a change of it is half done.
+/// Explains that one of several hard links belongs to an unfinished change of karyi.
 fn hint_at(mut error: UndoError, recovered: &[FileRecovery]) -> UndoError {
     if let UndoError::Other(error) = &mut error
         && error.code == ErrorCode::HardLinked
@@ -179,7 +178,7 @@ fn hint_at(mut error: UndoError, recovered: &[FileRecovery]) -> UndoError {
     error
 }
 
-/// Works out what each path must be and is to be.
+/// Derives the goal of each path.
 fn goals<'a>(
     journal: &Journal,
     chosen: &[&'a Entry],
@@ -213,7 +212,7 @@ fn goals<'a>(
     Ok(goals)
 }
 
-/// Refuses an undo that would take too much memory: what karyi wrote and what comes back is held at once.
+/// Refuses an undo that would need too much memory: old and new contents are held at once.
 fn check_size(goals: &[(&Path, PathGoal<'_>)], most: u64) -> Result<(), ToolError> {
     let size = |version: Option<&Version>| version.map_or(0, |version| version.size);
     let both = |goal: &PathGoal<'_>| size(goal.wrote).saturating_add(size(goal.goal));
@@ -234,8 +233,8 @@ fn check_size(goals: &[(&Path, PathGoal<'_>)], most: u64) -> Result<(), ToolErro
         .with_hint("take fewer changes back at a time, with `karyi undo --last K` or `karyi undo N`, the newest first"))
 }
 
-/// Whether a later change found what an earlier one wrote. One of both may be encrypted and the other
-/// not: then the same content has two names.
+/// Tells whether a later change found what an earlier one wrote. A content has two names if only one of them
+/// was encrypted.
 fn is_same(journal: &Journal, found: Option<&Version>, wrote: Option<&Version>) -> bool {
     match (found, wrote) {
         (Some(found), Some(wrote)) => {
@@ -276,7 +275,7 @@ fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::UndoUnavailable, message).with_hint(hint))
 }
 
-/// Compares every file with what karyi wrote, and says what each becomes.
+/// Compares every file with what karyi wrote and plans its change.
 fn changes(
     journal: &Journal,
     goals: &[(&Path, PathGoal<'_>)],
@@ -324,7 +323,7 @@ fn changes(
     Ok(changes)
 }
 
-/// Refuses to restore one name of a file that has several: the others would keep the new content.
+/// Refuses to restore one of several hard links: the others would keep the new content.
 fn refuse_split(change: &Change) -> Result<(), ToolError> {
     let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
     if links < 2 || change.after.is_none() || !change.is_needed() {
@@ -337,8 +336,8 @@ fn refuse_split(change: &Change) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::HardLinked, message).with_hint(hint))
 }
 
-/// Lets a file that went elsewhere take its owner, attributes and permissions back with it, whatever they are
-/// by now. One that was only renamed is renamed back then instead of copied.
+/// Lets a moved file keep its current owner, attributes and permissions when it moves back. A file that was
+/// only renamed is renamed back instead of copied.
 fn carry_metadata(changes: &mut [Change], goals: &[(&Path, PathGoal<'_>)]) {
     let index: HashMap<&Path, usize> = goals.iter().map(|(path, _)| *path).zip(0..).collect();
     for (at, (path, goal)) in goals.iter().enumerate() {
@@ -354,7 +353,7 @@ fn carry_metadata(changes: &mut [Change], goals: &[(&Path, PathGoal<'_>)]) {
         };
         if let Some(after) = changes.get_mut(at).and_then(|change| change.after.as_mut()) {
             after.metadata = metadata;
-            // Else an undo of the undo could not follow it.
+            // Otherwise undoing the undo could not follow it.
             if let Some(from) = changes.get_mut(from) {
                 from.renamed_to = Some((*path).to_owned());
             }
@@ -362,8 +361,8 @@ fn carry_metadata(changes: &mut [Change], goals: &[(&Path, PathGoal<'_>)]) {
     }
 }
 
-/// Says what a file takes along from where it is now. Its own content has the permissions that somebody gave
-/// it; another one that comes back gets no wider ones than it had.
+/// Returns the metadata that a file takes along from its current path. Unchanged content keeps the current
+/// mode; restored content gets no wider mode than it had.
 fn moved_metadata(
     changes: &[Change],
     (from, now_at, wrote): (usize, &Path, Option<&Version>),
@@ -380,8 +379,8 @@ fn moved_metadata(
     })
 }
 
-/// Returns the permissions of a content that comes back to a file: those it had; where somebody changed those
-/// of the file since, what both allow, so that nothing is opened that was closed.
+/// Returns the mode of restored content: the recorded one. If somebody changed the mode since, the
+/// intersection, so that nothing becomes more accessible.
 fn mode(now: u32, wrote: Option<&Version>, goal: &Version) -> u32 {
     match wrote {
         Some(wrote) if wrote.mode != now => now & goal.mode,
@@ -389,8 +388,8 @@ fn mode(now: u32, wrote: Option<&Version>, goal: &Version) -> u32 {
     }
 }
 
-/// Says what a file gets back with its content. One that is where it was keeps what it has, and one that went
-/// elsewhere gets what it has there, later; only one that is gone gets what it had.
+/// Returns the metadata of restored content. A file in its place keeps its owner and attributes, a moved one
+/// brings its own along later; only a removed one gets the recorded metadata.
 fn restored_metadata(
     journal: &Journal,
     change: &Change,
@@ -427,7 +426,7 @@ fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>,
     })
 }
 
-/// Says what becomes of each file. The contents go with it: they may be large.
+/// Converts the changes to restored files. Moves the contents, which may be large.
 fn restored(mut changes: Vec<Change>) -> Vec<RestoredFile> {
     let news = changes.iter_mut().map(|change| change.after.take());
     let news: Vec<_> = news

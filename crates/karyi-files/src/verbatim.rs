@@ -1,8 +1,8 @@
-//! Refuses an edit that would not put a value in as it is.
+//! Refuses an edit that would alter an inserted secret.
 //!
-//! Line breaks are kept as the file has them, which is right for the text a model writes and would change a
-//! value. So a value with line breaks goes only into a text whose line breaks, and those of the replacement, are
-//! all of one kind: then nothing is changed.
+//! Replacements take the line endings of the file, which is right for model text and would corrupt a secret.
+//! So a secret with line breaks is only inserted where the file and the replacement use the same kind of line
+//! break throughout.
 
 use memchr::memmem;
 
@@ -11,7 +11,7 @@ use super::encoding::Encoding;
 use super::request::{EditPair, FileEdit};
 use karyi_core::error::{ErrorCode, ToolError};
 
-/// What all line breaks of a text are.
+/// Kind of line breaks in a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineBreaks {
     None,
@@ -31,7 +31,7 @@ impl LineBreaks {
         }
     }
 
-    /// Whether texts of these two kinds can be joined and none is changed. One without line breaks takes LF.
+    /// Tells whether a text fits into this one unchanged. A text without line breaks takes LF.
     fn suits(self, text: Self) -> bool {
         matches!(
             (self, text),
@@ -40,19 +40,19 @@ impl LineBreaks {
     }
 }
 
-/// Checks that the values of all pairs arrive as they are.
+/// Checks that the secrets of all pairs are inserted unchanged.
 ///
 /// # Errors
 /// `unsafe_context`.
 pub(super) fn check(edit: &FileEdit, before: &str, encoding: Encoding) -> Result<(), ToolError> {
-    // To count those of a large file takes time, and few values have any.
+    // Counted lazily: it takes time for a large file, and few secrets have line breaks.
     let mut known = None;
     for (index, pair) in edit.pairs.iter().enumerate() {
         let texts = || {
             let written = pair.written.as_ref().map(|written| &written.replace);
             std::iter::once(&pair.replace).chain(written)
         };
-        // An empty file takes its text as it is.
+        // An empty file takes its text unchanged.
         let is_first = index == 0 && before.is_empty();
         if has_breaks(pair) && !is_first {
             let breaks = *known.get_or_insert_with(|| LineBreaks::of(before));

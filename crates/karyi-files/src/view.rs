@@ -1,8 +1,8 @@
-//! Reads one path: the text of a file, a directory, or what else it is.
+//! Reads one path: the text of a file, a directory, or a description of anything else.
 //!
-//! A text is read from start to end whatever its size, so that its lines are counted, and only what
-//! was asked for is kept. What is shown and what is left out is counted in bytes of UTF-8, whatever the encoding of the
-//! file: what a reader gets is UTF-8. Pipes, sockets and devices are refused, never opened.
+//! A text is read to its end, whatever its size, so that its lines can be counted; only the requested lines
+//! are kept. Sizes are in bytes of UTF-8, whatever the encoding of the file. Pipes, sockets and devices are
+//! refused and never opened.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -23,17 +23,17 @@ use super::root::Root;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-/// Which lines of a text are wanted. Lines count from 1.
+/// Requested lines of a text, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineRange {
     /// From a line to another one, or to the end.
     From {
-        /// The first line.
+        /// First line.
         first: u64,
-        /// The last line.
+        /// Last line.
         last: Option<u64>,
     },
-    /// So many lines at the end.
+    /// This many lines at the end.
     Last(u64),
 }
 
@@ -44,7 +44,7 @@ impl LineRange {
         last: None,
     };
 
-    /// Reads `10-40`, `10-`, `7` or `-50`.
+    /// Parses `10-40`, `10-`, `7` or `-50`.
     ///
     /// # Errors
     /// `bad_arguments` for anything else.
@@ -73,14 +73,14 @@ impl LineRange {
     }
 }
 
-/// What is wanted of a path.
+/// Options of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewOptions {
     /// Lines of a text.
     pub lines: LineRange,
-    /// Bytes of a text, at most, in UTF-8.
+    /// Most bytes of a text, in UTF-8.
     pub max_bytes: u64,
-    /// Which entries of a directory.
+    /// Selection of directory entries.
     pub scope: Scope,
     /// Levels of a directory.
     pub depth: usize,
@@ -97,29 +97,29 @@ impl Default for ViewOptions {
     }
 }
 
-/// What a path turned out to be.
+/// View of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathView {
     /// A text.
     Text(TextView),
-    /// A file that is no text.
+    /// Binary file.
     Binary {
         /// Name of its format, or `binary`.
         kind: &'static str,
-        /// Its size.
+        /// Size in bytes.
         bytes: u64,
-        /// Width and height of a picture.
+        /// Width and height of an image.
         size: Option<(u32, u32)>,
     },
     /// A directory.
     Directory(Listing),
 }
 
-/// Reads the path `real`, which messages call `shown`, until `cancelled` is set; under a root, nothing
-/// that a path which changes meanwhile leads to outside of it.
+/// Reads the path `real`, which messages call `shown`, until `cancelled` is set. Under a root, a path that
+/// changes meanwhile cannot lead outside.
 ///
 /// # Errors
-/// The path names nothing or no file, may not be read, or reading fails.
+/// The path does not exist, is a special file, or cannot be read.
 pub fn view(
     root: &Root,
     shown: &Path,
@@ -144,7 +144,7 @@ pub fn view(
         return Err(special.refused(shown));
     }
     let file = opener.file(real).map_err(io)?;
-    // What it is now counts: another file may have taken the place of the first one.
+    // The path may have been replaced since the first check.
     let found = file.metadata().map_err(io)?;
     if let Some(special) = SpecialFile::of(found.file_type()) {
         return Err(special.refused(shown));
@@ -158,7 +158,7 @@ pub fn view(
     }
 }
 
-/// Bytes that decide whether a file is text.
+/// Size of the prefix that decides whether a file is text.
 const HEAD_BYTES: u64 = 8 << 10;
 
 fn view_file(
@@ -177,7 +177,7 @@ fn view_file(
     if let Some(kind) = binary_kind(&head) {
         return Ok(PathView::Binary {
             kind,
-            // The system says 0 of files it makes up while they are read.
+            // Files of pseudo file systems have a size of 0.
             bytes: found.len().max(head.len() as u64),
             size: image::size(kind, &head, &mut file),
         });
@@ -185,9 +185,9 @@ fn view_file(
     view_text(&mut file, options, cancelled).map(PathView::Text)
 }
 
-/// Returns the encoding of a text of which every character takes two bytes or more.
+/// Returns the encoding of a text in UTF-16.
 fn wide_encoding(head: &[u8]) -> Option<Encoding> {
-    // The last character may have been cut.
+    // The prefix may end inside a character.
     let even = head.len() & !1;
     [even, even.saturating_sub(2)].iter().find_map(|end| {
         let (encoding, _) = Encoding::read(head.get(..*end)?).ok()?;
@@ -220,12 +220,12 @@ fn view_wide(
     }
 }
 
-/// Returns the first and the last of so many lines at the end of a text that had `total` lines when they were counted.
+/// Returns the first and last of `count` lines at the end of `total` lines.
 fn last_of(total: u64, count: u64) -> (u64, u64) {
     (total.saturating_sub(count) + 1, total)
 }
 
-/// Ends a text that was decoded. It is lossy when the lines that are shown lost something.
+/// Finishes decoded text. It is lossy if the shown lines contain a replacement character.
 fn finish_decoded(lines: LineReader, encoding: Encoding, has_errors: bool) -> TextView {
     let text = lines.finish();
     TextView {
@@ -259,15 +259,15 @@ fn view_text(
     finish(lines, file, most, cancelled)
 }
 
-/// Shows what stands in `wanted`, the end of the file when it was looked at. A file that grew since shows no
-/// more lines than were asked for.
+/// Shows the range `wanted`, which was the end of the file when it was located. If the file grew since, no
+/// more lines are shown than requested.
 fn view_last(
     file: &mut File,
     wanted: &Range<u64>,
     most: u64,
     cancelled: &AtomicBool,
 ) -> io::Result<TextView> {
-    // What stands before is only counted, so that nothing is read twice.
+    // Only counts the lines before it, so that nothing is read twice.
     let mut before = LineReader::of(file, (1, 0), 0)?;
     let left = wanted.start.saturating_sub(file.stream_position()?);
     before.read(&mut file.by_ref().take(left), cancelled)?;
@@ -277,8 +277,8 @@ fn view_last(
     finish(rest, file, most, cancelled)
 }
 
-/// Ends a text in the encoding that the whole file has, as an edit and a search take it. Of a large file only the
-/// wanted lines tell it. When it is not UTF-8 they are read once more.
+/// Finishes a text in the encoding of the whole file, as edits and searches use it; for a large file the
+/// requested lines decide. If it is not UTF-8 they are read again.
 fn finish(
     lines: LineReader,
     file: &mut File,
@@ -319,13 +319,14 @@ fn encoding_of(bytes: Vec<u8>) -> Option<Encoding> {
     Some(encoding)
 }
 
-/// Reads what follows the first wanted character that is not ASCII, as much as tells the encoding.
+/// Reads a sample that starts at the first requested non-ASCII character.
 fn sample(file: &mut File, wanted: Region, beyond_ascii: u64) -> io::Result<Vec<u8>> {
     let left = wanted.start + wanted.bytes - beyond_ascii;
     let most = left.min(GUESSED_BYTES as u64);
     let mut sample = read_at(file, beyond_ascii, most)?;
     if most < left {
-        // The last character may have been cut. Such a byte is no part of one, in no encoding.
+        // The sample may end inside a character. A byte below `0` is not part of a multibyte character in any
+        // encoding.
         let end = sample.iter().rposition(|byte| *byte < b'0');
         let end = end.filter(|end| sample.get(..*end).is_some_and(|part| !part.is_ascii()));
         sample.truncate(end.unwrap_or(sample.len()));
@@ -340,7 +341,7 @@ fn read_at(file: &mut File, start: u64, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Whether the system tells the size of a file; of those in `/proc` it says 0.
+/// Tells whether the system knows the size of a file; in `/proc` it is 0.
 fn is_sized(file: &mut File) -> bool {
     let end = file.seek(SeekFrom::End(0));
     end.is_ok_and(|end| end > 0)

@@ -1,10 +1,9 @@
-//! The record of a change that is under way: what must be done should karyi be killed meanwhile.
+//! Write-ahead log of changes in progress, from which a killed change is recovered.
 //!
-//! A record is a file of its own with two lines. The first names everything that may lie around from
-//! now on. The second, written when all new contents are on the disk, says that the change is to
-//! happen. A third one is written only when the change is made or refused and something is left to be done.
-//! Its maker holds a lock on it, which ends with the process: a record whose lock is free
-//! was left behind.
+//! Each change has a record file. Its first line is the plan, which names every temporary file and backup.
+//! The second, written when all new contents are on the disk, is the decision to make the change. A third
+//! follows only when the change was made or refused and work is left. The writer holds a lock on the record;
+//! a record whose lock is free was abandoned.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -20,69 +19,69 @@ use super::journal::{Entry, StoredPath, milliseconds};
 use super::state_file;
 use karyi_core::limits;
 
-/// End of the name of a finished record; until then it has another one.
+/// Suffix of a complete record.
 const SUFFIX: &str = ".json";
-/// End of the name of one that is being written.
+/// Suffix of a record that is being written.
 const UNFINISHED: &str = ".new";
 
-/// What may lie around.
+/// Plan of a change: everything it may leave behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ChangePlan {
-    /// Every file that changes.
+    /// Files that change.
     pub(super) steps: Vec<PlannedStep>,
-    /// Directories that are made, outer ones first.
+    /// Directories to create, outermost first.
     pub(super) made: Vec<StoredPath>,
 }
 
-/// What is done to one file.
+/// Plan for one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlannedStep {
     /// The file.
     pub(super) path: StoredPath,
-    /// Name of its new content beside it, until that takes its place.
+    /// Name of the temporary file with the new content.
     pub(super) temporary: Option<String>,
-    /// Name under which the old file is kept beside it, until the change is over.
+    /// Name of the backup with the old content.
     pub(super) backup: Option<String>,
 }
 
-/// That the change is to happen.
+/// Decision to make the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Decision {
-    /// What is known of each step.
+    /// Hashes of each step.
     pub(super) steps: Vec<StepHashes>,
-    /// What the journal will say.
+    /// Entry for the journal.
     pub(super) entry: Entry,
 }
 
-/// What is known of one step when it is decided.
+/// Content hashes of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StepHashes {
-    /// Hash of the old content; none when there is no file.
+    /// Hash of the old content; `None` when there is no file.
     pub(super) old: Option<String>,
-    /// Hash of the new content; none when the file goes.
+    /// Hash of the new content; `None` when the file is removed.
     pub(super) new: Option<String>,
 }
 
-/// What is left to be done of a change that was decided.
+/// Work left of a decided change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PendingWork {
-    /// It is to be made, or taken back when that cannot be.
+    /// Complete it, or roll it back if that is impossible.
     All,
-    /// It was refused, and the files that have their new content get the old one again.
+    /// Roll it back: it was refused, and some files have their new content.
     TakeBack,
-    /// Its files are as they are to be; something lies beside them still.
+    /// Remove temporary files and backups.
     Clear,
 }
 
-/// A record, locked.
+/// Locked record of a change.
 #[derive(Debug)]
 pub(super) struct WalRecord {
     path: PathBuf,
     file: File,
 }
 
-/// Returns a name for a change that no other one has.
+/// Returns a unique id for a change.
 pub(super) fn new_id() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -91,13 +90,13 @@ pub(super) fn new_id() -> String {
 }
 
 impl WalRecord {
-    /// Writes the plan down.
+    /// Creates a record with a plan.
     pub(super) fn new(directory: &Path, id: &str, plan: &ChangePlan) -> io::Result<Self> {
         let early = directory.join(format!("{id}{UNFINISHED}"));
         let mut options = OpenOptions::new();
         options.create_new(true).append(true).read(true).mode(0o600);
         let mut file = options.open(&early)?;
-        // Nobody else looks at it before it has its name.
+        // No other process opens it before it has its final name.
         file.try_lock().map_err(io::Error::from)?;
         let path = directory.join(format!("{id}{SUFFIX}"));
         let written = write_line(&mut file, plan);
@@ -109,23 +108,23 @@ impl WalRecord {
         Ok(Self { path, file })
     }
 
-    /// Makes sure that the record outlives a loss of power.
+    /// Syncs the record to survive a power loss.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
         if let Some(directory) = self.path.parent().and_then(|path| File::open(path).ok()) {
-            // A file system that cannot make names last has no more to offer.
+            // A file system that cannot sync directories offers nothing better.
             let _ = directory.sync_all();
         }
         Ok(())
     }
 
-    /// Writes down that the change is to happen.
+    /// Writes the decision.
     pub(super) fn decide(&mut self, decision: &Decision) -> io::Result<()> {
         write_line(&mut self.file, decision)
     }
 
-    /// Writes down that the change is to happen, and lets `sync` make that last. Should one of both fail, the
-    /// record says what it said before: the change is refused then, and must not be made later.
+    /// Writes the decision and makes it durable with `sync`. If either fails, the record is truncated to the
+    /// plan: the change is refused then and must not be made later.
     pub(super) fn decide_durably(
         &mut self,
         decision: &Decision,
@@ -139,17 +138,17 @@ impl WalRecord {
         written
     }
 
-    /// Writes down what is left to be done of a change that was decided.
+    /// Writes the work that is left.
     pub(super) fn set_pending(&mut self, rest: PendingWork) -> io::Result<()> {
         write_line(&mut self.file, &rest)
     }
 
-    /// Ends the record: nothing is left to be done.
+    /// Removes the record.
     pub(super) fn close(self) {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Sets a record aside that cannot be read: nobody ends it any more.
+    /// Renames an unreadable record, so that recovery skips it.
     pub(super) fn quarantine(self) {
         let _ = std::fs::rename(&self.path, self.path.with_extension("broken"));
     }
@@ -159,20 +158,20 @@ impl WalRecord {
         &self.path
     }
 
-    /// Returns how long ago the last was written into it.
+    /// Returns the time since the last write.
     pub(super) fn age(&self) -> Option<Duration> {
         let written = self.file.metadata().and_then(|found| found.modified());
         written.ok()?.elapsed().ok()
     }
 
-    /// Reads what the record says.
+    /// Reads the state of the record.
     pub(super) fn read(&mut self) -> RecordState {
         let mut bytes = Vec::new();
         let most = limits::MAX_INTENT_BYTES;
         if (&self.file).take(most).read_to_end(&mut bytes).is_err() {
             return RecordState::Broken(None);
         }
-        // What a loss of power left was never synced, so no step was made.
+        // A power loss left an unsynced record, so no step was made.
         if bytes.iter().all(|byte| *byte == 0) {
             return RecordState::Empty;
         }
@@ -183,7 +182,7 @@ impl WalRecord {
         else {
             return RecordState::Broken(None);
         };
-        // A line that was cut decides nothing: it is written before the first step.
+        // An unfinished decision does not count: it is written before the first step.
         let mut whole = || lines.next().filter(|line| line.ends_with(b"\n"));
         let Some(line) = whole() else {
             return RecordState::Planned(plan);
@@ -196,15 +195,15 @@ impl WalRecord {
     }
 }
 
-/// What a record says.
+/// State of a record.
 pub(super) enum RecordState {
-    /// Nothing: no step was made.
+    /// Empty: no step was made.
     Empty,
-    /// What may lie around; it was not decided.
+    /// Planned and not decided.
     Planned(ChangePlan),
-    /// That the change is to happen, and what of it is left to be done.
+    /// Decided, with the work that is left.
     Decided(ChangePlan, Box<Decision>, PendingWork),
-    /// It was damaged: nobody knows how far the change is.
+    /// Damaged: the progress is unknown.
     Broken(Option<ChangePlan>),
 }
 
@@ -214,16 +213,16 @@ fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
     file.write_all(&line)
 }
 
-/// Returns the records that were left behind, locked.
+/// Returns the abandoned records, locked.
 pub(super) fn abandoned_records(directory: &Path) -> Vec<WalRecord> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     paths.filter_map(abandoned_record).collect()
 }
 
-/// Returns the records that name one of these paths. Who holds the locks of the paths knows then that nobody is
-/// making such a change: its maker was killed, or is being killed, which frees one lock after another. Their own
-/// locks say nothing, as others look at them, too.
+/// Returns the records that name one of these paths. The caller holds the locks of the paths, so the writers
+/// of these records are dead or dying. The locks of the records themselves are no evidence, since other
+/// processes take them to look.
 pub(super) fn records_of_paths(directory: &Path, paths: &[&Path]) -> Vec<PathBuf> {
     let wanted: HashSet<&Path> = paths.iter().copied().collect();
     let names = |path: &PathBuf| {
@@ -251,19 +250,19 @@ fn abandoned_record(path: PathBuf) -> Option<WalRecord> {
     let file = state_file::open(options.read(true).append(true), &path).ok()?;
     let name = path.file_name()?.to_string_lossy().into_owned();
     if !name.ends_with(SUFFIX) {
-        // One that was set aside stays.
+        // A quarantined record stays.
         if name.ends_with(UNFINISHED) {
             remove_unfinished(&path, &file);
         }
         return None;
     }
     file.try_lock().ok()?;
-    // Its maker may have ended it between opening and locking.
+    // The writer may have removed it between opening and locking.
     let is_there = file.metadata().is_ok_and(|found| found.nlink() > 0);
     is_there.then_some(WalRecord { path, file })
 }
 
-/// Removes a record whose maker was killed before it had its name: nothing was done yet.
+/// Removes an incomplete record of a killed process, which made no step.
 fn remove_unfinished(path: &Path, file: &File) {
     let age = file.metadata().and_then(|found| found.modified()).ok();
     let age = age.and_then(|changed| changed.elapsed().ok());

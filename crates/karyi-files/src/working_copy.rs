@@ -1,7 +1,7 @@
-//! The files of an edit while it is worked out in memory.
+//! Working copies of the files of an edit, in memory.
 //!
-//! Each path has one draft, which later parts of the call go on with: a file may be renamed and then
-//! edited under its new name, or deleted and made anew. In the end each draft is one change.
+//! Each path has one working copy that later edits of the call continue with: a file may be renamed and then
+//! edited under its new name, or deleted and created anew. In the end each working copy becomes one change.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -24,41 +24,41 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::ByteSet;
 
-/// One path and what it is to hold.
+/// Working copy of one path.
 pub(super) struct WorkingCopy {
     change: Change,
-    /// Whether there is a file now.
+    /// True if the file exists at this point of the edit.
     exists: bool,
     content: Content,
-    /// What the file held before the call, whatever its name was; none for one that the call made.
+    /// Content before the call, under whatever name; `None` for a file that the call created.
     original: Option<Arc<Vec<u8>>>,
-    /// The file whose owner and permissions it takes, when it was renamed.
+    /// File whose owner and permissions it takes after a rename.
     like: Option<PathBuf>,
     breaks_links: bool,
-    /// The bytes of the values that were put in.
+    /// Bytes of the inserted secrets.
     values: ByteSet,
 }
 
-/// What a draft holds now.
+/// Content of a working copy.
 enum Content {
-    /// What the file on the disk holds.
+    /// Content on the disk.
     OnDisk,
-    /// Bytes of another file.
+    /// Bytes of a renamed file.
     Bytes(Vec<u8>),
     /// Text.
     Text(Encoding, String),
 }
 
-/// All drafts of an edit.
+/// All working copies of an edit.
 pub(super) struct WorkingCopies<'a> {
-    /// Is told of each file that was read.
+    /// Callback for each file that is read.
     on_read: &'a mut dyn FnMut(&mut Change),
     copies: Vec<WorkingCopy>,
     known: HashMap<CopyKey, usize>,
     bytes: u64,
 }
 
-/// What makes two paths the same file. Names of one file that has several are told apart.
+/// Key of a working copy. Several hard links of one file have separate ones.
 #[derive(PartialEq, Eq, Hash)]
 enum CopyKey {
     File { device: u64, inode: u64 },
@@ -80,12 +80,12 @@ impl WorkingCopy {
         })
     }
 
-    /// Whether there is a file now.
+    /// Tells whether the file exists at this point of the edit.
     pub(super) fn exists(&self) -> bool {
         self.exists
     }
 
-    /// Names files that could have been meant, when there is none.
+    /// Suggests similar paths for a missing file.
     pub(super) fn similar_paths(&self, root: &Root) -> Option<String> {
         missing::hint(
             &Opener::new(root).ok()?,
@@ -98,7 +98,7 @@ impl WorkingCopy {
         self.change.bytes().unwrap_or_default()
     }
 
-    /// Reads what it holds as text.
+    /// Decodes the content as text.
     fn text(&self, shown: &Path) -> Result<(Encoding, Cow<'_, str>), ToolError> {
         let read = |bytes| Encoding::read(bytes).map_err(|error| text_error(shown, error));
         match &self.content {
@@ -109,7 +109,7 @@ impl WorkingCopy {
         }
     }
 
-    /// Returns the encoding of the text it holds, when it was read as text.
+    /// Returns the encoding, if the content was read as text.
     pub(super) fn encoding(&self) -> Option<Encoding> {
         match &self.content {
             Content::Text(encoding, _) if self.exists => Some(*encoding),
@@ -117,7 +117,7 @@ impl WorkingCopy {
         }
     }
 
-    /// Applies the pairs of one edit; returns what they did and whether the text is another one.
+    /// Applies the pairs of one edit; returns their results and whether the text changed.
     pub(super) fn apply(&mut self, edit: &FileEdit) -> Result<(Vec<PairResult>, bool), ToolError> {
         let pairs = edit.pairs.iter().map(|pair| Pair {
             find: &pair.find,
@@ -159,12 +159,12 @@ impl WorkingCopy {
         Ok((results, is_changed))
     }
 
-    /// Notes whether it may be parted from its other names.
+    /// Allows the edit to break hard links.
     pub(super) fn allow_breaking_links(&mut self, may: bool) {
         self.breaks_links |= may;
     }
 
-    /// Takes the file away.
+    /// Removes the file.
     pub(super) fn delete(&mut self) {
         self.exists = false;
         self.content = Content::OnDisk;
@@ -172,7 +172,7 @@ impl WorkingCopy {
         self.like = None;
     }
 
-    /// Returns what is to be done on the disk.
+    /// Converts the working copy to a change.
     fn into_change(mut self) -> Result<Change, ToolError> {
         if !self.exists {
             return Ok(self.change);
@@ -200,7 +200,7 @@ impl WorkingCopy {
     }
 }
 
-/// Takes the byte order mark away with which a text was copied from a diff: it is no part of the text.
+/// Removes a byte order mark that was copied along from a diff.
 fn drop_mark(pair: &mut Pair<'_>) {
     for text in [&mut pair.find, &mut pair.replace] {
         *text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
@@ -227,7 +227,7 @@ fn write(
     })
 }
 
-/// Names a character, unless it may be one of a value.
+/// Names a character, unless it may belong to a secret.
 fn named(character: char, values: ByteSet) -> String {
     match values.may_hold(character) {
         true => "such character as the value of a secret holds".into(),
@@ -235,7 +235,7 @@ fn named(character: char, values: ByteSet) -> String {
     }
 }
 
-/// Refuses characters beyond ASCII that are new to a text of which the encoding is only a guess.
+/// Refuses new non-ASCII characters in a text whose encoding is only a guess.
 fn refuse_new_characters(
     shown: &Path,
     encoding: Encoding,
@@ -259,7 +259,7 @@ fn refuse_new_characters(
     Err(ToolError::new(ErrorCode::NotEncodable, message).with_hint(GUESSED))
 }
 
-/// Says that a text may not be found because its encoding is another one.
+/// Adds to a hint that the encoding may be wrong.
 fn with_encoding_doubt(error: ToolError, encoding: Encoding) -> ToolError {
     let name = encoding.name().unwrap_or("utf-8");
     let hint = format!(
@@ -291,7 +291,7 @@ fn text_error(shown: &Path, error: TextError) -> ToolError {
     }
 }
 
-/// Whether a file only gets another name: it stays the same file, with all its names.
+/// Tells whether a file is only renamed, which preserves its hard links.
 fn is_moved(change: &Change, changes: &[Change]) -> bool {
     let is_same = |other: &Change| match &other.after {
         Some(after) => {
@@ -304,7 +304,7 @@ fn is_moved(change: &Change, changes: &[Change]) -> bool {
     change.after.is_none() && changes.iter().any(is_same)
 }
 
-/// Makes the error of a file whose other names would keep the old content.
+/// Error of a file whose other hard links would keep the old content.
 fn hard_linked(change: &Change, links: u64, takes_place: bool) -> ToolError {
     let shown = change.shown.display();
     let identity = change.before.as_ref().map(|found| found.stamp.identity());
@@ -331,7 +331,7 @@ fn hard_linked(change: &Change, links: u64, takes_place: bool) -> ToolError {
 const ONE_BY_ONE: &str = "to keep all names of the file, send each rename and delete as an <edit> of its own, in this \
                           order: a file that only gets another name, which is free, stays the file it is";
 
-/// Whether a file goes as it is to a name that another file had.
+/// Tells whether a file is renamed unchanged to a name that another file had.
 fn takes_place(change: &Change, changes: &[Change]) -> bool {
     let target = change.renamed_to.as_ref();
     let target = target.and_then(|to| changes.iter().find(|other| other.real == *to));
@@ -339,7 +339,7 @@ fn takes_place(change: &Change, changes: &[Change]) -> bool {
     after.is_some_and(|after| change.bytes() == Some(&after.bytes))
 }
 
-/// Refuses a file that would lie in another file of the same edit.
+/// Refuses a file inside another file of the same edit.
 fn refuse_nested(changes: &[Change]) -> Result<(), ToolError> {
     let files = changes.iter().filter(|change| change.after.is_some());
     let shown: HashMap<&Path, &Path> = files
@@ -359,7 +359,7 @@ fn refuse_nested(changes: &[Change]) -> Result<(), ToolError> {
 }
 
 impl<'a> WorkingCopies<'a> {
-    /// Starts without any; `on_read` is told of each file that is read.
+    /// Starts without files; `on_read` is called for each file that is read.
     pub(super) fn new(on_read: &'a mut dyn FnMut(&mut Change)) -> Self {
         Self {
             on_read,
@@ -369,7 +369,7 @@ impl<'a> WorkingCopies<'a> {
         }
     }
 
-    /// Returns the draft of a file, read if it is not known yet.
+    /// Returns the index of the working copy of a file; reads the file the first time.
     pub(super) fn open(&mut self, shown: &Path, real: PathBuf) -> Result<usize, ToolError> {
         if let Some(index) = self.known.get(&CopyKey::Path(real.clone())) {
             return Ok(*index);
@@ -377,7 +377,7 @@ impl<'a> WorkingCopies<'a> {
         let mut copy = WorkingCopy::new(shown, &real)?;
         let next = self.copies.len();
         let index = match &copy.change.before {
-            // Two spellings of one name, where the system does not tell upper from lower case.
+            // Two spellings of one name on a case-insensitive file system.
             Some(found) if found.stamp.links == 1 => {
                 let (device, inode) = (found.stamp.device, found.stamp.inode);
                 *self
@@ -396,7 +396,7 @@ impl<'a> WorkingCopies<'a> {
         Ok(index)
     }
 
-    /// Returns a draft.
+    /// Returns a working copy.
     pub(super) fn get(&mut self, index: usize) -> &mut WorkingCopy {
         match self.copies.get_mut(index) {
             Some(copy) => copy,
@@ -404,7 +404,7 @@ impl<'a> WorkingCopies<'a> {
         }
     }
 
-    /// Moves what one draft holds to another, which must not be a file by now.
+    /// Moves the content to another working copy, where no file may exist.
     pub(super) fn rename(&mut self, from: usize, to: usize, shown: &Path) -> Result<(), ToolError> {
         if from == to {
             let message = format!("{}: is the name the file has", shown.display());
@@ -439,13 +439,13 @@ impl<'a> WorkingCopies<'a> {
         Ok(())
     }
 
-    /// Notes where the file went that was at `origin` before the call and at `from` until now.
+    /// Records the new path of the file that was at `origin` before the call and at `from` until now.
     fn record_rename(&mut self, origin: Option<&Path>, from: &Path, target: PathBuf) {
         let mut copies = self.copies.iter_mut().map(|copy| &mut copy.change);
         let Some(change) = copies.find(|change| Some(change.real.as_path()) == origin) else {
             return;
         };
-        // A second file of that name, made by the call, is not the one that was there.
+        // Not a second file of that name that the call created.
         let is_it = match &change.renamed_to {
             Some(before) => before == from,
             None => change.real == from,
@@ -455,7 +455,7 @@ impl<'a> WorkingCopies<'a> {
         }
     }
 
-    /// Refuses an edit that would take too much memory.
+    /// Refuses an edit that would need too much memory.
     pub(super) fn check_size(&mut self, shown: &Path) -> Result<(), ToolError> {
         self.bytes = self.copies.iter().map(WorkingCopy::size).sum();
         if self.bytes <= limits::MAX_EDIT_BYTES {
@@ -469,10 +469,10 @@ impl<'a> WorkingCopies<'a> {
             .with_hint("split the edit into several calls"))
     }
 
-    /// Returns what is to be done on the disk, in the order the files were named.
+    /// Converts all working copies to changes, in the order the files were named.
     ///
     /// # Errors
-    /// A text that its encoding lacks characters for, and `hard_linked`.
+    /// Text that its encoding cannot represent, and `hard_linked`.
     pub(super) fn into_changes(self) -> Result<Vec<Change>, ToolError> {
         let may_break: Vec<bool> = self.copies.iter().map(|copy| copy.breaks_links).collect();
         let changes =

@@ -91,10 +91,10 @@ pub struct Record<'a> {
     /// The key under which the call may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Cow<'a, str>>,
-    /// Whether the answer is that of an earlier call.
+    /// True if the answer is that of an earlier call.
     #[serde(skip_serializing_if = "is_false", default)]
     pub replayed: bool,
-    /// Whether the caller had gone before the answer was ready.
+    /// True if the caller had gone before the answer was ready.
     #[serde(skip_serializing_if = "is_false", default)]
     pub disconnected: bool,
     /// How many refused requests the record stands for, when more than one.

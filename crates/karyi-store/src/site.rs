@@ -46,7 +46,7 @@ pub struct Profile {
     /// Version of the profile, from 1.
     #[serde(default = "one")]
     pub version: u32,
-    /// Whether it is the version in use.
+    /// True if it is the version in use.
     #[serde(default = "yes")]
     pub active: bool,
     /// Its name.
@@ -72,7 +72,7 @@ pub struct Profile {
     /// Longest answer, in characters.
     #[serde(default = "five_hundred")]
     pub max_response_length: u32,
-    /// Whether it must name its sources.
+    /// True if it must name its sources.
     #[serde(default = "yes")]
     pub must_cite_sources: bool,
 }
@@ -120,7 +120,7 @@ pub struct Content {
     /// How far it can be trusted, from 0 to 1.
     #[serde(default = "full")]
     pub credibility_score: f64,
-    /// Whether somebody has checked it.
+    /// True if somebody has checked it.
     #[serde(default)]
     pub verified: bool,
     /// `draft`, `review`, `published` or `offline`.
@@ -151,7 +151,7 @@ pub struct Prompt {
     /// Version of the prompt, from 1.
     #[serde(default = "one")]
     pub version: u32,
-    /// Whether it is the version in use.
+    /// True if it is the version in use.
     #[serde(default = "yes")]
     pub active: bool,
     /// The text.

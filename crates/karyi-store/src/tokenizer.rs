@@ -38,7 +38,7 @@ pub fn compose(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a character is never composed with the one before it and has no other case; of most others
+/// Tells whether a character is never composed with the one before it and has no other case; of most others
 /// that takes longer to tell.
 fn is_plain(c: char) -> bool {
     match c {
@@ -76,11 +76,11 @@ pub fn index_text(text: &str, mark: &str, out: &mut String) -> u64 {
 pub struct Word<'a> {
     /// Letters and digits only, in lower case.
     pub text: &'a str,
-    /// Whether it is a pair of characters of a run.
+    /// True if it is a pair of characters of a run.
     pub is_pair: bool,
-    /// Whether it is the only character of its run: it may be the start of a pair in the index.
+    /// True if it is the only character of its run: it may be the start of a pair in the index.
     pub is_single: bool,
-    /// Whether a run ends with it.
+    /// True if a run ends with it.
     is_end_of_run: bool,
 }
 
@@ -135,7 +135,7 @@ fn pairs(run: &str, found: &mut dyn FnMut(Word<'_>)) {
     }
 }
 
-/// Whether a character belongs to a script whose words are not found by the spaces between them.
+/// Tells whether a character belongs to a script whose words are not found by the spaces between them.
 fn is_ideograph(c: char) -> bool {
     matches!(c,
         '\u{1100}'..='\u{11ff}' | '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}'

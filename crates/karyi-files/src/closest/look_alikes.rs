@@ -1,25 +1,25 @@
-//! Names the characters that look alike or stand for the same, and are not the same, each kind once.
+//! Lists pairs of characters that look alike or mean the same but differ, each pair once.
 
 use std::ops::Range;
 
 use super::super::skeleton::unit::{EscapeMode, Unit, units};
 use super::super::skeleton::{is_blank, plain};
 
-/// Kinds that are named in one line.
+/// Listed pairs per line.
 const MAX_KINDS: usize = 8;
 
-/// What was named so far.
+/// Pairs that were listed so far.
 #[derive(Default)]
 pub(super) struct LookAlikes {
     /// Characters of the file with those of the text to find.
     named: Vec<(String, String)>,
-    /// Lines that differ in what was named already, and in nothing else.
+    /// Lines that differ only in pairs that were already listed.
     lines: usize,
 }
 
 impl LookAlikes {
-    /// Says how a line differs from the wanted one, when that is only in characters that look alike or are escaped,
-    /// and in white space; nothing new is an empty text.
+    /// Describes a line that differs from the wanted one only in look-alikes, escapes and white space; empty
+    /// when every pair was listed before.
     pub(super) fn describe(&mut self, there: &str, wanted: &str) -> Option<String> {
         if !all(there).eq(all(wanted)) {
             return None;
@@ -55,7 +55,7 @@ impl LookAlikes {
         Some(text)
     }
 
-    /// Counts the lines of which nothing was told.
+    /// Describes the number of lines that were not listed.
     pub(super) fn more(&self) -> Option<String> {
         match self.lines {
             0 => None,
@@ -89,7 +89,7 @@ fn in_words(kinds: &[(&str, &str)]) -> String {
         _ => "only look alike or stand for the same",
     };
     text = format!("{text}, which {what}");
-    // Most programs would write what has marks of its own as one character, whatever they read.
+    // Most programs write a letter with combining marks as one character, so show the exact spelling.
     let apart = kinds.iter().map(|(there, _)| *there);
     if let Some(there) = apart
         .filter(|there| !is_escape(there))
@@ -100,7 +100,7 @@ fn in_words(kinds: &[(&str, &str)]) -> String {
     text
 }
 
-/// Writes a character so that it can be told from what looks like it.
+/// Writes a character with its code point, to tell it from look-alikes.
 fn code(piece: &str) -> String {
     if is_escape(piece) {
         return format!("`{piece}`");
@@ -116,7 +116,7 @@ fn is_escape(piece: &str) -> bool {
     piece.len() > 1 && piece.starts_with(['&', '\\'])
 }
 
-/// Writes what is not ASCII as references, which nothing on the way changes.
+/// Writes non-ASCII characters as XML references, which survive any normalisation.
 fn as_references(piece: &str) -> String {
     let reference = |c: char| match c.is_ascii() {
         true => c.to_string(),
@@ -125,12 +125,12 @@ fn as_references(piece: &str) -> String {
     piece.chars().map(reference).collect()
 }
 
-/// Returns the characters of a line that can be seen, each as the parts that it is made of.
+/// Returns the visible characters of a line, decomposed.
 fn all(line: &str) -> impl Iterator<Item = char> + '_ {
     visible(line).flat_map(|unit| plain(unit.character))
 }
 
-/// Does so with the blanks between them.
+/// Returns the characters of a line, decomposed, with the blanks between them.
 fn with_blanks(line: &str) -> impl Iterator<Item = char> + '_ {
     units(line, EscapeMode::Escapes).flat_map(|unit| {
         let blank = Some(unit.character).filter(|c| is_blank(*c));
@@ -143,7 +143,7 @@ fn visible(line: &str) -> impl Iterator<Item = Unit> + '_ {
     units(line, EscapeMode::Escapes).filter(|unit| !is_blank(unit.character))
 }
 
-/// Returns the shortest stretches of two lines that have the same parts and are not the same.
+/// Returns the shortest stretches of two lines that decompose to the same number of parts and differ.
 fn pairs<'a>(there: &'a str, wanted: &'a str) -> Vec<(&'a str, &'a str)> {
     let stretch = |unit: Unit| (unit.range, plain(unit.character).count());
     let (mut a, mut b) = (visible(there).map(stretch), visible(wanted).map(stretch));

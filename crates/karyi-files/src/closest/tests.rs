@@ -1,4 +1,4 @@
-//! Passages that come close, and how they are told to differ.
+//! Closest passages and the descriptions of their differences.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a change will do on the disk, before it does anything.
+//! Plan of a change: the temporary names and new directories it will use.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::directory::split;
 use crate::journal::StoredPath;
 use crate::wal::{ChangePlan, PlannedStep};
 
-/// Plans the change with this id: which names it will use, and which directories are missing.
+/// Plans the change with this id.
 pub(crate) fn plan(changes: &[Change], id: &str) -> ChangePlan {
     let needed = changes.iter().filter(|change| change.is_needed());
     let several = needed.clone().count() > 1;
@@ -40,7 +40,7 @@ fn missing_directories(path: &Path) -> impl Iterator<Item = StoredPath> {
         .map(StoredPath::from)
 }
 
-/// Returns what of a change lies beside its files still.
+/// Returns the temporary files and backups of a change that still exist.
 pub(crate) fn leftovers(plan: &ChangePlan) -> Vec<PathBuf> {
     let beside = |step: &PlannedStep| {
         let parent = split(step.path.as_path()).map(|(parent, _)| parent.to_owned());
@@ -53,7 +53,7 @@ pub(crate) fn leftovers(plan: &ChangePlan) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Says what of a change could not be removed, and who does it; a record says so to the next run.
+/// Describes files that could not be removed. With a record in the log the next run removes them.
 pub(crate) fn leftovers_message(left: &[PathBuf], has_record: bool) -> Option<String> {
     let first = left.first()?.display();
     let more = match left.len() {

@@ -1,4 +1,4 @@
-//! One file of a change: how it takes on its new content.
+//! One file of a commit: its temporary file, its backup and the rename into place.
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ use karyi_core::limits;
 /// Bytes compared at a time.
 const COMPARED_BYTES: usize = 1 << 18;
 
-/// One file of a change that is being prepared.
+/// Prepared file of a commit.
 #[derive(Debug)]
 pub(super) struct StagedFile<'a> {
     pub(super) change: &'a Change,
@@ -29,17 +29,17 @@ pub(super) struct StagedFile<'a> {
     pub(super) temporary: Option<OsString>,
     pub(super) backup: Option<OsString>,
     pub(super) operation: Operation,
-    /// Whether its new content may be another name of the file it comes from.
+    /// True if its new content may be a hard link to the file it comes from.
     pub(super) may_link: bool,
-    /// The file of which its new content is another name.
+    /// The file of which its new content is a hard link.
     pub(super) linked: Option<Stamp>,
-    /// The file as it was read; on overlayfs its copy in the upper layer by now.
+    /// The target as it was read; on overlayfs it may since be the copy in the upper layer.
     stamp: Cell<Option<Stamp>>,
-    /// Whether the file was compared with what was read while its new content went to the disk.
+    /// True if the target was compared with what was read while the new content was synced.
     is_compared: bool,
 }
 
-/// How a file takes on its new content.
+/// Operation on the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Create,
@@ -48,7 +48,7 @@ pub(super) enum Operation {
 }
 
 impl<'a> StagedFile<'a> {
-    /// Takes a file on, in the directory it is in, which is open.
+    /// Prepares a file in its opened directory.
     pub(super) fn new(
         change: &'a Change,
         step: &PlannedStep,
@@ -71,7 +71,7 @@ impl<'a> StagedFile<'a> {
 }
 
 impl Operation {
-    /// Says which way a change goes.
+    /// Returns the operation that a change needs.
     pub(super) fn of(change: &Change) -> Self {
         match (&change.before, &change.after) {
             (_, None) => Self::Remove,
@@ -82,10 +82,10 @@ impl Operation {
 }
 
 impl StagedFile<'_> {
-    /// Writes the new content to its temporary file; returns whether that got the right owner.
+    /// Writes the new content to its temporary file and applies the metadata.
     pub(super) fn write(&mut self) -> io::Result<MetadataOutcome> {
         if self.operation == Operation::Replace {
-            // The only sure way to learn whether the file may be written.
+            // Opening is the only reliable test of write permission.
             self.directory.write(&self.name)?;
         }
         let (Some(temporary), Some(after)) = (&self.temporary, &self.change.after) else {
@@ -95,7 +95,7 @@ impl StagedFile<'_> {
             self.linked = self.directory.stamp(temporary)?;
             return Ok(MetadataOutcome::Applied(Attributes::default()));
         }
-        // Private while it holds the content of a private file.
+        // Restrictive until the final mode is set, as the content may be private.
         let mode =
             if after.metadata == MetadataSource::Replaced && self.operation == Operation::Create {
                 0o666
@@ -111,8 +111,8 @@ impl StagedFile<'_> {
         Ok(applied)
     }
 
-    /// Makes the new content last. A large file is compared with what was read meanwhile; returns whether it
-    /// was, and is the same.
+    /// Syncs the new content. A large target is compared with what was read at the same time; returns true
+    /// when that was done and it is unchanged.
     fn sync(&self, file: &File) -> io::Result<bool> {
         let before = self.change.before.as_ref();
         let is_large = |found: &&FileSnapshot| found.stamp.size >= limits::EARLY_JOURNAL_BYTES;
@@ -127,7 +127,7 @@ impl StagedFile<'_> {
         synced.map(|()| is_same)
     }
 
-    /// Returns what the new content has, or is about to have, of owner and permissions.
+    /// Returns the stamp of the new content.
     pub(super) fn new_stamp(&self) -> Option<Stamp> {
         let name = match self.operation {
             Operation::Create | Operation::Replace => self.temporary.as_ref(),
@@ -136,12 +136,12 @@ impl StagedFile<'_> {
         self.directory.stamp(name?).ok().flatten()
     }
 
-    /// Whether the content comes from another file as it is, which goes.
+    /// Tells whether the content is moved unchanged from another file, which is removed.
     fn is_moved(&self) -> bool {
         self.may_link && self.operation == Operation::Create && self.change.source().is_some()
     }
 
-    /// Whether the system lets nobody but its owner give the file another name or take it away.
+    /// Tells whether the sticky bit keeps this user from renaming or removing the file.
     pub(super) fn is_owner_protected(&self) -> io::Result<bool> {
         match &self.change.before {
             Some(found) => self.directory.is_sticky_for(found.stamp),
@@ -149,8 +149,8 @@ impl StagedFile<'_> {
         }
     }
 
-    /// Takes the file itself instead of a copy, which keeps everything about it. Returns whether
-    /// that was possible.
+    /// Links the moved file instead of copying it, which preserves everything about it. Returns true on
+    /// success.
     fn link_moved(&self, temporary: &OsStr, after: &NewContent) -> bool {
         let MetadataSource::CopyOf(from) = &after.metadata else {
             return false;
@@ -163,13 +163,13 @@ impl StagedFile<'_> {
         };
         let is_same = has_content(&parent, name, &after.bytes).unwrap_or(false);
         let stamp = parent.stamp(name).ok().flatten();
-        // A second name there could never be taken away again.
+        // In a sticky directory the second name could never be removed.
         let is_stuck =
             stamp.is_none_or(|found| self.directory.is_sticky_for(found).unwrap_or(true));
         is_same && !is_stuck && self.directory.link(&parent, name, temporary).is_ok()
     }
 
-    /// Gives a new file the owner, attributes and permissions it is to have.
+    /// Applies owner, attributes and mode to a new file.
     fn apply_metadata(&self, file: &File, after: &NewContent) -> io::Result<MetadataOutcome> {
         let model = match &after.metadata {
             MetadataSource::Replaced => self.change.before.as_ref().map(|found| {
@@ -208,8 +208,8 @@ impl StagedFile<'_> {
         }
     }
 
-    /// Keeps the original beside the file: a second name where the file system knows such, else a
-    /// copy. One that is removed gets that name later. Returns the file that has a name more.
+    /// Backs up the original beside the file, as a hard link where possible, else as a copy. A removed file
+    /// is renamed later instead. Returns the file that gained a link.
     pub(super) fn back_up(&self) -> io::Result<Option<Stamp>> {
         let (Some(backup), Some(before)) = (&self.backup, &self.change.before) else {
             return Ok(None);
@@ -235,7 +235,7 @@ impl StagedFile<'_> {
         }
     }
 
-    /// Refuses when the file is not what was read.
+    /// Refuses the change when the file is not what was read.
     pub(super) fn check(&self, names: &LinkCounts) -> Result<(), ToolError> {
         let io = |error: io::Error| ToolError::from_io(&self.change.shown, &error);
         let now = self.directory.stamp(&self.name).map_err(io)?;
@@ -253,7 +253,7 @@ impl StagedFile<'_> {
         }
     }
 
-    /// Puts the new content in its place.
+    /// Renames the new content into place, or removes the file.
     pub(super) fn install(&self, names: &LinkCounts) -> Result<(), ToolError> {
         let is_as_read = || {
             let found = self.is_as_read(names);
@@ -279,7 +279,7 @@ impl StagedFile<'_> {
         })
     }
 
-    /// Whether the file is still the one that was read, where its path still leads.
+    /// Tells whether the path still leads to the file that was read.
     pub(super) fn is_as_read(&self, names: &LinkCounts) -> io::Result<bool> {
         let is_same = match self.directory.stamp(&self.name)? {
             Some(now) => self.is_same_file(now, names)?,
@@ -288,13 +288,13 @@ impl StagedFile<'_> {
         Ok(is_same && self.directory.is_in_place()?)
     }
 
-    /// Returns the file that is replaced or removed, as it is now.
+    /// Returns the target as it is now.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         self.stamp.get()
     }
 
-    /// Whether what is there is the file that was read, as far as the system tells. A file of a lower layer is
-    /// another one once it was opened to be written or got a second name; it is known by what it holds then.
+    /// Tells whether `now` is the file that was read. On overlayfs a file of a lower layer becomes another
+    /// one when it is opened for writing or linked; then its content decides.
     fn is_same_file(&self, now: Stamp, names: &LinkCounts) -> io::Result<bool> {
         let (Some(then), Some(before)) = (self.stamp.get(), &self.change.before) else {
             return Ok(false);
@@ -312,7 +312,7 @@ impl StagedFile<'_> {
         Ok(true)
     }
 
-    /// Whether the file holds what was read; one that is gone does not.
+    /// Tells whether the file has the content that was read; false when it is gone.
     fn holds(&self, found: &FileSnapshot) -> io::Result<bool> {
         match has_content(&self.directory, &self.name, &found.bytes) {
             Err(error) if is_gone(&error) => Ok(false),
@@ -320,7 +320,7 @@ impl StagedFile<'_> {
         }
     }
 
-    /// Undoes `install`; returns what to tell when that fails.
+    /// Reverts `install`; returns the message for a failure.
     pub(super) fn roll_back(&self) -> Result<(), String> {
         let backup = self.backup.as_deref().ok_or(io::ErrorKind::NotFound);
         let result = match self.operation {
@@ -334,7 +334,7 @@ impl StagedFile<'_> {
     }
 }
 
-/// Opens a file that another one is to look like, but for the permissions where those are given.
+/// Opens the file that metadata is copied from; `mode` overrides its mode.
 fn model(path: &Path, mode: Option<u32>) -> io::Result<(Stamp, Option<File>)> {
     let (parent, name) = split(path).ok_or(io::ErrorKind::NotFound)?;
     let opened = Directory::open(parent)?.read(name)?;
@@ -343,7 +343,7 @@ fn model(path: &Path, mode: Option<u32>) -> io::Result<(Stamp, Option<File>)> {
     Ok((stamp, Some(opened)))
 }
 
-/// Whether a file holds these bytes.
+/// Tells whether a file has exactly these bytes.
 fn has_content(directory: &Directory, name: &OsStr, bytes: &[u8]) -> io::Result<bool> {
     let mut file = directory.read(name)?;
     let mut buffer = vec![0; COMPARED_BYTES.min(bytes.len() + 1)];
@@ -363,7 +363,7 @@ fn has_content(directory: &Directory, name: &OsStr, bytes: &[u8]) -> io::Result<
     }
 }
 
-/// Makes the error of a file that somebody changed.
+/// Error for a file that another program changed.
 pub(super) fn file_changed(change: &Change) -> ToolError {
     let message = format!(
         "{}: another program changed it between reading and writing",

@@ -1,29 +1,29 @@
-//! The lines of one hunk, as many as there is room for.
+//! Body of one hunk, limited by the caps.
 
 use super::DiffCaps;
 
-/// Room for a header or a mark.
+/// Bytes reserved for a header or a marker.
 const MARK_BYTES: usize = 64;
 const NO_BREAK: &str = "\\ no line break at the end of the file\n";
 
-/// The lines of a hunk.
+/// Body of one hunk.
 pub(super) struct Body {
-    /// The lines so far.
+    /// Text so far.
     pub(super) text: String,
     /// Lines of the old text.
     pub(super) old: usize,
     /// Lines of the new text.
     pub(super) new: usize,
-    /// Lines that are gone or new.
+    /// Removed and added lines.
     pub(super) changed: usize,
     lines_left: usize,
     bytes_left: usize,
     line_bytes: usize,
-    /// Whether something had no room.
+    /// True if a line did not fit.
     pub(super) is_full: bool,
 }
 
-/// A state of a hunk to go back to.
+/// Saved state of a hunk.
 pub(super) struct Mark {
     text: usize,
     old: usize,
@@ -34,7 +34,7 @@ pub(super) struct Mark {
 }
 
 impl Body {
-    /// Starts a hunk that follows what is written already.
+    /// Starts a hunk after the text already written.
     pub(super) fn new(caps: DiffCaps, written: &str) -> Self {
         let used = memchr::memchr_iter(b'\n', written.as_bytes()).count();
         Self {
@@ -49,7 +49,7 @@ impl Body {
         }
     }
 
-    /// Returns the state it is in.
+    /// Returns the current state.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             text: self.text.len(),
@@ -61,7 +61,7 @@ impl Body {
         }
     }
 
-    /// Goes back to an earlier state.
+    /// Restores an earlier state.
     pub(super) fn back_to(&mut self, mark: Mark) {
         self.text.truncate(mark.text);
         (self.old, self.new, self.changed) = (mark.old, mark.new, mark.changed);
@@ -69,7 +69,7 @@ impl Body {
         self.is_full = false;
     }
 
-    /// Writes lines of one kind, as long as there is room.
+    /// Writes lines with one sign until the caps are reached.
     pub(super) fn lines(&mut self, sign: char, lines: &[&str]) {
         for line in lines {
             if self.is_full {
@@ -79,8 +79,8 @@ impl Body {
         }
     }
 
-    /// Writes changed lines of one side as long as there is room; of a long one, the part where it differs from the
-    /// line in the same place of the other side.
+    /// Writes changed lines of one side until the caps are reached. Of a long line it shows the part that
+    /// differs from the line at the same position of the other side.
     pub(super) fn changed(&mut self, sign: char, lines: &[&str], others: &[&str]) {
         let others = others.iter().copied().map(Some);
         for (line, other) in lines.iter().zip(others.chain(std::iter::repeat(None))) {
@@ -91,12 +91,12 @@ impl Body {
         }
     }
 
-    /// Writes the first lines of a change that is too large, the same share of both sides.
+    /// Writes a proportional prefix of both sides of a change that does not fit.
     pub(super) fn part(&mut self, gone: &[&str], added: &[&str]) {
         let start = self.mark();
         let (mut olds, mut news) = (0, 0);
         while !self.is_full {
-            // Compared as shares, without division.
+            // Compares the shares without division.
             let is_old = olds * added.len() <= news * gone.len() && olds < gone.len();
             match is_old {
                 true => self.changed('-', part(gone, olds), part(added, olds)),
@@ -114,7 +114,7 @@ impl Body {
         if gone.len() == added.len() {
             (olds, news) = (olds.min(news), olds.min(news));
         }
-        // A line of one side alone would say that it was only taken away.
+        // A line of one side alone would read as a pure insertion or removal.
         if !gone.is_empty() && !added.is_empty() && (olds == 0 || news == 0) {
             return;
         }
@@ -159,8 +159,8 @@ impl Body {
         self.changed += usize::from(sign != ' ');
     }
 
-    /// Returns where the shown part of a line starts: a little before it begins to differ from the other one, when
-    /// it is too long to be shown whole and does not differ earlier.
+    /// Returns where the shown part of a line starts: shortly before the first difference when the line is
+    /// too long to be shown from its start.
     fn first_shown(&self, body: &str, other: Option<&str>) -> usize {
         let Some(other) = other.filter(|_| body.len() > self.line_bytes) else {
             return 0;

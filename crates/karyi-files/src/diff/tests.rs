@@ -1,4 +1,4 @@
-//! Hunks, their places and their caps.
+//! Hunks, their line numbers and their caps.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn of_a_long_line_the_part_that_differs_is_shown() {
         format!("[... {before} bytes before]{shown}[... {left} more bytes]")
     };
     for (old, new, expected) in [
-        // In the middle, at the end, and where a line was only longer.
+        // In the middle, at the end, and where a line only got longer.
         (
             line("old", 900),
             line("new!", 900),
@@ -181,7 +181,7 @@ fn what_is_shown_of_a_large_diff_is_true() {
         assert_eq!(count('+'), count('-'), "{step}: {}", found.text);
         let changed = found.added + found.removed;
         assert_eq!(found.omitted, changed - 2 * count('+'), "{step}");
-        // Each line that is shown applied is the new one, each other is the old one.
+        // Each shown line, when applied, equals the new one; all others stay old.
         let half = applied(&old, &found.text);
         assert_eq!(half.lines().count(), 400, "{step}");
         let known = half.lines().zip(old.lines().zip(new.lines()));

@@ -12,7 +12,7 @@ mod moves;
 mod preserved;
 mod refusals;
 
-/// A directory, what records its changes, and the directory of the journal, which lives as long.
+/// Directory of the files, recorder, and the directory of the journal, which must live as long.
 struct Fixture(
     tempfile::TempDir,
     Recorder,
@@ -52,7 +52,7 @@ impl Fixture {
             masking: Masking::Part(&|text| text.to_owned()),
         };
         let done = apply(edits, options);
-        // No record of a change outlives it.
+        // No write-ahead record may outlive an edit.
         if let Some(journal) = &self.1.journal {
             let left = std::fs::read_dir(journal.transactions()).map_or(0, Iterator::count);
             assert_eq!(left, 0);
@@ -60,13 +60,13 @@ impl Fixture {
         done
     }
 
-    /// For a user who may not write the journal either.
+    /// Models a user who cannot write the journal either.
     fn unrecorded(mut self) -> Self {
         self.1 = Recorder::default();
         self
     }
 
-    /// Every file with its content; directories end in a slash.
+    /// Returns every file with its content; directories end with a slash.
     fn tree(&self) -> Vec<(String, Vec<u8>)> {
         let mut found = Vec::new();
         let mut left = vec![self.0.path().to_owned()];
@@ -107,7 +107,7 @@ fn edit(path: &str, pairs: &[(&str, &str)]) -> FileEdit {
     }
 }
 
-/// Files before, edits, and files after: all of them, so that no temporary one is left.
+/// Compares the whole tree before and after, so that no temporary file is missed.
 fn check(before: &[(&str, &[u8])], edits: &[FileEdit], after: &[(&str, &[u8])]) {
     let place = Fixture::new(before);
     place.apply(edits).unwrap();
@@ -118,7 +118,7 @@ fn check(before: &[(&str, &[u8])], edits: &[FileEdit], after: &[(&str, &[u8])]) 
     assert_eq!(place.tree(), after);
 }
 
-/// An error with the start of its message, and files as they were.
+/// Expects an error with this start of its message and an unchanged tree.
 fn check_error(before: &[(&str, &[u8])], edits: &[FileEdit], code: ErrorCode, message: &str) {
     let place = Fixture::new(before);
     let (tree, error) = (place.tree(), place.apply(edits).unwrap_err());
@@ -143,8 +143,7 @@ fn renamed(path: &str, to: &str, pairs: &[(&str, &str)]) -> FileEdit {
     edit
 }
 
-/// Runs as a user without rights, in a thread of its own: the user id of file access is the
-/// thread's.
+/// Runs as an unprivileged user, in a thread of its own: the file system user id belongs to the thread.
 fn as_nobody(act: impl FnOnce() + Send) {
     if !nix::unistd::Uid::effective().is_root() {
         return act();

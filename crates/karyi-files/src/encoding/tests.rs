@@ -1,8 +1,8 @@
-//! Texts in every encoding that is known, and bytes that are none.
+//! Texts in every supported encoding, and bytes that are not text.
 
 use super::*;
 
-/// Bytes, the name of their encoding and their text; written back they are the same.
+/// Bytes, the name of their encoding, and their text, which encodes to the same bytes.
 fn check(bytes: &[u8], name: Option<&str>, text: &str) {
     let (encoding, read) = Encoding::read(bytes).unwrap();
     assert_eq!((encoding.name(), &*read), (name, text), "{bytes:?}");
@@ -78,7 +78,7 @@ fn short_texts_are_gb18030_or_latin_1_and_doubt_is_told() {
     let chinese =
         "\u{8BBE}\u{7F6E} = \u{6587}\u{4EF6} \u{540D}\u{79F0} \u{7AEF}\u{53E3} \u{53F7}\u{7801}\n";
     check(&encoded(GB18030, chinese), (Some("gb18030"), false));
-    // These could be Chinese as well, so nothing is written into them that would not be.
+    // These could be Chinese as well, so no new characters are written into them.
     for (encoding, text) in [
         (encoding_rs::EUC_KR, "\u{D55C}\u{AE00}"),
         (
@@ -115,7 +115,7 @@ fn short_texts_are_gb18030_or_latin_1_and_doubt_is_told() {
         .0;
     let (encoding, _) = Encoding::read(&hebrew).unwrap();
     assert!(encoding.is_doubtful(), "{:?}", encoding.name());
-    // Japanese, long enough to be known and never sure.
+    // Japanese, long enough to be recognised and never certain.
     let japanese = "\u{3053}\u{308C}\u{306F}\u{65E5}\u{672C}\u{8A9E}\u{306E}\u{6587}\u{7AE0}\u{3067}\u{3059}\u{3002}\n".repeat(8);
     for encoding in [encoding_rs::SHIFT_JIS, encoding_rs::EUC_JP] {
         let bytes = encoding.encode(&japanese).0;
@@ -129,7 +129,7 @@ fn two_versions_are_read_alike() {
         let (old, new) = Encoding::read_both(old, new).unwrap();
         assert_eq!((&*old, &*new), expected);
     };
-    // By itself the new version is UTF-8.
+    // On its own the new version is UTF-8.
     check(
         b"\xe9 \xc3 \xa9\n",
         b"\xc3\xa9\n",
@@ -175,7 +175,7 @@ fn a_character_that_the_encoding_lacks_is_named() {
 
 #[test]
 fn an_encoder_puts_no_other_character_in() {
-    // Shift_JIS has a backslash where its encoder is given a yen sign.
+    // Shift_JIS has a backslash where its encoder writes a yen sign.
     let encoding = legacy(encoding_rs::SHIFT_JIS, false);
     assert_eq!(encoding.write("plain\u{a5}value".into()), Err('\u{a5}'));
     assert_eq!(encoding.write("a\u{203e}".into()), Err('\u{203e}'));

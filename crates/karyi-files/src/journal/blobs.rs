@@ -1,9 +1,9 @@
-//! Contents of files, each kept once under the hash of what it holds.
+//! Content-addressed store of the journal: each content is stored once under its hash.
 //!
-//! They are compressed, and encrypted when there is a key. With a key the hash is keyed, too: else the
-//! name of a content would confirm a guess of it. The nonce is a part of that hash, so it is used
-//! again only for the same content. What is needed to undo a change is synced to the disk; of the rest
-//! a loss of power may leave something broken, which its hash tells.
+//! Contents are compressed and, with a key, encrypted. With a key the hash is keyed, too: otherwise the name
+//! of a content would confirm a guess of it. The nonce is a part of that hash, so it only repeats for the
+//! same content. Blobs that undo needs are synced; after a power loss others may be damaged, which their hash
+//! reveals.
 
 use std::fs::{File, FileTimes};
 use std::io::{self, Read, Write};
@@ -17,31 +17,31 @@ use tempfile::NamedTempFile;
 use crate::state_file;
 use karyi_core::limits;
 
-/// First byte of a content that is only compressed.
+/// First byte of a compressed blob.
 const PLAIN: u8 = 1;
-/// First byte of one that is encrypted after that.
+/// First byte of a compressed and encrypted blob.
 const ENCRYPTED: u8 = 2;
-/// Level of compression: the lowest is fast, and texts shrink well with it.
+/// Compression level: the lowest is fast and shrinks text well.
 const LEVEL: i32 = 1;
 
-/// Bytes from which speed counts more than size.
+/// Size from which speed counts more than compression.
 const LARGE_BYTES: usize = 8 << 20;
-/// Level of compression of those: twice as fast again.
+/// Compression level of large contents: twice as fast.
 const LEVEL_OF_LARGE: i32 = -3;
 
-/// Bytes of those that are compressed between two looks whether they are still wanted.
+/// Bytes of a large content compressed between two cancellation checks.
 const PART_BYTES: usize = 1 << 20;
 
-/// What a content outlives.
+/// Failure that a stored blob survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Durability {
-    /// The end of karyi.
+    /// The end of the process.
     Process,
-    /// A loss of power, too.
+    /// A power loss, too.
     PowerLoss,
 }
 
-/// A content that is about to be kept. Nothing of it stays when this is dropped.
+/// Blob ready to be stored. Dropping it leaves nothing behind.
 #[derive(Debug)]
 pub(in super::super) struct PreparedBlob {
     name: String,
@@ -52,29 +52,29 @@ pub(in super::super) struct PreparedBlob {
 
 #[derive(Debug)]
 enum BlobState {
-    /// It is there already.
+    /// The blob is already in the store.
     Existing(File),
-    /// It has not its name yet.
+    /// A temporary file without its final name.
     Written(NamedTempFile),
 }
 
 impl PreparedBlob {
-    /// Returns how many bytes it has.
+    /// Returns the size of the content.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 }
 
-/// The contents under one directory.
+/// Blobs in one directory.
 pub(super) struct Blobs {
     directory: PathBuf,
     keys: Option<Keys>,
 }
 
-/// Hexadecimal digits of the name of a key.
+/// Hexadecimal digits in the name of a key.
 const KEY_NAME_DIGITS: usize = 16;
 
-/// What is made of the key of the journal.
+/// Keys derived from the key of the journal.
 struct Keys {
     name: String,
     naming: [u8; 32],
@@ -82,7 +82,7 @@ struct Keys {
 }
 
 impl Blobs {
-    /// Makes a store in a directory that is there.
+    /// Opens a store in an existing directory.
     pub(super) fn new(directory: PathBuf, key: Option<&[u8; 32]>) -> Self {
         let keys = key.map(|key| Keys {
             name: key_name(key),
@@ -94,12 +94,12 @@ impl Blobs {
         Self { directory, keys }
     }
 
-    /// Returns the name of the key, which says nothing else of it.
+    /// Returns the name of the key, which reveals nothing else about it.
     pub(super) fn key_name(&self) -> Option<&str> {
         self.keys.as_ref().map(|keys| keys.name.as_str())
     }
 
-    /// Whether contents are encrypted.
+    /// Tells whether contents are encrypted.
     pub(super) fn is_encrypted(&self) -> bool {
         self.keys.is_some()
     }
@@ -122,7 +122,8 @@ impl Blobs {
         Some(self.directory.join(start).join(rest))
     }
 
-    /// Does what takes time to keep a content, as long as it is wanted. It is not kept yet.
+    /// Compresses and encrypts a content into a temporary file while `is_live` holds; [`Self::store`]
+    /// completes it.
     pub(super) fn prepare(
         &self,
         bytes: &[u8],
@@ -144,7 +145,7 @@ impl Blobs {
         })
     }
 
-    /// Keeps what was prepared; returns its name.
+    /// Stores a prepared blob; returns its name.
     pub(super) fn store(
         &self,
         prepared: PreparedBlob,
@@ -164,16 +165,16 @@ impl Blobs {
         Ok(prepared.name)
     }
 
-    /// Whether there is a file for a name, and something in it.
+    /// Tells whether a blob of this name exists and is not empty.
     pub(super) fn exists(&self, name: &str) -> bool {
         let found = self.path(name).and_then(|path| path.metadata().ok());
         found.is_some_and(|found| found.len() > 1)
     }
 
-    /// Returns the file of a content that is kept already and whole.
+    /// Opens the blob of a content that is already stored intact.
     fn existing(&self, path: &Path, name: &str, bytes: &[u8]) -> Option<File> {
         let file = state_file::open_to_read(path).ok()?;
-        // Somebody may be about to remove what nobody refers to: a fresh one is left alone.
+        // Pruning may be about to remove an unreferenced blob; it spares recent ones.
         let now = FileTimes::new().set_modified(SystemTime::now());
         file.set_times(now).ok()?;
         self.get(name, bytes.len() as u64)
@@ -181,7 +182,7 @@ impl Blobs {
             .then_some(file)
     }
 
-    /// Returns a content as it goes to the disk: its first byte, and the rest.
+    /// Returns a blob as it is written: its first byte, and the rest.
     fn seal(
         &self,
         hash: &blake3::Hash,
@@ -196,10 +197,10 @@ impl Blobs {
         Ok((ENCRYPTED, sealed.map_err(|_| io::ErrorKind::Other)?))
     }
 
-    /// Returns a content, which is said to have so many bytes.
+    /// Returns a content, which should have this size.
     ///
     /// # Errors
-    /// It is not there, was kept under another key, or is broken.
+    /// It is missing, encrypted with another key, or damaged.
     pub(super) fn get(&self, name: &str, size: u64) -> io::Result<Vec<u8>> {
         let path = self.path(name).ok_or(io::ErrorKind::InvalidInput)?;
         let mut stored = Vec::new();
@@ -225,7 +226,7 @@ impl Blobs {
         if is_same { Ok(bytes) } else { Err(broken()) }
     }
 
-    /// Returns every content that is kept: name, path, bytes and age.
+    /// Lists all stored blobs.
     pub(super) fn list(&self) -> Vec<StoredBlob> {
         let read = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
         let mut existing = Vec::new();
@@ -249,15 +250,15 @@ impl Blobs {
     }
 }
 
-/// One content that is kept.
+/// Stored blob.
 pub(super) struct StoredBlob {
-    /// Its name.
+    /// Name.
     pub(super) name: String,
-    /// Its file.
+    /// File.
     pub(super) path: PathBuf,
     /// Bytes on the disk.
     pub(super) bytes: u64,
-    /// When it was kept last.
+    /// Time of its last use.
     pub(super) changed: SystemTime,
 }
 
@@ -273,7 +274,7 @@ fn nonce(hash: &blake3::Hash) -> io::Result<XNonce> {
     Ok(part.into())
 }
 
-/// Writes a sealed content beside the place it is to have.
+/// Writes a blob to a temporary file beside its final path.
 fn write(path: &Path, (kind, body): &(u8, Vec<u8>)) -> io::Result<NamedTempFile> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     super::super::locks::make_private(directory)?;
@@ -297,7 +298,7 @@ fn compress(bytes: &[u8], is_live: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// A vector that grows while it is read would be copied, and take three times its size meanwhile.
+/// Allocates the expected size at once: growing would copy the data and triple the peak memory.
 fn decompress(compressed: &[u8], size: u64) -> io::Result<Vec<u8>> {
     let size = size.min(limits::MAX_EDIT_FILE_BYTES);
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
@@ -344,7 +345,7 @@ mod tests {
             let (a, b) = (store(&plain), store(&sealed));
             assert_ne!(a, b);
             assert_eq!(plain.get(&a, 0).unwrap(), bytes);
-            // What was kept before there was a key can still be read with it.
+            // Plain blobs stay readable once there is a key.
             assert_eq!(sealed.get(&a, 5).unwrap(), bytes);
             assert_eq!(sealed.get(&b, 0).unwrap(), bytes);
             assert!(plain.get(&b, 0).is_err());
@@ -355,7 +356,7 @@ mod tests {
         for broken in [&[][..], &[PLAIN], &[PLAIN, 1, 2, 3]] {
             std::fs::write(plain.path(&name).unwrap(), broken).unwrap();
             assert!(plain.get(&name, 6).is_err());
-            // Kept again, it is whole again.
+            // Storing it again repairs it.
             assert_eq!(put(&plain, b"broken"), name);
             assert_eq!(plain.get(&name, 6).unwrap(), b"broken");
         }

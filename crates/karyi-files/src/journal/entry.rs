@@ -1,4 +1,4 @@
-//! What the journal says about one change.
+//! Entry of the journal: one change.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,75 +9,76 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::history::{ChangeKind, FileChange, PathChange, file_changes};
 use crate::risk::is_in_git;
 
-/// One change of one or more files, as it was made.
+/// One recorded change of one or more files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number, from 1.
+    /// Number, from 1.
     #[serde(default)]
     pub number: u64,
-    /// The transaction that made it.
+    /// Transaction that made it.
     pub id: String,
-    /// When, in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub time_ms: u64,
-    /// The run of karyi that made it.
+    /// Session that made it.
     pub session: String,
-    /// The call that made it; empty when it was none.
+    /// Call that made it; empty when there was none.
     pub call: String,
-    /// The tool that made it, or `undo`.
+    /// Tool that made it, or `undo`.
     pub tool: String,
-    /// Name of the key that its contents are kept under; none when they are plain.
+    /// Name of the key that encrypts its contents; `None` when they are plain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The entries that it took back.
+    /// Entries that it took back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undoes: Vec<u64>,
-    /// What became of each file.
+    /// Changes of the paths.
     pub files: Vec<FileRecord>,
-    /// Directories it made, outer ones first.
+    /// Directories it created, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<StoredPath>,
 }
 
-/// What became of one file.
+/// Recorded change of one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// Where it is, every link resolved.
+    /// Path with every symlink resolved.
     pub path: StoredPath,
-    /// What it was; none when it was not there.
+    /// Version before; `None` when it did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<Version>,
-    /// What it became; none when it was removed.
+    /// Version after; `None` when it was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<Version>,
-    /// Where its content went, when it was renamed.
+    /// New path of its content after a rename.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_to: Option<StoredPath>,
 }
 
-/// One state of a file.
+/// One version of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Name of its content in the store.
+    /// Name of its content in the blob store.
     pub content: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Permissions.
     pub mode: u32,
-    /// Owner: user and group; none in entries from before they were recorded.
+    /// User and group; `None` in entries from before they were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<(u32, u32)>,
-    /// Name of its attributes in the store; none when it had none, empty when they could not be kept.
+    /// Name of its attributes in the blob store; `None` when it had none, empty when they could not be
+    /// stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributes: Option<String>,
-    /// Whether its content is kept. One that held a secret is not, where it could not be encrypted.
+    /// True if its content is stored. Content with a secret is not when it could not be encrypted.
     pub is_kept: bool,
 }
 
 impl FileRecord {
-    /// Says why this can never be taken back; nothing when it can.
+    /// Returns the reason why this can never be undone; `None` when it can.
     #[must_use]
     pub fn obstacle(&self) -> Option<&'static str> {
-        // Without the name of the new content nobody knows whether it is still there.
+        // Without the name of the new content nothing can verify that it is still there.
         let is_known = self.new.as_ref().is_none_or(|new| !new.content.is_empty());
         let has_old = self.old.as_ref().is_none_or(|old| old.is_kept);
         match (has_old, is_known) {
@@ -92,7 +93,7 @@ impl FileRecord {
 }
 
 impl Entry {
-    /// Says what became of each file; one that was renamed is told once.
+    /// Returns the changes of the files, renames combined.
     #[must_use]
     pub fn file_changes(&self) -> Vec<FileChange<'_, &Version>> {
         let paths = self.files.iter().map(|file| PathChange {
@@ -104,18 +105,18 @@ impl Entry {
         file_changes(&paths.collect::<Vec<_>>())
     }
 
-    /// Returns the directories it made, outer ones first.
+    /// Returns the directories it created, outermost first.
     pub(crate) fn made_paths(&self) -> Vec<PathBuf> {
         self.made.iter().map(|path| path.0.clone()).collect()
     }
 
-    /// Whether it may be taken back, and the contents that this needs were kept.
+    /// Tells whether undo is allowed and has the contents it needs.
     #[must_use]
     pub fn can_be_undone(&self) -> bool {
         self.obstacle().is_none()
     }
 
-    /// Says why it can never be taken back; nothing when it can.
+    /// Returns the reason why this can never be undone; `None` when it can.
     #[must_use]
     pub fn obstacle(&self) -> Option<&'static str> {
         self.files.iter().find_map(FileRecord::obstacle)
@@ -123,8 +124,8 @@ impl Entry {
 }
 
 impl FileChange<'_, &Version> {
-    /// Whether a file that has another name holds something else, too. Of contents without a name, which
-    /// must not be kept, only the sizes tell.
+    /// Tells whether a renamed file was edited, too. Contents without a name, which must not be stored, only
+    /// differ by size.
     #[must_use]
     pub fn is_renamed_and_edited(&self) -> bool {
         let is_other =
@@ -133,7 +134,7 @@ impl FileChange<'_, &Version> {
     }
 }
 
-/// A path in JSON: as text, or in hexadecimal after a NUL when it is none.
+/// Path in JSON: text, or NUL and hexadecimal digits when it is not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StoredPath(pub PathBuf);
 

@@ -1,4 +1,4 @@
-//! The lines of the list of changes, from its end on, and what is broken among them.
+//! Lines of the journal's list of changes: reads them from the end and detects damage.
 
 use std::fmt;
 use std::fs::File;
@@ -8,17 +8,17 @@ use std::ops::ControlFlow;
 use super::Entry;
 use karyi_core::limits;
 
-/// What of the list of changes cannot be read.
+/// Damage of the list of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// There were changes, and the list is empty.
+    /// The list is empty although changes were recorded.
     Emptied,
-    /// So many of its lines are broken.
+    /// Number of unreadable lines.
     Lines(usize),
 }
 
 impl Damage {
-    /// Says what is broken.
+    /// Returns the damage, if any.
     pub(super) fn of(is_emptied: bool, broken: usize) -> Option<Self> {
         match (is_emptied, broken) {
             (true, _) => Some(Self::Emptied),
@@ -38,15 +38,15 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Shows the lines of a file, the last one first, until the visitor has seen enough; of what lies before them
-/// no more is read than `block` bytes, or as much as was read by then.
+/// Visits the lines of a file from the last to the first until the visitor breaks. Reads backwards in blocks
+/// that start with `block` bytes and double in size.
 pub(super) fn visit_from_end(
     file: &mut (impl Read + Seek),
     mut block: u64,
     mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let mut start = file.seek(SeekFrom::End(0))?;
-    // What lies between `start` and the line that was shown last.
+    // The bytes between `start` and the line visited last.
     let mut held = Vec::new();
     loop {
         while let Some(at) = memchr::memrchr(b'\n', &held) {
@@ -66,24 +66,24 @@ pub(super) fn visit_from_end(
         file.by_ref().take(length).read_to_end(&mut read)?;
         read.append(&mut held);
         held = read;
-        // So that a long line is not put together from many parts.
+        // Bounds the copying for a long line.
         block = block.saturating_mul(2);
     }
 }
 
-/// What lines hold.
+/// Parsed lines.
 #[derive(Default)]
 pub(super) struct EntryLines {
     /// The entries, in order.
     pub(super) entries: Vec<Entry>,
-    /// Lines that are none.
+    /// Unreadable lines.
     pub(super) broken: usize,
-    /// Those of them that stand after the last entry.
+    /// Unreadable lines after the last entry.
     broken_at_end: usize,
 }
 
 impl EntryLines {
-    /// Reads lines; blank ones mean nothing.
+    /// Parses lines and skips blank ones.
     pub(super) fn read(bytes: &[u8]) -> Self {
         let mut lines = Self::default();
         for line in bytes.split(|byte| *byte == b'\n') {
@@ -105,18 +105,18 @@ impl EntryLines {
     }
 }
 
-/// The end of the list.
+/// End of the list.
 pub(super) struct ListTail {
-    /// The number of the last entry.
+    /// Number of the last entry.
     pub(super) last: u64,
-    /// Whether its last line has no end.
+    /// True if the last line is unfinished.
     pub(super) is_cut: bool,
     is_empty: bool,
     lines: EntryLines,
 }
 
 impl ListTail {
-    /// Reads as much of the end as it takes to find an entry.
+    /// Reads back from the end until it finds an entry.
     pub(super) fn read(file: &mut File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut reach = limits::JOURNAL_TAIL_BYTES;
@@ -125,7 +125,7 @@ impl ListTail {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             let is_whole = reach >= length;
-            // The first line may have been cut by reading from here on.
+            // The block may start inside a line.
             let first = memchr::memchr(b'\n', &bytes).filter(|_| !is_whole);
             let lines = EntryLines::read(bytes.get(first.unwrap_or(0)..).unwrap_or_default());
             if is_whole || !lines.entries.is_empty() {
@@ -141,13 +141,13 @@ impl ListTail {
         }
     }
 
-    /// Returns the number of the entry of a transaction.
+    /// Returns the number of a transaction's entry.
     pub(super) fn number_of(&self, id: &str) -> Option<u64> {
         let found = self.lines.entries.iter().find(|entry| entry.id == id);
         found.map(|entry| entry.number)
     }
 
-    /// Says what is broken after the last entry: what stands before was said when that was added.
+    /// Returns the damage after the last entry; earlier damage was reported before.
     pub(super) fn damage(&self, had_entries: bool) -> Option<Damage> {
         Damage::of(self.is_empty && had_entries, self.lines.broken_at_end)
     }

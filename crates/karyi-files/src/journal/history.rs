@@ -1,49 +1,49 @@
-//! The files of a change as they are told: one that was renamed is told once.
+//! Turns changes of paths into changes of files: a rename is one change.
 //!
-//! What a path held and what it holds is recorded for each path. A file that only went from one to
-//! another would show as one that was removed and one that was made.
+//! The journal records the old and new content of each path. A renamed file would otherwise show as one
+//! removed and one created file.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// What became of one path.
+/// Change of one path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathChange<'a, T> {
     /// The path.
     pub path: &'a Path,
-    /// What it held; none when nothing was there.
+    /// Old content; `None` when nothing existed.
     pub old: Option<T>,
-    /// What it holds; none when nothing is there.
+    /// New content; `None` when nothing exists.
     pub new: Option<T>,
-    /// Where the file went that was there.
+    /// New path of the file that was here.
     pub renamed_to: Option<&'a Path>,
 }
 
-/// What became of one file.
+/// Change of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileChange<'a, T> {
-    /// What was done.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// Where it was, or is when it was not renamed.
+    /// Path before the change.
     pub path: &'a Path,
-    /// Where it is, when it was renamed.
+    /// New path of a renamed file.
     pub to: Option<&'a Path>,
-    /// What it held; none when it was made.
+    /// Old content; `None` for a created file.
     pub old: Option<T>,
-    /// What it holds; none when it was removed.
+    /// New content; `None` for a removed file.
     pub new: Option<T>,
 }
 
-/// What was done to a file.
+/// Kind of change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was made.
+    /// The file was created.
     Created,
-    /// It was removed.
+    /// The file was removed.
     Deleted,
-    /// It holds something else.
+    /// The content changed.
     Edited,
-    /// It has another name, and may hold something else.
+    /// The path changed, perhaps with the content.
     Renamed,
 }
 
@@ -60,14 +60,14 @@ impl ChangeKind {
     }
 }
 
-/// Says what became of each file, from what became of each path.
+/// Derives the changes of files from the changes of paths.
 pub(crate) fn file_changes<'a, T: Copy>(paths: &[PathChange<'a, T>]) -> Vec<FileChange<'a, T>> {
     let news: HashMap<&Path, Option<T>> = paths.iter().map(|at| (at.path, at.new)).collect();
     let targets: HashSet<&Path> = paths.iter().filter_map(|at| at.renamed_to).collect();
     let mut files = Vec::with_capacity(paths.len());
     for at in paths {
         let is_target = targets.contains(at.path);
-        // What a path holds that another file came to is told with that file.
+        // Content that moved here is listed with the file it came from.
         let new = at.new.filter(|_| !is_target);
         if let Some(to) = at.renamed_to {
             files.push(FileChange {
@@ -100,7 +100,7 @@ pub(crate) fn file_changes<'a, T: Copy>(paths: &[PathChange<'a, T>]) -> Vec<File
 mod tests {
     use super::*;
 
-    /// Paths as `path old new to`, with `-` for none; the files as `kind path to old new`.
+    /// Parses paths as `path old new to`, with `-` for none; expects files as `kind path to old new`.
     fn check(paths: &[&str], expected: &[&str]) {
         let word = |word: &'static str| (word != "-").then_some(word);
         let leak = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
@@ -132,17 +132,17 @@ mod tests {
     fn a_renamed_file_is_told_once() {
         check(&["a A - b", "b - A -"], &["renamed a b A A"]);
         check(&["b - B -", "a A - b"], &["renamed a b A B"]);
-        // Two change places.
+        // Two files swap their names.
         check(
             &["a A B b", "b B A a"],
             &["renamed a b A A", "renamed b a B B"],
         );
-        // One takes the place of another that goes.
+        // A file replaces a removed one.
         check(
             &["a A B -", "b B - a"],
             &["deleted a - A -", "renamed b a B B"],
         );
-        // A new one takes its place.
+        // A new file replaces a renamed one.
         check(
             &["a A N b", "b - A -"],
             &["renamed a b A A", "created a - - N"],

@@ -1,9 +1,8 @@
-//! The record of every change, from which it can be undone.
+//! Journal of changes, from which they can be undone.
 //!
-//! It lives in the user's directory for state, never in the changed project, and knows nothing of
-//! git. `entries` holds one line of JSON for each change, in the order they were made; the contents
-//! before and after stand beside it, each once. Old entries go when they are past their age or when
-//! the whole is too large.
+//! It lives in the user's state directory, never in the changed project, and is independent of git. `entries`
+//! holds one line of JSON per change, in order; the old and new contents are stored beside it, each once. Old
+//! entries are removed by age, count and total size.
 
 mod blobs;
 mod entry;
@@ -37,17 +36,17 @@ use karyi_core::limits;
 pub(super) use prune::ListMark;
 pub use prune::{PrunedChanges, capacity_text};
 
-/// Tells whether a content must not be kept unless it is encrypted.
+/// Tells whether a content may only be stored encrypted.
 pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
-/// How much the journal keeps.
+/// Limits of the journal.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalCaps {
-    /// Bytes of contents on the disk.
+    /// Stored bytes.
     pub bytes: u64,
     /// Age of the oldest entry.
     pub age: Duration,
-    /// Entries.
+    /// Number of entries.
     pub entries: usize,
 }
 
@@ -61,33 +60,33 @@ impl Default for JournalCaps {
     }
 }
 
-/// The journal of one user.
+/// Journal of one user.
 pub struct Journal {
     directory: PathBuf,
     blobs: Blobs,
     caps: JournalCaps,
-    /// Bytes of contents taken since the last entry was added.
+    /// Bytes stored since the last entry was added.
     taken: AtomicU64,
-    /// What was found broken while entries were added.
+    /// Damage found while entries were added.
     damage: Mutex<Option<Damage>>,
-    /// What was removed meanwhile as there was too much.
+    /// Changes removed meanwhile because the journal was full.
     pruned: Mutex<Option<PrunedChanges>>,
 }
 
 impl Journal {
-    /// Opens the journal in a directory, which is made if need be. With a key the contents are
-    /// encrypted; what was kept without one can still be read.
+    /// Opens the journal in a directory, which is created if needed. With a key, new contents are encrypted;
+    /// plain ones stay readable.
     ///
     /// # Errors
-    /// The directory cannot be made.
+    /// The directory cannot be created.
     pub fn open(directory: &Path, key: Option<&[u8; 32]>) -> Result<Self, ToolError> {
         Self::with_caps(directory, key, JournalCaps::default())
     }
 
-    /// Does so with other caps.
+    /// Opens the journal with other limits.
     ///
     /// # Errors
-    /// The directory cannot be made.
+    /// The directory cannot be created.
     pub fn with_caps(
         directory: &Path,
         key: Option<&[u8; 32]>,
@@ -107,7 +106,7 @@ impl Journal {
         })
     }
 
-    /// Whether changes can be recorded: its directories can be written.
+    /// Tells whether changes can be recorded: the directories are writable.
     #[must_use]
     pub fn can_record(&self) -> bool {
         let parts = ["", "contents", "locks", "transactions"];
@@ -116,22 +115,22 @@ impl Journal {
         parts.into_iter().all(can_write)
     }
 
-    /// Whether contents are encrypted.
+    /// Tells whether contents are encrypted.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.blobs.is_encrypted()
     }
 
-    /// Returns the name of the key that contents are encrypted with.
+    /// Returns the name of the encryption key.
     #[must_use]
     pub fn key_name(&self) -> Option<&str> {
         self.blobs.key_name()
     }
 
-    /// Checks that the contents of an entry can be read, as far as the key goes.
+    /// Checks that this journal has the key of an entry.
     ///
     /// # Errors
-    /// `undo_unavailable` when they are encrypted with a key that is not the one here.
+    /// `undo_unavailable` when the entry is encrypted with another key.
     pub fn check_key(&self, entry: &Entry) -> Result<(), ToolError> {
         if entry.key.is_none() || entry.key.as_deref() == self.key_name() {
             return Ok(());
@@ -150,18 +149,17 @@ impl Journal {
         self.directory.join("locks")
     }
 
-    /// Returns the directory of the transactions that are under way.
+    /// Returns the directory of the write-ahead records.
     pub(super) fn transactions(&self) -> PathBuf {
         self.directory.join("transactions")
     }
 
-    /// Keeps a content.
+    /// Stores a content; returns its name.
     pub(super) fn keep(&self, bytes: &[u8], durability: Durability) -> io::Result<String> {
         self.store_prepared(self.prepare(bytes, &|| true)?, durability)
     }
 
-    /// Does the work of keeping a content, as long as it is wanted; it is kept by
-    /// [`Self::store_prepared`], else nothing of it stays.
+    /// Prepares a content while `is_live` holds; [`Self::store_prepared`] completes it.
     pub(super) fn prepare(
         &self,
         bytes: &[u8],
@@ -170,7 +168,7 @@ impl Journal {
         self.blobs.prepare(bytes, is_live)
     }
 
-    /// Keeps a content that was prepared; returns its name.
+    /// Stores a prepared content; returns its name.
     pub(super) fn store_prepared(
         &self,
         prepared: PreparedBlob,
@@ -182,13 +180,13 @@ impl Journal {
         self.blobs.store(prepared, durability)
     }
 
-    /// Returns the name a content has or would have.
+    /// Returns the name that a content has in the store.
     #[must_use]
     pub fn name(&self, bytes: &[u8]) -> String {
         self.blobs.name(bytes)
     }
 
-    /// Whether bytes are the content of a version, also of one from before there was a key.
+    /// Tells whether bytes are the content of a version, even of one stored before there was a key.
     #[must_use]
     pub fn is_content(&self, bytes: &[u8], version: &Version) -> bool {
         let is_plain = || blake3::hash(bytes).to_hex().as_str() == version.content;
@@ -196,10 +194,10 @@ impl Journal {
         has_size && (self.name(bytes) == version.content || is_plain())
     }
 
-    /// Returns a content.
+    /// Returns the content of a version.
     ///
     /// # Errors
-    /// It is not kept any more, or was kept under another key.
+    /// It is no longer stored, or is encrypted with another key.
     pub fn content(&self, version: &Version) -> io::Result<Vec<u8>> {
         if !version.is_kept {
             return Err(io::ErrorKind::NotFound.into());
@@ -207,7 +205,7 @@ impl Journal {
         self.blobs.get(&version.content, version.size)
     }
 
-    /// Keeps the attributes of a file; returns their name, which is empty when they cannot be kept.
+    /// Stores the attributes of a file; returns their name, which is empty when they cannot be stored.
     pub(super) fn store_attributes(
         &self,
         attributes: &Attributes,
@@ -224,7 +222,7 @@ impl Journal {
         Some(written.and_then(keep).unwrap_or_default())
     }
 
-    /// Returns the attributes a version had; none when they were not kept.
+    /// Returns the attributes of a version; `None` when they were not stored.
     pub(super) fn attributes(&self, version: &Version) -> Option<Attributes> {
         match version.attributes.as_deref() {
             None => Some(Attributes::default()),
@@ -233,8 +231,7 @@ impl Journal {
         }
     }
 
-    /// Adds an entry, unless the same transaction has one; returns its number. It outlives a loss of
-    /// power then.
+    /// Adds an entry durably, unless its transaction already has one; returns its number.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -246,11 +243,11 @@ impl Journal {
         let is_new = !path.exists();
         let before = self.list_mark();
         let (number, file) = self.add_line(entry, had_entries).map_err(io)?;
-        // Should that fail, the list itself says it as long as it is whole.
+        // If this fails, the list itself still has the number.
         let last = number.max(self.last_number());
         let _ = lock.write_all_at(format!("{last:020}\n").as_bytes(), 0);
         self.scan(before, SystemTime::now());
-        // Others need not wait for the disk.
+        // Others need not wait for the sync.
         drop(lock);
         let sync_name = || sync_directory(&self.directory);
         let synced = match is_new {
@@ -261,7 +258,7 @@ impl Journal {
         Ok(number)
     }
 
-    /// Writes the line of an entry, unless there is one already.
+    /// Writes the line of an entry, unless it exists.
     fn add_line(&self, mut entry: Entry, had_entries: bool) -> io::Result<(u64, File)> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
@@ -277,7 +274,7 @@ impl Journal {
             return Ok((number, file));
         }
         entry.number = tail.last.max(self.last_number()).saturating_add(1);
-        // A line that was cut by a crash ends here.
+        // Ends a line that a crash cut off.
         let mut line = if tail.is_cut { "\n" } else { "" }.to_owned();
         line += &serde_json::to_string(&entry)?;
         line.push('\n');
@@ -291,7 +288,7 @@ impl Journal {
         }
     }
 
-    /// Notes lines that are broken anywhere in the list, unless so many were told already.
+    /// Records unreadable lines, unless this many were reported before.
     fn record_broken_lines(&self, damage: Option<Damage>) {
         let path = self.directory.join("damage-told");
         let told = number_in(&path).unwrap_or(0);
@@ -303,12 +300,12 @@ impl Journal {
             self.record_damage(Some(Damage::Lines(broken)));
         }
         if broken != told {
-            // Should that fail, it is told once more.
+            // If this fails, the damage is reported once more.
             let _ = write_private(&path, &broken.to_string());
         }
     }
 
-    /// Returns what was found broken in the list while entries were added, once.
+    /// Takes the damage found while entries were added.
     pub(super) fn take_damage(&self) -> Option<Damage> {
         let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         damage.take()
@@ -323,13 +320,13 @@ impl Journal {
         });
     }
 
-    /// Returns which changes were removed while entries were added as there was too much, once.
+    /// Takes the changes that were removed because the journal was full.
     pub(super) fn take_pruned(&self) -> Option<PrunedChanges> {
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         pruned.take()
     }
 
-    /// Returns the directory it is in.
+    /// Returns the directory of the journal.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -339,16 +336,16 @@ impl Journal {
         self.locks().join("entries")
     }
 
-    /// Whether an entry was added before: after its line its number was written, and what was looked through.
+    /// Tells whether the list ever had entries, according to the files beside it.
     fn had_entries(&self) -> bool {
         self.last_number() > 0 || self.scan_state_path().exists()
     }
 
-    /// Returns the last number that was given, which stands in that lock: a list that was emptied or cut does
-    /// not say it any more, and no two changes may have the same.
+    /// Returns the last number in use, which the lock file repeats: an emptied or cut list no longer has it,
+    /// and numbers must stay unique.
     pub(super) fn last_number(&self) -> u64 {
         let number: Option<u64> = number_in(&self.entries_lock());
-        // No list comes so far; then it is not what was written.
+        // No list gets this long, so karyi did not write it.
         number.filter(|number| *number < u64::MAX / 2).unwrap_or(0)
     }
 
@@ -356,7 +353,7 @@ impl Journal {
         self.directory.join("entries")
     }
 
-    /// Returns every entry, the oldest first. A line that cannot be read is left out.
+    /// Returns every readable entry, oldest first.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -364,7 +361,7 @@ impl Journal {
         Ok(self.entries_and_damage()?.0)
     }
 
-    /// Does so, and says what of the list is broken.
+    /// Returns every readable entry and the damage of the list.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -372,8 +369,8 @@ impl Journal {
         self.latest(|_| false)
     }
 
-    /// Returns the last entries, the oldest of them first, and what is broken among them: from the one on that is
-    /// enough, which is looked for from the end. What comes before is not read.
+    /// Returns the latest entries, oldest first, and the damage among them. Reads back from the end until
+    /// `is_enough` accepts an entry.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -413,14 +410,14 @@ impl Journal {
         Ok((entries, Damage::of(is_empty && had_entries, broken)))
     }
 
-    /// Whether something is kept under the name of a version. What it holds shows only when it is read.
+    /// Tells whether a blob with the name of a version exists, without verifying it.
     #[must_use]
     pub fn has_content(&self, version: &Version) -> bool {
         self.blobs.exists(&version.content)
     }
 }
 
-/// Returns a time in milliseconds since 1970.
+/// Converts a time to milliseconds since 1970.
 pub(super) fn milliseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -432,13 +429,13 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     state_file::open(&mut options, path)?.write_all(text.as_bytes())
 }
 
-/// Returns the number that stands in a file.
+/// Reads a number from a file.
 fn number_in<N: FromStr>(path: &Path) -> Option<N> {
     let bytes = state_file::read(path).ok()?;
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }
 
-/// Makes the names in a directory last. A file system that cannot do that has no more to offer.
+/// Syncs the entries of a directory. A file system that cannot do so offers nothing better.
 fn sync_directory(path: &Path) {
     if let Ok(directory) = File::open(path) {
         let _ = directory.sync_all();

@@ -1,4 +1,4 @@
-//! Removes from the journal what is past its caps, the oldest first.
+//! Prunes the journal to its limits, oldest changes first.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,12 +17,12 @@ use karyi_core::error::ToolError;
 use karyi_core::limits;
 use karyi_core::temporary_files::remove_old_temporary_files;
 
-/// Changes that were removed because the journal was full.
+/// Changes removed because the journal was full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrunedChanges {
-    /// How many.
+    /// Number of changes.
     pub changes: usize,
-    /// The number of the last of them.
+    /// Number of the last of them.
     pub last: u64,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for PrunedChanges {
     }
 }
 
-/// Says in words how much the journal holds.
+/// Describes the limits of the journal.
 #[must_use]
 pub fn capacity_text() -> String {
     let days = limits::JOURNAL_AGE.as_secs() / (24 * 60 * 60);
@@ -49,18 +49,18 @@ pub fn capacity_text() -> String {
     format!("it holds {gib} GiB, {days} days and {changes} changes")
 }
 
-/// What is known of the journal since it was looked through last, so that not every change reads all of it.
+/// State of the last scan, which spares most changes a scan of the whole journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ScanState {
-    /// When that was, in milliseconds since 1970.
+    /// Time of the scan, in milliseconds since 1970.
     time_ms: u64,
-    /// Bytes of contents taken since.
+    /// Bytes stored since.
     taken: u64,
-    /// The list as it was left.
+    /// The list as karyi left it.
     list: ListMark,
 }
 
-/// Size and time of the list of changes: others mean that something else wrote to it.
+/// Size and modification time of the list of changes; others mean that something else wrote to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct ListMark {
     bytes: u64,
@@ -68,12 +68,12 @@ pub(in super::super) struct ListMark {
 }
 
 impl Journal {
-    /// Returns the file that says when the journal was looked through.
+    /// Returns the file with the state of the last scan.
     pub(super) fn scan_state_path(&self) -> PathBuf {
         self.directory().join("looked")
     }
 
-    /// Returns size and time of the list of changes.
+    /// Returns size and modification time of the list of changes.
     pub(in super::super) fn list_mark(&self) -> ListMark {
         let found = std::fs::metadata(self.entries_path());
         found.map_or_else(
@@ -85,8 +85,8 @@ impl Journal {
         )
     }
 
-    /// Looks through the journal for what is broken and what is past the caps, when it is time for that: when much
-    /// was taken, once an hour, and when the list was not as it had been left. The lock of the entries is held.
+    /// Scans the journal for damage and prunes it when that is due: once an hour, after much was stored, and
+    /// when something else wrote to the list. The caller holds the lock of the entries.
     pub(super) fn scan(&self, before: ListMark, now: SystemTime) {
         let path = self.scan_state_path();
         let known = state_file::read(&path).ok();
@@ -111,7 +111,7 @@ impl Journal {
                 let (entries, damage) =
                     all.map_or((None, None), |(all, damage)| (Some(all), damage));
                 self.record_broken_lines(damage);
-                // What could not be removed now is next time.
+                // What cannot be removed now is tried again at the next scan.
                 let _ = entries.map(|entries| self.prune(&entries, now));
                 ScanState {
                     time_ms: now_ms,
@@ -120,13 +120,12 @@ impl Journal {
             }
         };
         scan_state.list = self.list_mark();
-        // Should that fail, the next change looks through all of it again.
+        // If this fails, the next change scans again.
         let text = serde_json::to_string(&scan_state).unwrap_or_default();
         let _ = write_private(&path, &text);
     }
 
-    /// Removes what is past the caps: of all entries first, then contents nobody names. The lock of the
-    /// entries is held.
+    /// Prunes entries past the limits, then unreferenced blobs. The caller holds the lock of the entries.
     pub(super) fn prune(&self, entries: &[Entry], now: SystemTime) -> Result<(), ToolError> {
         remove_old_temporary_files(&self.directory);
         let blobs = self.blobs.list();
@@ -139,7 +138,7 @@ impl Journal {
         {
             self.rewrite(stay)
                 .map_err(|error| ToolError::from_io(&self.entries_path(), &error))?;
-            // What is past its age goes all the time.
+            // Entries that expire are routine and not reported.
             if time >= self.oldest_ms(now) {
                 self.record_pruned(PrunedChanges {
                     changes: first,
@@ -147,7 +146,7 @@ impl Journal {
                 });
             }
         }
-        // A change that is not over yet needs what it keeps to be taken back.
+        // The rollback of an unfinished change needs its blobs.
         let under_way = self.under_way();
         let named = stay.iter().chain(&under_way).flat_map(contents);
         let named: HashSet<&str> = named.collect();
@@ -160,7 +159,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns the entries of changes that were decided and have none in the list yet.
+    /// Returns the entries of decided changes that are not in the list yet.
     fn under_way(&self) -> Vec<Entry> {
         #[derive(serde::Deserialize)]
         struct DecisionLine {
@@ -222,8 +221,8 @@ impl Journal {
     }
 }
 
-/// Returns for each entry the latest time up to it: one made while the clock stood at an old date is as
-/// young as those before it.
+/// Returns the latest time up to each entry, so that an entry made while the clock was wrong is not older
+/// than its predecessors.
 fn times(entries: &[Entry]) -> Vec<u64> {
     let mut latest = 0;
     let time = |entry: &Entry| {

@@ -55,7 +55,7 @@ fn entries_are_numbered_once_and_survive_a_cut_line() {
 fn a_first_change_that_was_not_written_is_no_damage() {
     let temp = tempfile::tempdir().unwrap();
     let open = || Journal::open(temp.path(), None).unwrap();
-    // Whoever was about to write it was killed, or is at it.
+    // The process about to write it was killed, or is writing it.
     std::fs::write(open().entries_lock(), "").unwrap();
     std::fs::write(open().entries_path(), "").unwrap();
     assert_eq!(open().entries_and_damage().unwrap(), (Vec::new(), None));
@@ -86,7 +86,7 @@ fn parallel_entries_are_all_there() {
     assert_eq!(numbers, (1..=160).collect::<Vec<u64>>());
 }
 
-/// Adds contents that do not shrink, and says which of three entries stay under the caps.
+/// Adds incompressible contents and returns which of three entries stay within the limits.
 fn stays(caps: JournalCaps, now_ms: u64) -> Vec<u64> {
     let temp = tempfile::tempdir().unwrap();
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
@@ -112,7 +112,7 @@ fn stays(caps: JournalCaps, now_ms: u64) -> Vec<u64> {
     }
     let prune = |now| journal.prune(&journal.entries().unwrap(), now);
     prune(UNIX_EPOCH + Duration::from_millis(now_ms)).unwrap();
-    // The times of contents are real ones, so only entries are judged by a time of long ago.
+    // Blobs have real times, so a time long ago only judges entries.
     prune(SystemTime::now()).unwrap_or_default();
     let entries = journal.entries().unwrap();
     for entry in &entries {
@@ -135,7 +135,7 @@ fn the_journal_keeps_to_its_caps() {
     assert_eq!(stays(caps(100_000, 10), 3000), [1, 2, 3]);
     assert_eq!(stays(caps(25_000, 10), 3000), [2, 3]);
     assert_eq!(stays(caps(100_000, 1), 3000), [3]);
-    // The last change can be undone whatever it takes.
+    // The last change can be undone whatever its size.
     assert_eq!(stays(caps(10, 10), 3000), [3]);
 }
 
@@ -148,7 +148,7 @@ fn old_entries_go() {
     };
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
     journal.taken.store(0, Ordering::Relaxed);
-    // The clock stood at an old date once.
+    // The clock was wrong once.
     for time in [1000, 5000, 30, 9000] {
         journal.append(entry(&time.to_string(), time, "")).unwrap();
     }
@@ -191,7 +191,7 @@ fn the_last_entries_are_read_without_those_before() {
             .append(entry(&format!("{long}{id}"), now, ""))
             .unwrap();
     }
-    // What is broken lies farther from the end than what is read at once.
+    // The damage is farther from the end than one block.
     let list = temp.path().join("entries");
     let text = std::fs::read_to_string(&list).unwrap();
     let broken = text.replacen("\"number\":1,", "\"number\":,", 1);
@@ -225,7 +225,7 @@ fn numbers_go_on_when_the_list_is_emptied_cut_or_gone() {
     assert_eq!(["d", "e"].map(add), [4, 5]);
     std::fs::remove_file(&list).unwrap();
     assert_eq!(add("f"), 6);
-    // What somebody wrote into the lock file counts for nothing.
+    // Foreign text in the lock file is ignored.
     for text in ["x", "", "18446744073709551615"] {
         std::fs::write(temp.path().join("locks/entries"), text).unwrap();
         let before = add(&format!("before {text}"));
@@ -249,20 +249,20 @@ fn a_long_list_is_read_only_when_it_is_time() {
     };
     let counts = ["a", "b", "c", "d", "e"].map(add);
     assert_eq!(counts, [1, 2, 3, 4, 5].map(|count| (count, None)));
-    // Somebody else wrote to it.
+    // Another program wrote to it.
     let list = temp.path().join("entries");
     let text = std::fs::read_to_string(&list).unwrap();
     std::fs::write(&list, text + "\n").unwrap();
     assert_eq!(add("f"), (3, Some(3)));
     assert_eq!(add("g"), (4, None));
-    // An hour went by.
+    // An hour passed.
     let looked = temp.path().join("looked");
     let text = std::fs::read_to_string(&looked).unwrap();
     let mut known: serde_json::Value = serde_json::from_str(&text).unwrap();
     known["time_ms"] = (now - 4_000_000).into();
     std::fs::write(&looked, known.to_string()).unwrap();
     assert_eq!(add("h"), (3, Some(2)));
-    // Much was taken.
+    // Much was stored.
     known["time_ms"] = now.into();
     known["taken"] = limits::JOURNAL_PRUNE_BYTES.into();
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();

@@ -1,8 +1,8 @@
-//! Tells whether a text to find is gone because its replacement was put there before.
+//! Decides whether a text to find is gone because its replacement was applied before.
 //!
-//! A replacement that merely stands in the file says nothing: the call would seem to be done, and nothing
-//! was done. So what the pair leaves as it is must agree with the place, and no other place may be as good a
-//! guess: none that comes as close to the text to find, and none that begins and ends like it.
+//! A replacement that merely occurs in the file proves nothing: the call would seem done although it did
+//! nothing. So the unchanged context of the pair must agree with the place, and no other place may be as
+//! plausible: none as close to the text to find, and none with the same start and end.
 
 use std::ops::Range;
 
@@ -12,15 +12,15 @@ use super::super::closest;
 use super::super::document::count_breaks;
 use karyi_core::limits;
 
-/// Bytes without blanks from which a replacement tells that its pair was applied: a shorter text stands
-/// in many files anyway.
+/// Non-blank bytes from which a replacement proves that its pair was applied; shorter texts occur in many
+/// files anyway.
 const SIGNIFICANT_BYTES: usize = 10;
-/// Such bytes of one that has its lines to itself.
+/// The same for a replacement that fills whole lines.
 const SIGNIFICANT_LINE_BYTES: usize = 3;
-/// Letters and digits that either needs: a closing brace says nothing.
+/// Letters and digits that either needs; a closing brace proves nothing.
 const SIGNIFICANT_LETTERS: usize = 2;
 
-/// Returns the first place of the replacement that is the trace of an earlier edit.
+/// Returns the first place of the replacement that an earlier edit left.
 pub(super) fn find_trace(
     text: &str,
     places: &[Range<usize>],
@@ -35,18 +35,18 @@ pub(super) fn find_trace(
     (agrees(find, replace) && is_only_guess()).then(|| place.clone())
 }
 
-/// Whether most of the text to find stays, and the replacement shows that the rest of it was changed.
+/// Tells whether most of the text to find stays and the replacement shows a change of the rest.
 fn agrees(find: &str, replacement: &str) -> bool {
     let (start, rest_find, rest) = without_start(find, replacement);
     let (end, _, new) = without_end(rest_find, rest);
     let has_letters = |text: &str| text.contains(char::is_alphanumeric);
     let context = visible(start) + visible(end);
-    // What was only taken away leaves a trace between two parts that met by it.
+    // A pure removal shows as two parts that now meet.
     let is_new = has_letters(new) || visible(start) > 0 && visible(end) > 0;
     is_new && context * 2 >= visible(find)
 }
 
-/// Takes away what both texts start with.
+/// Splits off the common prefix of both texts.
 fn without_start<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str, &'a str) {
     let pairs = a.chars().zip(b.chars());
     let same = pairs.take_while(|(a, b)| a == b);
@@ -55,7 +55,7 @@ fn without_start<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str, &'a str) {
     (start, a, b.get(length..).unwrap_or_default())
 }
 
-/// Takes away what both texts end with.
+/// Splits off the common suffix of both texts.
 fn without_end<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str, &'a str) {
     let pairs = a.chars().rev().zip(b.chars().rev());
     let same = pairs.take_while(|(a, b)| a == b);
@@ -68,13 +68,13 @@ fn visible(text: &str) -> usize {
     text.chars().filter(|c| !c.is_whitespace()).count()
 }
 
-/// What a pair leaves as it is.
+/// Context that a pair leaves unchanged.
 struct SharedContext<'a> {
-    /// The beginning of both texts; when that is nothing to see, their end.
+    /// Common prefix of both texts, or their common suffix when the prefix is blank.
     first: &'a str,
-    /// What both end with behind it; empty when that is nothing to see.
+    /// Common suffix after that; empty when it is blank.
     then: &'a str,
-    /// Lines that both are on, at most.
+    /// Maximum number of lines of both.
     lines: usize,
 }
 
@@ -93,7 +93,7 @@ impl<'a> SharedContext<'a> {
             true => end.trim_start_matches(is_word),
             false => end,
         };
-        // A part of a word says something only where there is nothing else.
+        // A partial word only counts where there is nothing else.
         let (start, end) = match (whole_start.trim(), whole_end.trim()) {
             ("", "") => (start.trim_start(), end.trim()),
             (_, end) => (whole_start.trim_start(), end),
@@ -107,7 +107,7 @@ impl<'a> SharedContext<'a> {
     }
 }
 
-/// Whether another place begins and ends like the text to find: it may have stood there as well.
+/// Tells whether another place starts and ends like the text to find and could be the one that was meant.
 fn has_rival(text: &str, context: &SharedContext<'_>, replace: &str) -> bool {
     let mut own = memmem::find_iter(text.as_bytes(), replace.as_bytes()).peekable();
     let mut is_own = |at: usize| {
@@ -129,7 +129,7 @@ fn has_rival(text: &str, context: &SharedContext<'_>, replace: &str) -> bool {
         .any(|(count, at)| count >= limits::MAX_RIVAL_PLACES || ends_alike(at))
 }
 
-/// Whether a text at this place says enough to be taken for the trace of an earlier edit.
+/// Tells whether the text at a place is significant enough to prove an earlier edit.
 fn is_significant(text: &str, place: &Range<usize>) -> bool {
     let found = text.get(place.clone()).unwrap_or_default();
     let (before, after) = (text.get(..place.start), text.get(place.end..));
@@ -156,7 +156,8 @@ fn is_significant(text: &str, place: &Range<usize>) -> bool {
         && visible.take(least).map(char::len_utf8).sum::<usize>() >= least
 }
 
-/// Whether a character goes on with the word beside it. Scripts without blanks between words do not.
+/// Tells whether a character joins its neighbour into one word. Scripts without spaces between words are
+/// excluded.
 fn is_word(character: char) -> bool {
     character == '_' || character.is_alphanumeric() && character < '\u{2E80}'
 }

@@ -1,4 +1,4 @@
-//! Pairs on small texts: what they do, and why they are refused.
+//! Pairs on small texts: their results and their failures.
 
 use super::*;
 
@@ -152,7 +152,7 @@ fn a_replacement_that_may_be_there_by_chance_tells_nothing() {
         &[once("y();", "go();")],
         "\"{\\n  go();\\n}\" already@2",
     );
-    // Words of this script have no blanks between them.
+    // Words of this script have no spaces between them.
     let chinese = [once(
         "\u{7AEF}\u{53E3}\u{4E3A}\u{4E5D}",
         "\u{7AEF}\u{53E3}\u{4E3A}\u{516B}",
@@ -164,19 +164,19 @@ fn a_replacement_that_may_be_there_by_chance_tells_nothing() {
 #[test]
 fn a_replacement_in_another_place_tells_nothing() {
     let none = "pair 0 not found";
-    // The text to find stands there but for a blank; its replacement belongs to something else.
+    // The text to find differs by a blank; its replacement belongs to something else.
     let text = "[a]\ntimeout=30\n[b]\ntimeout = 60\n";
     check(text, &[once("timeout = 30", "timeout = 60")], none);
     let text = "fn a() -> R {\n    return Err(error);\n}\nfn b() -> R {\n    return Ok(None);\n}\n";
     check(text, &[once("return Err(e);", "return Ok(None);")], none);
-    // What was to go is there in another form.
+    // The removed text is there in another form.
     let text = "    first();\n    log(1);\n";
     check(
         text,
         &[once("    first();\n    log();", "    first();")],
         none,
     );
-    // Nothing of the text to find is near.
+    // Nothing is close to the text to find.
     check("x\nnew\n", &[once("old", "new")], none);
     check(
         "import something\n",
@@ -199,17 +199,17 @@ fn a_replacement_tells_nothing_when_another_place_may_have_been_meant() {
     check("f(a, 1); f(a, 2);\n", &[once("f(a, 9);", "f(a, 1);")], none);
     let mode = [all("mode = old", "mode = new")];
     check("mode = new\nmode = other\n", &mode, none);
-    // As much of another place is the same, although it begins otherwise.
+    // Another place matches as much, although it starts differently.
     let colour = [once("colour: red", "colour: blue")];
     check("colour: blue\ncolours: rex\n", &colour, none);
-    // What is around it says which place was meant.
+    // The surroundings show which place was meant.
     let text = "fn f() {\n    return true;\n}\nfn g() {\n    return false;\n}\n";
     let whole = [once(
         "fn f() {\n    return null;",
         "fn f() {\n    return true;",
     )];
     check(text, &whole, &format!("{text:?} already@1"));
-    // One that begins alike and does not end so is another text.
+    // A place with the same start and another end is another text.
     let text = "call(a, true);\ncall(a, b);\n";
     let call = [once("call(a, false);", "call(a, true);")];
     check(text, &call, none);

@@ -1,6 +1,6 @@
-//! Says what ending the changes that were left half done would come to, and touches nothing.
+//! Predicts the result of a recovery without touching anything.
 //!
-//! An undo that is only tried out must know this: the real one ends them first.
+//! A dry run of undo needs this, because the real one recovers first.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,24 +12,24 @@ use super::super::wal::{self, ChangePlan, Decision, PendingWork, RecordState};
 use super::is_completed;
 use super::step_recovery::{StepRecovery, StepState};
 
-/// What the files and the journal will be like.
+/// State of the files and the journal after recovery.
 #[derive(Debug, Default)]
 pub(crate) struct RecoveryForecast {
-    /// The entries that will be added, not numbered yet.
+    /// Entries that will be added, without numbers.
     pub(crate) entries: Vec<Entry>,
     files: HashMap<PathBuf, ContentLocation>,
 }
 
-/// Where the content of a file is now.
+/// Current location of a future content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContentLocation {
-    /// The file that holds it; none when there will be no file.
+    /// File that has the content; `None` when there will be no file.
     pub(crate) at: Option<PathBuf>,
-    /// How many of the names of that file will be gone.
+    /// Number of its hard links that recovery removes.
     pub(crate) names_less: u64,
 }
 
-/// Looks at every change that was left half done.
+/// Predicts the recovery of every unfinished change.
 pub(crate) fn forecast(journal: &Journal) -> RecoveryForecast {
     let mut forecast = RecoveryForecast::default();
     for mut record in wal::abandoned_records(&journal.transactions()) {
@@ -48,7 +48,7 @@ pub(crate) fn forecast(journal: &Journal) -> RecoveryForecast {
 }
 
 impl RecoveryForecast {
-    /// Returns where the content is that a file will have; none when that is where it always is.
+    /// Returns the current location of a file's future content; `None` when recovery does not move it.
     pub(crate) fn location(&self, path: &Path) -> Option<&ContentLocation> {
         self.files.get(path)
     }
@@ -56,7 +56,7 @@ impl RecoveryForecast {
     fn add_decided(&mut self, plan: &ChangePlan, decision: Decision, rest: PendingWork) {
         let works = StepRecovery::all(plan, &decision);
         let states: Result<Vec<StepState>, _> = works.iter().map(|work| work.state(plan)).collect();
-        // What the system is in the way of will wait.
+        // The system prevents recovery, so this change will wait.
         let Ok(states) = states else {
             return;
         };
@@ -97,7 +97,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl StepRecovery<'_> {
-    /// Returns where the content is that the file will have when its change is ended.
+    /// Returns the current location of the content that the file will have after recovery.
     fn future_content(&self, state: StepState, is_new: bool) -> Option<PathBuf> {
         let path = self.step.path.as_path();
         let beside = |name: &Option<String>| Some(path.with_file_name(OsStr::new(name.as_ref()?)));

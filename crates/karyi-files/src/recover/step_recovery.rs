@@ -1,4 +1,4 @@
-//! One file of a change that was decided: how far it is, and how it is completed or taken back.
+//! Recovery of one file of a decided change: its state, its completion and its rollback.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -12,15 +12,15 @@ use super::super::metadata::{MetadataOutcome, SavedMetadata, copy_metadata, rest
 use super::super::wal::{ChangePlan, Decision, PlannedStep, StepHashes};
 use super::{FileRecovery, RecoveryOutcome};
 
-/// What became of a file, and why it is not whole.
+/// Outcome of a file, and the reason why it is not consistent.
 type StepOutcome = (RecoveryOutcome, Option<&'static str>);
 
-/// A file that somebody changed.
+/// Outcome for a file that another program changed.
 const FOREIGN: StepOutcome = (
     RecoveryOutcome::LeftAlone,
     Some("another program changed it since"),
 );
-/// A file whose original is nowhere.
+/// Outcome for a file whose original is lost.
 const NO_ORIGINAL: StepOutcome = (
     RecoveryOutcome::LeftAlone,
     Some(
@@ -28,23 +28,23 @@ const NO_ORIGINAL: StepOutcome = (
     ),
 );
 
-/// How far one file of a decided change is.
+/// Progress of one file of a decided change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepState {
-    /// It has its new content.
+    /// The file has its new content.
     Done,
-    /// It has its old content, and the new one is ready.
+    /// The file has its old content, and the new content is ready.
     Pending,
-    /// It has its old content, and the new one is lost.
+    /// The file has its old content, and the new content is lost.
     Lost,
-    /// It has neither.
+    /// The file has neither content.
     Foreign,
 }
 
-/// What is under a name.
+/// Content found under a name.
 enum NameContent {
     Nothing,
-    /// A file whose content has this hash.
+    /// File with this hash.
     Content(String),
     Other,
 }
@@ -54,13 +54,13 @@ impl NameContent {
         let Some(stamp) = directory.stamp(name)? else {
             return Ok(Self::Nothing);
         };
-        // Opening a device or a pipe can do something already.
+        // Merely opening a device or a pipe can have an effect.
         if !stamp.is_file() {
             return Ok(Self::Other);
         }
         let mut hasher = blake3::Hasher::new();
         let file = directory.read(name)?;
-        // One that grows meanwhile is read to an end.
+        // Bounded, in case the file keeps growing.
         hasher.update_reader(file.take(stamp.size.saturating_add(1)))?;
         Ok(Self::Content(hasher.finalize().to_hex().to_string()))
     }
@@ -74,9 +74,9 @@ impl NameContent {
     }
 }
 
-/// One file of a change, with all that its record says.
+/// File of a decided change with its part of the record.
 pub(super) struct StepRecovery<'a> {
-    /// What is done to it.
+    /// Plan for the file.
     pub(super) step: &'a PlannedStep,
     hashes: &'a StepHashes,
     entry: &'a Entry,
@@ -84,7 +84,7 @@ pub(super) struct StepRecovery<'a> {
 }
 
 impl<'a> StepRecovery<'a> {
-    /// Returns those of a change.
+    /// Returns all files of a change.
     pub(super) fn all(plan: &'a ChangePlan, decision: &'a Decision) -> Vec<Self> {
         let steps = plan.steps.iter().zip(&decision.steps).enumerate();
         let work = |(index, (step, hashes))| Self {
@@ -96,7 +96,7 @@ impl<'a> StepRecovery<'a> {
         steps.map(work).collect()
     }
 
-    /// Puts what is in the way into words, with the file.
+    /// Adds the path to an error.
     pub(super) fn in_words<T>(&self, result: io::Result<T>) -> Result<T, String> {
         let path = self.step.path.as_path().display();
         result.map_err(|error| format!("{path}: {error}"))
@@ -110,7 +110,7 @@ impl<'a> StepRecovery<'a> {
         self.file?.new.as_ref()
     }
 
-    /// Says how far the file is.
+    /// Determines the progress of the file.
     pub(super) fn state(&self, plan: &ChangePlan) -> io::Result<StepState> {
         let Some((directory, name)) = place_or_gone(plan, self.step)? else {
             return Ok(StepState::Lost);
@@ -135,7 +135,7 @@ impl<'a> StepRecovery<'a> {
         })
     }
 
-    /// Brings the file to its new content, or to its old one.
+    /// Completes or rolls back the file.
     pub(super) fn end(
         &self,
         state: StepState,
@@ -155,7 +155,7 @@ impl<'a> StepRecovery<'a> {
             (false, StepState::Done) => self.take_back(journal),
         };
         match result {
-            // Somebody made the file a moment ago.
+            // Another program created the file just now.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(FOREIGN),
             other => other,
         }
@@ -200,7 +200,7 @@ impl<'a> StepRecovery<'a> {
             (name, self.new_version()),
             (original, self.old_version()),
         )?;
-        // A removed file was given another name; should somebody have made a new one, it stays.
+        // A removed file was renamed to its backup. If another program created a new one, it stays.
         match self.hashes.new {
             Some(_) => directory.rename(original, name)?,
             None => directory.rename_new(original, name)?,
@@ -209,8 +209,7 @@ impl<'a> StepRecovery<'a> {
         Ok((RecoveryOutcome::Old, None))
     }
 
-    /// Returns the name of a file with the old content: the one that was kept, else one that is written
-    /// from the journal.
+    /// Returns the name of a file with the old content: the backup, or a copy written from the journal.
     fn original(
         &self,
         directory: &Directory,
@@ -226,7 +225,7 @@ impl<'a> StepRecovery<'a> {
         let Some(version) = self.old_version().filter(|old| old.is_kept) else {
             return Ok(None);
         };
-        // A run that has the key can do it.
+        // A run with the key can restore it.
         if journal.check_key(self.entry).is_err() {
             let message =
                 "its old content is encrypted in the journal, and this run has not the key";
@@ -240,7 +239,7 @@ impl<'a> StepRecovery<'a> {
         Ok(is_written.then_some(spare))
     }
 
-    /// Removes what is not needed any more; names what another program wrote to, which stays.
+    /// Removes the temporary file and the backup; returns those that another program changed, which stay.
     pub(super) fn clear(&self, plan: &ChangePlan) -> io::Result<Vec<FileRecovery>> {
         let Some((directory, name)) = place_or_gone(plan, self.step)? else {
             return Ok(Vec::new());
@@ -273,12 +272,12 @@ impl<'a> StepRecovery<'a> {
     }
 }
 
-/// Returns the name under which an original is written anew.
+/// Returns the name for an original that is written from the journal.
 fn spare(backup: &str) -> String {
     format!("{backup}.new")
 }
 
-/// Writes a content of the journal beside a file; returns whether it got the owner of that.
+/// Writes a content from the journal beside a file; returns true if it got the owner of that file.
 fn write(
     (directory, name): (&Directory, &OsStr),
     spare: &str,
@@ -311,8 +310,8 @@ fn write(
     Ok(matches!(applied, MetadataOutcome::Applied(_)))
 }
 
-/// Gives what takes the place of a file the permissions that somebody gave that file since; where both
-/// changed them, what both allow.
+/// Carries over permissions that somebody changed meanwhile. If the change sets other permissions, too, the
+/// result is their intersection.
 fn keep_mode(
     directory: &Directory,
     (name, was): (&OsStr, Option<&Version>),
@@ -335,7 +334,7 @@ fn is_one_file(directory: &Directory, one: &OsStr, other: &OsStr) -> io::Result<
     Ok(both.is_some_and(|(a, b)| (a.device, a.inode) == (b.device, b.inode)))
 }
 
-/// Removes all that may lie beside a file of a change that was not decided.
+/// Removes the temporary file and the backup of an undecided change.
 pub(super) fn remove_leftovers(plan: &ChangePlan, step: &PlannedStep) -> io::Result<()> {
     let Some((directory, _)) = place_or_gone(plan, step)? else {
         return Ok(());
@@ -351,7 +350,7 @@ fn place(step: &PlannedStep) -> io::Result<(Directory, &OsStr)> {
     Ok((Directory::open(parent)?, name))
 }
 
-/// Does so; nothing when the change itself made it, or was to make it, and it alone is not there.
+/// Opens the directory of a step; `None` when it is missing and the change itself was to create it.
 fn place_or_gone<'a>(
     plan: &ChangePlan,
     step: &'a PlannedStep,

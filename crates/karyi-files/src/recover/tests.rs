@@ -1,4 +1,4 @@
-//! What a crash leaves, in every state it can leave it in.
+//! Every state that a crash can leave behind.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn entry() -> Entry {
 const OLD: &[(&str, &str)] = &[("a", "1"), ("b", "2"), ("c", "3")];
 const NEW: &[(&str, &str)] = &[("a", "one"), ("b", "two"), ("d/new", "four")];
 
-/// Leaves a change behind after `steps` of its files took their places.
+/// Leaves a change behind after `steps` of its files were renamed into place.
 fn set_pending(place: &Fixture, is_decided: bool, steps: usize, entry: Entry) -> ChangePlan {
     let changes = place.changes();
     let planned = plan(&changes, "t");
@@ -97,13 +97,13 @@ fn set_pending(place: &Fixture, is_decided: bool, steps: usize, entry: Entry) ->
             work.complete().unwrap();
         }
     }
-    // As a crash does: nothing is removed, and the lock is free.
+    // As in a crash: nothing is removed, and the lock is free.
     std::mem::forget(staged);
     drop(record);
     planned
 }
 
-/// An entry as a run makes it: with the old contents kept.
+/// An entry as a run records it, with the old contents stored.
 fn full_entry(place: &Fixture) -> Entry {
     let version = |text: &str, is_kept| Version {
         content: match is_kept {
@@ -144,8 +144,8 @@ fn beside(place: &Fixture, name: &Option<String>) -> PathBuf {
     place.path(name.as_ref().unwrap())
 }
 
-/// Leaves a change behind after `steps` of its files took their places, lets `meddle` act, and ends
-/// it; returns what became of the files.
+/// Leaves a change behind after `steps` of its files were renamed into place, lets `meddle` act, and
+/// recovers; returns the outcomes.
 fn crash(
     is_decided: bool,
     steps: usize,
@@ -263,7 +263,7 @@ fn a_damaged_record_is_told_and_its_files_are_left_alone() {
         let recovered_files: Vec<PathBuf> = recovered.into_iter().map(|file| file.path).collect();
         assert_eq!(recovered_files, paths);
         assert_eq!(place.tree(), before);
-        // It is told once.
+        // It is reported once.
         assert_eq!(recover(&place.journal).unwrap(), []);
     }
 }
@@ -301,7 +301,7 @@ fn what_cannot_be_reached_waits_for_the_next_try() {
         }
         assert_eq!(pending_files(&place.journal).len(), 4);
         assert_eq!(place.journal.entries().unwrap(), []);
-        // Other changes go on meanwhile.
+        // Other changes are made meanwhile.
         let recorder = Recorder {
             journal: Some(std::sync::Arc::new(
                 Journal::open(place.state.path(), None).unwrap(),
@@ -379,7 +379,7 @@ fn an_original_that_was_overwritten_or_lost_comes_from_the_journal() {
             true => full_entry(&place),
             false => entry(),
         };
-        // The files a, b and c took their places.
+        // The files a, b and c were renamed into place.
         let planned = set_pending(&place, true, 3, entry);
         let originals = [0, 2].map(|step: usize| beside(&place, &planned.steps[step].backup));
         for original in &originals {
@@ -388,7 +388,7 @@ fn an_original_that_was_overwritten_or_lost_comes_from_the_journal() {
                 false => std::fs::remove_file(original).unwrap(),
             }
         }
-        // As `git clean -fd` does, the directory goes with the new content.
+        // `git clean -fd` removes the directory with the new content.
         std::fs::remove_dir_all(place.path("d")).unwrap();
         let recovered = recover(&place.journal).unwrap();
         let mut expected = match is_kept {
@@ -413,7 +413,7 @@ fn an_original_that_was_overwritten_or_lost_comes_from_the_journal() {
 fn a_removed_file_that_comes_from_the_journal_gives_nobody_rights() {
     use std::os::unix::fs::MetadataExt;
     let own = nix::unistd::geteuid().as_raw();
-    // An owner is given by root only, and without one nothing runs as somebody.
+    // Only root can set an owner; otherwise setuid is cleared.
     let theirs = if own == 0 { 4711 } else { own };
     for (owner, uid, mode) in [(Some((theirs, own)), theirs, 0o4755), (None, own, 0o755)] {
         let place = Fixture::new();

@@ -1,45 +1,44 @@
-//! The shown lines of one file, all in one text.
+//! Shown lines of one file, in one buffer.
 //!
-//! A search may show ten thousand short lines. Memory that is touched for the first time costs more
-//! than to search it, so no line has a memory of its own.
+//! A search may show ten thousand short lines. One allocation per line would cost more than the search.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What a shown line is to a match.
+/// Role of a shown line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineRole {
-    /// It stands before the match that follows.
+    /// Context before the following match.
     Before,
-    /// It matches.
+    /// Matching line.
     Match,
-    /// It stands after the match that precedes.
+    /// Context after the preceding match.
     After,
 }
 
-/// A shown line.
+/// Shown line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatchLine<'a> {
-    /// What it is to a match.
+    /// Role of the line.
     pub role: LineRole,
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub number: u64,
-    /// The line without its end; a long one is cut.
+    /// Text without the line break; long lines are cut.
     pub text: &'a str,
 }
 
-/// The matching lines of one file that are shown, with the lines around them.
+/// Shown matches of one file, with their context.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileMatches {
-    /// The file, as the searched path was given.
+    /// File, relative like the searched path.
     pub path: PathBuf,
     text: String,
     places: Vec<LineSpan>,
     matches: usize,
 }
 
-/// Where a line stands in the text: behind the one before it.
+/// Span of a line in the buffer; it starts where the previous one ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LineSpan {
     role: LineRole,
@@ -48,7 +47,7 @@ struct LineSpan {
 }
 
 impl FileMatches {
-    /// Starts a file of which nothing is shown.
+    /// Starts a file without shown lines.
     #[cfg(test)]
     pub(super) fn named(path: &str) -> Self {
         Self {
@@ -57,19 +56,19 @@ impl FileMatches {
         }
     }
 
-    /// Returns the file, as the searched path was given and without a leading `./`.
+    /// Returns the path without a leading `./`.
     #[must_use]
     pub fn short_path(&self) -> &Path {
         self.path.strip_prefix(".").unwrap_or(&self.path)
     }
 
-    /// Returns how many matching lines are shown.
+    /// Returns the number of shown matches.
     #[must_use]
     pub fn matches(&self) -> usize {
         self.matches
     }
 
-    /// Returns how many bytes the shown lines have, without their ends.
+    /// Returns the size of the shown lines, without line breaks.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.text.len()
@@ -89,8 +88,8 @@ impl FileMatches {
         })
     }
 
-    /// Replaces stretches that go on over the end of a line, which `find` looks for in lines that follow each other, by
-    /// what is to be shown in their place, in each of the lines.
+    /// Replaces stretches that span consecutive lines. `find` returns the stretches of several lines joined
+    /// with line breaks; each line gets the replacement of its part.
     pub fn replace(&mut self, find: &impl Fn(&str) -> Vec<(Range<usize>, String)>) {
         let mut whole = Self::default();
         let mut is_changed = false;
@@ -122,7 +121,7 @@ impl FileMatches {
         self.places.push(LineSpan { role, number, end });
     }
 
-    /// Drops the last lines that wait for a match, which is not shown.
+    /// Drops trailing context before a match that is not shown.
     pub(super) fn drop_waiting(&mut self) {
         let is_waiting = |place: &LineSpan| place.role == LineRole::Before;
         let waiting = self
@@ -133,8 +132,8 @@ impl FileMatches {
         self.keep_lines(self.places.len() - waiting.count());
     }
 
-    /// Drops what stands behind so many matches, or behind so much text. The last match that is kept
-    /// may reach over it.
+    /// Drops all lines after this many matches, or after this much text. The last kept match may exceed the
+    /// size.
     pub(super) fn cut(&mut self, most_matches: usize, most_bytes: usize) {
         let mut before = LineSpan {
             role: LineRole::After,
@@ -160,7 +159,7 @@ impl FileMatches {
     }
 }
 
-/// Returns a line that begins at a place of a text, with some stretches of the text replaced.
+/// Replaces the stretches that overlap a line, which starts at offset `at`.
 fn replaced<'a>(line: &'a str, at: usize, found: &[(Range<usize>, String)]) -> Cow<'a, str> {
     let (mut text, mut rest) = (String::new(), 0);
     for (range, instead) in found {
@@ -215,7 +214,7 @@ mod tests {
         check(2, 100, 2, 6);
         check(1, 100, 1, 3);
         check(0, 100, 0, 0);
-        // A match counts when it starts before the limit.
+        // A match is kept when it starts before the limit.
         for (most_bytes, matches, kept) in [
             (0, 0, 0),
             (1, 1, 3),

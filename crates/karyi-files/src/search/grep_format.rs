@@ -1,19 +1,17 @@
-//! Writes what was found as search tools do.
+//! Formats matches like grep.
 
 use super::SearchOutcome;
 use super::file_matches::{FileMatches, LineRole};
 use crate::listing::one_line;
 
-/// About how many bytes a line of the text has beside its path and its own: its number, with what
-/// stands around it, and its end.
+/// Approximate overhead of a line besides path and text: number, separators and line break.
 const EXTRA_BYTES: usize = 8;
 
 impl SearchOutcome {
-    /// Returns the shown matches as `path:line:text` and the lines around them as `path-line-text`,
-    /// with `--` between stretches of lines that do not meet.
+    /// Formats matches as `path:line:text` and context as `path-line-text`, with `--` between groups.
     #[must_use]
     pub fn text(&self) -> String {
-        // A text that grows is copied again and again.
+        // Avoids reallocation.
         let mut text = String::with_capacity(self.files.iter().map(room).sum());
         for found in &self.files {
             if self.has_context && !text.is_empty() {
@@ -51,7 +49,7 @@ fn push(text: &mut String, found: &FileMatches, has_context: bool) {
     }
 }
 
-/// Adds a number, of which there are thousands: to format one takes longer than all else of its line.
+/// Appends a number. With thousands of lines, `format!` would dominate the cost.
 fn push_number(text: &mut String, number: u64) {
     let digits = number.checked_ilog10().unwrap_or(0);
     for power in (0..=digits).rev() {
@@ -106,7 +104,7 @@ mod tests {
         );
         check(true, &[], "");
         check(false, std::slice::from_ref(&plain), "a:2:x\na:9:\n");
-        // Also when no file has any.
+        // Also when there are no matches.
         check(true, std::slice::from_ref(&plain), "a:2:x\n--\na:9:\n");
         check(
             true,

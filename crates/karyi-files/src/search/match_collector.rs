@@ -1,4 +1,4 @@
-//! Collects the matching lines of one file, with those around them.
+//! Collects the matching lines of one file with their context.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,21 +11,21 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use super::file_matches::{FileMatches, LineRole};
 use karyi_core::limits;
 
-/// What was found in one file.
+/// Sink for the matches of one file.
 pub(super) struct MatchCollector<'a> {
     matcher: &'a RegexMatcher,
     free_matches: usize,
     free_bytes: usize,
-    /// The first matching lines.
+    /// First matching lines.
     pub(super) found: FileMatches,
-    /// All matching lines.
+    /// Number of matching lines.
     pub(super) total: u64,
-    /// Whether the file is no text; then what was found in it does not count.
+    /// True if the file is binary; then its matches do not count.
     pub(super) is_binary: bool,
 }
 
 impl<'a> MatchCollector<'a> {
-    /// Starts a file of which at most so many matches are kept.
+    /// Starts a file of which at most this many matches are kept.
     pub(super) fn new(matcher: &'a RegexMatcher, most_matches: usize) -> Self {
         Self {
             matcher,
@@ -41,7 +41,7 @@ impl<'a> MatchCollector<'a> {
         self.found.matches() < self.free_matches && self.free_bytes > 0
     }
 
-    /// Adds a line to show, around the place where it matches.
+    /// Adds a line, cut around the place where it matches.
     fn take(&mut self, role: LineRole, number: Option<u64>, bytes: &[u8], place: Range<usize>) {
         let line = show(bytes, place);
         self.free_bytes = self.free_bytes.saturating_sub(line.len());
@@ -74,7 +74,7 @@ impl Sink for MatchCollector<'_> {
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
         let (role, is_shown) = match *context.kind() {
-            // The lines after a match that is not shown belong to no shown one either.
+            // Context after an omitted match is omitted, too.
             SinkContextKind::After => {
                 let is_of_shown = self.found.matches() as u64 == self.total;
                 (LineRole::After, is_of_shown && self.free_bytes > 0)
@@ -93,13 +93,13 @@ impl Sink for MatchCollector<'_> {
     }
 }
 
-/// Returns a line without its end; of a long one what stands around `place`.
+/// Returns a line without its line break; a long one is cut around `place`.
 fn show(bytes: &[u8], place: Range<usize>) -> Cow<'_, str> {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let most = limits::MAX_SEARCH_LINE_BYTES;
     if line.len() <= most {
-        // Most lines are whole, which is seen much sooner than how to replace what is broken.
+        // Most lines are valid UTF-8, and validating is much faster than replacing.
         let whole = std::str::from_utf8(line).map(Cow::Borrowed);
         return whole.unwrap_or_else(|_| String::from_utf8_lossy(line));
     }
@@ -118,7 +118,7 @@ fn gap(bytes: usize) -> String {
     }
 }
 
-/// Returns the start of the character that holds the byte at `at`.
+/// Returns the start of the character that contains the byte at `at`.
 fn border(line: &[u8], at: usize) -> usize {
     let is_start = |at: &usize| line.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
     let reach = at.saturating_sub(3)..=at;

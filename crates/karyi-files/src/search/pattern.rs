@@ -1,4 +1,4 @@
-//! Reads the pattern and the glob of a search, and says where they are broken.
+//! Compiles the pattern and the glob of a search and explains their errors.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::{Case, SearchOptions, Syntax};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-/// Builds what finds the pattern in a line.
+/// Compiles the pattern.
 ///
 /// # Errors
-/// `bad_pattern`; a broken regular expression is shown with a caret under the place.
+/// `bad_pattern`; a caret marks the error in a regular expression.
 pub(super) fn matcher(options: &SearchOptions<'_>) -> Result<RegexMatcher, ToolError> {
     let bad = |what: String| ToolError::new(ErrorCode::BadPattern, what);
     if options.pattern.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn matcher(options: &SearchOptions<'_>) -> Result<RegexMatcher, ToolE
         .case_insensitive(options.case == Case::Ignored)
         .multi_line(true)
         .crlf(true);
-    // A pattern that needs more would take seconds to build.
+    // A larger pattern would take seconds to compile.
     builder
         .size_limit(limits::MAX_PATTERN_BYTES)
         .dfa_size_limit(limits::MAX_PATTERN_BYTES);
@@ -42,8 +42,8 @@ pub(super) fn matcher(options: &SearchOptions<'_>) -> Result<RegexMatcher, ToolE
     })
 }
 
-/// Says what is wrong with a pattern. What builds it has put it into brackets by then, so it is
-/// read once more as it was written.
+/// Explains the error of a pattern. The builder wraps the pattern in a group, so it is parsed once more as
+/// written.
 fn what_is_wrong(options: &SearchOptions<'_>, error: grep_regex::Error) -> String {
     match regex_syntax::parse(options.pattern) {
         Err(error) if options.syntax == Syntax::Regex => error.to_string(),
@@ -51,26 +51,26 @@ fn what_is_wrong(options: &SearchOptions<'_>, error: grep_regex::Error) -> Strin
     }
 }
 
-/// Which files are searched.
+/// Selection of files by a glob.
 pub(super) struct Glob {
     matcher: GlobMatcher,
-    /// Whether paths are compared, from the searched directory on, or names.
+    /// True if the glob matches paths below the searched directory instead of names.
     is_path: bool,
-    /// Whether it means directories, with all that is in them, and no files.
+    /// True if the glob matches directories, with everything below, and no files.
     is_directory: bool,
-    /// Whether the files that match are left out.
+    /// True if matching files are excluded.
     is_negated: bool,
 }
 
 impl Glob {
-    /// Whether a file is searched; its path starts below the searched directory.
+    /// Tells whether a file is searched; its path starts below the searched directory.
     pub(super) fn is_match(&self, below: &Path) -> bool {
         let is_named = |path: &Path| {
             let name = || Path::new(path.file_name().unwrap_or(OsStr::new("")));
             let compared = if self.is_path { path } else { name() };
             self.matcher.is_match(compared)
         };
-        // What is left out is left out with all that is in it.
+        // An excluded directory is excluded with everything below.
         let counts_above = self.is_directory || self.is_negated;
         let mut above = below.ancestors().skip(1);
         let is_in = counts_above && above.any(|path| path != Path::new("") && is_named(path));
@@ -78,7 +78,7 @@ impl Glob {
     }
 }
 
-/// Reads a glob; one that starts with `!` names what is left out.
+/// Compiles a glob; one that starts with `!` excludes.
 ///
 /// # Errors
 /// `bad_pattern`.

@@ -1,7 +1,7 @@
-//! Adds up what the threads of a search find, in the order of paths.
+//! Merges the matches of all search threads, sorted by path.
 //!
-//! Threads come to files in any order. Only what could still be among the first matches is kept, so
-//! memory does not grow with the number of matches, and the result does not depend on who was first.
+//! Threads finish files in any order. Only what can still be among the first matches is kept, so memory does
+//! not grow with the number of matches, and the result is deterministic.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{FileMatches, SearchOutcome};
 use karyi_core::limits;
 
-/// The counts and first matches so far.
+/// Counts and first matches so far.
 pub(super) struct Tally {
     most_matches: usize,
     total_matches: AtomicU64,
@@ -20,7 +20,7 @@ pub(super) struct Tally {
     first: Mutex<FirstMatches>,
 }
 
-/// The matches of the first files.
+/// Matches of the first files.
 #[derive(Default)]
 struct FirstMatches {
     files: Vec<FileMatches>,
@@ -29,7 +29,7 @@ struct FirstMatches {
 }
 
 impl Tally {
-    /// Starts a search that shows at most so many matches.
+    /// Starts a search that shows at most this many matches.
     pub(super) fn new(most_matches: usize) -> Self {
         Self {
             most_matches,
@@ -42,12 +42,12 @@ impl Tally {
         }
     }
 
-    /// Returns how many matches are shown at most.
+    /// Returns the maximum number of shown matches.
     pub(super) fn most_matches(&self) -> usize {
         self.most_matches
     }
 
-    /// Counts something that could not be read.
+    /// Counts something unreadable.
     pub(super) fn unreadable(&self) {
         self.files_unreadable.fetch_add(1, Ordering::Relaxed);
     }
@@ -57,7 +57,7 @@ impl Tally {
         self.files_binary.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a text file and keeps its matches.
+    /// Counts a text file and adds its matches.
     pub(super) fn searched(&self, found: FileMatches, total: u64) {
         self.files_searched.fetch_add(1, Ordering::Relaxed);
         if total > 0 {
@@ -67,7 +67,7 @@ impl Tally {
         if found.matches() > 0 {
             let mut first = self.first();
             first.add(found);
-            // Twice as much as is needed, so that each is looked at a few times at most.
+            // Cutting at twice the need amortises the sorting.
             let is_much = first.matches > 2 * self.most_matches;
             if is_much || first.bytes > 2 * limits::MAX_SEARCH_TEXT_BYTES {
                 first.cut(self.most_matches);
@@ -75,7 +75,7 @@ impl Tally {
         }
     }
 
-    /// Returns what was found.
+    /// Returns the outcome.
     pub(super) fn finish(self) -> SearchOutcome {
         let mut first = std::mem::take(&mut *self.first());
         first.cut(self.most_matches);
@@ -91,7 +91,7 @@ impl Tally {
     }
 
     fn first(&self) -> MutexGuard<'_, FirstMatches> {
-        // What a thread that panicked has left is whole: it is changed in one step.
+        // A panic cannot leave it inconsistent: it changes in one step.
         self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,8 +103,8 @@ impl FirstMatches {
         self.files.push(found);
     }
 
-    /// Puts the files into the order of their paths and drops what stands behind so many matches, or
-    /// behind too much text. The last one may reach over the limit, as long lines are cut anyway.
+    /// Sorts the files by path and drops everything beyond the limits. The last match may exceed the size, as
+    /// long lines are cut anyway.
     fn cut(&mut self, most_matches: usize) {
         let mut all = std::mem::take(self).files;
         all.sort_unstable_by(|one, other| one.path.cmp(&other.path));

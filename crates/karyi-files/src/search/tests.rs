@@ -1,8 +1,8 @@
-//! Searches of small trees, beside what the options say.
+//! Searches of small trees.
 
 use super::*;
 
-/// A matching line with the lines around it.
+/// Matching line with its context.
 #[derive(Debug, Default, PartialEq)]
 struct Match {
     path: PathBuf,
@@ -212,7 +212,7 @@ fn globs_narrow_the_files() {
         },
         &["target/out.rs:1:fn built() {}"],
     );
-    // A directory is meant with all that is in it, and a slash in front is where the search begins.
+    // A directory glob covers everything below, and a leading slash anchors it.
     for (glob, expected) in [
         ("src/", true),
         ("/src/*.rs", true),
@@ -477,15 +477,15 @@ fn a_repository_in_another_starts_anew() {
         let paths = found.map(|found| found.path.display().to_string());
         assert_eq!(paths.collect::<Vec<_>>(), expected);
     };
-    // What is no repository follows the file all the same.
+    // Outside a repository the file counts, too.
     check(&["sub/b.txt"]);
-    // So it is where the search starts above all repositories.
+    // Also when the search starts above all repositories.
     let init = |path: &str| std::fs::create_dir(temp.path().join(path)).unwrap();
     init("sub/.git");
     check(&["sub/a.log", "sub/b.txt"]);
     init("sub/inner/.git");
     check(&["sub/a.log", "sub/b.txt", "sub/inner/c.tmp"]);
-    // One that is left out stays so.
+    // An ignored repository stays ignored.
     init("built/.git");
     check(&["sub/a.log", "sub/b.txt", "sub/inner/c.tmp"]);
     init(".git");
@@ -510,6 +510,6 @@ fn a_line_that_is_too_long_to_search_is_told() {
             path.display()
         )
     );
-    // Among others it is counted.
+    // Below another path it is only counted.
     assert_eq!(search(temp.path()).unwrap().files_unreadable, 1);
 }

@@ -1,28 +1,28 @@
-//! The characters of a text with the places they stand at, escapes as what they stand for.
+//! Iterates over the characters of a text with their positions, with escapes decoded.
 
 use std::ops::Range;
 
-/// How a text is read.
+/// Treatment of escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EscapeMode {
-    /// Each character is itself.
+    /// Every character stands for itself.
     Literal,
-    /// `&lt;`, `&#xE9;`, `\u00e9` and the like are what they stand for.
+    /// Decodes `&lt;`, `&#xE9;`, `\u00e9` and the like.
     Escapes,
 }
 
-/// A character, or an escape that stands for one.
+/// Character, or an escape that stands for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unit {
-    /// Where it stands.
+    /// Range in the text.
     pub(crate) range: Range<usize>,
-    /// What it stands for.
+    /// Decoded character.
     pub(crate) character: char,
 }
 
-/// Longest reference: `&#x10FFFF;`.
+/// Longest XML reference: `&#x10FFFF;`.
 const MOST_REFERENCE_BYTES: usize = 10;
-/// First characters of the two halves in which UTF-16 spells one beyond the first 65,536.
+/// High and low surrogates of UTF-16.
 const FIRST_HALVES: Range<u32> = 0xD800..0xDC00;
 const SECOND_HALVES: Range<u32> = 0xDC00..0xE000;
 
@@ -48,7 +48,7 @@ pub(crate) fn units(text: &str, mode: EscapeMode) -> impl Iterator<Item = Unit> 
     std::iter::from_fn(next)
 }
 
-/// Reads a reference of XML at the start of a text; returns its length, too.
+/// Decodes an XML reference at the start of a text; returns the character and the length of the reference.
 fn reference(text: &str) -> Option<(char, usize)> {
     let bytes = text.as_bytes();
     let head = bytes.get(..bytes.len().min(MOST_REFERENCE_BYTES))?;
@@ -67,7 +67,7 @@ fn reference(text: &str) -> Option<(char, usize)> {
                 Some(digits) => u32::from_str_radix(digits, 16),
                 None => number.parse(),
             };
-            // A sign would be taken for a part of the number.
+            // `parse` would accept a sign.
             let is_plain = number.bytes().all(|byte| byte.is_ascii_alphanumeric());
             char::from_u32(code.ok().filter(|_| is_plain)?)?
         }
@@ -75,7 +75,8 @@ fn reference(text: &str) -> Option<(char, usize)> {
     Some((character, end + 1))
 }
 
-/// Reads an escape of JSON, of C or of Rust at the start of a text; returns its length, too.
+/// Decodes an escape of JSON, C or Rust at the start of a text; returns the character and the length of the
+/// escape.
 fn escape(text: &str) -> Option<(char, usize)> {
     let simple = |character| Some((character, 2));
     match text.as_bytes().get(1)? {
@@ -95,7 +96,7 @@ fn escape(text: &str) -> Option<(char, usize)> {
     }
 }
 
-/// Reads `\uXXXX`, or two of them that stand for one character.
+/// Decodes `\uXXXX` or a surrogate pair.
 fn four_digits(text: &str) -> Option<(char, usize)> {
     let code = hexadecimal(text.get(2..6)?)?;
     if !FIRST_HALVES.contains(&code) {

@@ -1,4 +1,4 @@
-//! Changes that something gets in the way of.
+//! Transactions that are disturbed.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::commit::{plan, stage};
 use karyi_core::error::ErrorCode;
 
-/// A directory whose files `a` and `b` hold `1` and `2`, and a journal elsewhere.
+/// Directory with files `a` and `b` that hold `1` and `2`, and a journal elsewhere.
 struct Fixture {
     top: tempfile::TempDir,
     recorder: Recorder,
@@ -39,7 +39,7 @@ impl Fixture {
         change.with_content(text.into())
     }
 
-    /// The files with their texts; a directory ends in a slash.
+    /// Files with their texts; directories end with a slash.
     fn tree(&self) -> Vec<(String, String)> {
         let mut found: Vec<_> = std::fs::read_dir(self.top.path())
             .unwrap()
@@ -72,7 +72,7 @@ impl Fixture {
     }
 }
 
-/// Reads the files, lets `meddle` act, and commits then.
+/// Reads the files, lets `meddle` act, then commits.
 fn check(meddle: impl FnOnce(&Fixture), expected: &[(&str, &str)]) {
     let place = Fixture::new();
     let changes = [
@@ -107,7 +107,7 @@ fn a_file_changed_meanwhile_is_left_alone() {
         |place| std::fs::write(place.path("new"), "theirs").unwrap(),
         &[("a", "1"), ("b", "2"), ("new", "theirs")],
     );
-    // The same size and time, and another content.
+    // Equal size and time, other content.
     check(
         |place| {
             let file = std::fs::File::options().write(true).open(place.path("b"));
@@ -118,7 +118,7 @@ fn a_file_changed_meanwhile_is_left_alone() {
         },
         &[("a", "1"), ("b", "9")],
     );
-    // Only its permissions, or its names.
+    // Only its permissions, or its links.
     check(
         |place| {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -260,7 +260,7 @@ fn what_must_not_be_kept_is_not() {
         ..Recorder::default()
     };
     assert_eq!(commit(&recorder, "secret 2").no_undo, None);
-    // Without a journal files change all the same.
+    // Files change without a journal, too.
     let told = "the state directory, where changes are recorded, cannot be written";
     assert_eq!(
         commit(&Recorder::default(), "last").no_undo.as_deref(),
@@ -339,7 +339,7 @@ fn what_cannot_be_removed_is_ended_later() {
     assert_eq!(next.recovered, []);
     let left = std::fs::read_dir(place.path("d")).unwrap().count();
     assert_eq!(left, 1);
-    // What was refused is not made later, also where all of it lies there still.
+    // A refused change is not made later, even if all of it is still there.
     assert!(chattr("+a"));
     let failed = place.commit(&[place.change("d/x", "three")]);
     assert!(chattr("-a"));
@@ -350,7 +350,7 @@ fn what_cannot_be_removed_is_ended_later() {
     assert_eq!(left, 1);
 }
 
-/// Brings a change as far as its decision.
+/// Brings a change up to its decision.
 fn decided<'a>(
     journal: &Journal,
     changes: &'a [Change],
@@ -378,7 +378,7 @@ fn what_stays_of_a_change_that_was_made_is_removed_later() {
     record.set_pending(PendingWork::Clear).unwrap();
     drop((placed, record));
     assert_eq!(commit::leftovers(&planned).len(), 2);
-    // The files go on, which is nothing to tell of.
+    // Removing temporary files later is not worth a report.
     std::fs::write(place.path("a"), "theirs").unwrap();
     assert_eq!(recover::pending_files(&journal), []);
     let receipt = place.commit(&[place.change("b", "three")]).unwrap();
@@ -406,7 +406,7 @@ fn a_change_that_is_being_killed_is_waited_for() {
             let transaction = Transaction::begin(&place.recorder, &[&path]);
             transaction.map(|transaction| transaction.recovered().len())
         });
-        // Without waiting it would have begun by then.
+        // Otherwise it would have begun by then.
         let since = std::time::Instant::now();
         while since.elapsed() < std::time::Duration::from_millis(200) {
             assert!(!next.is_finished());
@@ -436,7 +436,7 @@ fn a_decision_that_does_not_last_is_none() {
     let decision = Decision { steps, entry };
     let written = record.decide_durably(&decision, |_| Err(std::io::ErrorKind::StorageFull.into()));
     assert!(written.is_err());
-    // What was made beside the files cannot be removed, and its record stays.
+    // The temporary files cannot be removed, so the record stays.
     std::mem::forget(staged);
     assert!(!commit::leftovers(&planned).is_empty());
     assert!(end(Some(record), &planned, Progress::Planned).is_some());

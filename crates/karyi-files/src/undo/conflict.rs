@@ -1,37 +1,37 @@
-//! A file that is not what karyi wrote: what it wrote, what is there, what would be restored.
+//! Conflict of an undo: a file that is not what karyi wrote.
 
 use std::path::{Path, PathBuf};
 
 use super::super::journal::{Journal, Version};
 
-/// A file that is not what karyi wrote.
+/// File that is not what karyi wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The file.
     pub path: PathBuf,
-    /// What karyi wrote; none when it removed the file.
+    /// Content that karyi wrote.
     pub wrote: ConflictContent,
-    /// What is there now; none when there is no file.
+    /// Content now.
     pub now: ConflictContent,
-    /// What would be restored; none when the file would be removed.
+    /// Content that would be restored.
     pub restored: ConflictContent,
 }
 
-/// One of the contents of a conflict.
+/// Content in a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConflictContent {
-    /// There is no file.
+    /// No file.
     Missing,
-    /// The content is not kept, or cannot be read.
+    /// Content that is not stored or cannot be read.
     Unknown,
-    /// The content.
+    /// Known content.
     Bytes(Vec<u8>),
-    /// Something else than a file, in words: `a link to X`, `a directory`.
+    /// Anything but a file, in words: `a link to X`, `a directory`.
     Other(String),
 }
 
 impl Conflict {
-    /// Puts the three contents together.
+    /// Collects the three contents.
     pub(super) fn new(
         journal: &Journal,
         path: &Path,
@@ -56,7 +56,8 @@ impl Conflict {
     }
 }
 
-/// Says what is where a file or one of its directories was; nothing when each is what it should be.
+/// Describes what is in the place of a file or of one of its directories; `None` when each is of the right
+/// kind.
 pub(super) fn obstacle(path: &Path) -> Option<String> {
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();

@@ -1,14 +1,14 @@
-//! Follows files through the changes that are taken back: where each one is now.
+//! Follows files through renames to their current paths.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::super::journal::{Entry, StoredPath};
 
-/// Returns for the path of each file before the changes where the same file is after them. Files that were
-/// removed or made by them have none. The latest change comes first.
+/// Maps the path of each file before the changes to its path after them. Removed and created files are left
+/// out. `chosen` starts with the latest change.
 pub(super) fn current_paths<'a>(chosen: &[&'a Entry]) -> HashMap<&'a Path, &'a Path> {
-    // The first path of the file that is at a path by now.
+    // Maps current paths to original ones.
     let mut first: HashMap<&Path, &Path> = HashMap::new();
     let mut seen: HashSet<&Path> = HashSet::new();
     for entry in chosen.iter().rev() {
@@ -25,7 +25,7 @@ pub(super) fn current_paths<'a>(chosen: &[&'a Entry]) -> HashMap<&'a Path, &'a P
             let origin = first.remove(path);
             moved.extend(origin.zip(target));
         }
-        // All of them at once: files may change places.
+        // Applied at once, since files may swap names.
         for (origin, target) in moved {
             seen.insert(target);
             first.insert(target, origin);

@@ -1,4 +1,4 @@
-//! Says what of a file that came back is not as it was.
+//! Notes about metadata that an undo could not restore.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,7 @@ use super::super::change::{Change, MetadataSource};
 use super::super::metadata::SavedMetadata;
 use super::RestoredFile;
 
-/// Says of which files that came back the owner is another one now, or attributes are lost.
+/// Returns notes about files with another owner or with lost attributes.
 pub(super) fn collect(changes: &[Change], losses: &[(PathBuf, String)]) -> Vec<(PathBuf, String)> {
     let again = changes.iter().filter_map(|change| {
         let after = change.after.as_ref()?;
@@ -22,7 +22,7 @@ pub(super) fn collect(changes: &[Change], losses: &[(PathBuf, String)]) -> Vec<(
     again.chain(lost).collect()
 }
 
-/// Puts notes to their files.
+/// Attaches the notes to their files.
 pub(super) fn attach(files: &mut [RestoredFile], notes: Vec<(PathBuf, String)>) {
     for (path, note) in notes {
         let file = files
@@ -61,7 +61,7 @@ fn owner_note(saved: &SavedMetadata, (user, group): (u32, u32), mode: u32) -> Op
         Some((was, of)) => Some(format!(
             "it belonged to user {was} and group {of}, which could not be given back: it belongs to user {user} and group {group} now{lost}"
         )),
-        // Who it belonged to was not recorded; most belong to whom they did.
+        // The former owner was not recorded, and is most likely the same.
         None if lost.is_empty() => None,
         None => Some(format!(
             "its owner was not recorded: it belongs to user {user} and group {group} now{lost}"

@@ -1,7 +1,7 @@
-//! The changes that an undo is about, found in the list of all of them.
+//! Selects the changes of an undo from the list of changes.
 //!
-//! Whether a change is taken back already is told by later ones only, so the list is read from its end, as far
-//! as the choice needs it, and once: what was read goes with the choice.
+//! Only later entries tell whether a change was taken back already, so the list is read once, from its end,
+//! as far as the target needs it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -11,34 +11,34 @@ use super::super::recover::{self, FileRecovery, RecoveryForecast};
 use super::{Conflict, UndoTarget};
 use karyi_core::error::{ErrorCode, ToolError};
 
-/// The list of changes as far as it was read, and what a killed karyi had left.
+/// List of changes as far as it was read, and the unfinished changes.
 #[derive(Debug)]
 pub struct UndoSelection {
-    /// What is taken back.
+    /// Changes to take back.
     pub target: UndoTarget,
-    /// The last changes, the oldest of them first.
+    /// Latest changes, oldest first.
     pub entries: Vec<Entry>,
-    /// What of the part that was read is broken.
+    /// Damage in the part that was read.
     pub damage: Option<Damage>,
-    /// Files of earlier changes that were left half done.
+    /// Recovered or unfinished files.
     pub recovered: Vec<FileRecovery>,
-    /// What ending them will come to, for an undo that is only tried out.
+    /// Predicted recovery, for a dry run.
     pub(super) forecast: RecoveryForecast,
-    /// The list as it was when it was read.
+    /// State of the list when it was read.
     mark: ListMark,
 }
 
 impl UndoSelection {
-    /// Ends what a killed karyi left, which is a change like the others then, and reads the list.
+    /// Recovers unfinished changes, then reads the list.
     ///
     /// # Errors
-    /// Another karyi is at it for too long, or the list cannot be read.
+    /// Another recovery takes too long, or the list cannot be read.
     pub fn for_undo(journal: &Journal, target: UndoTarget) -> Result<Self, ToolError> {
         let recovered = recover::recover(journal)?;
         Self::read(journal, target, recovered, RecoveryForecast::default())
     }
 
-    /// Reads the list as it will be then, and touches nothing.
+    /// Reads the list as it will be after recovery, without touching anything.
     ///
     /// # Errors
     /// The list cannot be read.
@@ -69,7 +69,7 @@ impl UndoSelection {
         })
     }
 
-    /// Returns it anew when this journal, which may have the key now, could end what was left half done.
+    /// Reads the list again if this journal, which may have the key now, could recover more changes.
     pub(super) fn reread(&self, journal: &Journal) -> Result<Option<Self>, ToolError> {
         let more = recover::recover(journal)?;
         if more.is_empty() {
@@ -81,10 +81,10 @@ impl UndoSelection {
         Self::read(journal, self.target.clone(), recovered, forecast).map(Some)
     }
 
-    /// Returns the changes to take back, the latest first.
+    /// Returns the selected changes, latest first.
     ///
     /// # Errors
-    /// `not_found`, or `undo_conflict` for a change that is taken back already.
+    /// `not_found`, or `undo_conflict` for a change that was already taken back.
     pub fn chosen(&self) -> Result<Vec<&Entry>, ToolError> {
         let undone = undone_numbers(&self.entries);
         let open = open(&self.entries, &undone);
@@ -127,8 +127,8 @@ impl UndoSelection {
         ToolError::new(ErrorCode::NotFound, message).with_hint(hint)
     }
 
-    /// Returns the numbers of the changes that came after the chosen ones, stand, and are of one of these files,
-    /// the newest first: to take the chosen ones back, these are taken back before, in this order.
+    /// Returns the numbers of later open changes of the conflicting files, newest first: they have to be
+    /// taken back before, in this order.
     #[must_use]
     pub fn later(&self, conflicts: &[Conflict]) -> Vec<u64> {
         let chosen = self.chosen().unwrap_or_default();
@@ -136,8 +136,8 @@ impl UndoSelection {
         over(&self.entries, &chosen, is_asked)
     }
 
-    /// Refuses to take a change back over a later one of the same file, though the file may be the same again: what
-    /// the later one did would be gone, and it would stand in the list.
+    /// Refuses to skip a later change of the same file, even if the file is unchanged: its effect would be
+    /// lost while it stays in the list.
     pub(super) fn refuse_over(&self, chosen: &[&Entry]) -> Result<(), ToolError> {
         let later = over(&self.entries, chosen, |_| true);
         if later.is_empty() {
@@ -147,7 +147,7 @@ impl UndoSelection {
         Err(ToolError::new(ErrorCode::UndoConflict, message).with_hint(later_changes_hint(&later)))
     }
 
-    /// Refuses changes that another karyi took back while this one waited for their files.
+    /// Refuses changes that another process took back while this one waited for the locks.
     pub(super) fn refuse_undone(
         &self,
         journal: &Journal,
@@ -165,7 +165,7 @@ impl UndoSelection {
         }
     }
 
-    /// Says how to take back an earlier change when one that cannot be undone is in the way.
+    /// Suggests an undoable change when the selected one cannot be undone.
     pub(super) fn with_alternative(&self, error: ToolError, journal: &Journal) -> ToolError {
         if error.code != ErrorCode::UndoUnavailable || matches!(self.target, UndoTarget::Number(_))
         {
@@ -195,7 +195,7 @@ impl UndoSelection {
     }
 }
 
-/// Tells of each change, the latest first, whether those before it are not asked for.
+/// Returns a predicate for [`Journal::latest`] that stops once earlier changes do not matter.
 fn enough_for(target: &UndoTarget) -> impl FnMut(&Entry) -> bool + '_ {
     let mut undone: HashSet<u64> = HashSet::new();
     let mut count = 0;
@@ -215,12 +215,12 @@ fn enough_for(target: &UndoTarget) -> impl FnMut(&Entry) -> bool + '_ {
     }
 }
 
-/// Returns the numbers of the entries that are taken back by now.
+/// Returns the numbers of the entries that were taken back.
 #[must_use]
 pub fn undone_numbers(entries: &[Entry]) -> HashSet<u64> {
     let mut undone = HashSet::new();
     for entry in entries.iter().rev() {
-        // An undo that was taken back itself took nothing back.
+        // An undo that was itself taken back has no effect.
         if !undone.contains(&entry.number) {
             undone.extend(&entry.undoes);
         }
@@ -228,14 +228,14 @@ pub fn undone_numbers(entries: &[Entry]) -> HashSet<u64> {
     undone
 }
 
-/// Returns the changes that stand and are no undo, the latest first.
+/// Returns open changes that are not undos, latest first.
 fn open<'a>(entries: &'a [Entry], undone: &HashSet<u64>) -> impl Iterator<Item = &'a Entry> {
     let is_open = |entry: &&Entry| !undone.contains(&entry.number) && entry.undoes.is_empty();
     entries.iter().rev().filter(is_open)
 }
 
-/// Returns the numbers of the changes that stand, are not chosen, and came after one that is and has a file
-/// with them, if the file is asked for; the newest first. An undo is none: it ends with what it takes back.
+/// Returns the numbers of open changes, not selected, that came after a selected one and share a file that
+/// `is_asked` accepts; newest first.
 fn over(entries: &[Entry], chosen: &[&Entry], is_asked: impl Fn(&Path) -> bool) -> Vec<u64> {
     let mut first: HashMap<&Path, u64> = HashMap::new();
     for entry in chosen {
@@ -260,7 +260,7 @@ fn over(entries: &[Entry], chosen: &[&Entry], is_asked: impl Fn(&Path) -> bool) 
     later.filter(|number| !is_chosen(*number)).collect()
 }
 
-/// Adds the changes that were left half done and will be ended before.
+/// Adds the entries that recovery will append.
 fn add_forecast(entries: &mut Vec<Entry>, forecast: &RecoveryForecast, journal: &Journal) {
     for entry in &forecast.entries {
         if entries.iter().any(|known| known.id == entry.id) {
@@ -275,7 +275,7 @@ fn add_forecast(entries: &mut Vec<Entry>, forecast: &RecoveryForecast, journal: 
     }
 }
 
-/// Says how to get over later changes, the newest first.
+/// Hint to take back later changes first, newest first.
 #[must_use]
 pub fn later_changes_hint(later: &[u64]) -> String {
     let steps = later.iter().map(|number| format!("`karyi undo {number}`"));

@@ -39,7 +39,7 @@ impl Fixture {
         self.top.path().canonicalize().unwrap().join(name)
     }
 
-    /// Writes a file as a tool does; none removes it.
+    /// Writes a file as a tool does; `None` removes it.
     fn write(&self, name: &str, text: Option<&str>) {
         let path = self.path(name);
         let transaction = Transaction::begin(&self.recorder, &[&path]).unwrap();
@@ -113,7 +113,7 @@ impl Fixture {
         edit::apply(edits, options).map(|_| ())
     }
 
-    /// The files that are there, with their permissions and contents.
+    /// Existing files with their permissions and contents.
     fn tree(&self, names: &[&str]) -> Vec<String> {
         use std::os::unix::fs::MetadataExt;
         let shown = names.iter().filter_map(|name| {
@@ -209,7 +209,7 @@ fn a_renamed_file_is_renamed_back() {
     place.undo(UndoTarget::Last(2)).unwrap();
     assert_eq!(inode(&place.path("a")), before);
     assert_eq!(place.tree(&["a", "b", "d/c"]), ["a 640 x"]);
-    // Its text was opened by whoever changed the permissions, and all names are of one file.
+    // Whoever changed the permissions exposed the text, and all links share one file.
     for (since, expected) in [(0o660, "a 660 x"), (0o600, "a 600 x")] {
         place.edit(&[rename("a", "b")]).unwrap();
         place.put("b", "x", since);
@@ -219,7 +219,7 @@ fn a_renamed_file_is_renamed_back() {
     }
 }
 
-/// Returns how many contents the journal keeps.
+/// Returns the number of blobs in the journal.
 fn kept(place: &Fixture) -> usize {
     let contents = place.journal.directory().join("contents");
     let starts = std::fs::read_dir(contents).unwrap();
@@ -258,7 +258,7 @@ fn a_large_file_is_kept_and_comes_back() {
         };
         edit::apply(&edits, options)
     };
-    // An edit that comes to nothing leaves nothing.
+    // A failed edit leaves nothing behind.
     let error = edit(&"x".repeat(size / 2)).unwrap_err();
     assert_eq!((error.code, kept(&place)), (ErrorCode::FindAmbiguous, 0));
     assert_eq!(edit("old").unwrap().no_undo, None);
@@ -278,7 +278,7 @@ fn an_undo_takes_so_much_memory_at_most() {
     place.write("b", Some("123"));
     let selection = UndoSelection::for_undo(&place.journal, UndoTarget::Last(3)).unwrap();
     let chosen = selection.chosen().unwrap();
-    // Of both files what was written last, and nothing was there before.
+    // For both files, the last written version, and no earlier one.
     let goals = goals(&place.journal, &chosen).unwrap();
     assert_eq!(check_size(&goals, 7), Ok(()));
     let error = check_size(&goals, 6).unwrap_err();

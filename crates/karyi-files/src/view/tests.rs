@@ -1,4 +1,4 @@
-//! Texts in all encodings, whole and in part; what is no text.
+//! Texts in all encodings, whole and in part, and binary files.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn read(bytes: &[u8], lines: &str, max_bytes: u64) -> TextView {
     }
 }
 
-/// Checks text, first line and total lines, and that nothing is left out.
+/// Checks text, first line and total lines, and that nothing is omitted.
 fn check(bytes: &str, lines: &str, expected: (&str, u64, u64)) {
     let expected = TextView {
         text: expected.0.into(),
@@ -79,7 +79,7 @@ fn what_is_left_out_is_counted() {
     check("aa\nbb\ncc\n", "2-3", 1, ("b", 5, 1));
     check("ééé\n", "1-", 3, ("é", 5, 0));
     check("aa\nbb\n", "1-", 0, ("", 6, 2));
-    // A byte order mark is no text.
+    // A byte order mark is not text.
     check("\u{FEFF}aa\nbb\n", "1-", 1, ("a", 5, 1));
     check("\u{FEFF}aa\nbb\n", "1-", 0, ("", 6, 2));
     check("\u{FEFF}aa\nbb\n", "-2", 3, ("aa\n", 3, 1));
@@ -100,7 +100,7 @@ fn some_lines_have_the_encoding_of_the_whole() {
         let expected: Vec<&str> = text.lines().skip(at).take(shown.len()).collect();
         assert_eq!(shown, expected, "{lines}");
     }
-    // Latin letters alone could be anything; the rest of the file says that it is no text at all.
+    // Latin letters alone could be anything; the rest of the file proves that it is not text.
     let broken = [&b"caf\xE9\n"[..], &b"\xC3\xA9\xC3\xA9\xC3\xA9 \xFF\n"[..]].concat();
     assert!(Encoding::read(&broken).is_err());
     let seen = read(&broken, "1", 1000);
@@ -266,7 +266,7 @@ fn the_last_lines_are_those_of_the_moment_they_were_found() {
         ..TextView::default()
     };
     assert_eq!(seen, expected);
-    // Where lines are counted first, the last one that was counted ends them.
+    // When lines are counted first, the last counted one is the end.
     for (total, count, lines) in [
         (5, 2, (4, 5)),
         (2, 2, (1, 2)),
@@ -295,7 +295,7 @@ fn bad_ranges_are_refused() {
     );
 }
 
-/// A text in every encoding that is known, and one that has none.
+/// A text in every supported encoding, and one in none.
 fn in_all_encodings() -> Vec<(&'static str, Vec<u8>, String)> {
     let chinese = "第一行是一个简单的测试文件。\nabc\n第三行，结束了吗？再见！\n\n尾";
     let french = "tr\u{E8}s bien, caf\u{E9}\nabc\nna\u{EF}ve gar\u{E7}on \u{E0} c\u{F4}t\u{E9}\n\n\u{E9}t\u{E9}";
@@ -335,7 +335,7 @@ fn in_all_encodings() -> Vec<(&'static str, Vec<u8>, String)> {
     ]
 }
 
-/// Checks one reading against the whole text of the wanted lines.
+/// Checks one view against the whole text of the requested lines.
 fn check_cut(seen: &TextView, wanted: &[&str], most: usize, what: &str) {
     let whole = wanted.concat();
     let shown = seen.text.as_str();
@@ -401,7 +401,7 @@ fn a_large_text_is_counted_by_the_same_rule() {
     let times = 4_200_000 / filler.len() + 100;
     for (name, bytes, text) in in_all_encodings() {
         if name.starts_with("utf-16") || bytes.starts_with(b"\xEF\xBB\xBF") {
-            // Those are known by their start, whatever their size.
+            // They are recognised by their start, whatever their size.
             continue;
         }
         let large = [filler.repeat(times).as_bytes(), &bytes].concat();
@@ -412,7 +412,7 @@ fn a_large_text_is_counted_by_the_same_rule() {
             "-3".to_owned(),
             format!("{}-{at}", times - 1),
         ] {
-            // The wanted lines tell the encoding, and a few words may tell another one.
+            // The requested lines decide, and a few words may suggest another encoding.
             let whole = read(&large, &range, 1 << 20);
             let wanted: Vec<&str> = whole.text.split_inclusive('\n').collect();
             assert_eq!((whole.omitted_bytes, whole.omitted_lines), (0, 0), "{name}");

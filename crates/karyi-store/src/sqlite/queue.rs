@@ -17,7 +17,7 @@ struct State<T> {
     waiting: VecDeque<T>,
     /// Threads that sleep.
     idle: usize,
-    /// Whether a thread was woken and has not come yet.
+    /// True if a thread was woken and has not come yet.
     is_waking: bool,
     is_closed: bool,
 }

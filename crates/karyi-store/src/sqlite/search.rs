@@ -34,7 +34,7 @@ struct Match {
 struct QueryWord {
     text: String,
     is_pair: bool,
-    /// Whether it may be the start of a word of the index.
+    /// True if it may be the start of a word of the index.
     is_single: bool,
 }
 
@@ -194,7 +194,7 @@ impl SiteSearch<'_> {
         Ok(matches)
     }
 
-    /// Whether a content is of the kind that is asked for; the columns are those of [`FACTS`].
+    /// Tells whether a content is of the kind that is asked for; the columns are those of [`FACTS`].
     fn is_selected(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
         let query = self.query;
         let is_of_type = match &query.content_type {
@@ -216,7 +216,7 @@ impl SiteSearch<'_> {
         tags.iter().any(is_selected)
     }
 
-    /// Whether the query stands to the letter in the title of a content, and in its text.
+    /// Tells whether the query stands to the letter in the title of a content, and in its text.
     fn texts(&self, number: i64) -> rusqlite::Result<(bool, bool)> {
         let mut texts = self.connection.prepare_cached(TEXTS)?;
         texts.query_row([number], |row| {

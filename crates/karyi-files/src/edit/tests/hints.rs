@@ -1,4 +1,4 @@
-//! What an edit says when a text is not where it should be.
+//! Messages and hints when a text is not where it should be.
 
 use super::*;
 
@@ -170,7 +170,7 @@ fn a_text_that_an_earlier_file_of_the_same_name_replaced_is_named_as_such() {
             "{edits:?}: {hint}"
         );
     }
-    // What is made anew is another text.
+    // A file that is created anew has another text.
     let delete = FileEdit {
         delete: true,
         ..edit("a", &[])
@@ -239,7 +239,7 @@ fn what_an_edit_cannot_do_has_a_way() {
         assert!(error.hint.contains(hint), "{edit:?}: {}", error.hint);
     }
     assert_eq!(place.tree().len(), 3);
-    // A file of that name is one.
+    // Unless a file has that name.
     std::fs::create_dir(place.path("~")).unwrap();
     place.apply(&[edit("~/new", &[("", "x")])]).unwrap();
 }
@@ -303,7 +303,7 @@ fn what_is_spelled_otherwise_is_told_with_what_to_copy() {
     }
 }
 
-/// What the file holds, what is looked for, and the hint.
+/// Text of the file, text to find, and the hint.
 const SPELLED_OTHERWISE: &[(&str, &str, &str)] = &[
     (
         "un caf\u{E9} noir\n",

@@ -1,4 +1,4 @@
-//! Files that are deleted, renamed, and files with several names.
+//! Deleted files, renamed files, and files with several hard links.
 
 use super::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -16,7 +16,7 @@ fn files_are_deleted_and_renamed() {
         &[("b", b"\0bin")],
     );
     check(&[("a", b"\0bin")], &[deleted("a")], &[]);
-    // In order, on what the parts before left.
+    // In order, each on the result of the parts before.
     check(
         &[("a", b"1"), ("b", b"2")],
         &[
@@ -104,7 +104,7 @@ fn hard_links_are_broken_only_on_demand() {
         (error.code, error.message.as_str()),
         (ErrorCode::HardLinked, "a: the file has 2 names")
     );
-    // One that does not change has nothing to break.
+    // An edit without effect breaks no links.
     place.apply(&[edit("a", &[("1", "1")])]).unwrap();
     let mut breaking = edit("a", &[("1", "2")]);
     breaking.breaks_links = true;
@@ -118,7 +118,7 @@ fn a_name_of_several_goes_only_on_demand() {
     let place = Fixture::new(&[("a", b"1")]);
     std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
     let tree = place.tree();
-    // Undone, each would leave two files where there was one with two names.
+    // Their undo would leave two files where there was one with two links.
     for edit in [deleted("a"), renamed("a", "c", &[("1", "2")])] {
         let error = place.apply(std::slice::from_ref(&edit)).unwrap_err();
         assert_eq!(error.code, ErrorCode::HardLinked, "{edit:?}");
@@ -201,7 +201,7 @@ fn files_with_several_names_change_places_one_by_one() {
     }
     assert_eq!([inode("a"), inode("b")], [b, a]);
     assert_eq!([inode("a-too"), inode("b-too")], [a, b]);
-    // Who says so leaves the other names behind.
+    // With breaks_links the other links keep the old content.
     let mut breaking = [deleted("a-too"), renamed("a", "a-too", &[])];
     let code = |edits: &[FileEdit]| place.apply(edits).map_err(|error| error.code);
     assert_eq!(code(&breaking), Err(ErrorCode::HardLinked));
@@ -212,7 +212,7 @@ fn files_with_several_names_change_places_one_by_one() {
     assert_eq!(inode("b"), a);
     place.apply(&[renamed("a-too", "a", &[])]).unwrap();
     std::fs::hard_link(place.path("a"), place.path("a-too")).unwrap();
-    // Where its text changes, too, its other names must be left behind.
+    // A change of the text breaks the other links.
     let over = [deleted("b-too"), renamed("a", "b-too", &[("2", "3")])];
     let error = place.apply(&over).unwrap_err();
     assert!(error.hint.contains("break_links"), "{}", error.hint);
@@ -236,11 +236,11 @@ fn a_file_made_anew_under_its_old_name_is_another_one() {
     }
 }
 
-/// File systems that are taken away, however a test ends.
+/// Mounted file systems, unmounted on drop.
 struct Mounted(Vec<PathBuf>);
 
 impl Mounted {
-    /// Mounts one; says whether that is allowed here.
+    /// Mounts a file system; returns false where that is not allowed.
     fn add(&mut self, kind: &str, options: &str, at: PathBuf) -> bool {
         std::fs::create_dir_all(&at).unwrap();
         let mut mount = std::process::Command::new("mount");
@@ -259,7 +259,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Mounts a directory `m` in two layers; the files `a` and `c` of the lower one have a second name each.
+/// Mounts an overlayfs `m`; the files `a` and `c` of its lower layer have a second link each.
 fn layered(place: &Fixture) -> Option<Mounted> {
     let mut mounted = Mounted(Vec::new());
     let path = |name: &str| place.path(name);
@@ -285,8 +285,8 @@ fn layered(place: &Fixture) -> Option<Mounted> {
         .then_some(mounted)
 }
 
-/// The system makes another file of one in a lower layer that has several names, when it is opened to be
-/// written or gets a name more.
+/// On overlayfs, a file of a lower layer with several links becomes another file when it is opened for
+/// writing or linked.
 #[test]
 fn a_file_of_a_lower_layer_is_known_by_its_content() {
     let place = Fixture::new(&[]);

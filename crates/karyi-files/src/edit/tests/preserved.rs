@@ -1,4 +1,4 @@
-//! What a file keeps: encoding, attributes, permissions, owner, links to it.
+//! What an edit preserves: encoding, attributes, permissions, owner, links.
 
 use super::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -33,7 +33,7 @@ fn a_doubtful_encoding_takes_no_new_characters() {
         &[edit("a", &[("80", "\u{6587}\u{4EF6}")])],
         &[("a", b"port = \xce\xc4\xbc\xfe\n\xb6\xcb\xbf\xda \xb6\xcb\xbf\xda \xce\xc4\xbc\xfe \xc4\xbf\xc2\xbc end\n")],
     );
-    // A word of two characters may be Korean as well.
+    // Two characters could be Korean as well.
     check_error(
         &[("a", b"port = 80\n\xb6\xcb\xbf\xda end\n")],
         &[edit("a", &[("80", "\u{6587}\u{4EF6}")])],
@@ -158,7 +158,7 @@ fn the_owner_is_kept() {
     open_to_all(&place.path("theirs"), 0o666);
     let tree = place.tree();
     as_nobody(|| {
-        // Written over, it could be found half-written; replaced, it would be nobody's.
+        // Overwriting could be observed half-written; replacing would lose the owner.
         let edits = [edit("new", &[("", "x")]), edit("theirs", &[("2", "three")])];
         let error = place.apply(&edits).unwrap_err();
         assert_eq!(error.code, ErrorCode::OwnerNotKept, "{}", error.message);
@@ -195,7 +195,7 @@ fn a_diff_of_a_file_with_a_byte_order_mark_can_be_applied() {
             assert_eq!(both[0], both[1]);
         }
     }
-    // Who copies the first line out of it gets no mark into the text.
+    // A first line copied from the file must not carry its mark into the text.
     let copied = [("\u{FEFF}one\r\n2", "\u{FEFF}1\r\n2")];
     place.apply(&[edit("a", &copied)]).unwrap();
     let text = std::fs::read_to_string(place.path("a")).unwrap();

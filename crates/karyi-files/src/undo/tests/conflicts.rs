@@ -1,4 +1,4 @@
-//! What is in the way of an undo.
+//! Obstacles of an undo.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn an_earlier_change_is_not_taken_back_over_a_later_one() {
     assert_eq!(place.read("a").as_deref(), Some("3"));
 }
 
-/// The file may be what the earlier change wrote all the same.
+/// Even if the file has the content of the earlier change.
 #[test]
 fn nor_when_the_later_one_gave_the_file_the_same_text() {
     let place = Fixture::new();
@@ -69,7 +69,7 @@ fn nor_when_the_later_one_gave_the_file_the_same_text() {
         assert!(dry_run(&place.journal, &selection).is_err());
     }
     assert_eq!(place.read("a").as_deref(), Some("B"));
-    // One after the other all of them go, and an undo is in nobody's way.
+    // One after the other, newest first; an undo is never an obstacle.
     for number in [3, 2, 1] {
         assert_eq!(place.undo(UndoTarget::Number(number)).unwrap(), [number]);
     }

@@ -1,8 +1,8 @@
-//! Changes that were left half done, and undos that are killed.
+//! Unfinished changes, and undos that are killed.
 
 use super::*;
 
-/// Leaves a change of files behind that was decided, with no file in its place.
+/// Leaves a decided change behind of which no file was renamed yet.
 fn set_pending(place: &Fixture, files: &[(&str, &str, &str)]) {
     let (mut changes, mut records) = (Vec::new(), Vec::new());
     for (name, old, new) in files {
@@ -99,7 +99,7 @@ fn a_dry_run_foresees_what_the_real_one_ends_first() {
     }
 }
 
-/// What the system tells of names that go from two directories, in order.
+/// Returns the file system events of removals in two directories, in order.
 #[cfg(target_os = "linux")]
 fn gone(directories: &[&Path], act: impl FnOnce()) -> Vec<String> {
     use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
@@ -118,7 +118,7 @@ fn gone(directories: &[&Path], act: impl FnOnce()) -> Vec<String> {
     names
 }
 
-/// Else a kill in between would leave them, and nothing would know.
+/// A kill in between would otherwise leave them for good.
 #[cfg(target_os = "linux")]
 #[test]
 fn directories_that_were_made_go_before_the_record_of_the_undo() {
@@ -135,7 +135,7 @@ fn directories_that_were_made_go_before_the_record_of_the_undo() {
     assert!(first == "new" && record.ends_with(".json"), "{names:?}");
 }
 
-/// Another karyi may be killed between the choice and the undo; nothing else would tell what became of its files.
+/// Another process may be killed between selection and undo; only this error reports its recovered files.
 #[test]
 fn an_undo_that_is_refused_tells_what_was_ended_meanwhile() {
     let place = Fixture::new();

@@ -1,4 +1,4 @@
-//! Owner, permissions and attributes of files that come back, and renames.
+//! Owner, permissions and attributes of restored files, and renames.
 
 use super::*;
 use crate::attributes::Attributes;
@@ -19,7 +19,8 @@ impl Fixture {
     }
 }
 
-/// Makes a file with an attribute, where the file system has such, and another owner, where that is allowed.
+/// Creates a file with an attribute, where the file system supports it, and another owner, where that is
+/// allowed.
 fn dressed(place: &Fixture, name: &str, owner: u32, mode: u32) {
     use std::os::unix::fs::{PermissionsExt, chown};
     let path = place.path(name);
@@ -45,14 +46,14 @@ fn files_that_changed_places_take_all_they_had_back() {
         assert_ne!(place.state("a"), before[0]);
         place.undo(UndoTarget::Last(1)).unwrap();
         assert_eq!([place.state("a"), place.state("b")], before, "{edits:?}");
-        // And once more: the undo is undone.
+        // The undo is undone, too.
         place.undo(UndoTarget::Number(2)).unwrap();
         assert_eq!(place.state("a").0, "text of b\n", "{edits:?}");
         assert_eq!(place.state("a").1, before[1].1, "{edits:?}");
     }
 }
 
-/// Gives a file another owner, other permissions and another attribute, as the bits say.
+/// Changes owner, permissions and an attribute of a file, as the bits say.
 fn change_since(place: &Fixture, name: &str, bits: u32) {
     use std::os::unix::fs::{PermissionsExt, chown};
     let path = place.path(name);
@@ -81,7 +82,7 @@ fn what_was_changed_since_stays_each_on_its_own() {
         place.undo(UndoTarget::Last(1)).unwrap();
         assert_eq!([place.state("b"), place.state("a")], [a, b], "{bits}");
     }
-    // A text that comes back gets no wider permissions than it had.
+    // Restored text gets no wider permissions than it had.
     let text = |to: Option<&str>| FileEdit {
         to: to.map(Into::into),
         pairs: vec![EditPair {
@@ -151,7 +152,7 @@ fn attributes_and_access_lists_come_back() {
     place.edit(&[delete("a")]).unwrap();
     place.undo(UndoTarget::Last(1)).unwrap();
     assert_eq!(place.state("a"), before);
-    // Without what was kept of them the group gets nothing, and the result says so.
+    // Without the stored list the group gets nothing, and the result says so.
     place.edit(&[delete("a")]).unwrap();
     let entries = place.journal.entries().unwrap();
     let old = entries.last().unwrap().files[0].old.clone().unwrap();

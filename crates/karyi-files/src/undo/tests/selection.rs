@@ -1,4 +1,4 @@
-//! Which changes an undo takes back.
+//! Selection of the changes to take back.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn an_undo_that_changes_no_file_is_recorded() {
     assert!(
         matches!(place.undo(UndoTarget::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
     );
-    // As any other it can be taken back.
+    // It can be taken back like any other change.
     let done = undo(&place.recorder, &place.journal, &UndoTarget::Number(3)).unwrap();
     assert_eq!((done.numbers, done.number), (vec![3], Some(4)));
     assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [2]);
@@ -70,7 +70,7 @@ fn an_undo_can_be_undone() {
     assert!(
         matches!(place.undo(UndoTarget::Number(3)), Err(UndoError::Other(e)) if e.code == ErrorCode::UndoConflict)
     );
-    // What was undone and made again can be undone again.
+    // A change that was undone and redone can be undone again.
     assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [2]);
     assert_eq!(place.read("a").as_deref(), Some("1"));
     assert_eq!(place.undo(UndoTarget::Session("s".into())).unwrap(), [1]);
@@ -99,14 +99,14 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(place.read("a").as_deref(), Some("1"));
 }
 
-/// Whatever is chosen, it is the same as from the whole list, and no more of it is read than that needs.
+/// The selection equals that from the whole list, and reads no more than it needs.
 #[test]
 fn a_choice_needs_the_end_of_the_list_only() {
     let place = Fixture::new();
     for text in ["1", "2", "3", "4", "5"] {
         place.write("a", Some(text));
     }
-    // 6 takes 5 back, 7 takes 4 back, 8 makes 4 again.
+    // 6 takes 5 back, 7 takes 4 back, 8 redoes 4.
     place.undo(UndoTarget::Last(1)).unwrap();
     place.undo(UndoTarget::Last(1)).unwrap();
     place.undo(UndoTarget::Number(7)).unwrap();

@@ -20,7 +20,7 @@ pub(in crate::sqlite) struct IndexCache {
 #[derive(Default)]
 struct State {
     index: Option<Arc<MemoryIndex>>,
-    /// Whether somebody reads it now.
+    /// True if somebody reads it now.
     is_reading: bool,
     /// How long reading took the last time.
     cost: Duration,

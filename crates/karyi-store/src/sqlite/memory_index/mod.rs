@@ -54,7 +54,7 @@ struct IndexedContent {
     body: FoldedText,
     /// The part of the score that depends on the content's length alone.
     norm: f64,
-    /// Whether its words are in the index.
+    /// True if its words are in the index.
     is_indexed: bool,
     /// Nothing when it cannot be read.
     kept: Option<Arc<CachedContent>>,
@@ -77,7 +77,7 @@ struct Posting {
     content: u32,
     /// How often, each time by the weight of its column.
     weight: u32,
-    /// Whether it is published.
+    /// True if it is published.
     is_published: bool,
 }
 
@@ -292,7 +292,7 @@ impl ContentFilter<'_> {
         Match { rank, entry }
     }
 
-    /// Whether the query stands in title and text to the letter.
+    /// Tells whether the query stands in title and text to the letter.
     fn letter_matches(&self, entry: &IndexedContent) -> (bool, bool) {
         let is_in = |text: &str| self.finder.find(text.as_bytes()).is_some();
         (is_in(entry.title()), is_in(entry.body()))
