@@ -3,10 +3,10 @@
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::ids::NoRandomBytes;
 
-/// Why a store could not do what was asked.
+/// Failure of a store operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The time of the call was up; nothing was changed.
+    /// The deadline of the call passed; nothing was changed.
     #[error("the time for it was up; nothing was changed")]
     Expired,
     /// Another program holds the database.
@@ -15,16 +15,16 @@ pub enum StoreError {
     /// The disk is full.
     #[error("the disk is full")]
     Full,
-    /// It cannot be written now and waits in memory.
+    /// The record cannot be written now and waits in memory.
     #[error("it cannot be written now and waits in memory until it can")]
     Late,
-    /// What is there already stands against it.
+    /// The operation contradicts the stored data.
     #[error("{0}")]
     Conflict(String),
     /// The store has been closed.
     #[error("the database has been closed")]
     Closed,
-    /// Anything else, in the words of the database; for logs, never for callers.
+    /// Any other error, in the words of the database; for logs, never for callers.
     #[error("{0}")]
     Broken(String),
 }
@@ -45,7 +45,7 @@ impl From<StoreError> for ToolError {
                     "the data of the site cannot be reached now",
                 )
             }
-            // What a database says may name files and statements.
+            // The text of the database may name files and statements.
             StoreError::Broken(_) => Self::new(
                 ErrorCode::Internal,
                 "the data of the site could not be read or written",

@@ -1,8 +1,8 @@
-//! Reads a site from a directory of YAML and JSON files.
+//! Imports sites from directories of YAML and JSON files.
 //!
-//! A directory with `site.yaml` (or `.yml`, `.json`) is a site; every other such file in or below
-//! it holds lists of profiles, contents, points, routes and prompts. A directory without one holds
-//! sites, one in each directory in it.
+//! A directory with `site.yaml` (or `.yml`, `.json`) is a site; the other such files in or below it list
+//! profiles, contents, points, routes and prompts. A directory without one contains sites, one per
+//! subdirectory.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -20,17 +20,17 @@ use crate::site::{Bundle, Content, Profile, Prompt, Site};
 use karyi_core::ids::hex;
 use karyi_core::limits;
 
-/// Why a site could not be read: the file, and what is wrong with it.
+/// Failure to import a site.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct ImportError {
-    /// The file or directory.
+    /// File or directory.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub problem: String,
 }
 
-/// One file beside the site's own.
+/// File of a site besides `site.yaml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Part {
@@ -41,7 +41,7 @@ struct Part {
     prompts: Vec<Prompt>,
 }
 
-/// A place on the site.
+/// Point of interest.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Point {
@@ -66,7 +66,7 @@ struct Location {
     lng: f64,
 }
 
-/// A walk from place to place.
+/// Route from point to point.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Route {
@@ -80,7 +80,7 @@ struct Route {
 /// Reads every site in a directory.
 ///
 /// # Errors
-/// The first file that cannot be read, or does not fit.
+/// The first file that cannot be read or is invalid.
 pub fn read(directory: &Path) -> Result<Vec<Bundle>, ImportError> {
     if site_file(directory).is_some() {
         return Ok(vec![bundle(directory)?]);
@@ -183,7 +183,7 @@ fn load(path: &Path, digest: &mut Context) -> Result<String, ImportError> {
 
 fn text_of(path: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| error.to_string();
-    // Whoever opens a pipe waits for somebody to write into it, unless told not to.
+    // Opening a pipe would block until somebody writes to it.
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
     let opened = File::options().read(true).custom_flags(flags).open(path);
     let file = opened.map_err(failed)?;
@@ -191,7 +191,7 @@ fn text_of(path: &Path) -> Result<String, String> {
         return Err("expected a regular file, found something else".into());
     }
     let mut text = String::new();
-    // What the system says of the size may be old when all is read.
+    // The reported size may be outdated.
     let most = limits::MAX_IMPORT_FILE_BYTES;
     let length = file.take(most + 1).read_to_string(&mut text);
     match length.map_err(failed)? as u64 > most {
@@ -331,7 +331,7 @@ mod tests {
         check(&|path| nix::unistd::mkfifo(path, mode).unwrap(), other);
         let most = limits::MAX_IMPORT_FILE_BYTES;
         check(
-            // A hole costs no place.
+            // A sparse file takes no space.
             &|path| File::create(path).unwrap().set_len(most + 1).unwrap(),
             &format!("expected at most {most} bytes, found more"),
         );

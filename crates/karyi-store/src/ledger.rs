@@ -1,8 +1,7 @@
-//! The ledger: one record of every call, each bound to the one before it.
+//! Audit ledger: one record per call, linked by hashes.
 //!
-//! A record is JSON text; its hash covers the hash before it, its number and the text, so a record
-//! that was changed, taken out or put in shows. Cutting off the end shows only to someone who kept
-//! a hash from before: the anchor.
+//! A record is JSON text. Its hash covers the previous hash, its number and the text, so changed, removed and
+//! inserted records are detected. A truncated end is only detected with a hash saved earlier, the anchor.
 
 use std::borrow::Cow;
 
@@ -12,28 +11,28 @@ use serde::{Deserialize, Serialize};
 use crate::Pending;
 use crate::members::Members;
 
-/// The hash of a record.
+/// SHA-256 hash of a record.
 pub type Hash = [u8; 32];
 
-/// The hash before the first record.
+/// Hash before the first record.
 pub const GENESIS: Hash = [0; 32];
 
-/// What the ledger keeps of a call.
+/// Audit record of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record<'a> {
     /// Identifier of the call.
     pub call_id: Cow<'a, str>,
-    /// Where the call came in: `http`, `mcp` or `stdio`.
+    /// Front end of the call: `http`, `mcp` or `stdio`.
     pub front_end: Cow<'a, str>,
-    /// When it was received.
+    /// Time of receipt.
     pub ts_start: Cow<'a, str>,
-    /// When its outcome was final.
+    /// Time of the final outcome.
     pub ts_end: Cow<'a, str>,
     /// Time between the two, in milliseconds.
     pub latency_ms: u64,
-    /// The caller's trace.
+    /// Trace of the caller.
     pub trace_id: Cow<'a, str>,
-    /// The caller's span, or one made for the call.
+    /// Span of the caller, or one created for the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span_id: Option<Cow<'a, str>>,
     /// Parent span of a W3C `traceparent`.
@@ -42,36 +41,36 @@ pub struct Record<'a> {
     /// Trace of a W3C `traceparent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub w3c_trace_id: Option<Cow<'a, str>>,
-    /// The trace named in the body, when it is another one.
+    /// Trace named in the body, when it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_trace_id: Option<Cow<'a, str>>,
-    /// The tenant.
+    /// Tenant.
     pub tenant_id: Cow<'a, str>,
-    /// The site.
+    /// Site.
     pub site_id: Cow<'a, str>,
-    /// The user.
+    /// User.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<Cow<'a, str>>,
-    /// The user's session.
+    /// Session of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Cow<'a, str>>,
-    /// The character spoken to.
+    /// Character addressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub npc_id: Option<Cow<'a, str>>,
-    /// Who was authenticated.
+    /// Authenticated principal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<Cow<'a, str>>,
-    /// What was asked for: `tool_call` or `tool_list`.
+    /// Kind of request: `tool_call` or `tool_list`.
     pub request_type: Cow<'a, str>,
-    /// The tool; empty when the request named none.
+    /// Tool; empty when the request named none.
     pub tool_name: Cow<'a, str>,
     /// Version of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_version: Option<Cow<'a, str>>,
-    /// Start of the hash of the input.
+    /// Prefix of the hash of the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_payload_hash: Option<Cow<'a, str>>,
-    /// The input, where the server was told to keep it.
+    /// Input, if the server is configured to record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<serde_json::Value>,
     /// `success` or `error`.
@@ -79,41 +78,41 @@ pub struct Record<'a> {
     /// Kind of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<Cow<'a, str>>,
-    /// The error in words.
+    /// Error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Cow<'a, str>>,
-    /// Status of the HTTP answer.
+    /// HTTP status of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
-    /// Which attempt of the caller it was, as the caller says.
+    /// Attempt number, as claimed by the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// The key under which the call may be repeated.
+    /// Idempotency key of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Cow<'a, str>>,
-    /// True if the answer is that of an earlier call.
+    /// True if the response repeats that of an earlier call.
     #[serde(skip_serializing_if = "is_false", default)]
     pub replayed: bool,
-    /// True if the caller had gone before the answer was ready.
+    /// True if the caller disconnected before the response was ready.
     #[serde(skip_serializing_if = "is_false", default)]
     pub disconnected: bool,
-    /// How many refused requests the record stands for, when more than one.
+    /// Number of refused requests that the record stands for, when more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The call in the form of the table's column `tool_calls`.
+    /// The call as in the column `tool_calls`.
     pub tool_calls: Vec<ToolCall<'a>>,
 }
 
-/// One call, in the form of the column `tool_calls`.
+/// Call as in the column `tool_calls`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall<'a> {
-    /// The tool.
+    /// Tool.
     pub name: Cow<'a, str>,
     /// `success` or `error`.
     pub status: Cow<'a, str>,
-    /// Its time, in milliseconds.
+    /// Duration in milliseconds.
     pub latency_ms: u64,
-    /// Start of the hash of its input.
+    /// Prefix of the hash of its input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_hash: Option<Cow<'a, str>>,
 }
@@ -124,7 +123,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Record<'_> {
-    /// Adds the text that is kept and hashed: what serde writes.
+    /// Appends the JSON text that is stored and hashed; equal to what serde writes.
     pub fn add_to(&self, text: &mut Vec<u8>) {
         let mut members = Members::begin(text);
         members.text("call_id", &self.call_id);
@@ -148,7 +147,7 @@ impl Record<'_> {
         members.some("tool_version", self.tool_version.as_deref());
         members.some("request_payload_hash", self.request_payload_hash.as_deref());
         if let Some(input) = &self.input {
-            // Into memory nothing fails.
+            // Writing to memory cannot fail.
             let _ = serde_json::to_writer(members.value("input"), input);
         }
         members.text("status", &self.status);
@@ -172,7 +171,7 @@ impl Record<'_> {
         members.end();
     }
 
-    /// Returns the same with texts of its own.
+    /// Returns a record that owns its texts.
     #[must_use]
     pub fn into_owned(self) -> Record<'static> {
         Record {
@@ -239,14 +238,14 @@ fn own(text: Cow<'_, str>) -> Cow<'static, str> {
     Cow::Owned(text.into_owned())
 }
 
-/// One row as it is stored.
+/// Stored row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its number, from 1 without gaps.
+    /// Number, from 1 without gaps.
     pub seq: u64,
-    /// Its hash.
+    /// Hash.
     pub hash: Hash,
-    /// The record, as JSON text.
+    /// Record as JSON text.
     pub record: String,
 }
 
@@ -262,28 +261,25 @@ pub fn hash(previous: &Hash, seq: u64, record: &str) -> Hash {
     hash
 }
 
-/// Keeps records.
+/// Store of audit records.
 pub trait Ledger: Send + Sync {
-    /// Notes durably that a writing call is about to run.
+    /// Records durably that a call with effects is about to run.
     fn record_intent<'a>(&'a self, record: &'a Record<'_>) -> Pending<'a, ()>;
 
-    /// Keeps the final record of a call durably, and forgets its intent. When that is not possible now
-    /// it fails with [`StoreError::Late`](crate::StoreError::Late), and the record is written as
-    /// soon as it can be.
+    /// Appends the final record of a call durably and removes its intent. If that is impossible now, it fails
+    /// with [`StoreError::Late`](crate::StoreError::Late) and the record is written as soon as possible.
     fn append<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()>;
 
-    /// Turns the intents that earlier processes left into records of calls that were interrupted;
-    /// returns how many there were.
+    /// Converts intents of earlier processes to records of interrupted calls; returns their number.
     fn settle_interrupted(&self) -> Pending<'_, usize>;
 
-    /// Writes something durably and takes it away again: whether records can be kept now.
+    /// Checks that records can be written, by writing something durably and removing it.
     fn probe(&self) -> Pending<'_, ()>;
 
-    /// Writes what waits in memory, if that is possible at once.
+    /// Writes the backlog if that is possible at once.
     fn flush(&self) -> Pending<'_, ()>;
 
-    /// Returns how much waits in memory because it could not be written; every write that succeeds
-    /// takes all of it along.
+    /// Returns the number of records waiting in memory. Every successful write includes all of them.
     fn backlog(&self) -> usize;
 }
 

@@ -19,5 +19,5 @@ pub use error::StoreError;
 pub use ledger::Ledger;
 pub use site::SiteStore;
 
-/// What a store is doing.
+/// Future of a store operation.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

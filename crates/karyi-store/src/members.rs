@@ -1,9 +1,9 @@
-//! JSON objects that are written member by member.
+//! Writes JSON objects member by member.
 //!
-//! Records, log lines and answers are written for every call, and their names need no look for signs
-//! that must be escaped. What comes out is what serde writes; tests compare both.
+//! Records, log lines and responses are written for every call, and their member names need no escaping. The
+//! output equals that of serde; tests compare both.
 
-/// An object that is being written.
+/// JSON object that is being written.
 pub struct Members<'t> {
     text: &'t mut Vec<u8>,
     is_first: bool,
@@ -19,12 +19,12 @@ impl<'t> Members<'t> {
         }
     }
 
-    /// Ends it.
+    /// Ends the object.
     pub fn end(self) {
         self.text.push(b'}');
     }
 
-    /// Begins a member and returns where its value is written; the name needs no escapes.
+    /// Begins a member and returns the buffer for its value. The name must need no escaping.
     pub fn value(&mut self, name: &str) -> &mut Vec<u8> {
         let start: &[u8] = match std::mem::take(&mut self.is_first) {
             true => b"\"",
@@ -36,12 +36,12 @@ impl<'t> Members<'t> {
         self.text
     }
 
-    /// Adds a text.
+    /// Adds a string.
     pub fn text(&mut self, name: &str, value: &str) {
         add_text(self.value(name), value);
     }
 
-    /// Adds a text, when there is one.
+    /// Adds a string if there is one.
     pub fn some(&mut self, name: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.text(name, value);
@@ -53,14 +53,14 @@ impl<'t> Members<'t> {
         add_number(self.value(name), value);
     }
 
-    /// Adds a number, when there is one.
+    /// Adds a number if there is one.
     pub fn some_number(&mut self, name: &str, value: Option<u64>) {
         if let Some(value) = value {
             self.number(name, value);
         }
     }
 
-    /// Adds `true`, when it is.
+    /// Adds `true` if the value is true.
     pub fn when(&mut self, name: &str, value: bool) {
         if value {
             self.value(name).extend_from_slice(b"true");
@@ -68,17 +68,17 @@ impl<'t> Members<'t> {
     }
 }
 
-/// Adds a text as JSON.
+/// Appends a JSON string.
 pub fn add_text(out: &mut Vec<u8>, value: &str) {
     let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
-    // All bytes are looked at, many at a time: to stop at the first of the others takes twice as long.
+    // Checking all bytes vectorises and is twice as fast as stopping at the first special one.
     let all_plain = |all: bool, byte: &u8| all & is_plain(byte);
     if value.as_bytes().iter().fold(true, all_plain) {
         out.push(b'"');
         out.extend_from_slice(value.as_bytes());
         out.push(b'"');
     } else {
-        // Into memory nothing fails.
+        // Writing to memory cannot fail.
         let _ = serde_json::to_writer(out, value);
     }
 }

@@ -1,4 +1,4 @@
-//! What a site must be to be imported: what its tools can find, name and show.
+//! Validation of imported sites.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::site::{Bundle, Content, Profile, Prompt, Site};
 use karyi_core::ids::is_id;
 use karyi_core::limits;
 
-/// What contents can be.
+/// Content types.
 const TYPES: &[&str] = &[
     "knowledge",
     "story",
@@ -19,15 +19,15 @@ const TYPES: &[&str] = &[
     "poi",
     "route",
 ];
-/// How far contents can be.
+/// Publication states.
 const STATUSES: &[&str] = &["draft", "review", "published", "offline"];
-/// What prompts are for.
+/// Uses of prompts.
 const PROMPT_TYPES: &[&str] = &["system", "greeting", "fallback"];
 
-/// Refuses what the store could only refuse without naming it, and what no tool could ever show.
+/// Validates a site: rejects what the store would refuse without naming it, and what no tool could show.
 ///
 /// # Errors
-/// What was found, where, and what was expected.
+/// The position, the value found, and the expected value.
 pub fn check(bundle: &Bundle) -> Result<(), String> {
     site(&bundle.site)?;
     bundle.profiles.iter().try_for_each(profile)?;
@@ -113,13 +113,13 @@ fn is_location(value: &Value) -> bool {
         lat: f64,
         lng: f64,
     }
-    // Numbers that are none have become null.
+    // NaN and infinity became null in JSON.
     Location::deserialize(value).is_ok_and(|place| {
         (-90.0..=90.0).contains(&place.lat) && (-180.0..=180.0).contains(&place.lng)
     })
 }
 
-/// Routes lead to points of the same site.
+/// Checks that the stops of routes are points of the same site.
 fn stops(contents: &[Content]) -> Result<(), String> {
     let of_type = |kind: &'static str| contents.iter().filter(move |c| c.content_type == kind);
     let points: HashSet<&str> = of_type("poi").map(|point| point.id.as_str()).collect();

@@ -1,6 +1,6 @@
-//! What a site consists of, and the store of it.
+//! Data of a site and the store for it.
 //!
-//! Every question names a [`Scope`]; nothing is ever found outside of it.
+//! Every query names a [`Scope`] and never finds anything outside it.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -11,68 +11,68 @@ use serde_json::{Map, Value};
 
 use crate::Pending;
 
-/// Whose data is asked for, and until when.
+/// Site and deadline of a query.
 #[derive(Debug, Clone)]
 pub struct Scope {
-    /// The tenant.
+    /// Tenant.
     pub tenant_id: Arc<str>,
-    /// The site.
+    /// Site.
     pub site_id: Arc<str>,
-    /// When the answer is of no use any more.
+    /// Time after which the result is useless.
     pub deadline: Instant,
 }
 
-/// The site itself.
+/// Site.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Site {
-    /// The tenant it belongs to.
+    /// Tenant that owns the site.
     pub tenant_id: String,
-    /// Its identifier.
+    /// Identifier.
     pub site_id: String,
-    /// Its name, as visitors know it.
+    /// Public name.
     pub name: String,
-    /// What it is.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// A character visitors can speak to.
+/// Character that visitors talk to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its identifier.
+    /// Identifier.
     pub npc_id: String,
     /// Version of the profile, from 1.
     #[serde(default = "one")]
     pub version: u32,
-    /// True if it is the version in use.
+    /// True for the version in use.
     #[serde(default = "yes")]
     pub active: bool,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its name as shown.
+    /// Displayed name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// What kind of character it is.
+    /// Kind of character.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub npc_type: Option<String>,
     /// Identity, personality and constraints.
     #[serde(default)]
     pub persona: Map<String, Value>,
-    /// What it knows about.
+    /// Fields of knowledge.
     #[serde(default)]
     pub knowledge_domains: Vec<String>,
-    /// How it may greet.
+    /// Greetings.
     #[serde(default)]
     pub greeting_templates: Vec<String>,
-    /// What it says when it does not know.
+    /// Answers when it does not know.
     #[serde(default)]
     pub fallback_responses: Vec<String>,
-    /// Longest answer, in characters.
+    /// Maximum length of an answer, in characters.
     #[serde(default = "five_hundred")]
     pub max_response_length: u32,
-    /// True if it must name its sources.
+    /// True if it must cite its sources.
     #[serde(default = "yes")]
     pub must_cite_sources: bool,
 }
@@ -89,44 +89,44 @@ fn yes() -> bool {
     true
 }
 
-/// A text of the site: knowledge, a story, a point of interest, a route.
+/// Content of the site: knowledge, a story, a point of interest, a route.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
-    /// Its identifier.
+    /// Identifier.
     pub id: String,
-    /// What kind of text it is.
+    /// Content type.
     pub content_type: String,
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// What it is about.
+    /// Summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The text.
+    /// Text.
     #[serde(default)]
     pub body: String,
-    /// Its category.
+    /// Category.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// Its tags.
+    /// Tags.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// The fields of knowledge it belongs to.
+    /// Fields of knowledge.
     #[serde(default)]
     pub domains: Vec<String>,
-    /// Where it is from.
+    /// Origin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// How far it can be trusted, from 0 to 1.
+    /// Credibility, from 0 to 1.
     #[serde(default = "full")]
     pub credibility_score: f64,
-    /// True if somebody has checked it.
+    /// True if a person has verified it.
     #[serde(default)]
     pub verified: bool,
     /// `draft`, `review`, `published` or `offline`.
     #[serde(default = "published")]
     pub status: String,
-    /// Anything else.
+    /// Any other data.
     #[serde(default)]
     pub metadata: Map<String, Value>,
 }
@@ -139,11 +139,11 @@ fn published() -> String {
     "published".into()
 }
 
-/// A prompt of a character that was written by hand.
+/// Handwritten prompt of a character.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
-    /// The character.
+    /// Character.
     pub npc_id: String,
     /// `system`, `greeting` or `fallback`.
     #[serde(default = "system")]
@@ -151,12 +151,12 @@ pub struct Prompt {
     /// Version of the prompt, from 1.
     #[serde(default = "one")]
     pub version: u32,
-    /// True if it is the version in use.
+    /// True for the version in use.
     #[serde(default = "yes")]
     pub active: bool,
-    /// The text.
+    /// Text.
     pub content: String,
-    /// Anything else.
+    /// Any other data.
     #[serde(default)]
     pub metadata: Map<String, Value>,
 }
@@ -165,37 +165,37 @@ fn system() -> String {
     "system".into()
 }
 
-/// Everything of one site, as it is imported.
+/// All data of one site, for import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    /// The site.
+    /// Site.
     pub site: Site,
-    /// Its characters.
+    /// Characters.
     pub profiles: Vec<Profile>,
-    /// Its texts, points and routes.
+    /// Contents, points and routes.
     pub contents: Vec<Content>,
-    /// Its prompts.
+    /// Prompts.
     pub prompts: Vec<Prompt>,
-    /// Changes when anything of it does.
+    /// Digest of everything above.
     pub digest: String,
 }
 
-/// What to search for.
+/// Search query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Query {
-    /// The words.
+    /// Words to search for.
     pub text: String,
-    /// Only this kind of content.
+    /// Required content type.
     pub content_type: Option<String>,
-    /// Only contents with one of these tags; any when empty.
+    /// Tags of which one is required; empty for any.
     pub tags: Vec<String>,
-    /// Only contents with this status.
+    /// Required status.
     pub status: String,
-    /// Most contents to return.
+    /// Maximum number of results.
     pub limit: u32,
 }
 
-/// A content that was read, with what is made of it to be shown: once, for as long as it is kept.
+/// Content with its cached display form.
 #[derive(Debug, Clone)]
 pub struct CachedContent {
     content: Content,
@@ -203,8 +203,7 @@ pub struct CachedContent {
 }
 
 impl CachedContent {
-    /// Returns how the content is shown, which `show` makes of it when nobody asked before: always
-    /// the same.
+    /// Returns the display form; `show` creates it the first time and must always return the same.
     pub fn shown(&self, show: impl FnOnce(&Content) -> Box<str>) -> &str {
         self.shown.get_or_init(|| show(&self.content))
     }
@@ -231,81 +230,80 @@ impl PartialEq for CachedContent {
     }
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchResult {
-    /// The best contents.
+    /// Best contents.
     pub items: Vec<Arc<CachedContent>>,
-    /// How many there are in all.
+    /// Number of all matches.
     pub total: u64,
 }
 
-/// A text to be checked by somebody before it is published.
+/// Text to be reviewed before publication.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// What it says; its status is always that of a draft.
+    /// Content; its status is always `draft`.
     pub content: Content,
-    /// Who wrote it.
+    /// Author.
     pub author: String,
 }
 
-/// Something a visitor did.
+/// Action of a visitor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// What it was.
+    /// Event type.
     pub event_type: String,
-    /// More about it.
+    /// Details.
     pub data: Map<String, Value>,
-    /// The visitor.
+    /// Visitor.
     pub user_id: Option<String>,
-    /// The visit.
+    /// Visit.
     pub session_id: Option<String>,
-    /// The trace of the call.
+    /// Trace of the call.
     pub trace_id: String,
 }
 
-/// What was written.
+/// Receipt of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteReceipt {
-    /// Its new identifier.
+    /// New identifier.
     pub id: String,
-    /// When.
+    /// Time of the write.
     pub at: String,
 }
 
-/// A call that may be repeated without effect.
+/// Idempotency key of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepeatKey {
-    /// Who calls.
+    /// Caller.
     pub principal: String,
-    /// The tool.
+    /// Tool.
     pub tool: String,
-    /// The key the caller chose.
+    /// Key chosen by the caller.
     pub key: String,
     /// Hash of the whole input.
     pub fingerprint: String,
 }
 
-/// What is known of a key.
+/// State of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// It is new and belongs to this call now.
+    /// New, and claimed by this call.
     New,
-    /// The call was made; this was the answer.
+    /// Completed with this response.
     Done(Vec<u8>),
-    /// The call was begun and has no answer.
+    /// Begun, without a response.
     Begun,
-    /// It was used for another input.
+    /// Used with another input.
     Other,
 }
 
-/// Keeps the data of sites.
+/// Store of the data of sites.
 pub trait SiteStore: Send + Sync {
-    /// Puts everything of a site in the place of what was imported of it before; returns whether
-    /// anything was different.
+    /// Replaces the imported data of a site; returns true if anything changed.
     fn import(&self, bundle: Bundle, deadline: Instant) -> Pending<'_, bool>;
 
-    /// Looks whether the data can be read and written now.
+    /// Checks that the data can be read and written.
     fn probe(&self, deadline: Instant) -> Pending<'_, ()>;
 
     /// Returns the site.
@@ -326,21 +324,21 @@ pub trait SiteStore: Send + Sync {
     /// Searches the contents.
     fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Arc<SearchResult>>;
 
-    /// Returns the published contents of one type, by their order in the import.
+    /// Returns the published contents of one type, in the order of the import.
     fn of_type(&self, scope: &Scope, content_type: &str) -> Pending<'_, Vec<Content>>;
 
-    /// Keeps a draft.
+    /// Stores a draft.
     fn add_draft(&self, scope: &Scope, draft: Draft) -> Pending<'_, WriteReceipt>;
 
-    /// Keeps an event.
+    /// Stores an event.
     fn log_event(&self, scope: &Scope, event: Event) -> Pending<'_, WriteReceipt>;
 
-    /// Takes a key for a call, or tells what it is taken for.
+    /// Claims a key for a call, or returns its state.
     fn claim(&self, scope: &Scope, key: RepeatKey) -> Pending<'_, Claim>;
 
-    /// Keeps the answer of a call under its key.
+    /// Stores the response of a call under its key.
     fn answer(&self, scope: &Scope, key: RepeatKey, answer: Vec<u8>) -> Pending<'_, ()>;
 
-    /// Gives a key back: the call was not made.
+    /// Releases the key of a call that was not made.
     fn release(&self, scope: &Scope, key: RepeatKey) -> Pending<'_, ()>;
 }

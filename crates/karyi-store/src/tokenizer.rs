@@ -1,20 +1,18 @@
-//! Text to the words that search knows.
+//! Splits text into words for search.
 //!
-//! Chinese and Japanese have no spaces, and Korean writes endings onto its words, so runs of their
-//! characters are cut into overlapping pairs;
-//! everything else is cut into lower-cased words, after letters and their marks were composed (NFC), so
-//! that it makes no difference how a text spells them. The last character of a run stands alone too: a
-//! single character is then found as the start of a pair or as itself.
+//! Chinese and Japanese have no spaces, and Korean attaches endings to words, so runs of their characters are
+//! split into overlapping pairs. Everything else is split into lower-case words after composition (NFC), so
+//! that all spellings of a letter match. The last character of a run is indexed on its own, too: a single
+//! character is found as the start of a pair or by itself.
 
 use std::borrow::Cow;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-/// Counts the ways in which texts were ever cut: an index that was written in another one is written
-/// anew.
+/// Version of the tokenizer. An index written by another version is rebuilt.
 pub const VERSION: u64 = 3;
 
-/// Returns a text in the spelling in which texts are compared: composed, and in lower case.
+/// Normalises a text for comparison: composed and in lower case.
 #[must_use]
 pub fn fold(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
@@ -29,7 +27,7 @@ pub fn fold(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a text with its letters and their marks composed, and in the case in which it is.
+/// Composes letters and combining marks (NFC).
 #[must_use]
 pub fn compose(text: &str) -> Cow<'_, str> {
     match is_nfc_quick(text.chars()) {
@@ -38,8 +36,7 @@ pub fn compose(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Tells whether a character is never composed with the one before it and has no other case; of most others
-/// that takes longer to tell.
+/// Fast test for characters that never compose with the previous one and have no other case.
 fn is_plain(c: char) -> bool {
     match c {
         '\0'..='\u{7f}' => !c.is_ascii_uppercase(),
@@ -49,8 +46,7 @@ fn is_plain(c: char) -> bool {
     }
 }
 
-/// Adds the words of a text to the text of an index, a space after each, and returns how many there are.
-/// `mark` stands before each of them.
+/// Appends the words of a text, each after `mark` and followed by a space; returns their number.
 pub fn index_text(text: &str, mark: &str, out: &mut String) -> u64 {
     let mut count = 0;
     let mut add = |word: &str| {
@@ -72,19 +68,19 @@ pub fn index_text(text: &str, mark: &str, out: &mut String) -> u64 {
     count
 }
 
-/// One word as it is found.
+/// Word of a text.
 pub struct Word<'a> {
-    /// Letters and digits only, in lower case.
+    /// Lower-case letters and digits.
     pub text: &'a str,
-    /// True if it is a pair of characters of a run.
+    /// True for a pair of characters of a run.
     pub is_pair: bool,
-    /// True if it is the only character of its run: it may be the start of a pair in the index.
+    /// True for a run of one character, which may be the start of an indexed pair.
     pub is_single: bool,
-    /// True if a run ends with it.
+    /// True at the end of a run.
     is_end_of_run: bool,
 }
 
-/// Gives every word of a text to `found`, in order.
+/// Passes every word of a text to `found`, in order.
 pub fn each_word(text: &str, found: &mut dyn FnMut(Word<'_>)) {
     let folded = fold(text);
     let mut rest = &*folded;
@@ -135,7 +131,7 @@ fn pairs(run: &str, found: &mut dyn FnMut(Word<'_>)) {
     }
 }
 
-/// Tells whether a character belongs to a script whose words are not found by the spaces between them.
+/// Tells whether a character belongs to a script without spaces between words.
 fn is_ideograph(c: char) -> bool {
     matches!(c,
         '\u{1100}'..='\u{11ff}' | '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}'
@@ -195,7 +191,7 @@ mod tests {
     fn what_is_plain_stays_as_it_is() {
         let plain = ('\0'..=char::MAX).filter(|c| is_plain(*c));
         for c in plain {
-            // Beside anything, also what composes with the one before it.
+            // Next to anything, even a character that composes with the previous one.
             let text = format!("{c}{c}a");
             assert_eq!(is_nfc_quick(text.chars()), IsNormalized::Yes, "{c:?}");
             assert_eq!(text.to_lowercase(), text, "{c:?}");

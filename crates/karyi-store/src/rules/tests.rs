@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 
-/// Checks a site with these members beside what every site has.
+/// Validates a site with additional members and returns the message.
 fn told(more: &Value) -> String {
     let part = |key: &str| more.get(key).cloned().unwrap_or_else(|| json!([]));
     let site = json!({"tenant_id": "t", "site_id": "s", "name": "S"});

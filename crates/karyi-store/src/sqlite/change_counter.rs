@@ -1,7 +1,7 @@
-//! How often contents have changed.
+//! Counts changes of contents.
 //!
-//! The database itself counts changes of its contents, whichever program makes them. What this
-//! process commits is seen at once, what another program commits a moment later.
+//! Triggers in the database count every change, whichever program makes it. Commits of this process are seen
+//! at once, those of other programs after a moment.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::StoreError;
 use crate::sqlite::connection::open_to_read;
 use karyi_core::limits;
 
-/// The step of the database that makes the count and what counts.
+/// Migration that creates the counter and its triggers.
 pub(super) const STEP: &str = "
 CREATE TABLE revision (number INTEGER NOT NULL) STRICT;
 INSERT INTO revision VALUES (1);
@@ -26,7 +26,7 @@ CREATE TRIGGER sites_changed AFTER UPDATE ON sites BEGIN UPDATE revision SET num
 CREATE TRIGGER sites_removed AFTER DELETE ON sites BEGIN UPDATE revision SET number = number + 1; END;
 ";
 
-/// The way to the count.
+/// Cached access to the counter.
 pub(super) struct ChangeCounter {
     path: PathBuf,
     /// Commits of this process.
@@ -36,13 +36,13 @@ pub(super) struct ChangeCounter {
 
 #[derive(Default)]
 struct CounterState {
-    /// Reads the count; opened when it is first asked for.
+    /// Connection that reads the counter, opened on first use.
     connection: Option<Connection>,
-    /// What it read last.
+    /// Last value read.
     cached: Option<CachedCount>,
 }
 
-/// The count, how many commits of this process there had been, and when that was.
+/// Counter value, with the commits of this process at that time.
 #[derive(Clone, Copy)]
 struct CachedCount {
     revision: u64,
@@ -51,8 +51,8 @@ struct CachedCount {
 }
 
 impl ChangeCounter {
-    /// Makes the way to the count of the database in `path`, of which `commits` counts the commits
-    /// of this process: each before it is told to whoever wrote.
+    /// Opens the counter of the database in `path`. `commits` counts the commits of this process, each before
+    /// its caller is notified.
     pub(super) fn of(path: PathBuf, commits: Arc<AtomicU64>) -> Self {
         Self {
             path,
@@ -61,14 +61,14 @@ impl ChangeCounter {
         }
     }
 
-    /// Returns the count; nothing when it cannot be read: then the search itself says why.
+    /// Returns the counter; `None` when it cannot be read, which the search itself then reports.
     pub(super) fn now(&self) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.read(&mut state).ok()
     }
 
     fn read(&self, state: &mut CounterState) -> Result<u64, StoreError> {
-        // Read first: a commit that comes in between makes the count one of yesterday.
+        // Loaded first: a commit in between makes the cached value outdated.
         let commits = self.commits.load(Ordering::Acquire);
         let is_fresh = |cached: &CachedCount| {
             cached.commits == commits && cached.at.elapsed() < limits::RECENT_SEARCH_TRUST
@@ -77,7 +77,7 @@ impl ChangeCounter {
             return Ok(cached.revision);
         }
         let at = Instant::now();
-        // One that fails is not used again.
+        // A connection that fails is not used again.
         let connection = match state.connection.take() {
             Some(connection) => connection,
             None => self.open()?,
@@ -96,7 +96,7 @@ impl ChangeCounter {
 
     fn open(&self) -> Result<Connection, StoreError> {
         let connection = open_to_read(&self.path)?;
-        // The caller is a thread that must not wait.
+        // The caller's thread must not block.
         connection.busy_timeout(Duration::ZERO)?;
         Ok(connection)
     }

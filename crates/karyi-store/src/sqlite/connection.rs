@@ -1,4 +1,4 @@
-//! Opening a database: its settings and the steps that bring its tables up to date.
+//! Opens databases: settings and migrations.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use crate::StoreError;
 use crate::sqlite::private_files;
 use karyi_core::limits;
 
-/// Opens a database to write to, making it when it is not there, and brings its tables up to date:
-/// `steps` are all steps there ever were, in order.
+/// Opens a database for writing, creates it if needed and migrates its schema; `steps` are all migrations in
+/// order.
 ///
 /// # Errors
-/// It is no database, cannot be written, or was made by a newer program.
+/// It is not a database, cannot be written, or was created by a newer version.
 pub(super) fn open_to_write(path: &Path, steps: &[&str]) -> Result<Connection, StoreError> {
     private_files::make_file(path);
     let mut connection = Connection::open(path).map_err(|error| named(path, &error.into()))?;
@@ -21,10 +21,10 @@ pub(super) fn open_to_write(path: &Path, steps: &[&str]) -> Result<Connection, S
     Ok(connection)
 }
 
-/// Opens a database that is there, to read from it.
+/// Opens an existing database for reading.
 ///
 /// # Errors
-/// It is not there or is no database.
+/// It does not exist or is not a database.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
@@ -92,7 +92,7 @@ mod tests {
         let files = ["a.db", "a.db-wal", "a.db-shm"].map(|name| mode(&inner.join(name)));
         assert_eq!((mode(&inner), files), (0o700, [0o600; 3]));
         drop(connection);
-        // Whoever opened it for others meant to.
+        // Whoever widened the permissions did so on purpose.
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
         let _connection = open_to_write(&path, &["CREATE TABLE a(x)"]).unwrap();
         assert_eq!(mode(&path), 0o640);

@@ -1,4 +1,4 @@
-//! What SQLite says, in the words of every store.
+//! Converts errors of SQLite.
 
 use crate::StoreError;
 

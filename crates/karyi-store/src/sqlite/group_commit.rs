@@ -1,4 +1,4 @@
-//! Group commit: one thread takes what many callers want written and commits it together.
+//! Group commit: one thread commits the writes of many callers together.
 
 use std::thread::JoinHandle;
 
@@ -7,18 +7,18 @@ use tokio::sync::mpsc;
 use crate::StoreError;
 use karyi_core::limits;
 
-/// The way to the writing thread; dropping it lets the thread finish and waits for that.
+/// Handle of the writing thread. Dropping it waits for the queued writes.
 pub(super) struct GroupCommit<T> {
-    /// Taken only when dropped.
+    /// `None` only while it is dropped.
     sender: Option<mpsc::Sender<T>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<T: Send + 'static> GroupCommit<T> {
-    /// Starts a thread that hands everything that has arrived to `commit`, over and over.
+    /// Starts a thread that passes batches of items to `commit`.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub(super) fn start(
         name: &str,
         mut commit: impl FnMut(Vec<T>) + Send + 'static,
@@ -28,7 +28,7 @@ impl<T: Send + 'static> GroupCommit<T> {
             let mut batch = Vec::new();
             let mut last = 0;
             while receiver.blocking_recv_many(&mut batch, limits::MAX_WRITES_OF_COMMIT) > 0 {
-                // A caller who writes alone waits for nobody.
+                // A single writer is not delayed.
                 if last.max(batch.len()) > 1 {
                     gather(&mut receiver, &mut batch);
                 }
@@ -46,7 +46,7 @@ impl<T: Send + 'static> GroupCommit<T> {
         })
     }
 
-    /// Hands one item over; waits while too many wait already.
+    /// Queues an item; waits while the queue is full.
     ///
     /// # Errors
     /// The thread has ended.
@@ -56,7 +56,7 @@ impl<T: Send + 'static> GroupCommit<T> {
     }
 }
 
-/// Waits a little for what others are about to write, as long as much comes.
+/// Waits briefly for more writes while many arrive.
 fn gather<T>(receiver: &mut mpsc::Receiver<T>, batch: &mut Vec<T>) {
     let mut pause = limits::GATHER_PAUSE;
     for _ in 0..limits::MAX_GATHER_PAUSES {
@@ -82,7 +82,7 @@ impl<T> Drop for GroupCommit<T> {
     fn drop(&mut self) {
         drop(self.sender.take());
         if let Some(thread) = self.thread.take() {
-            // It ends once the items that wait are written; a panic in it was told already.
+            // It ends after the queued items; a panic was already reported.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,7 @@
-//! Keys under which a call may be repeated without effect.
+//! Idempotency keys.
 //!
-//! A key is taken durably before its call runs. A call that was begun and never answered, because
-//! the server died, keeps its key: nobody knows whether it took effect.
+//! A key is claimed durably before its call runs. If the server dies before the response, the key stays
+//! claimed, since the effect of the call is unknown.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
@@ -10,7 +10,7 @@ use crate::StoreError;
 use crate::site::{Claim, RepeatKey};
 use karyi_core::limits;
 
-/// Takes a key, or tells what it is taken for.
+/// Claims a key, or returns its state.
 ///
 /// # Errors
 /// The database cannot be written.
@@ -53,7 +53,7 @@ pub(super) fn claim(
     }
 }
 
-/// Keeps the answer of a call.
+/// Stores the response of a call.
 ///
 /// # Errors
 /// The database cannot be written.
@@ -70,7 +70,7 @@ pub(super) fn answer(
     Ok(())
 }
 
-/// Gives a key back.
+/// Releases a key.
 ///
 /// # Errors
 /// The database cannot be written.

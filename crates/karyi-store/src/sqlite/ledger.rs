@@ -1,9 +1,8 @@
-//! The ledger in a file of its own.
+//! Ledger in an SQLite file of its own.
 //!
-//! The table holds each record as the text that was hashed. A view computes columns from that text, so
-//! that what is asked by SQL is what is verified; they cost nobody anything who does not ask. The trace
-//! alone stands there twice, for its index: to read it from the text costs more than to insert a row.
-//! That both are the same is verified, too.
+//! The table holds each record as the text that was hashed. A view computes columns from that text, so SQL
+//! queries see what is verified, and only queries pay for it. The trace is also stored in an indexed column,
+//! since extracting it would cost more than the insert; verification checks that both agree.
 
 mod file_identity;
 mod writer;
@@ -75,18 +74,18 @@ FROM ledger_rows;
 ",
 ];
 
-/// The ledger, open to be written.
+/// Ledger, open for writing.
 pub struct SqliteLedger {
     group: GroupCommit<QueuedCommand>,
-    /// How much waits to be written again.
+    /// Number of records waiting in memory.
     late: Arc<AtomicUsize>,
 }
 
 impl SqliteLedger {
-    /// Opens the ledger in `path`, making it when it is not there.
+    /// Opens the ledger in `path` and creates it if needed.
     ///
     /// # Errors
-    /// The file cannot be opened, or is no ledger.
+    /// The file cannot be opened or is not a ledger.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = open_to_write(path, STEPS)?;
         let pages = limits::LEDGER_CHECKPOINT_PAGES;
@@ -139,29 +138,29 @@ impl Ledger for SqliteLedger {
     }
 }
 
-/// What came of checking the chain.
+/// Result of verifying the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every record is as it was written.
+    /// Every record is intact.
     Whole {
-        /// How many there are.
+        /// Number of records.
         rows: u64,
-        /// The hash of the last one: the anchor to keep.
+        /// Hash of the last record: the anchor to save.
         hash: Hash,
     },
-    /// A record is not as it was written, or one is missing before it.
+    /// A record was changed, or one before it is missing.
     Broken {
-        /// Its number.
+        /// Number of the record.
         seq: u64,
     },
-    /// No record has the hash that was kept.
+    /// No record has the anchor's hash.
     NoAnchor {
-        /// How many records there are.
+        /// Number of records.
         rows: u64,
     },
 }
 
-/// The ledger, open to be read by people.
+/// Ledger, open for reading.
 pub struct LedgerFile {
     connection: Connection,
     path: PathBuf,
@@ -171,7 +170,7 @@ impl LedgerFile {
     /// Opens the ledger in `path`.
     ///
     /// # Errors
-    /// It is not there or is no database.
+    /// It does not exist or is not a database.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             connection: open_to_read(path)?,
@@ -179,7 +178,7 @@ impl LedgerFile {
         })
     }
 
-    /// Returns the file it is in.
+    /// Returns the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -210,10 +209,10 @@ impl LedgerFile {
         self.rows(called, [id])
     }
 
-    /// Gives every record to `take`, in order.
+    /// Passes every record to `take`, in order.
     ///
     /// # Errors
-    /// The database cannot be read, or what `take` fails with.
+    /// The database cannot be read, or the error of `take`.
     pub fn each(
         &self,
         take: &mut dyn FnMut(Row) -> Result<(), StoreError>,
@@ -227,7 +226,7 @@ impl LedgerFile {
         Ok(())
     }
 
-    /// Checks every record, and that one has the hash `anchor`.
+    /// Verifies every record, and that one has the hash `anchor`.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -253,9 +252,9 @@ impl LedgerFile {
         })
     }
 
-    /// Returns the first record that its trace does not lead to.
+    /// Returns the first record whose trace column differs from its text.
     fn hidden(&self) -> Result<Option<u64>, StoreError> {
-        // Only a table that has the trace twice can have two of them.
+        // Older tables have no such column.
         let has_both =
             "SELECT count(*) FROM pragma_table_info('ledger_rows') WHERE name = 'trace_id'";
         if self

@@ -1,8 +1,7 @@
-//! The stores over SQLite: one thread that writes, several connections that read.
+//! Stores over SQLite: one writing thread, several reading connections.
 //!
-//! The ledger and the data of sites are two files, so that neither can take the other down with
-//! it. Both are in WAL mode and synced at every commit; what arrives while a commit is synced is
-//! committed together with the next one.
+//! The ledger and the data of sites are separate files, so that neither can break the other. Both use WAL
+//! mode and sync every commit; writes that arrive during a sync share the next commit.
 
 mod change_counter;
 mod connection;

@@ -1,25 +1,25 @@
-//! Files that nobody but their owner may open: they hold what visitors said and did.
+//! Creates files that only their owner may open: they hold what visitors said and did.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Makes a directory for databases. One that is there stays as it is: it may be for others, too.
+/// Creates a directory for databases. An existing one keeps its permissions, as it may have other uses.
 ///
 /// # Errors
-/// The system does not let us.
+/// The system refuses.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Makes the file of a database when it is not there. SQLite makes the files beside it like it.
+/// Creates the file of a database if it does not exist. SQLite gives its side files the same permissions.
 pub(super) fn make_file(path: &Path) {
-    // What stands against it SQLite tells, with the path.
+    // SQLite reports a failure with the path.
     let _ = options().write(true).create_new(true).open(path);
 }
 
-/// Returns how to open such a file.
+/// Returns options that create a private file.
 pub(super) fn options() -> OpenOptions {
     let mut options = File::options();
     options.mode(0o600);

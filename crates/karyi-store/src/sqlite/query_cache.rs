@@ -1,7 +1,7 @@
-//! What was asked of the database lately and what was found, given again while no content has changed.
+//! Caches search results until contents change.
 //!
-//! A result belongs to the count of changes from before the search began, so that it can be too new
-//! for its count but never too old, and is given again only while the count is the same.
+//! A result is stored with the change count from before its search, so it can be newer than its count but
+//! never older. It is returned only while the count is the same.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::site::{CachedContent, Query, Scope, SearchResult};
 use karyi_core::limits;
 
-/// What was asked, and of which site.
+/// Query and its site.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct QueryKey {
     tenant_id: Arc<str>,
@@ -18,7 +18,7 @@ pub(super) struct QueryKey {
 }
 
 impl QueryKey {
-    /// Makes it.
+    /// Creates the key of a query.
     pub(super) fn of(scope: &Scope, query: Query) -> Self {
         Self {
             tenant_id: Arc::clone(&scope.tenant_id),
@@ -34,19 +34,19 @@ impl QueryKey {
     }
 }
 
-/// The results of late.
+/// Cache of recent results.
 #[derive(Default)]
 pub(super) struct QueryCache {
     results: Mutex<CachedResults>,
 }
 
 impl QueryCache {
-    /// Returns what was found for this, when nothing has changed since.
+    /// Returns the cached result if nothing has changed since.
     pub(super) fn get(&self, change_count: u64, key: &QueryKey) -> Option<Arc<SearchResult>> {
         self.lock().get(change_count, key)
     }
 
-    /// Keeps what was found.
+    /// Stores a result.
     pub(super) fn insert(&self, change_count: u64, key: QueryKey, found: &Arc<SearchResult>) {
         self.lock().put(change_count, key, Arc::clone(found));
     }
@@ -56,7 +56,8 @@ impl QueryCache {
     }
 }
 
-/// Results of one count of changes. Those that nobody asks for while others fill half the room go.
+/// Results of one change count, in two generations. Results not requested while others fill half the space
+/// are dropped.
 #[derive(Default)]
 struct CachedResults {
     change_count: u64,
@@ -106,7 +107,7 @@ impl CachedResults {
     }
 }
 
-/// Returns about how much memory a result takes.
+/// Estimates the size of a result in memory.
 fn bytes(found: &SearchResult) -> usize {
     let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
     let one = |content: &Arc<CachedContent>| {
@@ -116,7 +117,7 @@ fn bytes(found: &SearchResult) -> usize {
             + summary
             + texts(&content.tags)
             + texts(&content.domains);
-        // Once as a value, once as it is shown.
+        // Once as a value, once in its display form.
         size_of::<CachedContent>()
             + 2 * all
             + content.metadata.len() * limits::RECENT_SEARCH_OVERHEAD_BYTES
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(results.get(2, &key("a")), Some(found(1)));
         assert_eq!(results.get(2, &key("b")), None);
         assert_eq!(results.get(3, &key("a")), None);
-        // One that began before the last change is not kept.
+        // A search that began before the last change is not cached.
         results.put(3, key("b"), found(2));
         results.put(2, key("a"), found(1));
         let now = ["a", "b"].map(|text| results.get(3, &key(text)));

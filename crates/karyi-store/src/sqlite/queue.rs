@@ -1,13 +1,13 @@
-//! Questions that wait for a thread.
+//! Queue of reads for the reader threads.
 //!
-//! A thread that is idle is woken only when none is on its way already; one that takes a question and
-//! leaves others behind wakes the next. So a burst of short questions is answered by one or two
-//! threads without a system call for each, and a long one holds up nobody.
+//! An idle thread is woken only if none is waking up already; a thread that takes an item and leaves others
+//! wakes the next one. So one or two threads answer a burst of short reads without a system call for each,
+//! and a long read delays nobody.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What waits, in order.
+/// Queue of items.
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -15,9 +15,9 @@ pub(super) struct Queue<T> {
 
 struct State<T> {
     waiting: VecDeque<T>,
-    /// Threads that sleep.
+    /// Number of sleeping threads.
     idle: usize,
-    /// True if a thread was woken and has not come yet.
+    /// True if a thread was woken and has not resumed yet.
     is_waking: bool,
     is_closed: bool,
 }
@@ -38,14 +38,14 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Adds one item at the end.
+    /// Adds an item at the end.
     pub(super) fn add(&self, item: T) {
         let mut state = self.lock();
         state.waiting.push_back(item);
         self.wake_one(state);
     }
 
-    /// Takes the first item; waits for one. Nothing when the queue was closed and is empty.
+    /// Waits for the first item; `None` when the queue is closed and empty.
     pub(super) fn take(&self) -> Option<T> {
         let mut state = self.lock();
         loop {
@@ -66,13 +66,13 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Ends the waiting of all threads once the queue is empty.
+    /// Lets all threads end once the queue is empty.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Wakes a thread when there is something left to take and one that sleeps.
+    /// Wakes a sleeping thread if there are items left.
     fn wake_one(&self, mut state: MutexGuard<'_, State<T>>) {
         if state.waiting.is_empty() || state.idle == 0 || state.is_waking {
             return;

@@ -1,4 +1,4 @@
-//! Threads that read, each over a connection of its own, for as long as a call has time.
+//! Reader threads, each with its own connection, that respect the deadline of a call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use crate::sqlite::connection::open_to_read;
 use crate::sqlite::queue::Queue;
 use karyi_core::limits;
 
-/// Steps of the database between two looks at the clock.
+/// SQLite steps between two checks of the deadline.
 const STEPS: i32 = 1000;
 
-/// A question: what to do with the connection of a thread, which may have none yet.
+/// Task for a thread's connection, which is opened on first use.
 type ReadTask = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
 
-/// A question and its place among those that wait.
+/// Task with its permit to wait.
 type QueuedRead = (ReadTask, OwnedSemaphorePermit);
 
-/// The way to the threads; dropping it lets them finish and waits for that.
+/// Handle of the threads. Dropping it waits for the queued reads.
 pub(super) struct Readers {
     path: Arc<PathBuf>,
     queue: Arc<Queue<QueuedRead>>,
@@ -32,10 +32,10 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Starts the threads of a database.
+    /// Starts the threads for a database.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub(super) fn start(path: PathBuf) -> Result<Self, StoreError> {
         let processors = available_parallelism().map_or(1, usize::from);
         let count = processors.clamp(limits::MIN_DATABASE_READERS, limits::MAX_DATABASE_READERS);
@@ -55,11 +55,11 @@ impl Readers {
         Ok(readers)
     }
 
-    /// Does `work` on the connection of a thread; it is interrupted at its deadline. All it reads is
-    /// of one moment.
+    /// Runs `work` on a thread's connection and interrupts it at the deadline. All its reads see one
+    /// snapshot.
     ///
     /// # Errors
-    /// What the work failed with, or `Expired`.
+    /// The error of `work`, or `Expired`.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         deadline: Instant,
@@ -84,7 +84,7 @@ impl Readers {
         }
     }
 
-    /// Gives `work` to a thread, which tells `end` what came of it; nobody waits.
+    /// Runs `work` in the background and passes the result to `end`.
     pub(super) fn begin<T>(
         &self,
         deadline: Instant,
@@ -136,14 +136,14 @@ fn until<T>(
         None => open_to_read(path)?,
     };
     let result = within(deadline, &mut own, work);
-    // One that cannot be brought to an end is not used again.
+    // A connection stuck in a transaction is not used again.
     if own.is_autocommit() {
         *connection = Some(own);
     }
     result
 }
 
-/// Does `work` inside a transaction: the file is locked and looked at once, not for each statement.
+/// Runs `work` in a transaction, which locks and checks the file once instead of per statement.
 fn within<T>(
     deadline: Instant,
     connection: &mut Connection,
@@ -153,7 +153,7 @@ fn within<T>(
     connection.prepare_cached("BEGIN")?.execute(())?;
     let result = work(connection);
     connection.progress_handler(STEPS, None::<fn() -> bool>)?;
-    // Some errors have ended it already.
+    // Some errors have already ended the transaction.
     if !connection.is_autocommit() {
         connection.prepare_cached("COMMIT")?.execute(())?;
     }
@@ -166,7 +166,7 @@ mod tests {
     use crate::sqlite::connection::open_to_write;
     use std::time::Duration;
 
-    /// Readers of a database with one table, and what waits for them.
+    /// Readers of a database with one table.
     fn started() -> (tempfile::TempDir, Readers, tokio::runtime::Runtime) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");

@@ -1,18 +1,18 @@
-//! How well a content fits a search: bm25, in which a word counts for the more the fewer texts have it,
-//! and for the less the longer the text is.
+//! Relevance score of a content: BM25. A word counts more if fewer texts contain it, and less in a longer
+//! text.
 //!
-//! How common words are and how long texts is asked of the published texts of the same site alone: what
-//! others keep, and what is not published, changes the order of nobody's results.
+//! Word frequencies and text lengths come only from the published texts of the same site, so other tenants
+//! and unpublished texts do not influence the order of results.
 
 use std::cmp::Ordering;
 
-/// The usual constants of bm25, which are those of SQLite.
+/// Usual constants of BM25, as in SQLite.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-/// What a word counts for that more than half of all texts have.
+/// Weight of a word that more than half of all texts contain.
 const LEAST_IDF: f64 = 1e-6;
 
-/// What a word counts for in a column of the index; nothing elsewhere.
+/// Returns the weight of a column of the index.
 pub(super) fn weight(column: &str) -> u32 {
     match column {
         "title" => 6,
@@ -22,27 +22,27 @@ pub(super) fn weight(column: &str) -> u32 {
     }
 }
 
-/// The published texts of a site.
+/// Statistics of the published texts of a site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PublishedStats {
-    /// How many there are.
+    /// Number of texts.
     pub(super) texts: u64,
-    /// How many words they have together.
+    /// Total number of words.
     pub(super) words: u64,
 }
 
 #[allow(clippy::cast_precision_loss, reason = "nobody has so many words")]
 impl PublishedStats {
-    /// Returns what a word counts for that so many of the texts have.
+    /// Returns the inverse document frequency of a word that `having` texts contain.
     pub(super) fn idf(self, having: u64) -> f64 {
         let without = self.texts.saturating_sub(having);
         let idf = ((without as f64 + 0.5) / (having as f64 + 0.5)).ln();
         if idf <= 0.0 { LEAST_IDF } else { idf }
     }
 
-    /// Returns the part of a score that depends on the length of the content alone.
+    /// Returns the part of the score that depends only on the length of the content.
     pub(super) fn norm(self, words: u64) -> f64 {
-        // Where nothing is published no length is unusual.
+        // Without published texts no length is unusual.
         let average = match self.words {
             0 => words.max(1) as f64,
             all => all as f64 / self.texts as f64,
@@ -51,29 +51,29 @@ impl PublishedStats {
     }
 }
 
-/// Returns what a word adds to the score of a content that has it so often, each time by its weight.
+/// Returns the score of a word with this total weight in a content.
 pub(super) fn gain(idf: f64, weight: u32, norm: f64) -> f64 {
     let often = f64::from(weight);
     idf * ((often * (K1 + 1.0)) / (often + norm))
 }
 
-/// Returns the score of a content that has the query to the letter in its title or its text.
+/// Raises the score of a literal match in the title or the text.
 pub(super) fn with_exact_bonus(score: f64, is_in_title: bool, is_in_body: bool) -> f64 {
     let weight = |is_there: bool, weight: f64| if is_there { weight } else { 0.0 };
     score * (1.0 + weight(is_in_title, 1.0) + weight(is_in_body, 0.5))
 }
 
-/// The place of a match among others.
+/// Rank of a match.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rank<I> {
-    /// The more the better.
+    /// Higher is better.
     pub(super) score: f64,
     pub(super) credibility: f64,
     pub(super) id: I,
 }
 
 impl<I: AsRef<str>> Rank<I> {
-    /// The best comes first.
+    /// Compares two ranks, best first.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         let score = other.score.total_cmp(&self.score);
         let credibility = other.credibility.total_cmp(&self.credibility);

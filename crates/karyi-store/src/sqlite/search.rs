@@ -1,7 +1,7 @@
-//! Search in the contents of one site.
+//! Searches the contents of one site in the database.
 //!
-//! The index holds pairs of characters and words; the best match by bm25 comes first, and a text
-//! that has the query to the letter counts for more. A query without words is looked for as it is.
+//! The index holds words and pairs of characters. Matches are ranked by BM25, with a bonus for literal
+//! matches. A query without words is searched literally.
 
 use std::sync::Arc;
 
@@ -19,29 +19,29 @@ const PUBLISHED: &str = "SELECT count(*), coalesce(sum(words), 0) FROM contents 
 const FACTS: &str = "SELECT site, status, content_type, tags, credibility, id, words \
     FROM contents INDEXED BY contents_facts WHERE number = ?";
 const TEXTS: &str = "SELECT title, body FROM contents WHERE number = ?";
-/// Contents that may match a query without words: all.
+/// Candidates for a query without words: all contents.
 const ALL: &str = "SELECT site, status, content_type, tags, credibility, id, words, number \
     FROM contents WHERE site = ?";
 const CONTENT: &str = "SELECT content FROM contents WHERE number = ?";
 
-/// A content that matches.
+/// Match with its rank.
 struct Match {
     number: i64,
     rank: Rank<String>,
 }
 
-/// A word of a query.
+/// Word of a query.
 struct QueryWord {
     text: String,
     is_pair: bool,
-    /// True if it may be the start of a word of the index.
+    /// True if it may be the start of an indexed word.
     is_single: bool,
 }
 
-/// A word of the query that a content has, by its place in the query, and its weight there.
+/// Index of a query word found in a content, with its weight there.
 type Hit = (usize, u32);
 
-/// A content with words of the query, before it is known how common these are.
+/// Content with query words, before their frequencies are known.
 struct Candidate {
     number: i64,
     hits: Vec<Hit>,
@@ -51,10 +51,10 @@ struct Candidate {
     is_in_body: bool,
 }
 
-/// Searches.
+/// Searches the contents of a site.
 ///
 /// # Errors
-/// The database cannot be read, or the time was up.
+/// The database cannot be read, or the deadline passed.
 pub(super) fn search(
     connection: &Connection,
     site: u64,
@@ -91,17 +91,17 @@ pub(super) fn search(
     })
 }
 
-/// What a content must be like, and where it is.
+/// Search of one site.
 struct SiteSearch<'q> {
     connection: &'q Connection,
     site: u64,
     query: &'q Query,
-    /// Finds the query to the letter.
+    /// Finds the literal query.
     finder: Finder<'q>,
 }
 
 impl SiteSearch<'_> {
-    /// Returns the contents that have words of the query.
+    /// Returns the contents that contain words of the query.
     fn with(&self, words: &[QueryWord]) -> Result<Vec<Match>, StoreError> {
         let pairs = words.iter().filter(|word| word.is_pair).count();
         let sql = self
@@ -115,7 +115,7 @@ impl SiteSearch<'_> {
             });
         let published = sql?;
         let mut facts = self.connection.prepare_cached(FACTS)?;
-        // In how many published texts each word stands.
+        // Number of published texts with each word.
         let mut having = vec![0_u64; words.len()];
         let mut candidates = Vec::new();
         for (number, hits) in self.places(words)? {
@@ -132,7 +132,7 @@ impl SiteSearch<'_> {
             if !self.is_selected(row)? {
                 continue;
             }
-            // What has the query to the letter has all its pairs.
+            // A literal match contains all pairs.
             let found = hits.iter().filter(|(word, _)| is_pair(words, *word));
             let (is_in_title, is_in_body) = match found.count() == pairs {
                 true => self.texts(number)?,
@@ -152,7 +152,7 @@ impl SiteSearch<'_> {
         Ok(ranked.collect())
     }
 
-    /// Returns which words the contents of the site have, by their rows.
+    /// Returns the query words found in each row of the site.
     fn places(&self, words: &[QueryWord]) -> Result<Vec<(i64, Vec<Hit>)>, StoreError> {
         self.connection.prepare_cached(INSTANCES)?.execute(())?;
         let mut all: Vec<(i64, Hit)> = Vec::new();
@@ -176,7 +176,7 @@ impl SiteSearch<'_> {
             .collect())
     }
 
-    /// Returns the contents that have the query to the letter.
+    /// Returns the contents that contain the literal query.
     fn exact(&self) -> Result<Vec<Match>, StoreError> {
         let mut all = self.connection.prepare_cached(ALL)?;
         let mut rows = all.query([self.site])?;
@@ -194,7 +194,7 @@ impl SiteSearch<'_> {
         Ok(matches)
     }
 
-    /// Tells whether a content is of the kind that is asked for; the columns are those of [`FACTS`].
+    /// Tells whether a content passes the filters of the query; the columns are those of [`FACTS`].
     fn is_selected(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
         let query = self.query;
         let is_of_type = match &query.content_type {
@@ -216,7 +216,7 @@ impl SiteSearch<'_> {
         tags.iter().any(is_selected)
     }
 
-    /// Tells whether the query stands to the letter in the title of a content, and in its text.
+    /// Tells whether title and text of a content contain the literal query.
     fn texts(&self, number: i64) -> rusqlite::Result<(bool, bool)> {
         let mut texts = self.connection.prepare_cached(TEXTS)?;
         texts.query_row([number], |row| {
@@ -230,13 +230,13 @@ impl SiteSearch<'_> {
     }
 }
 
-/// What is known of a content beside its texts.
+/// Columns of a content besides its texts.
 struct ContentFacts {
     site: u64,
     is_published: bool,
     credibility: f64,
     id: String,
-    /// How many it has in the index; nothing when it is not there.
+    /// Number of its indexed words; `None` when it is not indexed.
     words: Option<u64>,
 }
 
@@ -261,7 +261,7 @@ impl ContentFacts {
 }
 
 impl Candidate {
-    /// Adds up what its words count for, in the order of the query.
+    /// Sums the scores of its words in the order of the query.
     fn ranked(self, idf: &[f64]) -> Match {
         let mut score = 0.0;
         for (word, weight) in self.hits {
@@ -275,7 +275,7 @@ impl Candidate {
     }
 }
 
-/// Returns the words at places of one row: each once.
+/// Merges the hits of one row by word.
 fn hits(places: &[(i64, Hit)]) -> Vec<Hit> {
     let mut hits: Vec<Hit> = Vec::new();
     for (_, (word, weight)) in places {
@@ -297,7 +297,7 @@ fn is_pair(words: &[QueryWord], place: usize) -> bool {
     words.get(place).is_some_and(|word| word.is_pair)
 }
 
-/// Returns the words of a text.
+/// Splits a query into words.
 fn words_of(text: &str) -> Vec<QueryWord> {
     let mut all = Vec::new();
     tokenizer::each_word(text, &mut |word| {

@@ -1,4 +1,4 @@
-//! One server per database: what one process has begun no other may call interrupted.
+//! Allows one server per database: calls of a running process must not be reported as interrupted.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use crate::StoreError;
 use crate::sqlite::private_files;
 
-/// The right to serve a database, given back when dropped.
+/// Exclusive right to serve a database, released on drop.
 #[derive(Debug)]
 pub struct ServerLock {
     _file: File,
 }
 
 impl ServerLock {
-    /// Takes the right to serve the database `path`.
+    /// Acquires the lock of the database `path`.
     ///
     /// # Errors
-    /// Another process has it.
+    /// Another process holds it.
     pub fn acquire(path: &Path) -> Result<Self, StoreError> {
         let path = path.with_extension("lock");
         let broken = |error: &dyn std::fmt::Display| {

@@ -1,7 +1,7 @@
-//! The data of sites in one file.
+//! Data of sites in one SQLite file.
 //!
-//! Every statement names tenant and site, directly or by the number of the site; the number is
-//! looked up in the same transaction.
+//! Every statement names tenant and site, directly or by the number of the site, which is looked up in the
+//! same transaction.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ CREATE TABLE repeat_keys (
 CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
 ", change_counter::STEP, word_index::STEP, word_index::SITE_WORDS_STEP];
 
-/// The data of sites, open to be read and written.
+/// Store of sites, open for reading and writing.
 pub struct SqliteSites {
     writer: Writer,
     readers: Readers,
@@ -107,10 +107,10 @@ pub struct SqliteSites {
 }
 
 impl SqliteSites {
-    /// Opens the database in `path`, making it when it is not there.
+    /// Opens the database in `path` and creates it if needed.
     ///
     /// # Errors
-    /// The file cannot be opened, or is something else.
+    /// The file cannot be opened or is something else.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let commits = Arc::default();
         let mut connection = open_to_write(path, STEPS)?;
@@ -148,7 +148,7 @@ impl SqliteSites {
         }))
     }
 
-    /// Searches the library on a thread that may take long.
+    /// Searches the memory index on a reader thread, for searches that may take long.
     async fn search_on_reader(
         &self,
         index: Arc<MemoryIndex>,
@@ -164,8 +164,7 @@ impl SqliteSites {
         search.await.map(Arc::new)
     }
 
-    /// Searches the database, unless that was done at this count of changes; returns also how long a
-    /// thread took for that.
+    /// Searches the database, unless the result is cached; also returns how long the search took.
     async fn search_database(
         &self,
         change_count: Option<u64>,
@@ -191,8 +190,7 @@ impl SqliteSites {
         Ok((found, took))
     }
 
-    /// Has the library read when it pays, after a search that took so long without
-    /// it.
+    /// Loads the memory index in the background once that pays, given the duration of a search without it.
     fn load_index_if_due(&self, change_count: u64, took: Duration) {
         if !self.index_cache.should_load(change_count, took) {
             return;
@@ -219,7 +217,7 @@ impl SiteStore for SqliteSites {
         });
         Box::pin(async move {
             read.await?;
-            // To begin a write shows whether another program holds the database.
+            // Beginning a write shows whether another program holds the lock.
             self.writer.write(deadline, |_| Ok(())).await
         })
     }
@@ -370,7 +368,7 @@ impl SiteStore for SqliteSites {
 /// Searches the contents of one site in the database.
 ///
 /// # Errors
-/// The database cannot be read, or the time was up.
+/// The database cannot be read, or the deadline passed.
 pub(super) fn search_contents(
     connection: &Connection,
     scope: &Scope,
@@ -400,7 +398,7 @@ fn number(connection: &Connection, scope: &Scope) -> Result<Option<u64>, StoreEr
         .optional()?)
 }
 
-/// Reads the one value a statement finds.
+/// Reads the single value that a statement selects.
 fn one<T: DeserializeOwned>(
     connection: &Connection,
     sql: &str,
@@ -413,7 +411,7 @@ fn one<T: DeserializeOwned>(
     found.map(|text| parsed(&text)).transpose()
 }
 
-/// A content with what is known of its origin.
+/// Content with its origin.
 struct ContentRow<'a> {
     content: &'a Content,
     author: &'a str,

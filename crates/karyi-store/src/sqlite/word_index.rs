@@ -1,8 +1,7 @@
-//! The index of words: what stands in it of a content, where words are found, and writing it anew when
-//! texts are cut in another way than they were.
+//! Full-text index: writes the words of contents, finds occurrences, and rebuilds the index when the
+//! tokenizer changed.
 //!
-//! Before every word stands the number of its site, so that the words of one site are apart from those of all
-//! others.
+//! Every indexed word is prefixed with the number of its site, which separates the words of different sites.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -10,15 +9,14 @@ use crate::site::Content;
 use crate::sqlite::score;
 use crate::{StoreError, tokenizer};
 
-/// The step of the database that makes what says in which way its texts were cut. Before it there
-/// was one.
+/// Migration that records the tokenizer version of the index.
 pub(super) const STEP: &str = "
 CREATE TABLE words_way (number INTEGER NOT NULL) STRICT;
 INSERT INTO words_way VALUES (1);
 ";
 
-/// The step that gives every site words of its own. The tokenizer takes each word as it is; what is asked of
-/// every content with a word is found without its texts.
+/// Migration that gives every site its own words. The FTS tokenizer takes each word as it is, and the facts
+/// needed for ranking are found without reading texts.
 pub(super) const SITE_WORDS_STEP: &str = "
 DROP TABLE contents_words;
 CREATE VIRTUAL TABLE contents_words USING fts5 (
@@ -30,34 +28,34 @@ CREATE INDEX contents_facts ON contents (number, site, status, content_type, tag
 UPDATE words_way SET number = 0;
 ";
 
-/// Every place where a word stands, to be asked for its row and column.
+/// Temporary table of all occurrences with row and column.
 pub(super) const INSTANCES: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.instances USING fts5vocab(main, contents_words, instance)";
 
-/// Stands between the number of a site and a word; part of no word.
+/// Separates the number of a site from a word; no word contains it.
 const AFTER_SITE: char = '\u{b7}';
 
-/// Returns what stands before every word of a site.
+/// Returns the prefix of all words of a site.
 fn mark(site: u64) -> String {
     format!("{site}{AFTER_SITE}")
 }
 
-/// Divides a word of the index into the number of its site and the word itself.
+/// Splits an indexed term into the number of its site and the word.
 pub(super) fn split_term(term: &str) -> Option<(u64, &str)> {
     let (site, word) = term.split_once(AFTER_SITE)?;
     Some((site.parse().ok()?, word))
 }
 
-/// The words of a content, as the index takes them.
+/// Words of a content in the form of the index.
 pub(super) struct ContentWords {
     title: String,
     about: String,
     body: String,
-    /// How many there are.
+    /// Number of words.
     pub(super) count: u64,
 }
 
 impl ContentWords {
-    /// Cuts the texts of a content of a site.
+    /// Tokenizes the texts of a content.
     pub(super) fn of(site: u64, content: &Content) -> Self {
         let mark = mark(site);
         let mut count = 0;
@@ -79,7 +77,7 @@ impl ContentWords {
         }
     }
 
-    /// Adds them to the index.
+    /// Inserts the words into the index.
     pub(super) fn add(&self, connection: &Connection, row: i64) -> Result<(), StoreError> {
         let sql = "INSERT INTO contents_words (rowid, title, tags, body) VALUES (?, ?, ?, ?)";
         let texts = (row, &self.title, &self.about, &self.body);
@@ -88,11 +86,11 @@ impl ContentWords {
     }
 }
 
-/// Gives every place of a word in the contents of a site to `found`: the row, and what the word counts for
-/// there. Of a word that may be the start of others, theirs too. [`INSTANCES`] must be there.
+/// Passes every occurrence of a word in a site to `found`: the row, and the weight of its column. With
+/// `may_be_start`, words that start with it count, too. Requires [`INSTANCES`].
 ///
 /// # Errors
-/// The database cannot be read, or the time was up.
+/// The database cannot be read, or the deadline passed.
 pub(super) fn each_occurrence(
     connection: &Connection,
     site: u64,
@@ -115,7 +113,7 @@ pub(super) fn each_occurrence(
     Ok(())
 }
 
-/// Writes the index anew when it was written in another way.
+/// Rebuilds the index if another version of the tokenizer wrote it.
 pub(super) fn rebuild_if_outdated(connection: &mut Connection) -> Result<(), StoreError> {
     let immediate = TransactionBehavior::Immediate;
     let transaction = connection.transaction_with_behavior(immediate)?;
@@ -134,7 +132,7 @@ pub(super) fn rebuild_if_outdated(connection: &mut Connection) -> Result<(), Sto
     for row in rows {
         let (site, text): (u64, String) =
             content.query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        // What cannot be read is told by whoever asks for it.
+        // An unreadable content is reported by whoever reads it.
         let words = serde_json::from_str(&text).ok();
         let words = words.map(|content| ContentWords::of(site, &content));
         note.execute((words.as_ref().map(|words| words.count), row))?;

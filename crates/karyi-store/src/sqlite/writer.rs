@@ -1,7 +1,7 @@
-//! Writes of the site database: each all or nothing, many in one commit.
+//! Writes to the site database: each atomic, many in one commit.
 //!
-//! A write whose time is up before its turn, or while it ran, leaves nothing behind; one that was
-//! in time is committed and its caller told.
+//! A write whose deadline passes before or while it runs is rolled back; one in time is committed before its
+//! caller gets the reply.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,13 +14,13 @@ use crate::StoreError;
 use crate::sqlite::group_commit::GroupCommit;
 use karyi_core::limits;
 
-/// A write that waits for its turn.
+/// Queued write.
 trait WriteTask: Send {
-    /// Does the work inside a transaction.
+    /// Runs the work inside a transaction.
     fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
-    /// Tells the caller how it went.
+    /// Sends the result to the caller.
     fn reply(self: Box<Self>, result: Result<(), StoreError>);
-    /// When nobody may start or keep it any more.
+    /// Deadline for starting and completing the write.
     fn deadline(&self) -> Instant;
 }
 
@@ -41,7 +41,7 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> WriteTask 
     fn reply(self: Box<Self>, result: Result<(), StoreError>) {
         let Self { value, reply, .. } = *self;
         let answer = result.and_then(|()| value.ok_or(StoreError::Closed));
-        // A caller that is gone needs no answer.
+        // The caller may be gone.
         let _ = reply.send(answer);
     }
 
@@ -50,16 +50,17 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> WriteTask 
     }
 }
 
-/// The writing side of the site database.
+/// Writer of the site database.
 pub(super) struct Writer {
     group: GroupCommit<Box<dyn WriteTask>>,
 }
 
 impl Writer {
-    /// Takes the only connection that writes; `commits` grows with every commit, before it is told.
+    /// Starts the writer on the only writing connection; `commits` is incremented with every commit, before
+    /// the replies.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub(super) fn start(
         connection: Connection,
         commits: Arc<AtomicU64>,
@@ -69,10 +70,10 @@ impl Writer {
         Ok(Self { group })
     }
 
-    /// Does `work` in a transaction and returns its value when that is durable.
+    /// Runs `work` in a transaction and returns its value once that is durable.
     ///
     /// # Errors
-    /// What the work or the commit failed with; then nothing of it is left.
+    /// The error of the work or of the commit; then nothing is changed.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         deadline: Instant,
@@ -113,8 +114,8 @@ fn run_batch(
     let mut results = Vec::with_capacity(batch.len());
     for task in batch {
         let result = one(&mut transaction, task.as_mut());
-        // Without space or after an error of the disk SQLite gives the whole transaction up, and
-        // what came next would be committed alone.
+        // On a full disk or an I/O error SQLite aborts the whole transaction, and later writes would be
+        // committed separately.
         if transaction.is_autocommit() {
             return Err(result.err().unwrap_or(StoreError::Closed));
         }
@@ -124,8 +125,8 @@ fn run_batch(
     Ok(results)
 }
 
-/// Begins a transaction. While another program holds the database, each caller waits as long as they
-/// have time, and nobody for ever; whose time is up is told and left out.
+/// Begins a transaction. While another program holds the lock, each caller waits until its deadline at most;
+/// expired callers are notified and removed.
 fn begin<'c>(
     connection: &'c Connection,
     batch: &mut Vec<Box<dyn WriteTask>>,
@@ -162,7 +163,7 @@ fn one(
     if is_late(task) {
         return Err(StoreError::Expired);
     }
-    // Dropped without a commit it is rolled back.
+    // Rolled back when dropped without a commit.
     let savepoint = transaction.savepoint()?;
     task.run(&savepoint)?;
     if is_late(task) {

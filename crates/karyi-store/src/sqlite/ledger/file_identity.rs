@@ -1,5 +1,4 @@
-//! Where the file of the ledger is. One that was moved or removed while it is open takes records that
-//! nobody may find.
+//! Detects that the open ledger file was moved or removed: records written to it would be lost.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,24 +7,24 @@ use rusqlite::Connection;
 
 use crate::StoreError;
 
-/// The file that was opened, by its path and by what it is.
+/// Path and inode of the opened file.
 pub(super) struct FileIdentity {
     path: PathBuf,
     file: (u64, u64),
 }
 
 impl FileIdentity {
-    /// Notes the file of a connection; nothing when it has none.
+    /// Identifies the file of a connection; `None` when it has none.
     pub(super) fn of(connection: &Connection) -> Option<Self> {
         let path = PathBuf::from(connection.path()?);
         let file = file(&path)?;
         Some(Self { path, file })
     }
 
-    /// Looks whether it is still there.
+    /// Checks that the file is still in place.
     ///
     /// # Errors
-    /// It is not.
+    /// It was moved or removed.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match file(&self.path) == Some(self.file) {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! The chain of records, and what becomes of calls that never ended.
+//! The chain of records, and calls that never ended.
 
 use super::*;
 use crate::ledger::ToolCall;
@@ -78,7 +78,7 @@ fn an_old_ledger_goes_on_as_a_new_one() {
     old.execute(intent, [text.replace("\"old\"", "\"lost\"")])
         .unwrap();
     drop(old);
-    // Whoever only reads finds the old one as it is.
+    // Reading does not migrate the old file.
     let rows = LedgerFile::open(&path).unwrap().about("trace-1").unwrap();
     assert_eq!((rows.len(), rows[0].hash), (1, first));
     let verdict = LedgerFile::open(&path).unwrap().verify(None).unwrap();
@@ -185,14 +185,14 @@ fn a_call_that_never_ended_becomes_an_error() {
     ));
 }
 
-/// A ledger that another program holds, and that program.
+/// A ledger locked by another program, and that program.
 fn held(path: &Path) -> Connection {
     let other = Connection::open(path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     other
 }
 
-/// The calls of a ledger in their order, with their errors; its chain is whole.
+/// Returns the calls of a ledger in order, with their errors; verifies the chain.
 fn calls(path: &Path) -> Vec<(String, Option<String>)> {
     let file = LedgerFile::open(path).unwrap();
     let verdict = file.verify(None).unwrap();
@@ -279,7 +279,7 @@ fn records_that_wait_are_written_by_who_looks_after_them_or_at_the_end() {
     }
 }
 
-/// A writer that waits for nobody, and how much waits in it.
+/// A writer without a busy timeout, and its backlog.
 fn writer(path: &Path) -> (Writer, Arc<AtomicUsize>) {
     let connection = open_to_write(path, STEPS).unwrap();
     connection.busy_timeout(std::time::Duration::ZERO).unwrap();
@@ -287,7 +287,7 @@ fn writer(path: &Path) -> (Writer, Arc<AtomicUsize>) {
     (Writer::new(connection, Arc::clone(&waiting)), waiting)
 }
 
-/// Does what is wished; returns what each caller is told.
+/// Runs commands; returns the replies to the callers.
 fn commit(writer: &mut Writer, wishes: Vec<Command>) -> Vec<Result<usize, StoreError>> {
     let (batch, answers): (Vec<QueuedCommand>, Vec<_>) = wishes
         .into_iter()
@@ -331,7 +331,7 @@ fn no_more_wait_than_there_is_room_for_but_all_that_changed_something() {
         (expected.into(), 3)
     );
     other.execute_batch("ROLLBACK").unwrap();
-    // There is room again, and what did not wait has an intent no longer.
+    // There is room again, and the call that did not wait has no intent any more.
     assert_eq!(commit(&mut writer, vec![Command::Probe]), [Ok(1)]);
     let other = held(&path);
     assert_eq!(commit(&mut writer, vec![large("again")]), [late]);
@@ -352,7 +352,7 @@ fn a_call_that_nobody_waits_for_to_begin_leaves_no_intent() {
     };
     writer.commit(vec![given_up("a")]);
     assert_eq!((intents(&path), waiting.load(Ordering::Relaxed)), (0, 1));
-    // One that was written all the same is taken away with the next commit.
+    // An intent that was written nevertheless is removed with the next commit.
     let connection = Connection::open(&path).unwrap();
     connection
         .execute("INSERT INTO intents VALUES ('a', '')", ())
@@ -378,7 +378,7 @@ fn nothing_begins_with_a_ledger_that_is_not_where_it_was() {
             ledger.probe()
         )
     });
-    // What was done already has its record.
+    // A completed call has its record.
     assert_eq!(told, (moved.clone(), Ok(()), moved.clone()));
     std::fs::write(&path, "").unwrap();
     assert_eq!(run(ledger.probe()), moved);

@@ -1,8 +1,7 @@
-//! The thread that writes the ledger.
+//! Thread that writes the ledger.
 //!
-//! What a commit could not write of calls that have ended waits in memory and is written, in its order,
-//! with the next commit that succeeds: a call has its record as soon as the ledger can be written again,
-//! and is never taken for one that was interrupted.
+//! Records of ended calls that a commit could not write wait in memory and are written in order with the next
+//! successful commit, so a finished call is never taken for an interrupted one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,39 +21,39 @@ const INSERT: &str = "INSERT INTO ledger_rows (seq, hash, record, trace_id) VALU
 const LAST: &str = "SELECT seq, hash FROM ledger_rows ORDER BY seq DESC LIMIT 1";
 const INTEND: &str = "INSERT INTO intents (call_id, record) VALUES (?, ?)";
 const FORGET: &str = "DELETE FROM intents WHERE call_id = ?";
-/// Stands for no call.
+/// Call id that no call has.
 const PROBE: &str = "probe";
 
-/// What is asked of the writing thread.
+/// Command to the writing thread.
 pub(super) enum Command {
-    /// To note that a call is about to change something.
+    /// Record that a call is about to change something.
     Intend { call_id: String, record: String },
-    /// To keep the record of a call.
+    /// Append the record of a call.
     Append(EncodedRecord),
-    /// To end the calls of earlier processes.
+    /// Close the calls of earlier processes.
     SettleInterrupted,
-    /// To write something at all.
+    /// Write and remove a test row.
     Probe,
-    /// To write what waits.
+    /// Write the backlog.
     Flush,
 }
 
-/// A wish and who waits for it.
+/// Command and its reply channel.
 pub(super) type QueuedCommand = (Command, oneshot::Sender<Result<usize, StoreError>>);
 
-/// A record that is to be kept: one text, which another thread gives back.
+/// Encoded record in a single allocation, as another thread frees it.
 pub(super) struct EncodedRecord {
-    /// The record, then the call, then the trace.
+    /// Record, call id and trace id.
     text: String,
     record_ends: usize,
     call_ends: usize,
 }
 
 impl EncodedRecord {
-    /// Makes it of a record.
+    /// Encodes a record.
     ///
     /// # Errors
-    /// The record cannot be written as text.
+    /// The record cannot be serialised.
     pub(super) fn of(record: &Record<'_>) -> Result<Self, StoreError> {
         let mut whole = text(record)?;
         let record_ends = whole.len();
@@ -83,32 +82,32 @@ impl EncodedRecord {
     }
 }
 
-/// Returns the text of a record.
+/// Serialises a record.
 ///
 /// # Errors
-/// It is no text.
+/// The result is not UTF-8.
 pub(super) fn text(record: &Record<'_>) -> Result<String, StoreError> {
     let mut text = Vec::with_capacity(limits::RECORD_BYTES);
     record.add_to(&mut text);
     String::from_utf8(text).map_err(|error| StoreError::Broken(error.to_string()))
 }
 
-/// What the writing thread has.
+/// State of the writing thread.
 pub(super) struct Writer {
     connection: Connection,
     file: Option<FileIdentity>,
-    /// Calls whose intent was written; most calls have none to be taken away.
+    /// Calls with a written intent; most calls have none to remove.
     intended: HashSet<String>,
-    /// Records that no commit has written yet, in their order.
+    /// Records that no commit has written yet, in order.
     late: Vec<EncodedRecord>,
     late_bytes: usize,
-    /// Calls that nobody waited for any more when their intent was written: they were not made.
+    /// Calls whose caller gave up while the intent was written; they were not made.
     void: Vec<String>,
-    /// How many of both there are.
+    /// Size of the backlog: both lists above.
     waiting: Arc<AtomicUsize>,
 }
 
-/// What a transaction changes in the intents, to be noted once it is committed.
+/// Changes of the intents, applied after the commit.
 #[derive(Default)]
 struct Changes {
     added: HashSet<String>,
@@ -116,7 +115,7 @@ struct Changes {
 }
 
 impl Writer {
-    /// Makes it; `waiting` tells others how much was not written yet.
+    /// Creates the writer; `waiting` publishes the size of its backlog.
     pub(super) fn new(connection: Connection, waiting: Arc<AtomicUsize>) -> Self {
         Self {
             file: FileIdentity::of(&connection),
@@ -129,7 +128,7 @@ impl Writer {
         }
     }
 
-    /// Writes what waited, then all of a batch, together.
+    /// Commits the backlog and a batch together.
     pub(super) fn commit(&mut self, batch: Vec<QueuedCommand>) {
         let batch = self.refuse_if_moved(batch);
         match self.in_time(&batch) {
@@ -145,17 +144,17 @@ impl Writer {
             Err(error) => {
                 for (command, reply) in batch {
                     let answer = self.defer(command, &error);
-                    // Whoever is told may look how much waits.
+                    // Published first, since the caller may read it after the reply.
                     self.publish_backlog();
-                    // A caller that is gone needs no answer.
+                    // The caller may be gone.
                     let _ = reply.send(Err(answer));
                 }
             }
         }
     }
 
-    /// Returns what can be done of a batch: in a file that is not where it was no intent counts, since
-    /// nobody would find it, and it does not work. Records of calls that were made are kept in it all the same.
+    /// Refuses intents and probes if the file was moved, and returns the rest. Records of completed calls are
+    /// still written to it.
     fn refuse_if_moved(&self, batch: Vec<QueuedCommand>) -> Vec<QueuedCommand> {
         let needs_file = |(command, _): &QueuedCommand| {
             matches!(command, Command::Intend { .. } | Command::Probe)
@@ -172,14 +171,13 @@ impl Writer {
         let (refused, rest): (Vec<QueuedCommand>, Vec<QueuedCommand>) =
             batch.into_iter().partition(needs_file);
         for (_, reply) in refused {
-            // A caller that is gone needs no answer.
+            // The caller may be gone.
             let _ = reply.send(Err(error.clone()));
         }
         rest
     }
 
-    /// Writes a batch. Nobody waits for another program only to write what waits: others would have to wait
-    /// behind that.
+    /// Commits a batch. A mere flush does not wait for other programs, since later commands would be delayed.
     fn in_time(&mut self, batch: &[QueuedCommand]) -> Result<Vec<usize>, StoreError> {
         let is_catching_up = |(command, _): &QueuedCommand| matches!(command, Command::Flush);
         if !batch.iter().all(is_catching_up) {
@@ -192,8 +190,8 @@ impl Writer {
         result
     }
 
-    /// Keeps a record for the next commit when there is room for it: always when something was
-    /// changed, which no call does while nothing can be written. Returns what its caller is told.
+    /// Adds a record to the backlog if there is room; always for a call with effects, of which none starts
+    /// while the ledger is not writable. Returns the error for the caller.
     fn defer(&mut self, command: Command, error: &StoreError) -> StoreError {
         let Command::Append(record) = command else {
             return error.clone();
@@ -226,7 +224,7 @@ impl Writer {
         let mut counts = Vec::with_capacity(batch.len());
         for (command, reply) in batch {
             counts.push(match command {
-                // Who has given up was told that nothing is changed.
+                // The caller gave up and was told that nothing changed.
                 Command::Intend { .. } if reply.is_closed() => 0,
                 Command::Intend { call_id, record } => {
                     let mut insert = transaction.prepare_cached(INTEND)?;
@@ -261,7 +259,7 @@ impl Writer {
         forget(chain.connection, id)
     }
 
-    /// Notes what was committed.
+    /// Applies committed changes.
     fn note(&mut self, changes: Changes) {
         self.late.clear();
         self.late_bytes = 0;
@@ -277,13 +275,13 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.late.is_empty() || !self.void.is_empty() {
-            // The last try; the server has told by now what cannot be written.
+            // Last attempt; the server has already reported what cannot be written.
             let _ = self.commit_batch(&[]);
         }
     }
 }
 
-/// The end of the chain inside a transaction.
+/// End of the chain inside a transaction.
 struct Chain<'c> {
     connection: &'c Connection,
     insert: CachedStatement<'c>,
@@ -320,7 +318,7 @@ fn forget(connection: &Connection, call_id: &str) -> Result<usize, StoreError> {
     Ok(connection.prepare_cached(FORGET)?.execute([call_id])?)
 }
 
-/// Writes an intent and takes it away: the page has changed, so it has to reach the disk.
+/// Writes and removes an intent. The page changes, so it must reach the disk.
 fn probe(connection: &Connection) -> Result<usize, StoreError> {
     connection.prepare_cached(INTEND)?.execute((PROBE, ""))?;
     forget(connection, PROBE)

@@ -1,8 +1,7 @@
-//! Where the library is kept, and when it is read again.
+//! Caches the memory index and decides when to load it.
 //!
-//! Reading everything pays only when it is searched often before something changes. So after a
-//! change the database is searched, and the library read once such searches have taken several
-//! times as long as reading it.
+//! Loading pays only if many searches follow before the next change. So after a change the database is
+//! searched, and the index is loaded once those searches have taken several times as long as loading.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use crate::StoreError;
 use crate::sqlite::memory_index::MemoryIndex;
 use karyi_core::limits;
 
-/// The place of the library.
+/// Cache of the memory index.
 #[derive(Default)]
 pub(in crate::sqlite) struct IndexCache {
     state: Mutex<State>,
@@ -20,18 +19,18 @@ pub(in crate::sqlite) struct IndexCache {
 #[derive(Default)]
 struct State {
     index: Option<Arc<MemoryIndex>>,
-    /// True if somebody reads it now.
+    /// True while somebody loads the index.
     is_reading: bool,
-    /// How long reading took the last time.
+    /// Duration of the last load.
     cost: Duration,
-    /// How long searches have taken in the database since.
+    /// Total duration of database searches since.
     spent: Duration,
-    /// The count of changes at which there was too much to be read.
+    /// Change count at which the contents were too large.
     refused: Option<u64>,
 }
 
 impl IndexCache {
-    /// Returns the library when it is that of this count of changes.
+    /// Returns the index if it has this change count.
     pub(in crate::sqlite) fn get(&self, change_count: u64) -> Option<Arc<MemoryIndex>> {
         let state = self.lock();
         let index = state.index.as_ref();
@@ -40,8 +39,8 @@ impl IndexCache {
             .cloned()
     }
 
-    /// Notes how long a search took in the database because there was no library. When it pays by
-    /// now to read it, the caller has to: true is told once, until [`IndexCache::store`].
+    /// Adds the duration of a database search. Returns true when loading has become worthwhile: then the
+    /// caller must load the index and call [`IndexCache::store`].
     pub(in crate::sqlite) fn should_load(&self, change_count: u64, took: Duration) -> bool {
         let mut state = self.lock();
         state.spent = state.spent.saturating_add(took);
@@ -50,12 +49,12 @@ impl IndexCache {
             return false;
         }
         state.is_reading = true;
-        // There need not be room for two.
+        // Memory may not suffice for two.
         state.index = None;
         true
     }
 
-    /// Keeps what was read at the request of [`IndexCache::should_load`].
+    /// Stores the index that [`IndexCache::should_load`] asked for.
     pub(in crate::sqlite) fn store(
         &self,
         change_count: u64,
@@ -88,14 +87,14 @@ mod tests {
             sites: HashMap::new(),
             contents: Vec::new(),
         };
-        // At first at once, and by one only.
+        // The first time at once, and only by one caller.
         assert!(shelf.should_load(1, Duration::ZERO) && !shelf.should_load(1, ms(1000)));
         shelf.store(1, Ok(Some(index)), ms(10));
         assert!(shelf.get(1).is_some() && shelf.get(2).is_none());
         let most = ms(10) * limits::LIBRARY_PATIENCE;
         assert!(!shelf.should_load(2, most - ms(1)) && shelf.should_load(2, ms(1)));
         assert!(shelf.get(1).is_none());
-        // Reading that failed is tried again, but what is too large not before something has changed.
+        // A failed load is repeated; contents that are too large are only loaded again after a change.
         shelf.store(2, Err(StoreError::Expired), ms(10));
         assert!(!shelf.should_load(2, most - ms(1)) && shelf.should_load(3, ms(1)));
         shelf.store(3, Ok(None), ms(10));

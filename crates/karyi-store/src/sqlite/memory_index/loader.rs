@@ -1,4 +1,4 @@
-//! Reading the library out of the database.
+//! Loads the memory index from the database.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,10 +23,10 @@ const CONTENTS: &str = "SELECT number, site, id, status, content_type, tags, cre
 const PLACES: &str = "SELECT term, doc, col FROM temp.instances ORDER BY term";
 
 impl MemoryIndex {
-    /// Reads everything, inside of one transaction; nothing when there is more than there is room for.
+    /// Loads everything in one transaction; `None` when it exceeds the memory budget.
     ///
     /// # Errors
-    /// The database cannot be read, or the time was up.
+    /// The database cannot be read, or the deadline passed.
     pub(in crate::sqlite) fn read(connection: &Connection) -> Result<Option<Self>, StoreError> {
         let change_count =
             connection.query_row("SELECT number FROM revision", (), |row| row.get(0))?;
@@ -58,17 +58,17 @@ impl MemoryIndex {
 
 struct IndexLoader {
     budget: MemoryBudget,
-    /// Which content of its site a row is.
+    /// Position of a row among the contents of its site.
     numbers: HashMap<i64, Posting>,
-    /// By their numbers.
+    /// Sites by number.
     sites: HashMap<u64, Site>,
     contents: Vec<IndexedContent>,
-    /// How many words each content has in the index.
+    /// Number of indexed words of each content.
     lengths: Vec<u64>,
 }
 
 impl IndexLoader {
-    /// Reads all contents; false when there is no room left.
+    /// Loads all contents; returns false when the budget is exhausted.
     fn contents(&mut self, connection: &Connection) -> Result<bool, StoreError> {
         let mut statement = connection.prepare_cached(CONTENTS)?;
         let mut rows = statement.query(())?;
@@ -87,7 +87,7 @@ impl IndexLoader {
         let tags: Vec<String> = serde_json::from_str(text(row, 5)?).unwrap_or_default();
         let tags = tags.iter().map(|tag| tokenizer::compose(tag).into_owned());
         let content = parsed::<Content>(json).ok();
-        // Its texts for the search may differ, and how it is shown is kept too.
+        // The folded text may differ, and the display form is cached, too.
         let bytes = title.len() + body.len() + 3 * json.len();
         if !self.budget.take(limits::LIBRARY_CONTENT_BYTES + bytes) {
             return Ok(false);
@@ -124,7 +124,7 @@ impl IndexLoader {
         Ok(true)
     }
 
-    /// Reads all words; false when there is no room left.
+    /// Loads all words; returns false when the budget is exhausted.
     fn terms(&mut self, connection: &Connection) -> Result<bool, StoreError> {
         connection.execute(INSTANCES, ())?;
         let mut statement = connection.prepare_cached(PLACES)?;
@@ -174,7 +174,7 @@ impl IndexLoader {
 }
 
 impl Site {
-    /// Makes one without contents, the next of which is the given one.
+    /// Creates a site whose contents start at this position.
     fn at(posting: u32) -> Self {
         Self {
             contents: Range {
@@ -188,7 +188,7 @@ impl Site {
     }
 }
 
-/// Words as they are read: by their bytes, each with the contents it stands in.
+/// Collects words in byte order with their postings.
 #[derive(Default)]
 struct TermCollector {
     done: HashMap<u64, Vec<Term>>,
@@ -197,7 +197,7 @@ struct TermCollector {
 }
 
 impl TermCollector {
-    /// Adds one place; false when there is no room for it.
+    /// Adds one posting; returns false when the budget is exhausted.
     fn add(&mut self, term: &str, posting: Posting, budget: &mut MemoryBudget) -> bool {
         let mut bytes = 0;
         if self.term != term {
@@ -206,7 +206,7 @@ impl TermCollector {
             bytes += limits::LIBRARY_WORD_BYTES + term.len();
         }
         match self.postings.last_mut() {
-            // The places of a row come one after another.
+            // Postings of one row are adjacent.
             Some(last) if last.content == posting.content => last.weight += posting.weight,
             _ => {
                 self.postings.push(posting);
@@ -239,7 +239,7 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r str> {
     Ok(row.get_ref(column)?.as_str()?)
 }
 
-/// Returns a text as it is searched, unless it is just that of the content.
+/// Returns the folded text if it differs from that of the content.
 fn folded(text: &str, own: Option<&String>) -> FoldedText {
     let folded = tokenizer::fold(text);
     (own.is_none_or(|own| *own != *folded)).then(|| folded.into())

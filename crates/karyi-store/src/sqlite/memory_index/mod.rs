@@ -1,8 +1,8 @@
-//! The contents of all sites in memory, with the index of their words: what a search finds there is
-//! what the database would find, in the same order and with the same scores.
+//! In-memory index of the contents of all sites.
 //!
-//! The index is a copy of that of the database, and scores are added up from the same numbers in the
-//! same order. What the copy cannot answer, such as what cannot be read, is left to the database.
+//! It returns what a search of the database returns, in the same order and with the same scores: it is a copy
+//! of the database index, and scores are summed from the same numbers in the same order. What the copy cannot
+//! answer, such as unreadable contents, is left to the database.
 
 mod index_cache;
 mod loader;
@@ -24,97 +24,97 @@ use karyi_core::limits;
 /// Sites by tenant and name.
 type Sites = HashMap<Box<str>, HashMap<Box<str>, Site>>;
 
-/// All contents as they were at one count of changes.
+/// All contents at one change count.
 pub(super) struct MemoryIndex {
     change_count: u64,
     sites: Sites,
-    /// Those of one site stand together.
+    /// Contents, grouped by site.
     contents: Vec<IndexedContent>,
 }
 
-/// What a site has.
+/// Index of one site.
 struct Site {
     contents: Range<u32>,
-    /// Of their titles and texts.
+    /// Size of titles and texts.
     bytes: usize,
     published: PublishedStats,
-    /// The words of its contents, by their bytes.
+    /// Words in byte order.
     terms: Vec<Term>,
 }
 
-/// A content.
+/// Indexed content.
 struct IndexedContent {
     id: Box<str>,
     status: Box<str>,
     content_type: Box<str>,
     tags: Vec<String>,
     credibility: f64,
-    /// Title and text as they are searched.
+    /// Folded title and text.
     title: FoldedText,
     body: FoldedText,
-    /// The part of the score that depends on the content's length alone.
+    /// Part of the score that depends only on the length of the content.
     norm: f64,
-    /// True if its words are in the index.
+    /// True if its words are indexed.
     is_indexed: bool,
-    /// Nothing when it cannot be read.
+    /// Parsed content; `None` when it is unreadable.
     kept: Option<Arc<CachedContent>>,
 }
 
-/// A text for the search; nothing when it is just that of the content.
+/// Folded text; `None` when it equals the original.
 type FoldedText = Option<Box<str>>;
 
-/// A word of the index.
+/// Word of the index.
 struct Term {
     text: Box<str>,
-    /// By content.
+    /// Postings, sorted by content.
     postings: Box<[Posting]>,
 }
 
-/// That a content has a word.
+/// Occurrences of a word in one content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Posting {
-    /// Which one of its site.
+    /// Index of the content within its site.
     content: u32,
-    /// How often, each time by the weight of its column.
+    /// Sum of the column weights of all occurrences.
     weight: u32,
-    /// True if it is published.
+    /// True if the content is published.
     is_published: bool,
 }
 
-/// Why a search is not answered.
+/// Reason why the index does not answer a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchRefusal {
-    /// Only the database knows.
+    /// Only the database knows the answer.
     Unknown,
-    /// It takes more steps than were given.
+    /// The search needs more steps than allowed.
     Long,
 }
 
-/// A word of a query.
+/// Word of a query with its postings.
 struct QueryTerm<'l> {
     idf: f64,
     postings: Cow<'l, [Posting]>,
     is_pair: bool,
 }
 
-/// What is known of a content that has words of the query.
+/// Score of a content.
 #[derive(Clone, Copy, Default)]
 struct TermScore {
     score: f64,
-    /// How many of the query's pairs it has.
+    /// Number of the query's character pairs it contains.
     pairs: u32,
 }
 
 impl MemoryIndex {
-    /// Returns the count of changes it was read at.
+    /// Returns the change count of the index.
     fn change_count(&self) -> u64 {
         self.change_count
     }
 
-    /// Searches, in at most so many steps.
+    /// Searches with a limited number of steps.
     ///
     /// # Errors
-    /// It is not answered here.
+    /// The index does not answer this search.
     pub(super) fn search(
         &self,
         scope: &Scope,
@@ -189,7 +189,7 @@ impl Site {
     }
 }
 
-/// Returns the contents that have a word that starts with `start`; such words come first in `terms`.
+/// Returns the postings of all words that start with `start`; `terms` begins with them.
 fn started(
     terms: &[Term],
     start: &str,
@@ -211,8 +211,8 @@ fn started(
     Ok(postings)
 }
 
-/// Adds up what the words say of the contents of one site: word by word, as it is done with the
-/// database, so that the sums are the same to the last digit.
+/// Sums the scores of one site's contents word by word, as the database search does, so that the sums are
+/// equal to the last digit.
 fn term_scores(entries: &[IndexedContent], hits: &[QueryTerm<'_>]) -> Vec<TermScore> {
     let mut term_scores = vec![TermScore::default(); entries.len()];
     for hit in hits {
@@ -230,28 +230,28 @@ fn term_scores(entries: &[IndexedContent], hits: &[QueryTerm<'_>]) -> Vec<TermSc
     term_scores
 }
 
-/// What a content must be like.
+/// Filter and literal text of a query.
 struct ContentFilter<'q> {
     query: &'q Query,
-    /// Finds the query to the letter.
+    /// Finds the literal query.
     finder: Finder<'q>,
 }
 
-/// A content that matches.
+/// Match with its rank.
 struct Match<'l> {
     rank: Rank<&'l str>,
     entry: &'l IndexedContent,
 }
 
 impl ContentFilter<'_> {
-    /// Returns the contents that have the query to the letter.
+    /// Returns the contents that contain the literal query.
     fn exact<'l>(&self, entries: &'l [IndexedContent]) -> Vec<Match<'l>> {
         let wanted = entries.iter().filter(|entry| self.should_load(entry));
         let found = wanted.filter(|entry| self.letter_matches(entry) != (false, false));
         found.map(|entry| self.matching(entry, 0.0, true)).collect()
     }
 
-    /// Returns the contents that have words of the query.
+    /// Returns the contents that contain words of the query.
     fn ranked<'l>(
         &self,
         entries: &'l [IndexedContent],
@@ -264,7 +264,7 @@ impl ContentFilter<'_> {
             .filter(|(entry, term_score)| {
                 term_score.score > 0.0 && entry.is_indexed && self.should_load(entry)
             })
-            // What has the query to the letter has all its pairs.
+            // A literal match contains all pairs.
             .map(|(entry, term_score)| {
                 self.matching(entry, term_score.score, term_score.pairs == pairs)
             })
@@ -292,7 +292,7 @@ impl ContentFilter<'_> {
         Match { rank, entry }
     }
 
-    /// Tells whether the query stands in title and text to the letter.
+    /// Tells whether title and text contain the literal query.
     fn letter_matches(&self, entry: &IndexedContent) -> (bool, bool) {
         let is_in = |text: &str| self.finder.find(text.as_bytes()).is_some();
         (is_in(entry.title()), is_in(entry.body()))
@@ -311,7 +311,7 @@ impl IndexedContent {
     }
 }
 
-/// Returns the best of what matches.
+/// Returns the best matches.
 fn best(mut matches: Vec<Match<'_>>, limit: u32) -> Result<SearchResult, SearchRefusal> {
     let total = matches.len() as u64;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -322,14 +322,14 @@ fn best(mut matches: Vec<Match<'_>>, limit: u32) -> Result<SearchResult, SearchR
     }
     matches.truncate(limit);
     matches.sort_unstable_by(|a, b| a.rank.order(&b.rank));
-    // What cannot be read is an error, which the database tells.
+    // An unreadable content is an error, which the database reports.
     let items = matches.iter().map(|found| found.entry.kept.clone());
     let items: Option<Vec<Arc<CachedContent>>> = items.collect();
     let items = items.ok_or(SearchRefusal::Unknown)?;
     Ok(SearchResult { items, total })
 }
 
-/// Steps that a search may still take.
+/// Remaining steps of a search.
 struct StepBudget(usize);
 
 impl StepBudget {
@@ -339,7 +339,7 @@ impl StepBudget {
     }
 }
 
-/// What the library takes of memory, counted while it is read.
+/// Remaining memory while the index is loaded.
 struct MemoryBudget(usize);
 
 impl MemoryBudget {
@@ -347,7 +347,7 @@ impl MemoryBudget {
         Self(limits::LIBRARY_BYTES)
     }
 
-    /// Takes room; false when there is not enough.
+    /// Takes memory; returns false when there is not enough.
     fn take(&mut self, bytes: usize) -> bool {
         let left = self.0.checked_sub(bytes);
         self.0 = left.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The index beside the database, over random contents and queries.
+//! The memory index compared with the database, over random contents and queries.
 
 use super::*;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::sqlite::SqliteSites;
 use crate::sqlite::connection::open_to_read;
 use crate::sqlite::site::search_contents;
 
-/// What texts and queries are made of.
+/// Fragments of texts and queries.
 const PIECES: &[&str] = &[
     "严氏",
     "家训",
@@ -52,7 +52,7 @@ const PIECES: &[&str] = &[
 ];
 const PLACES: [(&str, &str); 4] = [("t", "a"), ("t", "b"), ("u", "a"), ("u", "none")];
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
@@ -116,7 +116,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     builder.enable_time().build().unwrap().block_on(work)
 }
 
-/// Changes something, as an import, a tool or another program does.
+/// Makes a change, like an import, a tool or another program.
 fn change(random: &mut Random, sites: &SqliteSites, connection: &Connection) {
     let place = PLACES[random.below(3)];
     match random.below(4) {
@@ -130,7 +130,7 @@ fn change(random: &mut Random, sites: &SqliteSites, connection: &Connection) {
                 content: random.content(0),
                 author: "ana".into(),
             };
-            // There may be no such site yet.
+            // The site may not exist yet.
             let _ = run(sites.add_draft(&scope(place), draft));
         }
         _ => {
@@ -180,14 +180,14 @@ fn ids(found: &SearchResult) -> Vec<String> {
     found.items.iter().map(|item| item.id.clone()).collect()
 }
 
-/// The words of a text as the index has them.
+/// Returns the words of a text as they are indexed.
 fn words_of(text: &str) -> Vec<String> {
     let mut words = String::new();
     tokenizer::index_text(text, "", &mut words);
     words.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A content of a site with its status, and its words by column.
+/// A content with its status and its words by column.
 type Known = (Content, String, [Vec<String>; 3]);
 
 fn known(connection: &Connection, scope: &Scope) -> Vec<Known> {
@@ -209,13 +209,13 @@ fn known(connection: &Connection, scope: &Scope) -> Vec<Known> {
         .collect()
 }
 
-/// How often a content has a word, by the weights of the columns.
+/// Returns the weighted count of a word in a content.
 fn often(words: &[Vec<String>; 3], is_it: &dyn Fn(&str) -> bool) -> f64 {
     let count = |words: &Vec<String>| words.iter().filter(|word| is_it(word)).count() as f64;
     6.0 * count(&words[0]) + 3.0 * count(&words[1]) + count(&words[2])
 }
 
-/// Searches by going through all contents of the site, as the definition says.
+/// Searches by scanning all contents of the site, as a reference.
 fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>, u64) {
     let known = known(connection, scope);
     let length = |words: &[Vec<String>; 3]| words.iter().map(Vec::len).sum::<usize>() as f64;
@@ -276,7 +276,7 @@ fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>,
     (best.map(|found| found.id).collect(), total)
 }
 
-/// What callers do with their drafts, and other tenants with anything, is seen by nobody else.
+/// Drafts of callers and data of other tenants do not influence the order.
 #[test]
 fn the_order_depends_on_the_own_published_texts_alone() {
     let mut random = Random(77);
@@ -333,7 +333,7 @@ fn bundle((tenant, site): (&str, &str), contents: Vec<Content>) -> Bundle {
     }
 }
 
-/// Makes a index of some contents of one site.
+/// Builds the index of some contents of one site.
 fn index(contents: Vec<Content>) -> (tempfile::TempDir, SqliteSites, MemoryIndex) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.db");

@@ -1,4 +1,4 @@
-//! Sites side by side in one database.
+//! Several sites in one database.
 
 use super::*;
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn ids_of(sites: &SqliteSites, scope: &Scope, query: Query) -> (Vec<String>, u64
     )
 }
 
-/// Has the library read, as it is after some searches.
+/// Loads the memory index, as after some searches.
 fn with_library(sites: &SqliteSites) {
     let since = Instant::now();
     while sites
@@ -85,7 +85,7 @@ fn with_library(sites: &SqliteSites) {
     }
 }
 
-/// Has the library never read: whoever is to do that does not.
+/// Prevents the memory index from being loaded: it claims to be loading.
 fn without_library(sites: &SqliteSites) {
     sites.index_cache.should_load(0, Duration::from_secs(60));
 }
@@ -111,7 +111,7 @@ fn changes_are_found(prepare: fn(&SqliteSites)) {
     let is_same = |found: &SearchResult| Arc::ptr_eq(&found.items[0], &first.items[0]);
     assert!(is_same(&again(10)));
     assert_eq!(again(9), first);
-    // What changes no content leaves it.
+    // Other writes keep the index.
     let event = Event {
         event_type: "npc.greeted".into(),
         data: serde_json::Map::new(),
@@ -121,7 +121,7 @@ fn changes_are_found(prepare: fn(&SqliteSites)) {
     };
     run(sites.log_event(&scope, event)).unwrap();
     assert!(is_same(&again(10)));
-    // Whoever was told of a change finds it.
+    // After its reply a change is visible at once.
     let other = content("other", "古井", "另一口古井");
     import_of(&sites, bundle("t", "a", vec![well, other])).unwrap();
     assert_eq!(again(10).total, 2);
@@ -144,12 +144,12 @@ fn changes_are_found(prepare: fn(&SqliteSites)) {
     assert_eq!(drafts().total, 0);
     run(sites.add_draft(&scope, draft)).unwrap();
     assert_eq!(drafts().total, 1);
-    // Another program tells nobody.
+    // Another program does not notify this one.
     let program = Connection::open(dir.path().join("site.db")).unwrap();
     let sql = "UPDATE contents SET status = 'published' WHERE status = 'draft'";
     assert_eq!(program.execute(sql, ()).unwrap(), 1);
     let since = Instant::now();
-    // What was found a moment ago may be given once more.
+    // A result from a moment ago may be repeated.
     while (again(10).total, drafts().total) != (3, 0) {
         assert!(since.elapsed() < Duration::from_secs(60));
     }
@@ -365,7 +365,7 @@ fn two_profiles_in_use_are_refused_by_the_database() {
 fn an_index_that_was_written_in_another_way_is_written_anew() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.db");
-    // As it was when all sites had their words together, and letters their marks beside them.
+    // An old database: all sites share one list of words, with combining marks.
     let old = open_to_write(&path, &STEPS[..3]).unwrap();
     old.execute_batch(
         "INSERT INTO sites VALUES (1, 't', 's', '{}', '');
@@ -431,7 +431,7 @@ fn letters_are_found_however_they_are_composed() {
         );
         assert_eq!(found, (vec!["a".to_owned(), "b".to_owned()], 2), "{tag}");
     }
-    // A content as long that has the words, but not to the letter, comes after both.
+    // An equally long content with the words, not literally, ranks after both.
     let other = content("0", "국어 한국", "well");
     let mut contents = vec![other];
     contents.extend([content("a", apart, "well"), content("b", composed, "well")]);
