@@ -10,7 +10,7 @@ use karyi_core::limits;
 /// file that has one are a mask.
 const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 /// Attributes that the kernel assigns by its own rules.
-const OF_THE_SYSTEM: &[&[u8]] = &[b"security.selinux", b"security.ima", b"security.evm"];
+const SYSTEM_ATTRIBUTES: &[&[u8]] = &[b"security.selinux", b"security.ima", b"security.evm"];
 
 /// Initial buffer for the list of attribute names; few files need more.
 const USUAL_BYTES: usize = 1 << 10;
@@ -48,8 +48,8 @@ impl Attributes {
     }
 
     /// Returns the attributes that belong to the file, without those the kernel assigns.
-    pub(super) fn own(mut self) -> Self {
-        let is_own = |one: &Attribute| !OF_THE_SYSTEM.contains(&one.name.as_slice());
+    pub(super) fn without_system(mut self) -> Self {
+        let is_own = |one: &Attribute| !SYSTEM_ATTRIBUTES.contains(&one.name.as_slice());
         self.0.retain(is_own);
         self
     }
@@ -60,13 +60,13 @@ impl Attributes {
     }
 
     /// Sets the attributes on a file; returns those of its own that could not be set.
-    pub(super) fn give(&self, file: &File) -> Self {
+    pub(super) fn apply(&self, file: &File) -> Self {
         let flags = rustix::fs::XattrFlags::empty();
         let is_lost = |attribute: &&Attribute| {
             let (name, value) = (attribute.name.as_slice(), attribute.value.as_slice());
             rustix::fs::fsetxattr(file, name, value, flags).is_err()
         };
-        Self(self.0.iter().filter(is_lost).cloned().collect()).own()
+        Self(self.0.iter().filter(is_lost).cloned().collect()).without_system()
     }
 
     /// Returns a mask of the permissions that are safe without these attributes. Without the access list the

@@ -122,7 +122,7 @@ impl Change {
     }
 
     /// Restricts a new file to its owner when its content is private.
-    pub(super) fn keep_private(&mut self, is_private: IsPrivate<'_>) {
+    pub(super) fn restrict_if_private(&mut self, is_private: IsPrivate<'_>) {
         if let (None, Some(after)) = (&self.before, &mut self.after)
             && after.metadata == MetadataSource::Replaced
             && is_private(&after.bytes)
@@ -149,7 +149,7 @@ impl Change {
     }
 
     /// Tells whether the content that was read will no longer be at this path.
-    pub(super) fn leaves(&self) -> bool {
+    pub(super) fn moves_away(&self) -> bool {
         let after = self.after.as_ref().map(|after| after.bytes.as_slice());
         self.before.is_some() && after != self.bytes()
     }
@@ -200,7 +200,7 @@ impl FileSnapshot {
         let file = directory.read(name).map_err(io)?;
         let stamp = Stamp::of(&file).map_err(io)?;
         check_kind(shown, stamp)?;
-        let attributes = Attributes::read(&file).own();
+        let attributes = Attributes::read(&file).without_system();
         let mut bytes = Vec::with_capacity(usize::try_from(stamp.size + 1).unwrap_or(0));
         let most = limits::MAX_EDIT_FILE_BYTES + 1;
         file.take(most).read_to_end(&mut bytes).map_err(io)?;

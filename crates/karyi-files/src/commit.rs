@@ -75,7 +75,7 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &ChangePlan) -> Result<Stag
         is_kept: false,
     };
     // A file that stays must be copied: a hard link would tie the new name to it.
-    let leaving = changes.iter().filter(|change| change.leaves());
+    let leaving = changes.iter().filter(|change| change.moves_away());
     let leaving: HashSet<&Path> = leaving.map(|change| change.real.as_path()).collect();
     let needed = changes.iter().filter(|change| change.is_needed());
     for (change, step) in needed.zip(&plan.steps) {
@@ -93,7 +93,7 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &ChangePlan) -> Result<Stag
         staged.steps.push(prepared);
         match written.map_err(io)? {
             MetadataOutcome::OwnerRefused(user, group) => {
-                return Err(owner_not_kept(change, user, group));
+                return Err(owner_refused(change, user, group));
             }
             MetadataOutcome::Applied(lost) if lost.is_empty() => {}
             MetadataOutcome::Applied(lost) => {
@@ -121,7 +121,7 @@ fn prepare<'a>(
     Ok(StagedFile::new(change, step, directory, name))
 }
 
-fn owner_not_kept(change: &Change, user: u32, group: u32) -> ToolError {
+fn owner_refused(change: &Change, user: u32, group: u32) -> ToolError {
     let message = format!(
         "{}: it belongs to user {user} and group {group}, and a new file cannot be given to them",
         change.shown.display()
@@ -158,7 +158,7 @@ impl Staged<'_> {
     }
 
     /// Returns the hashes of each step. In a journal without a key the name of a content already is its hash.
-    pub(super) fn decided(&self, entry: &Entry) -> Vec<StepHashes> {
+    pub(super) fn step_hashes(&self, entry: &Entry) -> Vec<StepHashes> {
         let hash = |bytes: &[u8], version: Option<&Version>| match version {
             Some(known) if entry.key.is_none() && !known.content.is_empty() => {
                 known.content.clone()
@@ -195,7 +195,7 @@ impl Staged<'_> {
     ///
     /// # Errors
     /// The cause, and what could not be rolled back.
-    pub(super) fn place(mut self) -> Result<Self, CommitFailure> {
+    pub(super) fn install_all(mut self) -> Result<Self, CommitFailure> {
         for (index, step) in self.steps.iter().enumerate() {
             if let Err(error) = step.install(&self.names) {
                 let done = self.steps.iter().take(index).rev();
@@ -219,7 +219,7 @@ impl Staged<'_> {
     }
 
     /// Syncs the renames, then removes backups and temporary files.
-    pub(super) fn settle(self) {
+    pub(super) fn finish(self) {
         self.sync_directories();
         self.remove_leftovers();
     }

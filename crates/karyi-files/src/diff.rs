@@ -350,8 +350,8 @@ impl<'a> Writer<'a> {
         self.shown += body.changed;
         let header = format!(
             "@@ -{} +{} @@\n",
-            place(old_from, body.old),
-            place(new_from, body.new)
+            hunk_range(old_from, body.old),
+            hunk_range(new_from, body.new)
         );
         self.diff.text.push_str(&header);
         self.diff.text.push_str(&body.text);
@@ -374,7 +374,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn place(from: usize, count: usize) -> String {
+fn hunk_range(from: usize, count: usize) -> String {
     let from = from + usize::from(count > 0);
     match count {
         1 => format!("{from}"),

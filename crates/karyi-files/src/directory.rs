@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_system_without_the_call_walks_part_by_part() {
+    fn without_openat2_the_path_is_walked_by_component() {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("a/b")).unwrap();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_survive() {
+    fn line_endings_survive() {
         for file in [
             "",
             "a",

@@ -143,7 +143,7 @@ fn execute(
     options: EditOptions<'_>,
 ) -> Result<EditOutcome, ToolError> {
     for change in &mut plan.changes {
-        change.keep_private(options.is_private);
+        change.restrict_if_private(options.is_private);
     }
     let (receipt, diffs) = join(
         || transaction.commit(&plan.changes, options.is_private),

@@ -73,7 +73,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_pipe_in_the_place_of_an_index_is_not_waited_for() {
+    fn a_pipe_instead_of_an_index_does_not_block() {
         let temp = tempfile::tempdir().unwrap();
         let (top, inner) = (temp.path(), temp.path().join("inner"));
         for git in [top.join(".git"), inner.clone()] {

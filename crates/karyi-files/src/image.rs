@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_pictures() {
+    fn image_sizes_are_read() {
         let png = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xE0";
         check("png", png, Some((640, 480)));
         check("gif", b"GIF89a\x0A\x00\x14\x00", Some((10, 20)));

@@ -164,10 +164,10 @@ pub(super) struct LineReader {
     kept: Vec<u8>,
     /// Line of the last kept byte.
     kept_line: u64,
-    wanted: Region,
+    requested: Region,
     charset: Charset,
     /// Line of the last requested byte.
-    wanted_line: u64,
+    requested_line: u64,
     total_bytes: u64,
     /// Bytes of the byte order mark, which is not text.
     mark_bytes: u64,
@@ -184,9 +184,9 @@ impl LineReader {
             line: 1,
             kept: Vec::new(),
             kept_line: first.saturating_sub(1),
-            wanted: Region::default(),
+            requested: Region::default(),
             charset: Charset::Ascii,
-            wanted_line: first.saturating_sub(1),
+            requested_line: first.saturating_sub(1),
             total_bytes: 0,
             mark_bytes: 0,
             ends_in_break: true,
@@ -210,7 +210,7 @@ impl LineReader {
     }
 
     /// Continues after the bytes so far and requests all that follows.
-    pub(super) fn keep_rest(self, max_bytes: u64) -> Self {
+    pub(super) fn request_rest(self, max_bytes: u64) -> Self {
         Self {
             line: self.line,
             total_bytes: self.total_bytes,
@@ -250,7 +250,7 @@ impl LineReader {
             let end = memchr::memchr(b'\n', rest);
             let (line, after) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
             if self.line >= self.first {
-                self.keep(line, end_of_all - rest.len() as u64);
+                self.add_requested(line, end_of_all - rest.len() as u64);
             }
             self.line += u64::from(end.is_some());
             rest = after;
@@ -258,19 +258,19 @@ impl LineReader {
     }
 
     /// Adds a requested piece of a line at this offset.
-    fn keep(&mut self, bytes: &[u8], at: u64) {
+    fn add_requested(&mut self, bytes: &[u8], at: u64) {
         let was_ascii = self.charset == Charset::Ascii;
         self.charset.push(bytes);
         if was_ascii && self.charset != Charset::Ascii {
-            self.wanted.beyond_ascii = Some(at);
+            self.requested.beyond_ascii = Some(at);
         }
-        if self.wanted.bytes == 0 {
-            self.wanted.start = at;
+        if self.requested.bytes == 0 {
+            self.requested.start = at;
         }
-        self.wanted.bytes += bytes.len() as u64;
-        self.wanted_line = self.line;
+        self.requested.bytes += bytes.len() as u64;
+        self.requested_line = self.line;
         let free = self.max_bytes.saturating_sub(self.kept.len() as u64);
-        let is_open = self.kept.len() as u64 + bytes.len() as u64 == self.wanted.bytes;
+        let is_open = self.kept.len() as u64 + bytes.len() as u64 == self.requested.bytes;
         let count = bytes.len().min(usize::try_from(free).unwrap_or(usize::MAX));
         if is_open && count > 0 {
             self.kept
@@ -280,8 +280,8 @@ impl LineReader {
     }
 
     /// Returns the location of the requested lines.
-    pub(super) fn wanted(&self) -> Region {
-        self.wanted
+    pub(super) fn requested(&self) -> Region {
+        self.requested
     }
 
     /// Tells whether the requested lines are UTF-8.
@@ -294,22 +294,22 @@ impl LineReader {
 
     /// Tells whether everything except a byte order mark is requested.
     pub(super) fn is_whole(&self) -> bool {
-        self.wanted.bytes + self.mark_bytes == self.total_bytes
+        self.requested.bytes + self.mark_bytes == self.total_bytes
     }
 
     /// Returns the kept lines and the counts of a text in UTF-8.
     pub(super) fn finish(mut self) -> TextView {
-        if self.wanted.bytes > self.kept.len() as u64 {
+        if self.requested.bytes > self.kept.len() as u64 {
             self.drop_partial();
         }
-        let omitted_bytes = self.wanted.bytes - self.kept.len() as u64;
+        let omitted_bytes = self.requested.bytes - self.kept.len() as u64;
         TextView {
             text: into_text(self.kept),
             first_line: self.first,
             total_lines: self.line - u64::from(self.ends_in_break),
             total_bytes: self.total_bytes,
             omitted_bytes,
-            omitted_lines: self.wanted_line - self.kept_line,
+            omitted_lines: self.requested_line - self.kept_line,
             encoding: None,
             is_doubtful: false,
             is_lossy: false,
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_which_nothing_is_shown_is_left_out() {
+    fn entirely_omitted_lines_are_counted() {
         for (max, omitted) in [(0, 3), (1, 3), (2, 2)] {
             let mut lines = LineReader::new((1, u64::MAX), max);
             lines.push("\u{E9}a\n".repeat(3).as_bytes());
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_utf_8_is_known_in_any_pieces() {
+    fn utf_8_is_recognised_in_any_pieces() {
         for (bytes, expected) in [
             ("a\u{E9}\u{4E2D}\u{1F600}b".as_bytes(), true),
             (b"abc", true),

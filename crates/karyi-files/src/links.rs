@@ -125,7 +125,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_must_not_lead_out_of_their_home() {
+    fn symlinks_must_not_leave_their_root_or_repository() {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("repo/.git")).unwrap();

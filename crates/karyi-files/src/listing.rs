@@ -133,11 +133,11 @@ pub(super) fn list(
     opener: &Opener,
     shown: &Path,
     real: &Path,
-    wanted: &EntryFilter,
+    filter: &EntryFilter,
     depth: usize,
 ) -> Result<Listing, ToolError> {
     let io = |error| ToolError::from_io(shown, &error);
-    let top = open(opener, real, wanted, limits::MAX_LISTING_ENTRIES).map_err(io)?;
+    let top = open(opener, real, filter, limits::MAX_LISTING_ENTRIES).map_err(io)?;
     let mut tree = Tree {
         opener,
         rows: Vec::new(),
@@ -147,7 +147,7 @@ pub(super) fn list(
     };
     let roots = tree.add(0, top.found);
     while let Some(row) = tree.closed.pop_front() {
-        tree.open(row, wanted, depth.clamp(1, limits::MAX_LISTING_DEPTH));
+        tree.open(row, filter, depth.clamp(1, limits::MAX_LISTING_DEPTH));
     }
     let mut listing = Listing {
         entries: Vec::with_capacity(tree.rows.len()),
@@ -193,14 +193,14 @@ impl Tree<'_> {
         start..self.rows.len()
     }
 
-    fn open(&mut self, at: usize, wanted: &EntryFilter, levels: usize) {
+    fn open(&mut self, at: usize, filter: &EntryFilter, levels: usize) {
         let Some(row) = self.rows.get(at) else {
             return;
         };
         let below = row.entry.depth + 1;
         let room = limits::MAX_LISTING_ENTRIES.saturating_sub(self.rows.len());
         let room = if below < levels { room } else { 0 };
-        let opened = open(self.opener, &row.path, wanted, room);
+        let opened = open(self.opener, &row.path, filter, room);
         let left = opened.as_ref().map(|opened| opened.omitted).ok();
         let children = match opened {
             Ok(opened) => {
@@ -242,14 +242,14 @@ struct DirectoryPage {
 fn open(
     opener: &Opener,
     directory: &Path,
-    wanted: &EntryFilter,
+    filter: &EntryFilter,
     room: usize,
 ) -> std::io::Result<DirectoryPage> {
     let opened = opener.directory(directory)?;
     let total = names(&opened)?.count() as u64;
     let mut kept: BinaryHeap<ByName> = BinaryHeap::new();
     let mut seen = 0_u64;
-    for path in walk(directory, wanted) {
+    for path in walk(directory, filter) {
         seen += 1;
         kept.push(ByName(path));
         if kept.len() > room {
@@ -298,8 +298,8 @@ pub(super) fn is_in_repository(directory: &Path) -> bool {
     directory.ancestors().any(is_repository)
 }
 
-fn walk(directory: &Path, wanted: &EntryFilter) -> impl Iterator<Item = PathBuf> {
-    let mut walk = walk_builder(directory, &wanted.below(directory));
+fn walk(directory: &Path, filter: &EntryFilter) -> impl Iterator<Item = PathBuf> {
+    let mut walk = walk_builder(directory, &filter.below(directory));
     let walk = walk.max_depth(Some(1)).build();
     walk.filter_map(Result::ok)
         .filter(|entry| entry.depth() == 1)
@@ -363,7 +363,7 @@ pub fn one_line(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wanted(scope: Scope) -> EntryFilter {
+    fn filter(scope: Scope) -> EntryFilter {
         let private_paths = Arc::default();
         EntryFilter {
             scope,
@@ -372,7 +372,7 @@ mod tests {
     }
 
     fn check(path: &Path, scope: Scope, expected: &[&str], counts: (u64, u64)) {
-        let listing = list(&Opener::Path, path, path, &wanted(scope), 2).unwrap();
+        let listing = list(&Opener::Path, path, path, &filter(scope), 2).unwrap();
         let seen: Vec<String> = listing.entries.iter().map(ListingEntry::label).collect();
         assert_eq!(seen, expected);
         assert_eq!((listing.omitted_entries, listing.ignored_entries), counts);
@@ -427,7 +427,7 @@ mod tests {
                 std::fs::write(top.join(directory).join(format!("{index:05}")), "").unwrap();
             }
         }
-        let listing = list(&Opener::Path, top, top, &wanted(Scope::NotIgnored), 9).unwrap();
+        let listing = list(&Opener::Path, top, top, &filter(Scope::NotIgnored), 9).unwrap();
         let left = 3 + 3 * (most / 2) - most;
         assert_eq!(
             (listing.entries.len(), listing.omitted_entries),
@@ -439,7 +439,7 @@ mod tests {
             labels,
             ["a/", "b/  3 entries not shown", "c/  500 entries not shown"]
         );
-        let flat = list(&Opener::Path, top, top, &wanted(Scope::NotIgnored), 1).unwrap();
+        let flat = list(&Opener::Path, top, top, &filter(Scope::NotIgnored), 1).unwrap();
         assert_eq!(
             (flat.entries.len(), flat.omitted_entries),
             (3, 3 * (most as u64 / 2))

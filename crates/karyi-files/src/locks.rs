@@ -153,12 +153,12 @@ fn stripes(path: &Path) -> [u64; 2] {
     let name = path.as_os_str().as_bytes();
     [
         stripe(name),
-        stripe(&place(path).unwrap_or(name.to_owned())),
+        stripe(&shared_identity(path).unwrap_or(name.to_owned())),
     ]
 }
 
 /// Returns an identity that all names of a path share: its nearest existing directory, and the rest.
-fn place(path: &Path) -> Option<Vec<u8>> {
+fn shared_identity(path: &Path) -> Option<Vec<u8>> {
     let mut above = path.ancestors().skip(1);
     let (top, found) = above.find_map(|top| Some((top, std::fs::metadata(top).ok()?)))?;
     let rest = path.strip_prefix(top).ok()?.as_os_str().as_bytes();
@@ -231,7 +231,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn nobody_else_can_write_where_locks_are_shared() {
+    fn shared_locks_need_a_private_directory() {
         let temp = tempfile::tempdir().unwrap();
         let place = temp.path().join("locks");
         assert!(shared_directory(&place).unwrap().is_some());
@@ -251,7 +251,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_lock_that_was_taken_away_is_made_anew() {
+    fn a_removed_lock_file_is_created_again() {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().join("locks");
         let place = shared_directory(&top).unwrap().unwrap();
@@ -284,14 +284,14 @@ mod tests {
         for rest in ["x", "new/x"] {
             let [a, b] = ["a", "b"].map(|top| temp.path().join(top).join(rest));
             assert_ne!(a, b);
-            assert_eq!(place(&a), place(&b));
+            assert_eq!(shared_identity(&a), shared_identity(&b));
             assert_eq!(stripes(&a)[1], stripes(&b)[1]);
-            assert_ne!(place(&a), place(&a.with_file_name("y")));
+            assert_ne!(shared_identity(&a), shared_identity(&a.with_file_name("y")));
         }
     }
 
     #[test]
-    fn only_what_stays_so_is_done_without() {
+    fn only_permanent_failures_skip_the_shared_locks() {
         use nix::libc;
         let check = |number: i32, expected: bool| {
             let error = io::Error::from_raw_os_error(number);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_lock_hinders_nobody() {
+    fn special_files_as_locks_are_skipped() {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().join("locks");
         let place = shared_directory(&top).unwrap().unwrap();

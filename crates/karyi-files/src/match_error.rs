@@ -52,7 +52,7 @@ pub(super) fn describe(
             searched_lines,
             replacement,
         } => {
-            let what = nowhere(replacement.filter(|_| !has_secret));
+            let what = not_found_message(replacement.filter(|_| !has_secret));
             let error = make(ErrorCode::FindNotFound, what);
             let find = edit.pairs.get(pair).map_or("", |pair| pair.find.as_str());
             let closest = match has_secret {
@@ -62,7 +62,7 @@ pub(super) fn describe(
             };
             let closest = closest.unwrap_or_else(|| error.hint.clone());
             let closest = with_cut(closest, searched_lines);
-            let hint = more_likely(edit, pair, before, original);
+            let hint = better_hint(edit, pair, before, original);
             let hint = hint.map_or(closest, str::to_owned);
             error.with_hint(hint)
         }
@@ -125,7 +125,7 @@ fn nothing_close(find: &str, before: &str) -> Option<&'static str> {
 }
 
 /// Says that a text was not found, and on which line its replacement is.
-fn nowhere(replacement: Option<usize>) -> String {
+fn not_found_message(replacement: Option<usize>) -> String {
     let what = "expected the text to find once, found it nowhere";
     match replacement {
         None => what.into(),
@@ -146,7 +146,7 @@ fn with_cut(hint: String, searched_lines: Option<usize>) -> String {
 }
 
 /// Returns a better hint than the closest passage, if there is one.
-fn more_likely(
+fn better_hint(
     edit: &FileEdit,
     pair: usize,
     before: &str,

@@ -156,7 +156,7 @@ fn apply_pair<'a>(
     let is_there = |source: &str| !source.contains("<![CDATA[") && document.text().contains(source);
     let found = match source.filter(|source| is_there(source)) {
         Some(source) => find_outside(document.text(), pair.all, &find, &source)?,
-        None => find_wanted(document.text(), pair.all, &find)?,
+        None => find_matches(document.text(), pair.all, &find)?,
     };
     if found.is_empty() {
         return replace_as_written(document, pair, &find, &replace);
@@ -164,7 +164,7 @@ fn apply_pair<'a>(
     replace_at(document, &found, &find, &replace)
 }
 
-fn find_wanted(text: &str, all: bool, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind> {
+fn find_matches(text: &str, all: bool, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind> {
     match all {
         true => Ok(find_all(text, find)),
         false => find_once(text, find),
@@ -185,7 +185,7 @@ fn find_outside(
         written.peek().is_some_and(|w| w.start < place.end)
     };
     match found.iter().filter(|place| is_inside(place)).count() {
-        0 => find_wanted(text, all, find),
+        0 => find_matches(text, all, find),
         inside if inside == found.len() => Ok(Vec::new()),
         _ => Err(MatchErrorKind::TwoReadings {
             lines: lines_of(text, &found),

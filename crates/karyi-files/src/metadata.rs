@@ -40,7 +40,7 @@ pub(super) fn copy_metadata(
     if is_other && fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).is_err() {
         return Ok(MetadataOutcome::OwnerRefused(uid, gid));
     }
-    let lost = opened.map(|opened| Attributes::read(opened).give(file));
+    let lost = opened.map(|opened| Attributes::read(opened).apply(file));
     let lost = lost.unwrap_or_default();
     let mode = model.mode & 0o7777 & lost.allowed_without();
     file.set_permissions(Permissions::from_mode(mode))?;
@@ -51,13 +51,13 @@ pub(super) fn copy_metadata(
 /// that nobody gains the rights of another user.
 pub(super) fn restore_metadata(file: &File, saved: &SavedMetadata) -> io::Result<()> {
     let own = Stamp::of(file)?.owner;
-    let give = |(user, group)| fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+    let apply = |(user, group)| fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
     let is_kept = saved
         .owner
-        .is_some_and(|owner| owner == own || give(owner).is_ok());
+        .is_some_and(|owner| owner == own || apply(owner).is_ok());
     let allowed = if is_kept { 0o7777 } else { 0o1777 };
     let allowed = match &saved.attributes {
-        Some(attributes) => allowed & attributes.give(file).allowed_without(),
+        Some(attributes) => allowed & attributes.apply(file).allowed_without(),
         None => allowed & !0o070,
     };
     file.set_permissions(Permissions::from_mode(saved.mode & allowed))

@@ -90,7 +90,7 @@ mod tests {
     use crate::root::canonical_for_plan;
 
     #[test]
-    fn near_names_are_told() {
+    fn similar_names_are_suggested() {
         let temp = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(temp.path().join("src/deep")).unwrap();
         for name in ["main.rs", "Main.rs", "other.txt"] {
@@ -150,7 +150,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_name_that_is_no_text_is_told() {
+    fn non_utf8_names_are_explained() {
         use std::os::unix::ffi::OsStrExt;
         let temp = tempfile::tempdir().unwrap();
         let name = std::ffi::OsStr::from_bytes(b"caf\xE9");

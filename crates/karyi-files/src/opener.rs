@@ -35,7 +35,7 @@ impl Opener {
     }
 
     /// Reads the metadata of a resolved path without opening its target.
-    pub(super) fn look(&self, real: &Path) -> io::Result<Metadata> {
+    pub(super) fn metadata(&self, real: &Path) -> io::Result<Metadata> {
         match self {
             Self::Path => std::fs::metadata(real),
             Self::Beneath(top, directory) => {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_of_a_root_is_read_through_a_swapped_directory() {
+    fn swapped_directories_do_not_lead_out_of_the_root() {
         let (_temp, top, root) = swapped();
         let flag = AtomicBool::new(false);
         for path in ["real", "real/s", "real/sub", "real/sub/s"] {
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beneath_a_root_is_opened() {
+    fn paths_below_the_root_are_opened() {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("a/b")).unwrap();
         std::fs::write(top.join("a/b/file"), "x").unwrap();
         let opener = Opener::new(&Root::confined(&top).unwrap()).unwrap();
-        assert_eq!(opener.look(&top.join("a/b/file")).unwrap().len(), 1);
+        assert_eq!(opener.metadata(&top.join("a/b/file")).unwrap().len(), 1);
         assert!(
             opener
                 .file(&top.join("a/b/file"))
@@ -160,8 +160,8 @@ mod tests {
         );
         for path in ["", "a", "a/b"] {
             assert!(opener.directory(&top.join(path)).is_ok(), "{path}");
-            assert!(opener.look(&top.join(path)).unwrap().is_dir(), "{path}");
+            assert!(opener.metadata(&top.join(path)).unwrap().is_dir(), "{path}");
         }
-        assert!(opener.look(top.parent().unwrap()).is_err());
+        assert!(opener.metadata(top.parent().unwrap()).is_err());
     }
 }

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_are_done_with_and_without_a_thread() {
+    fn both_closures_run_with_and_without_a_thread() {
         // No address space is this large.
         for builder in [Builder::new(), Builder::new().stack_size(1 << 60)] {
             assert_eq!(join_with(builder, || 1, || 2), (1, 2));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_touched_itself() {
+    fn a_symlink_itself_is_touched() {
         let temp = tree();
         let touched = PathIdentity::touched(&temp.path().join("other/../to_b"));
         let link = temp.path().canonicalize().unwrap().join("to_b");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_one_file_for_the_system_overlaps() {
+    fn names_of_one_file_overlap() {
         let temp = tree();
         let real = PathIdentity::find(&temp.path().join("d/b"));
         // As a case-insensitive file system or a second mount shows it.

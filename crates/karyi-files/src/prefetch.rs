@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_be_kept_is_made_ready() {
+    fn only_storable_contents_are_prefetched() {
         let temp = tempfile::tempdir().unwrap();
         let open = |key| Journal::open(temp.path(), key).unwrap();
         let large = Arc::new(vec![
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_thread_nothing_is_made_ready() {
+    fn without_a_thread_nothing_is_prefetched() {
         let temp = tempfile::tempdir().unwrap();
         let journal = Journal::open(temp.path(), None).unwrap();
         let size = usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap();

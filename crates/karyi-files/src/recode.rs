@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_turned_into_utf_8() {
+    fn text_is_converted_to_utf_8() {
         check(b"\xFF\xFEa\0\n\0", encoding_rs::UTF_16LE, "a\n");
         check(
             b"\0a\x4E\x2D\xD8\x3D\xDE\x00",

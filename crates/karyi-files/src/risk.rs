@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// File names, in lower case.
-const NAMES: &[(&str, &str)] = &[
+const FILE_NAMES: &[(&str, &str)] = &[
     (".envrc", "environment"),
     (".flaskenv", "environment"),
     (".dev.vars", "environment"),
@@ -50,7 +50,7 @@ const IN_DIRECTORIES: &[(&str, &str, &str)] = &[
 ];
 
 /// Suffixes, in lower case.
-const ENDS: &[(&str, &str)] = &[
+const SUFFIXES: &[(&str, &str)] = &[
     (".env", "environment"),
     (".tfvars", "credentials"),
     (".tfvars.json", "credentials"),
@@ -106,7 +106,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Extensions of data files. Source code such as `credentials.rs` is not one.
-const DATA: &[&str] = &[
+const DATA_EXTENSIONS: &[&str] = &[
     "",
     "cfg",
     "conf",
@@ -128,7 +128,7 @@ const DATA: &[&str] = &[
 ];
 
 /// Suffixes of backup copies and of files beside a database.
-const ASIDE: &[&str] = &[
+const BACKUP_SUFFIXES: &[&str] = &[
     ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", "~", "-", "-journal", "-shm",
     "-wal",
 ];
@@ -142,22 +142,22 @@ pub fn risk(path: &Path) -> Option<&'static str> {
     }
     let lower = |name: &OsStr| name.to_string_lossy().to_ascii_lowercase();
     let name = lower(path.file_name()?);
-    let name = kept_aside(&name);
+    let name = strip_backup_suffixes(&name);
     let above = path.parent().and_then(Path::file_name).map(lower);
     let is_there = |(directory, known, _): &&(&str, &str, &str)| {
         above.as_deref() == Some(*directory) && name == *known
     };
-    let whole = NAMES.iter().find(|(known, _)| name == *known);
-    let end = || ENDS.iter().find(|(end, _)| name.ends_with(end));
+    let whole = FILE_NAMES.iter().find(|(known, _)| name == *known);
+    let end = || SUFFIXES.iter().find(|(end, _)| name.ends_with(end));
     let found = whole.or_else(end).map(|(_, risk)| *risk);
     let placed = || IN_DIRECTORIES.iter().find(is_there).map(|(.., risk)| *risk);
     found.or_else(placed).or_else(|| by_parts(name))
 }
 
 /// Strips the suffixes of backup copies.
-fn kept_aside(mut name: &str) -> &str {
+fn strip_backup_suffixes(mut name: &str) -> &str {
     let shorter = |name: &'_ str| {
-        ASIDE
+        BACKUP_SUFFIXES
             .iter()
             .find_map(|end| name.strip_suffix(end).map(str::len))
     };
@@ -183,7 +183,7 @@ fn by_parts(name: &str) -> Option<&'static str> {
     }
     let bare = name.strip_prefix('.').unwrap_or(name);
     let (stem, ends) = bare.split_once('.').unwrap_or((bare, ""));
-    let is_data = ends.split('.').all(|end| DATA.contains(&end));
+    let is_data = ends.split('.').all(|end| DATA_EXTENSIONS.contains(&end));
     let is_word = |word: &str| {
         let before = stem.strip_suffix(word);
         before.is_some_and(|before| before.is_empty() || before.ends_with(['-', '_']))
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_matter_are_named() {
+    fn risky_files_are_recognised() {
         let environments = [
             "/w/.env",
             "/w/.ENV.local",
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_named() {
+    fn credentials_are_recognised() {
         let credentials = [
             "/w/.aws/credentials",
             "/w/.aws/config",
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_not() {
+    fn other_files_are_not() {
         let others = [
             "/w/.gitignore",
             "/w/environment.rs",

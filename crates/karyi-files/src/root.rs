@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_have_one_spelling() {
+    fn paths_have_one_canonical_form() {
         let (_temp, top) = tree();
         let check = |path: &str, expected: &str| {
             assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_confines() {
+    fn a_root_confines_paths() {
         let (_temp, top) = tree();
         let root = Root::confined(&top.join("dir")).unwrap();
         let cwd = top.join("dir/sub");
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn own_directories_are_kept() {
+    fn private_paths_are_hidden() {
         let temp = tempfile::tempdir().unwrap();
         let private_paths = temp.path().join("own");
         std::fs::create_dir_all(private_paths.join("output")).unwrap();

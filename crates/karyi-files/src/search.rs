@@ -121,7 +121,7 @@ pub fn search(
         shown,
         real,
         opener: &opener,
-        wanted: EntryFilter {
+        filter: EntryFilter {
             scope: options.scope,
             private_paths: Arc::clone(root.private_paths()),
         },
@@ -130,7 +130,7 @@ pub fn search(
         linked: OnceLock::new(),
     };
     let found = opener
-        .look(real)
+        .metadata(real)
         .map_err(|error| missing::explain(&opener, shown, real, &error))?;
     if let Some(special) = SpecialFile::of(found.file_type()) {
         return Err(special.refused(shown));
@@ -190,7 +190,7 @@ struct Search<'a> {
     shown: &'a Path,
     real: &'a Path,
     opener: &'a Opener,
-    wanted: EntryFilter,
+    filter: EntryFilter,
     options: &'a SearchOptions<'a>,
     tally: Tally,
     /// Karyi's own files with several hard links.
@@ -223,7 +223,7 @@ impl Search<'_> {
     /// Searches every selected file below the path. Outside repositories the walk applies every `.gitignore`;
     /// it must not do so inside a repository, so each nested repository gets its own walk.
     fn tree(&self) {
-        let filter = self.wanted.below(self.real);
+        let filter = self.filter.below(self.real);
         let mut walk = walk_builder(self.real, &filter);
         let repositories: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
         if self.options.scope == Scope::NotIgnored && !is_in_repository(self.real) {
@@ -286,7 +286,7 @@ impl Search<'_> {
     fn is_own(&self, found: &Metadata) -> bool {
         let linked = || {
             self.linked
-                .get_or_init(|| self.wanted.private_paths.linked())
+                .get_or_init(|| self.filter.private_paths.linked())
         };
         may_be_linked(found) && linked().contains(&identity(found))
     }

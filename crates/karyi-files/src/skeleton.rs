@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_found_whatever_its_blanks_and_breaks() {
+    fn blanks_and_line_breaks_do_not_matter() {
         check(
             "x\n  call(a,\n       b);\ny\n",
             "call(a, b);",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_found_in_whatever_way_its_characters_are_spelled() {
+    fn any_spelling_of_characters_is_found() {
         check("un caf\u{E9}.", "cafe\u{301}", Some("caf\u{E9}"));
         check("un cafe\u{301}.", "caf\u{E9}", Some("cafe\u{301}"));
         check(

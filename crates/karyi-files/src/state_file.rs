@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_file_is_opened() {
+    fn only_regular_files_are_opened() {
         let temp = tempfile::tempdir().unwrap();
         let at = |name: &str| temp.path().join(name);
         std::fs::write(at("file"), "x").unwrap();

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_at_the_ends_of_lines_do_not_matter() {
+    fn blanks_at_line_ends_do_not_matter() {
         check("a  \nb\n", "a\nb", Some("a  \nb"));
         check("a\nb\n", "a \t\nb\n", Some("a\nb\n"));
         check("a\nb  \nc\n", "b\n", Some("b  \n"));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn other_differences_do_and_so_does_a_second_place() {
+    fn other_differences_and_second_places_do_matter() {
         check("  a\nb \n", " a\nb", Some(" a\nb"));
         // A literal match was tried before.
         check("  a\nb\n", " a\nb", None);

@@ -170,7 +170,7 @@ impl<'a> Transaction<'a> {
                 progress = decide(record, &staged, &entry, plan.steps.len() > 1)?;
             }
             let losses = staged.take_losses();
-            let placed = staged.place().map_err(|failed| {
+            let placed = staged.install_all().map_err(|failed| {
                 if failed.is_half {
                     progress = Progress::Half;
                 }
@@ -180,7 +180,7 @@ impl<'a> Transaction<'a> {
         });
         let receipt = result.map(|(placed, entry, losses)| {
             let ((), receipt) = join(
-                || placed.settle(),
+                || placed.finish(),
                 || self.receipt(journal, entry.clone(), &kept.why),
             );
             // Before the record is closed, so that recovery repeats this after a crash.
@@ -365,7 +365,7 @@ fn decide(
     has_several: bool,
 ) -> Result<Progress, ToolError> {
     let decision = Decision {
-        steps: staged.decided(entry),
+        steps: staged.step_hashes(entry),
         entry: entry.clone(),
     };
     if !has_several {
@@ -391,7 +391,7 @@ fn prepare<'a>(
     };
     join(
         || commit::stage(changes, plan),
-        || keep_all(journal, changes, is_private),
+        || store_all(journal, changes, is_private),
     )
 }
 
@@ -403,7 +403,7 @@ struct StoredVersions {
     why: Vec<Option<String>>,
 }
 
-fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> StoredVersions {
+fn store_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> StoredVersions {
     let needed = || changes.iter().filter(|change| change.is_needed());
     let old = |change: &Change| {
         let before = change.before.as_ref()?;
@@ -471,7 +471,7 @@ fn version(
     };
     let keep = |prefetch: Option<PreparedBlob>| match prefetch {
         Some(prepared) => journal.store_prepared(prepared, durability),
-        None => journal.keep(bytes, durability),
+        None => journal.store(bytes, durability),
     };
     let (kept, why) = match (may_keep, is_wanted) {
         (false, _) => (None, Some(PRIVATE.to_owned())),

@@ -130,14 +130,14 @@ pub fn view(
     let io = |error| ToolError::from_io(shown, &error);
     let opener = Opener::new(root).map_err(io)?;
     let found = opener
-        .look(real)
+        .metadata(real)
         .map_err(|error| missing::explain(&opener, shown, real, &error))?;
     if found.is_dir() {
-        let wanted = EntryFilter {
+        let requested = EntryFilter {
             scope: options.scope,
             private_paths: Arc::clone(root.private_paths()),
         };
-        return listing::list(&opener, shown, real, &wanted, options.depth)
+        return listing::list(&opener, shown, real, &requested, options.depth)
             .map(PathView::Directory);
     }
     if let Some(special) = SpecialFile::of(found.file_type()) {
@@ -250,8 +250,8 @@ fn view_text(
             last_of(all.finish().total_lines, count)
         }
         LineRange::Last(count) => {
-            let wanted = line_reader::last_lines(file, count, cancelled)?;
-            return view_last(file, &wanted, most, cancelled);
+            let requested = line_reader::last_lines(file, count, cancelled)?;
+            return view_last(file, &requested, most, cancelled);
         }
     };
     let mut lines = LineReader::of(file, range, most)?;
@@ -259,20 +259,20 @@ fn view_text(
     finish(lines, file, most, cancelled)
 }
 
-/// Shows the range `wanted`, which was the end of the file when it was located. If the file grew since, no
+/// Shows the range `requested`, which was the end of the file when it was located. If the file grew since, no
 /// more lines are shown than requested.
 fn view_last(
     file: &mut File,
-    wanted: &Range<u64>,
+    requested: &Range<u64>,
     most: u64,
     cancelled: &AtomicBool,
 ) -> io::Result<TextView> {
     // Only counts the lines before it, so that nothing is read twice.
     let mut before = LineReader::of(file, (1, 0), 0)?;
-    let left = wanted.start.saturating_sub(file.stream_position()?);
+    let left = requested.start.saturating_sub(file.stream_position()?);
     before.read(&mut file.by_ref().take(left), cancelled)?;
-    let mut rest = before.keep_rest(most);
-    let left = wanted.end.saturating_sub(file.stream_position()?);
+    let mut rest = before.request_rest(most);
+    let left = requested.end.saturating_sub(file.stream_position()?);
     rest.read(&mut file.by_ref().take(left), cancelled)?;
     finish(rest, file, most, cancelled)
 }
@@ -285,15 +285,15 @@ fn finish(
     most: u64,
     cancelled: &AtomicBool,
 ) -> io::Result<TextView> {
-    let wanted = lines.wanted();
-    let Some(beyond_ascii) = wanted.beyond_ascii else {
+    let requested = lines.requested();
+    let Some(beyond_ascii) = requested.beyond_ascii else {
         return Ok(lines.finish());
     };
     let is_large = file.metadata()?.len() > limits::SEARCH_WHOLE_BYTES;
     let encoding = match (is_large, lines.is_utf8()) {
         (true, true) => return Ok(lines.finish()),
         (false, true) if lines.is_whole() => return Ok(lines.finish()),
-        (true, false) => encoding_of(sample(file, wanted, beyond_ascii)?),
+        (true, false) => encoding_of(sample(file, requested, beyond_ascii)?),
         (false, _) => encoding_of(read_at(file, 0, limits::SEARCH_WHOLE_BYTES)?),
     };
     let encoding = match encoding {
@@ -302,9 +302,9 @@ fn finish(
         Some(_) | None => Encoding::UTF8,
     };
     let of_file = lines.finish();
-    file.seek(SeekFrom::Start(wanted.start))?;
+    file.seek(SeekFrom::Start(requested.start))?;
     let mut decoded = LineReader::new((1, u64::MAX), most);
-    let mut text = Utf8Reader::within(file.take(wanted.bytes), encoding.decoder());
+    let mut text = Utf8Reader::within(file.take(requested.bytes), encoding.decoder());
     decoded.read(&mut text, cancelled)?;
     Ok(TextView {
         first_line: of_file.first_line,
@@ -320,8 +320,8 @@ fn encoding_of(bytes: Vec<u8>) -> Option<Encoding> {
 }
 
 /// Reads a sample that starts at the first requested non-ASCII character.
-fn sample(file: &mut File, wanted: Region, beyond_ascii: u64) -> io::Result<Vec<u8>> {
-    let left = wanted.start + wanted.bytes - beyond_ascii;
+fn sample(file: &mut File, requested: Region, beyond_ascii: u64) -> io::Result<Vec<u8>> {
+    let left = requested.start + requested.bytes - beyond_ascii;
     let most = left.min(GUESSED_BYTES as u64);
     let mut sample = read_at(file, beyond_ascii, most)?;
     if most < left {

@@ -221,14 +221,14 @@ fn write(
         let message = format!(
             "{}: the file is in {name}, which has no {}",
             shown.display(),
-            named(character, values)
+            character_name(character, values)
         );
         ToolError::new(ErrorCode::NotEncodable, message)
     })
 }
 
 /// Names a character, unless it may belong to a secret.
-fn named(character: char, values: ByteSet) -> String {
+fn character_name(character: char, values: ByteSet) -> String {
     match values.may_hold(character) {
         true => "such character as the value of a secret holds".into(),
         false => format!("{character:?} (U+{:04X})", u32::from(character)),
@@ -253,7 +253,7 @@ fn refuse_new_characters(
         encoding.name().unwrap_or("utf-8"),
         match values.may_hold(character) {
             true => "a character of the value of a secret".into(),
-            false => named(character, values),
+            false => character_name(character, values),
         }
     );
     Err(ToolError::new(ErrorCode::NotEncodable, message).with_hint(GUESSED))
@@ -305,7 +305,7 @@ fn is_moved(change: &Change, changes: &[Change]) -> bool {
 }
 
 /// Error of a file whose other hard links would keep the old content.
-fn hard_linked(change: &Change, links: u64, takes_place: bool) -> ToolError {
+fn hard_linked(change: &Change, links: u64, replaces_other: bool) -> ToolError {
     let shown = change.shown.display();
     let identity = change.before.as_ref().map(|found| found.stamp.identity());
     let kept = identity.and_then(|identity| links::leftover_name(&change.real, identity));
@@ -322,7 +322,7 @@ fn hard_linked(change: &Change, links: u64, takes_place: bool) -> ToolError {
     }
     let message = format!("{shown}: the file has {links} names");
     let error = ToolError::new(ErrorCode::HardLinked, message);
-    match takes_place {
+    match replaces_other {
         true => error.with_hint(ONE_BY_ONE),
         false => error,
     }
@@ -332,7 +332,7 @@ const ONE_BY_ONE: &str = "to keep all names of the file, send each rename and de
                           order: a file that only gets another name, which is free, stays the file it is";
 
 /// Tells whether a file is renamed unchanged to a name that another file had.
-fn takes_place(change: &Change, changes: &[Change]) -> bool {
+fn replaces_other(change: &Change, changes: &[Change]) -> bool {
     let target = change.renamed_to.as_ref();
     let target = target.and_then(|to| changes.iter().find(|other| other.real == *to));
     let after = target.and_then(|target| target.after.as_ref());
@@ -482,7 +482,7 @@ impl<'a> WorkingCopies<'a> {
             let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
             let is_broken = links > 1 && change.is_needed() && !is_moved(change, &changes);
             if is_broken && !may_break {
-                return Err(hard_linked(change, links, takes_place(change, &changes)));
+                return Err(hard_linked(change, links, replaces_other(change, &changes)));
             }
         }
         Ok(changes)

@@ -220,18 +220,18 @@ fn point(point: Point) -> Content {
         category: Some(point.kind),
         tags: point.tags,
         metadata,
-        ..place("poi", point.id, point.name, point.description)
+        ..content("poi", point.id, point.name, point.description)
     }
 }
 
 fn route(route: Route) -> Content {
     Content {
         metadata: Map::from_iter([("stops".to_owned(), Value::from(route.stops))]),
-        ..place("route", route.id, route.name, route.description)
+        ..content("route", route.id, route.name, route.description)
     }
 }
 
-fn place(content_type: &str, id: String, title: String, about: Option<String>) -> Content {
+fn content(content_type: &str, id: String, title: String, about: Option<String>) -> Content {
     Content {
         id,
         content_type: content_type.into(),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_with_its_file() {
+    fn errors_name_the_file() {
         let check = |files: &[(&str, &str)], expected: &str| {
             let error = site(files).unwrap_err();
             assert!(error.contains(expected), "{error}");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_read() {
+    fn special_files_are_not_read() {
         let check = |make: &dyn Fn(&Path), expected: &str| {
             let dir = tempfile::tempdir().unwrap();
             fs::write(dir.path().join("site.yaml"), SITE).unwrap();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_sites_is_read_whole() {
+    fn all_sites_of_a_directory_are_read() {
         let other = "tenant_id: u\nsite_id: s\nname: U\n";
         let found = site(&[("a/site.yaml", SITE), ("b/site.yaml", other)]).unwrap();
         let names: Vec<&str> = found

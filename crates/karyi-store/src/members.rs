@@ -103,7 +103,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_sign_is_escaped_wherever_it_stands() {
+    fn every_character_is_escaped_at_every_position() {
         let signs = (0..=0x80)
             .chain([0x7ff, 0xffff, 0x1f4a9])
             .filter_map(char::from_u32);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_json() {
+    fn output_equals_serde_json() {
         let mut out = b"x".to_vec();
         let mut members = Members::begin(&mut out);
         members.text("a", "plain 古井 \u{7f}");

@@ -199,20 +199,20 @@ pub struct Query {
 #[derive(Debug, Clone)]
 pub struct CachedContent {
     content: Content,
-    shown: OnceLock<Box<str>>,
+    display: OnceLock<Box<str>>,
 }
 
 impl CachedContent {
     /// Returns the display form; `show` creates it the first time and must always return the same.
-    pub fn shown(&self, show: impl FnOnce(&Content) -> Box<str>) -> &str {
-        self.shown.get_or_init(|| show(&self.content))
+    pub fn display(&self, show: impl FnOnce(&Content) -> Box<str>) -> &str {
+        self.display.get_or_init(|| show(&self.content))
     }
 }
 
 impl From<Content> for CachedContent {
     fn from(content: Content) -> Self {
-        let shown = OnceLock::new();
-        Self { content, shown }
+        let display = OnceLock::new();
+        Self { content, display }
     }
 }
 

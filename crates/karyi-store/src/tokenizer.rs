@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_into_pairs_and_words() {
+    fn text_is_split_into_pairs_and_words() {
         check("严氏家训", "严氏 氏家 家训 训");
         check("古井,Well No.7", "古井 井 well no 7");
         check("井", "井");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_the_same_however_its_letters_are_composed() {
+    fn composed_and_decomposed_letters_are_equal() {
         let pairs = [
             (
                 "\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}",
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plain_stays_as_it_is() {
+    fn the_fast_path_changes_nothing() {
         let plain = ('\0'..=char::MAX).filter(|c| is_plain(*c));
         for c in plain {
             // Next to anything, even a character that composes with the previous one.

@@ -89,7 +89,7 @@ impl Items {
     /// Returns how a content is shown, made once as long as it is kept; empty when that cannot be
     /// written.
     fn shown(kept: &CachedContent) -> &str {
-        kept.shown(|content| {
+        kept.display(|content| {
             let shown = serde_json::to_string(&Item::from(content));
             shown.unwrap_or_default().into()
         })

@@ -95,7 +95,7 @@ fn other_differences_are_named() {
 }
 
 #[test]
-fn lines_that_one_side_lacks_are_told() {
+fn missing_and_extra_lines_are_described() {
     check(
         "fn one() {\n    call(a, 1);\n}",
         Some((
@@ -151,7 +151,7 @@ fn lines_that_one_side_lacks_are_told() {
 }
 
 #[test]
-fn a_part_of_a_long_line_is_shown_where_it_stands() {
+fn long_lines_are_cut_around_the_difference() {
     let text = format!(
         "{}if(a==b){{c()}}{}\n",
         "x;".repeat(5000),
@@ -165,7 +165,7 @@ fn a_part_of_a_long_line_is_shown_where_it_stands() {
 }
 
 #[test]
-fn nothing_is_close() {
+fn distant_texts_have_no_closest_passage() {
     check("completely different words", None);
     check("}", Some((4, 4, &[])));
     check("", None);
@@ -174,7 +174,7 @@ fn nothing_is_close() {
 }
 
 #[test]
-fn blank_lines_at_the_ends_are_told() {
+fn extra_blank_lines_are_described() {
     let cases = [
         ("\nfn one() {", "1 blank line at its start"),
         ("fn one() {\n\n\n", "2 blank lines at its end"),
@@ -199,7 +199,7 @@ fn check_difference(there: &str, wanted: &str, expected: &str) {
 }
 
 #[test]
-fn what_cannot_be_seen_is_made_visible() {
+fn invisible_characters_are_made_visible() {
     check_difference(
         "a\u{A0}b",
         "a b",
@@ -234,7 +234,7 @@ fn what_cannot_be_seen_is_made_visible() {
 }
 
 #[test]
-fn lines_that_end_with_cr_alone_are_told() {
+fn lone_cr_line_ends_are_described() {
     let passage = closest("one\rtwo words\rthree\r", "two words\nthree").unwrap();
     assert_eq!((passage.first_line, passage.last_line), (2, 3));
     assert!(passage.differences[0].contains("CR alone"), "{passage:?}");
@@ -269,7 +269,7 @@ fn hostile_texts_stay_cheap() {
 }
 
 #[test]
-fn of_a_long_text_the_first_part_is_looked_at() {
+fn only_a_prefix_of_a_long_text_is_searched() {
     let lines = |count: usize| "a\n".repeat(count);
     let most = limits::CLOSEST_TEXT_LINES;
     assert_eq!(searched_lines(&lines(most)), None);
@@ -284,7 +284,7 @@ fn of_a_long_text_the_first_part_is_looked_at() {
 }
 
 #[test]
-fn every_kind_of_look_alike_is_named_once() {
+fn each_pair_of_look_alikes_is_listed_once() {
     let text =
         "say(\"it's\", a - b);\nsay(\"on\");\nsay(\"off\", -1);\nsay(\"up\");\nsay(\"a\");\n";
     let find = "say(\u{201C}it\u{2019}s\u{201D}, a \u{2013} b);\nsay(\u{201C}on\u{201D});\n\

@@ -13,7 +13,7 @@ fn check(old: &str, new: &str, expected: &str) {
 }
 
 #[test]
-fn hunks_have_context_and_places() {
+fn hunks_have_context_and_line_numbers() {
     check("a\n", "a\n", "");
     check("", "a\n", "@@ -0,0 +1 @@\n+a\n");
     check("a\n", "", "@@ -1 +0,0 @@\n-a\n");
@@ -43,7 +43,7 @@ fn hunks_have_context_and_places() {
 }
 
 #[test]
-fn of_a_long_line_the_part_that_differs_is_shown() {
+fn long_lines_show_the_part_that_differs() {
     let most = DiffCaps::RESULT.line_bytes;
     let line =
         |word: &str, after: usize| format!("{}{word}{}", "a".repeat(3000), "b".repeat(after));
@@ -93,7 +93,7 @@ fn of_a_long_line_the_part_that_differs_is_shown() {
 }
 
 #[test]
-fn a_diff_gives_the_new_text_again() {
+fn applying_a_diff_gives_the_new_text() {
     let mut seed = 7_u64;
     let mut next = |most: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -161,7 +161,7 @@ fn blank_lines_that_slide_leave_three_lines_of_context() {
 }
 
 #[test]
-fn what_is_shown_of_a_large_diff_is_true() {
+fn shown_hunks_of_a_large_diff_apply() {
     let old: String = (0..400).map(|n| format!("line {n}\n")).collect();
     let every = |step: usize| -> String {
         let line = |n: usize| match n % step {
@@ -200,7 +200,7 @@ fn what_is_shown_of_a_large_diff_is_true() {
 }
 
 #[test]
-fn what_cannot_be_shown_of_a_long_text_is_counted() {
+fn omitted_changes_of_a_long_text_are_counted() {
     let text = |word: &str| -> String {
         let line = |n: usize| format!("{n} {}\n", if n.is_multiple_of(10) { word } else { "same" });
         (0..300_000).map(line).collect()
@@ -246,7 +246,7 @@ fn changed_lines_are_counted_as_line_by_line() {
 }
 
 #[test]
-fn caps_are_told_exactly() {
+fn omitted_lines_are_counted_exactly() {
     let old = "old line\n".repeat(100_000);
     let new = "new line\n".repeat(100_000);
     let found = diff(&old, &new, DiffCaps::RESULT);

@@ -162,7 +162,7 @@ fn open_to_all(path: &Path, mode: u32) {
 }
 
 #[test]
-fn texts_keep_their_form() {
+fn encoding_and_line_endings_are_preserved() {
     check(
         &[("a", b"one\ntwo\n")],
         &[edit("a", &[("two", "2")])],
@@ -269,7 +269,7 @@ fn results_count_what_was_done() {
 }
 
 #[test]
-fn an_edit_that_fails_tells_what_was_ended_before_it() {
+fn a_failed_edit_reports_recovered_files() {
     let place = Fixture::new(&[("a", b"1"), ("b", b"1"), ("c", b"1")]);
     let journal = place.1.journal.clone().unwrap();
     let path = |name: &str| place.path(name).canonicalize().unwrap();
@@ -290,7 +290,7 @@ fn an_edit_that_fails_tells_what_was_ended_before_it() {
         tool: "edit".into(),
         ..Entry::default()
     };
-    let steps = staged.decided(&entry);
+    let steps = staged.step_hashes(&entry);
     let decision = super::super::wal::Decision { steps, entry };
     record.decide(&decision).unwrap();
     std::mem::forget(staged);

@@ -14,7 +14,7 @@ fn utf16(text: &str, spell: fn(u16) -> [u8; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn encodings_are_told_apart_and_written_back() {
+fn encodings_are_detected_and_preserved() {
     check(b"", None, "");
     check("h\u{e9}llo".as_bytes(), None, "h\u{e9}llo");
     check(b"\xEF\xBB\xBFa\r\n", None, "a\r\n");
@@ -63,7 +63,7 @@ fn a_guess_from_a_part_that_ends_within_a_character_holds() {
 }
 
 #[test]
-fn short_texts_are_gb18030_or_latin_1_and_doubt_is_told() {
+fn short_texts_are_gb18030_or_latin_1_with_doubt() {
     let check = |bytes: &[u8], expected: (Option<&str>, bool)| {
         let (encoding, _) = Encoding::read(bytes).unwrap();
         let found = (encoding.name(), encoding.is_doubtful());
@@ -142,7 +142,7 @@ fn two_versions_are_read_alike() {
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn binary_files_are_refused() {
     let check = |bytes: &[u8], expected| {
         assert_eq!(Encoding::read(bytes).unwrap_err(), expected, "{bytes:?}");
     };
@@ -174,7 +174,7 @@ fn a_character_that_the_encoding_lacks_is_named() {
 }
 
 #[test]
-fn an_encoder_puts_no_other_character_in() {
+fn encoders_substitute_no_character() {
     // Shift_JIS has a backslash where its encoder writes a yen sign.
     let encoding = legacy(encoding_rs::SHIFT_JIS, false);
     assert_eq!(encoding.write("plain\u{a5}value".into()), Err('\u{a5}'));

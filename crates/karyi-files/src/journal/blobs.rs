@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_any_more_leaves_nothing() {
+    fn a_cancelled_preparation_leaves_nothing() {
         let temp = tempfile::tempdir().unwrap();
         let blobs = Blobs::new(temp.path().into(), None);
         let bytes = vec![b'x'; LARGE_BYTES + 1];
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_come_back_whole_or_not_at_all() {
+    fn contents_are_returned_intact_or_not_at_all() {
         let temp = tempfile::tempdir().unwrap();
         let (plain, key) = (Blobs::new(temp.path().into(), None), [7; 32]);
         let sealed = Blobs::new(temp.path().into(), Some(&key));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_content_does_not_hold_its_text() {
+    fn encrypted_blobs_do_not_contain_the_text() {
         let temp = tempfile::tempdir().unwrap();
         let sealed = Blobs::new(temp.path().into(), Some(&[7; 32]));
         let text = b"a short secret";

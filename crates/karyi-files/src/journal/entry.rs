@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_path_survives() {
+    fn every_path_round_trips() {
         for bytes in [&b"/plain"[..], b"/caf\xC3\xA9", b"/caf\xE9/\x01", b""] {
             let path = StoredPath(OsString::from_vec(bytes.to_vec()).into());
             let text = serde_json::to_string(&path).unwrap();

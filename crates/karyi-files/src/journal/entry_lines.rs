@@ -47,16 +47,16 @@ pub(super) fn visit_from_end(
 ) -> io::Result<()> {
     let mut start = file.seek(SeekFrom::End(0))?;
     // The bytes between `start` and the line visited last.
-    let mut held = Vec::new();
+    let mut pending = Vec::new();
     loop {
-        while let Some(at) = memchr::memrchr(b'\n', &held) {
-            if visit(held.get(at + 1..).unwrap_or_default()).is_break() {
+        while let Some(at) = memchr::memrchr(b'\n', &pending) {
+            if visit(pending.get(at + 1..).unwrap_or_default()).is_break() {
                 return Ok(());
             }
-            held.truncate(at);
+            pending.truncate(at);
         }
         if start == 0 {
-            let _ = visit(&held);
+            let _ = visit(&pending);
             return Ok(());
         }
         let length = block.min(start);
@@ -64,8 +64,8 @@ pub(super) fn visit_from_end(
         file.seek(SeekFrom::Start(start))?;
         let mut read = Vec::new();
         file.by_ref().take(length).read_to_end(&mut read)?;
-        read.append(&mut held);
-        held = read;
+        read.append(&mut pending);
+        pending = read;
         // Bounds the copying for a long line.
         block = block.saturating_mul(2);
     }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_from_the_end_whatever_is_read_at_once() {
+    fn lines_are_visited_backwards_with_any_block_size() {
         let long = "x".repeat(50);
         for text in [
             "",

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renamed_file_is_told_once() {
+    fn a_rename_is_one_change() {
         check(&["a A - b", "b - A -"], &["renamed a b A A"]);
         check(&["b - B -", "a A - b"], &["renamed a b A B"]);
         // Two files swap their names.

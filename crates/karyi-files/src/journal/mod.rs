@@ -155,7 +155,7 @@ impl Journal {
     }
 
     /// Stores a content; returns its name.
-    pub(super) fn keep(&self, bytes: &[u8], durability: Durability) -> io::Result<String> {
+    pub(super) fn store(&self, bytes: &[u8], durability: Durability) -> io::Result<String> {
         self.store_prepared(self.prepare(bytes, &|| true)?, durability)
     }
 
@@ -215,7 +215,7 @@ impl Journal {
             return None;
         }
         let keep = |bytes: Vec<u8>| match self.is_encrypted() || !is_private(&bytes) {
-            true => self.keep(&bytes, Durability::PowerLoss).ok(),
+            true => self.store(&bytes, Durability::PowerLoss).ok(),
             false => None,
         };
         let written = serde_json::to_vec(attributes).ok();

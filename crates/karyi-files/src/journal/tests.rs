@@ -52,7 +52,7 @@ fn entries_are_numbered_once_and_survive_a_cut_line() {
 }
 
 #[test]
-fn a_first_change_that_was_not_written_is_no_damage() {
+fn an_unwritten_first_entry_is_not_damage() {
     let temp = tempfile::tempdir().unwrap();
     let open = || Journal::open(temp.path(), None).unwrap();
     // The process about to write it was killed, or is writing it.
@@ -65,7 +65,7 @@ fn a_first_change_that_was_not_written_is_no_damage() {
 }
 
 #[test]
-fn parallel_entries_are_all_there() {
+fn parallel_entries_are_all_recorded() {
     let temp = tempfile::tempdir().unwrap();
     let now = milliseconds(SystemTime::now());
     std::thread::scope(|scope| {
@@ -101,7 +101,7 @@ fn stays(caps: JournalCaps, now_ms: u64) -> Vec<u64> {
         })
         .take(10_000)
         .collect();
-        let name = journal.keep(&bytes, Durability::Process).unwrap();
+        let name = journal.store(&bytes, Durability::Process).unwrap();
         journal
             .append(entry(&index.to_string(), 1000 * index, &name))
             .unwrap();
@@ -125,7 +125,7 @@ fn stays(caps: JournalCaps, now_ms: u64) -> Vec<u64> {
 }
 
 #[test]
-fn the_journal_keeps_to_its_caps() {
+fn the_journal_respects_its_limits() {
     let ages = Duration::from_secs(1 << 40);
     let caps = |bytes, entries| JournalCaps {
         bytes,
@@ -140,7 +140,7 @@ fn the_journal_keeps_to_its_caps() {
 }
 
 #[test]
-fn old_entries_go() {
+fn old_entries_are_pruned() {
     let temp = tempfile::tempdir().unwrap();
     let caps = JournalCaps {
         age: Duration::from_secs(10),
@@ -165,7 +165,7 @@ fn old_entries_go() {
 }
 
 #[test]
-fn a_line_broken_in_the_middle_is_told_once() {
+fn a_damaged_line_is_reported_once() {
     let temp = tempfile::tempdir().unwrap();
     let now = milliseconds(SystemTime::now());
     let add = |id: &str| {
@@ -181,7 +181,7 @@ fn a_line_broken_in_the_middle_is_told_once() {
 }
 
 #[test]
-fn the_last_entries_are_read_without_those_before() {
+fn only_the_latest_entries_are_read() {
     let temp = tempfile::tempdir().unwrap();
     let journal = Journal::open(temp.path(), None).unwrap();
     let now = milliseconds(SystemTime::now());
@@ -212,7 +212,7 @@ fn the_last_entries_are_read_without_those_before() {
 }
 
 #[test]
-fn numbers_go_on_when_the_list_is_emptied_cut_or_gone() {
+fn numbers_continue_when_the_list_is_emptied_cut_or_removed() {
     let temp = tempfile::tempdir().unwrap();
     let now = milliseconds(SystemTime::now());
     let add = |id: &str| {
@@ -234,7 +234,7 @@ fn numbers_go_on_when_the_list_is_emptied_cut_or_gone() {
 }
 
 #[test]
-fn a_long_list_is_read_only_when_it_is_time() {
+fn the_list_is_scanned_only_when_due() {
     let temp = tempfile::tempdir().unwrap();
     let caps = JournalCaps {
         entries: 3,
@@ -268,17 +268,17 @@ fn a_long_list_is_read_only_when_it_is_time() {
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
     known["list"] = serde_json::to_value(journal.list_mark()).unwrap();
     std::fs::write(&looked, known.to_string()).unwrap();
-    journal.keep(&[1; 100], Durability::Process).unwrap();
+    journal.store(&[1; 100], Durability::Process).unwrap();
     journal.append(entry("i", now, "")).unwrap();
     assert_eq!(journal.entries().unwrap().len(), 3);
 }
 
 #[test]
-fn what_a_half_done_change_needs_stays() {
+fn blobs_of_unfinished_changes_are_not_pruned() {
     let temp = tempfile::tempdir().unwrap();
     let journal = Journal::open(temp.path(), None).unwrap();
-    let needed = journal.keep(b"needed", Durability::Process).unwrap();
-    let other = journal.keep(b"of nobody", Durability::Process).unwrap();
+    let needed = journal.store(b"needed", Durability::Process).unwrap();
+    let other = journal.store(b"of nobody", Durability::Process).unwrap();
     for kept in journal.blobs.list() {
         let old = SystemTime::now() - limits::JOURNAL_UNCLAIMED_AGE * 2;
         File::open(kept.path).unwrap().set_modified(old).unwrap();

@@ -81,7 +81,7 @@ fn pairs_work_on_the_evolving_text() {
 }
 
 #[test]
-fn a_text_to_find_is_there_once() {
+fn a_text_to_find_must_be_unique() {
     check("a b", &[once("c", "d")], "pair 0 not found");
     check("a b", &[once("a", "x"), once("a", "y")], "pair 1 not found");
     check("a\nb\na", &[once("a", "x")], "pair 0 in [1, 3] of 2");
@@ -95,7 +95,7 @@ fn a_text_to_find_is_there_once() {
 }
 
 #[test]
-fn line_ends_do_not_matter() {
+fn line_endings_do_not_matter() {
     check("a\r\nb\r\n", &[once("a\nb", "x\ny")], r#""x\r\ny\r\n" 1@1"#);
     check("a\nb\n", &[once("a\r\nb", "x\r\ny")], r#""x\ny\n" 1@1"#);
     check(
@@ -106,7 +106,7 @@ fn line_ends_do_not_matter() {
 }
 
 #[test]
-fn a_change_that_is_there_already_is_said_so() {
+fn applied_changes_are_recognised() {
     let text = "x\nmode = new\n";
     let pair = ("mode = old", "mode = new");
     check(
@@ -128,7 +128,7 @@ fn a_change_that_is_there_already_is_said_so() {
 }
 
 #[test]
-fn a_replacement_that_may_be_there_by_chance_tells_nothing() {
+fn a_common_replacement_proves_nothing() {
     let none = "pair 0 not found";
     check("port = 80\n", &[once("90", "80")], none);
     check("a {\n}\n", &[once("  }\n}", "}")], none);
@@ -162,7 +162,7 @@ fn a_replacement_that_may_be_there_by_chance_tells_nothing() {
 }
 
 #[test]
-fn a_replacement_in_another_place_tells_nothing() {
+fn a_replacement_elsewhere_proves_nothing() {
     let none = "pair 0 not found";
     // The text to find differs by a blank; its replacement belongs to something else.
     let text = "[a]\ntimeout=30\n[b]\ntimeout = 60\n";
@@ -187,7 +187,7 @@ fn a_replacement_in_another_place_tells_nothing() {
 }
 
 #[test]
-fn a_replacement_tells_nothing_when_another_place_may_have_been_meant() {
+fn a_replacement_proves_nothing_with_a_rival_place() {
     let none = "pair 0 not found";
     let null = [once("return null;", "return true;")];
     check("return true;\n}\nfn g() {\nreturn false;\n", &null, none);
@@ -228,7 +228,7 @@ fn an_empty_text_to_find_fills_an_empty_file() {
 }
 
 #[test]
-fn a_text_that_is_nowhere_may_be_there_as_written() {
+fn the_undecoded_form_is_tried() {
     let escaped = |all| Pair {
         find: "a & b",
         replace: "a & d",

@@ -112,7 +112,7 @@ impl<'a> StepRecovery<'a> {
 
     /// Determines the progress of the file.
     pub(super) fn state(&self, plan: &ChangePlan) -> io::Result<StepState> {
-        let Some((directory, name)) = place_or_gone(plan, self.step)? else {
+        let Some((directory, name)) = open_parent_if_present(plan, self.step)? else {
             return Ok(StepState::Lost);
         };
         let now = NameContent::read(&directory, name)?;
@@ -163,14 +163,14 @@ impl<'a> StepRecovery<'a> {
 
     /// Gives the file its new content.
     pub(super) fn complete(&self) -> io::Result<()> {
-        let (directory, name) = place(self.step)?;
+        let (directory, name) = open_parent(self.step)?;
         match (&self.step.temporary, &self.step.backup) {
             (Some(temporary), _) if self.hashes.old.is_none() => {
                 directory.rename_new(OsStr::new(temporary), name)?;
             }
             (Some(temporary), _) => {
                 let temporary = OsStr::new(temporary);
-                keep_mode(
+                carry_mode(
                     &directory,
                     (name, self.old_version()),
                     (temporary, self.new_version()),
@@ -185,7 +185,7 @@ impl<'a> StepRecovery<'a> {
     }
 
     fn take_back(&self, journal: &Journal) -> io::Result<StepOutcome> {
-        let (directory, name) = place(self.step)?;
+        let (directory, name) = open_parent(self.step)?;
         if self.hashes.old.is_none() {
             directory.remove(name)?;
             directory.sync();
@@ -195,7 +195,7 @@ impl<'a> StepRecovery<'a> {
             return Ok(NO_ORIGINAL);
         };
         let original = OsStr::new(&original);
-        keep_mode(
+        carry_mode(
             &directory,
             (name, self.new_version()),
             (original, self.old_version()),
@@ -241,7 +241,7 @@ impl<'a> StepRecovery<'a> {
 
     /// Removes the temporary file and the backup; returns those that another program changed, which stay.
     pub(super) fn clear(&self, plan: &ChangePlan) -> io::Result<Vec<FileRecovery>> {
-        let Some((directory, name)) = place_or_gone(plan, self.step)? else {
+        let Some((directory, name)) = open_parent_if_present(plan, self.step)? else {
             return Ok(Vec::new());
         };
         let mut left = Vec::new();
@@ -312,7 +312,7 @@ fn write(
 
 /// Carries over permissions that somebody changed meanwhile. If the change sets other permissions, too, the
 /// result is their intersection.
-fn keep_mode(
+fn carry_mode(
     directory: &Directory,
     (name, was): (&OsStr, Option<&Version>),
     (from, comes): (&OsStr, Option<&Version>),
@@ -336,7 +336,7 @@ fn is_one_file(directory: &Directory, one: &OsStr, other: &OsStr) -> io::Result<
 
 /// Removes the temporary file and the backup of an undecided change.
 pub(super) fn remove_leftovers(plan: &ChangePlan, step: &PlannedStep) -> io::Result<()> {
-    let Some((directory, _)) = place_or_gone(plan, step)? else {
+    let Some((directory, _)) = open_parent_if_present(plan, step)? else {
         return Ok(());
     };
     let names = [&step.temporary, &step.backup];
@@ -345,18 +345,18 @@ pub(super) fn remove_leftovers(plan: &ChangePlan, step: &PlannedStep) -> io::Res
 }
 
 /// Opens the directory of a step.
-fn place(step: &PlannedStep) -> io::Result<(Directory, &OsStr)> {
+fn open_parent(step: &PlannedStep) -> io::Result<(Directory, &OsStr)> {
     let (parent, name) = split(step.path.as_path()).ok_or(io::ErrorKind::NotFound)?;
     Ok((Directory::open(parent)?, name))
 }
 
 /// Opens the directory of a step; `None` when it is missing and the change itself was to create it.
-fn place_or_gone<'a>(
+fn open_parent_if_present<'a>(
     plan: &ChangePlan,
     step: &'a PlannedStep,
 ) -> io::Result<Option<(Directory, &'a OsStr)>> {
     let is_made = |path: &std::path::Path| plan.made.iter().any(|made| made.as_path() == path);
-    match place(step) {
+    match open_parent(step) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut above = step.path.as_path().ancestors().skip(1).peekable();
             let made = above.peek().is_some_and(|parent| is_made(parent));

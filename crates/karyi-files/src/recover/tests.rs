@@ -89,7 +89,7 @@ fn set_pending(place: &Fixture, is_decided: bool, steps: usize, entry: Entry) ->
     staged.check().unwrap();
     if is_decided {
         let decision = Decision {
-            steps: staged.decided(&entry),
+            steps: staged.step_hashes(&entry),
             entry,
         };
         record.decide(&decision).unwrap();
@@ -109,7 +109,7 @@ fn full_entry(place: &Fixture) -> Entry {
         content: match is_kept {
             true => place
                 .journal
-                .keep(text.as_bytes(), Durability::PowerLoss)
+                .store(text.as_bytes(), Durability::PowerLoss)
                 .unwrap(),
             false => place.journal.name(text.as_bytes()),
         },
@@ -168,19 +168,19 @@ fn crash(
 }
 
 #[test]
-fn what_was_not_decided_leaves_nothing() {
+fn undecided_changes_leave_nothing() {
     assert!(crash(false, 0, |_, _| {}, OLD).is_empty());
 }
 
 #[test]
-fn what_was_decided_is_completed_from_every_step() {
+fn decided_changes_are_completed_from_every_step() {
     for steps in 0..=4 {
         assert_eq!(crash(true, steps, |_, _| {}, NEW), ["completed"; 4]);
     }
 }
 
 #[test]
-fn what_lost_a_new_content_is_taken_back() {
+fn changes_without_their_new_content_are_rolled_back() {
     let lose = |place: &Fixture, plan: &ChangePlan| {
         let temporary = plan.steps[3].temporary.as_ref().unwrap();
         std::fs::remove_file(place.path("d").join(temporary)).unwrap();
@@ -198,7 +198,7 @@ fn write_rest(place: &Fixture, rest: PendingWork) {
 }
 
 #[test]
-fn what_was_refused_half_way_is_taken_back() {
+fn refused_changes_are_rolled_back() {
     let refuse = |place: &Fixture, _: &ChangePlan| write_rest(place, PendingWork::TakeBack);
     for steps in 0..=4 {
         assert_eq!(crash(true, steps, refuse, OLD), ["taken_back"; 4]);
@@ -206,7 +206,7 @@ fn what_was_refused_half_way_is_taken_back() {
 }
 
 #[test]
-fn a_file_changed_since_is_left_alone() {
+fn files_changed_since_are_left_alone() {
     let write =
         |place: &Fixture, _: &ChangePlan| std::fs::write(place.path("b"), "theirs").unwrap();
     let expected: &[_] = &[("a", "one"), ("b", "theirs"), ("d/new", "four")];
@@ -227,7 +227,7 @@ fn a_file_changed_since_is_left_alone() {
 }
 
 #[test]
-fn a_damaged_record_is_told_and_its_files_are_left_alone() {
+fn damaged_records_are_reported_and_files_left_alone() {
     for is_plan_whole in [true, false] {
         let place = Fixture::new();
         let changes = place.changes();
@@ -237,7 +237,7 @@ fn a_damaged_record_is_told_and_its_files_are_left_alone() {
         let mut staged = stage(&changes, &planned).unwrap();
         staged.check().unwrap();
         let entry = entry();
-        let steps = staged.decided(&entry);
+        let steps = staged.step_hashes(&entry);
         record.decide(&Decision { steps, entry }).unwrap();
         std::mem::forget(staged);
         drop(record);
@@ -269,7 +269,7 @@ fn a_damaged_record_is_told_and_its_files_are_left_alone() {
 }
 
 #[test]
-fn a_change_that_is_under_way_is_not_touched() {
+fn running_changes_are_not_touched() {
     let place = Fixture::new();
     let changes = place.changes();
     let planned = plan(&changes, "t");
@@ -284,7 +284,7 @@ fn a_change_that_is_under_way_is_not_touched() {
 }
 
 #[test]
-fn what_cannot_be_reached_waits_for_the_next_try() {
+fn unreachable_files_wait_for_the_next_run() {
     for steps in 0..=4 {
         let place = Fixture::new();
         let planned = set_pending(&place, true, steps, entry());
@@ -325,7 +325,7 @@ fn what_cannot_be_reached_waits_for_the_next_try() {
 }
 
 #[test]
-fn what_cannot_be_recorded_waits_for_the_next_try() {
+fn unrecordable_changes_wait_for_the_next_run() {
     let place = Fixture::new();
     set_pending(&place, true, 1, entry());
     let entries = place.state.path().join("entries");
@@ -338,7 +338,7 @@ fn what_cannot_be_recorded_waits_for_the_next_try() {
 }
 
 #[test]
-fn what_waits_for_too_long_is_set_aside() {
+fn records_are_quarantined_after_a_while() {
     let place = Fixture::new();
     set_pending(&place, true, 1, entry());
     let path = place.journal.transactions().join("t.json");
@@ -355,7 +355,7 @@ fn what_waits_for_too_long_is_set_aside() {
 }
 
 #[test]
-fn a_temporary_file_that_was_overwritten_takes_no_place() {
+fn overwritten_temporary_files_are_not_installed() {
     let place = Fixture::new();
     let planned = set_pending(&place, true, 1, entry());
     let theirs = beside(&place, &planned.steps[1].temporary);
@@ -372,7 +372,7 @@ fn a_temporary_file_that_was_overwritten_takes_no_place() {
 }
 
 #[test]
-fn an_original_that_was_overwritten_or_lost_comes_from_the_journal() {
+fn lost_backups_are_restored_from_the_journal() {
     for (is_overwritten, is_kept) in [(true, true), (false, true), (true, false), (false, false)] {
         let place = Fixture::new();
         let entry = match is_kept {
@@ -410,7 +410,7 @@ fn an_original_that_was_overwritten_or_lost_comes_from_the_journal() {
 }
 
 #[test]
-fn a_removed_file_that_comes_from_the_journal_gives_nobody_rights() {
+fn files_restored_from_the_journal_gain_no_rights() {
     use std::os::unix::fs::MetadataExt;
     let own = nix::unistd::geteuid().as_raw();
     // Only root can set an owner; otherwise setuid is cleared.
@@ -430,7 +430,7 @@ fn a_removed_file_that_comes_from_the_journal_gives_nobody_rights() {
 }
 
 #[test]
-fn permissions_that_were_changed_since_stay() {
+fn permissions_changed_since_are_preserved() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     for is_new in [true, false] {
@@ -453,7 +453,7 @@ fn permissions_that_were_changed_since_stay() {
 }
 
 #[test]
-fn a_killed_undo_takes_the_directories_that_were_made_too() {
+fn a_killed_undo_removes_created_directories_too() {
     let place = Fixture::new();
     let made = place.path("d");
     std::fs::create_dir(&made).unwrap();
@@ -472,7 +472,7 @@ fn a_killed_undo_takes_the_directories_that_were_made_too() {
     let mut record = WalRecord::new(&place.journal.transactions(), "t", &planned).unwrap();
     let mut staged = stage(&changes, &planned).unwrap();
     staged.check().unwrap();
-    let steps = staged.decided(&undo);
+    let steps = staged.step_hashes(&undo);
     record.decide(&Decision { steps, entry: undo }).unwrap();
     std::mem::forget(staged);
     drop(record);

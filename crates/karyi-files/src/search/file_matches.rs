@@ -122,14 +122,14 @@ impl FileMatches {
     }
 
     /// Drops trailing context before a match that is not shown.
-    pub(super) fn drop_waiting(&mut self) {
+    pub(super) fn drop_trailing_context(&mut self) {
         let is_waiting = |place: &LineSpan| place.role == LineRole::Before;
         let waiting = self
             .places
             .iter()
             .rev()
             .take_while(|place| is_waiting(place));
-        self.keep_lines(self.places.len() - waiting.count());
+        self.truncate_lines(self.places.len() - waiting.count());
     }
 
     /// Drops all lines after this many matches, or after this much text. The last kept match may exceed the
@@ -145,14 +145,14 @@ impl FileMatches {
             let is_first = place.role != LineRole::After && before.role != LineRole::Before;
             if is_first && (free == 0 || before.end >= most_bytes) {
                 self.matches = most_matches - free;
-                return self.keep_lines(at);
+                return self.truncate_lines(at);
             }
             free -= usize::from(is_first);
             before = *place;
         }
     }
 
-    fn keep_lines(&mut self, count: usize) {
+    fn truncate_lines(&mut self, count: usize) {
         self.places.truncate(count);
         let end = self.places.last().map_or(0, |last| last.end);
         self.text.truncate(end);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_is_kept_with_the_lines_around_it_or_not_at_all() {
+    fn matches_are_cut_with_their_context() {
         let lines = [
             (Before, "a"),
             (Match, "bc"),
@@ -228,19 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn lines_before_a_match_that_is_not_shown_are_dropped() {
+    fn context_of_omitted_matches_is_dropped() {
         let mut some = found(&[(Match, "a"), (After, "b"), (Before, "c"), (Before, "d")]);
-        some.drop_waiting();
+        some.drop_trailing_context();
         assert_eq!(some, found(&[(Match, "a"), (After, "b")]));
-        some.drop_waiting();
+        some.drop_trailing_context();
         assert_eq!(some.lines().len(), 2);
         let mut all = found(&[(Before, "a")]);
-        all.drop_waiting();
+        all.drop_trailing_context();
         assert_eq!(all, FileMatches::default());
     }
 
     #[test]
-    fn a_stretch_over_lines_is_replaced_in_each() {
+    fn stretches_across_lines_are_replaced_in_each() {
         let lines = [
             (Before, "one"),
             (Match, "two three"),

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_divided_when_lines_around_are_asked_for() {
+    fn groups_are_separated_when_context_is_requested() {
         let plain = file("./a", &[(Match, 2, "x"), (Match, 9, "")]);
         let around = file(
             "b\n",

@@ -66,7 +66,7 @@ impl Sink for MatchCollector<'_> {
             let place = self.place(found.bytes());
             self.take(LineRole::Match, found.line_number(), found.bytes(), place);
         } else {
-            self.found.drop_waiting();
+            self.found.drop_trailing_context();
             self.free_matches = 0;
         }
         Ok(true)

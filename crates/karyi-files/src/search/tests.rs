@@ -106,7 +106,7 @@ fn matches_come_in_path_order() {
 }
 
 #[test]
-fn hidden_files_are_searched_when_all_are_wanted() {
+fn hidden_files_are_searched_in_scope_all() {
     let temp = tree(&[
         (".hidden/a", b"x\n"),
         (".b", b"x\n"),
@@ -182,7 +182,7 @@ fn patterns_are_literal_or_regular() {
 }
 
 #[test]
-fn globs_narrow_the_files() {
+fn globs_select_files() {
     check(
         &SearchOptions {
             glob: Some("*.txt"),
@@ -253,7 +253,7 @@ fn globs_narrow_the_files() {
 }
 
 #[test]
-fn context_stands_around_a_match() {
+fn matches_have_context() {
     let temp = tree(&[("f", b"1\n2\nx\n4\nx\n6\n7\n")]);
     let found = run(
         &temp,
@@ -279,7 +279,7 @@ fn context_stands_around_a_match() {
 }
 
 #[test]
-fn what_is_not_shown_is_counted() {
+fn omitted_matches_are_counted() {
     let temp = tree(&[("a", b"x\nx\nx\n"), ("b", b"x\n")]);
     let found = run(
         &temp,
@@ -387,7 +387,7 @@ fn one_file_can_be_searched() {
 }
 
 #[test]
-fn errors_are_named() {
+fn errors_have_codes() {
     let temp = project();
     let check = |options: &SearchOptions<'_>, code| {
         assert_eq!(
@@ -459,7 +459,7 @@ fn lines_end_with_lf_or_cr_lf() {
 }
 
 #[test]
-fn a_repository_in_another_starts_anew() {
+fn nested_repositories_have_their_own_ignore_rules() {
     let temp = tree(&[
         (".gitignore", b"*.log\nbuilt/\n"),
         ("a.log", b"needle"),
@@ -493,7 +493,7 @@ fn a_repository_in_another_starts_anew() {
 }
 
 #[test]
-fn a_line_that_is_too_long_to_search_is_told() {
+fn too_long_lines_are_an_error() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("one");
     let mut text = vec![b'a'; 2 * limits::SEARCH_LINE_BUFFER_BYTES + 1];

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_what_they_stand_for_and_others_stay() {
+    fn escapes_are_decoded() {
         for (text, expected) in [
             ("&lt;&gt;&amp;&quot;&apos;", "<>&\"'"),
             ("&#233;&#xe9;&#X1F600;", "\u{E9}\u{E9}\u{1F600}"),

@@ -141,7 +141,7 @@ fn a_file_changed_meanwhile_is_left_alone() {
 }
 
 #[test]
-fn a_directory_that_became_a_link_leads_nobody_astray() {
+fn a_directory_replaced_by_a_symlink_is_not_followed() {
     let place = Fixture::new();
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::create_dir(place.path("elsewhere")).unwrap();
@@ -170,7 +170,7 @@ fn a_directory_swapped_after_staging_refuses_the_change() {
     std::fs::write(place.path("d/x"), "old").unwrap();
     assert_eq!(staged.check().unwrap_err().code, ErrorCode::FileChanged);
     assert_eq!(
-        staged.place().unwrap_err().error.code,
+        staged.install_all().unwrap_err().error.code,
         ErrorCode::FileChanged
     );
     assert_eq!(std::fs::read_to_string(place.path("d/x")).unwrap(), "old");
@@ -178,7 +178,7 @@ fn a_directory_swapped_after_staging_refuses_the_change() {
 }
 
 #[test]
-fn a_failed_step_takes_the_others_back() {
+fn a_failed_step_rolls_back_the_others() {
     let place = Fixture::new();
     let mut gone = Change::read(Path::new("a"), &place.path("a")).unwrap();
     gone.after = None;
@@ -192,7 +192,10 @@ fn a_failed_step_takes_the_others_back() {
     staged.check().unwrap();
     let temporary = planned.steps[2].temporary.as_ref().unwrap();
     std::fs::remove_file(place.path(temporary)).unwrap();
-    assert_eq!(staged.place().unwrap_err().error.code, ErrorCode::NotFound);
+    assert_eq!(
+        staged.install_all().unwrap_err().error.code,
+        ErrorCode::NotFound
+    );
     place.expect(&[("a", "1"), ("b", "2")]);
 }
 
@@ -228,7 +231,7 @@ fn a_full_disk_changes_nothing() {
 }
 
 #[test]
-fn what_must_not_be_kept_is_not() {
+fn private_contents_are_not_stored() {
     let place = Fixture::new();
     let paths = [place.path("a")];
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
@@ -270,7 +273,7 @@ fn what_must_not_be_kept_is_not() {
 }
 
 #[test]
-fn a_full_disk_of_the_journal_stops_sets_only() {
+fn a_full_journal_disk_only_prevents_changes_of_several_files() {
     let place = Fixture::new();
     let disk = tempfile::tempdir().unwrap();
     let mut mount = std::process::Command::new("mount");
@@ -309,7 +312,7 @@ fn a_full_disk_of_the_journal_stops_sets_only() {
 }
 
 #[test]
-fn what_cannot_be_removed_is_ended_later() {
+fn leftovers_are_removed_later() {
     let place = Fixture::new();
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::write(place.path("d/x"), "3").unwrap();
@@ -368,12 +371,12 @@ fn decided<'a>(
 }
 
 #[test]
-fn what_stays_of_a_change_that_was_made_is_removed_later() {
+fn leftovers_of_a_committed_change_are_removed_later() {
     let place = Fixture::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
     let (planned, mut record, staged, entry) = decided(&journal, &changes);
-    let placed = staged.place().unwrap();
+    let placed = staged.install_all().unwrap();
     journal.append(entry).unwrap();
     record.set_pending(PendingWork::Clear).unwrap();
     drop((placed, record));
@@ -390,7 +393,7 @@ fn what_stays_of_a_change_that_was_made_is_removed_later() {
 }
 
 #[test]
-fn a_change_that_is_being_killed_is_waited_for() {
+fn a_dying_process_is_waited_for() {
     let place = Fixture::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
@@ -420,7 +423,7 @@ fn a_change_that_is_being_killed_is_waited_for() {
 }
 
 #[test]
-fn a_decision_that_does_not_last_is_none() {
+fn a_decision_that_cannot_be_synced_is_withdrawn() {
     let place = Fixture::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
@@ -432,7 +435,7 @@ fn a_decision_that_does_not_last_is_none() {
         id: "t".into(),
         ..Entry::default()
     };
-    let steps = staged.decided(&entry);
+    let steps = staged.step_hashes(&entry);
     let decision = Decision { steps, entry };
     let written = record.decide_durably(&decision, |_| Err(std::io::ErrorKind::StorageFull.into()));
     assert!(written.is_err());

@@ -65,7 +65,7 @@ fn dry_run_of(place: &Fixture, target: &UndoTarget) -> UndoOutcome {
 }
 
 #[test]
-fn permissions_and_directories_come_back() {
+fn permissions_and_directories_are_restored() {
     use std::os::unix::fs::PermissionsExt;
     let place = Fixture::new();
     std::fs::create_dir(place.path("d")).unwrap();
@@ -160,7 +160,7 @@ fn fill(src: &str, text: &str) -> FileEdit {
 }
 
 #[test]
-fn each_version_comes_back_with_its_permissions() {
+fn each_version_is_restored_with_its_permissions() {
     let cases: [&[&[FileEdit]]; 4] = [
         &[&[delete("a"), rename("b", "a")]],
         &[&[delete("a")], &[fill("a", "public")]],
@@ -220,7 +220,7 @@ fn a_renamed_file_is_renamed_back() {
 }
 
 /// Returns the number of blobs in the journal.
-fn kept(place: &Fixture) -> usize {
+fn blob_count(place: &Fixture) -> usize {
     let contents = place.journal.directory().join("contents");
     let starts = std::fs::read_dir(contents).unwrap();
     let files = starts.map(|start| std::fs::read_dir(start.unwrap().path()).unwrap().count());
@@ -228,7 +228,7 @@ fn kept(place: &Fixture) -> usize {
 }
 
 #[test]
-fn a_large_file_is_kept_and_comes_back() {
+fn large_files_are_stored_and_restored() {
     let (mut place, state) = (Fixture::new(), tempfile::tempdir().unwrap());
     place.journal = Arc::new(Journal::open(state.path(), None).unwrap());
     place.recorder.journal = Some(Arc::clone(&place.journal));
@@ -260,10 +260,13 @@ fn a_large_file_is_kept_and_comes_back() {
     };
     // A failed edit leaves nothing behind.
     let error = edit(&"x".repeat(size / 2)).unwrap_err();
-    assert_eq!((error.code, kept(&place)), (ErrorCode::FindAmbiguous, 0));
+    assert_eq!(
+        (error.code, blob_count(&place)),
+        (ErrorCode::FindAmbiguous, 0)
+    );
     assert_eq!(edit("old").unwrap().no_undo, None);
     assert_eq!(
-        (kept(&place), place.read("large")),
+        (blob_count(&place), place.read("large")),
         (1, Some(old.replace("old", "new")))
     );
     assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [1]);
@@ -271,7 +274,7 @@ fn a_large_file_is_kept_and_comes_back() {
 }
 
 #[test]
-fn an_undo_takes_so_much_memory_at_most() {
+fn undo_has_a_memory_limit() {
     let place = Fixture::new();
     place.write("a", Some("12"));
     place.write("a", Some("1234"));
@@ -287,7 +290,7 @@ fn an_undo_takes_so_much_memory_at_most() {
 }
 
 #[test]
-fn an_owner_comes_back_and_rights_never_go_to_another() {
+fn owners_are_restored_and_setuid_never_changes_hands() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     let place = Fixture::new();
     let path = place.path("tool");

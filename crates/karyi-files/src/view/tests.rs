@@ -9,7 +9,7 @@ fn write(bytes: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
     (temp, path)
 }
 
-fn look(path: &Path, options: &ViewOptions) -> Result<PathView, ToolError> {
+fn view_path(path: &Path, options: &ViewOptions) -> Result<PathView, ToolError> {
     view(
         &Root::unconfined(),
         path,
@@ -26,7 +26,7 @@ fn read(bytes: &[u8], lines: &str, max_bytes: u64) -> TextView {
         max_bytes,
         ..ViewOptions::default()
     };
-    match look(&path, &options).unwrap() {
+    match view_path(&path, &options).unwrap() {
         PathView::Text(text) => text,
         other => panic!("{other:?}"),
     }
@@ -49,7 +49,7 @@ fn check(bytes: &str, lines: &str, expected: (&str, u64, u64)) {
 }
 
 #[test]
-fn asked_lines_are_shown() {
+fn requested_lines_are_shown() {
     check("a\nb\nc\n", "1-", ("a\nb\nc\n", 1, 3));
     check("a\nb\nc", "2-3", ("b\nc", 2, 3));
     check("a\nb\nc\n", "2", ("b\n", 2, 3));
@@ -63,7 +63,7 @@ fn asked_lines_are_shown() {
 }
 
 #[test]
-fn what_is_left_out_is_counted() {
+fn omitted_text_is_counted() {
     let check = |bytes: &str, lines: &str, max, expected: (&str, u64, u64)| {
         let seen = read(bytes.as_bytes(), lines, max);
         assert_eq!(
@@ -86,7 +86,7 @@ fn what_is_left_out_is_counted() {
 }
 
 #[test]
-fn some_lines_have_the_encoding_of_the_whole() {
+fn a_range_has_the_encoding_of_the_file() {
     let text = "\u{914D}\u{7F6E}\n".to_owned()
         + &"\u{8FD9}\u{662F}\u{4E00}\u{4E2A}\u{7B80}\u{5355}\u{7684}\u{6D4B}\u{8BD5}\n".repeat(9);
     let (bytes, ..) = encoding_rs::GB18030.encode(&text);
@@ -159,7 +159,7 @@ fn files_without_a_size_are_read_forward() {
             lines: LineRange::Last(1),
             ..ViewOptions::default()
         };
-        let PathView::Text(text) = look(Path::new(path), &options).unwrap() else {
+        let PathView::Text(text) = view_path(Path::new(path), &options).unwrap() else {
             panic!("{path} is a text");
         };
         assert_eq!(
@@ -170,18 +170,18 @@ fn files_without_a_size_are_read_forward() {
         assert_eq!(text.text.lines().count(), 1, "{path}");
         assert!(text.total_bytes >= text.text.len() as u64, "{path}");
     }
-    let found = look(Path::new("/proc/self/cmdline"), &ViewOptions::default()).unwrap();
+    let found = view_path(Path::new("/proc/self/cmdline"), &ViewOptions::default()).unwrap();
     let expected = std::fs::read("/proc/self/cmdline").unwrap().len() as u64;
     let is_right = matches!(found, PathView::Binary { bytes, .. } if bytes == expected);
     assert!(is_right, "{found:?}");
 }
 
 #[test]
-fn other_things_are_named() {
+fn other_files_are_described() {
     let (temp, path) = write(b"\x7FELF\x02\0");
     let options = ViewOptions::default();
     let binary = |kind, bytes, size| PathView::Binary { kind, bytes, size };
-    assert_eq!(look(&path, &options).unwrap(), binary("elf", 6, None));
+    assert_eq!(view_path(&path, &options).unwrap(), binary("elf", 6, None));
     let picture = temp.path().join("picture");
     std::fs::write(
         &picture,
@@ -189,20 +189,20 @@ fn other_things_are_named() {
     )
     .unwrap();
     let expected = binary("png", 24, Some((16, 32)));
-    assert_eq!(look(&picture, &options).unwrap(), expected);
-    let directory = look(temp.path(), &options).unwrap();
+    assert_eq!(view_path(&picture, &options).unwrap(), expected);
+    let directory = view_path(temp.path(), &options).unwrap();
     assert!(matches!(directory, PathView::Directory(_)), "{directory:?}");
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error() {
+fn unreadable_paths_are_errors() {
     let (temp, _) = write(b"x");
     let top = temp.path();
     nix::unistd::mkfifo(&top.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
     std::os::unix::fs::symlink("loop", top.join("loop")).unwrap();
     let check = |path: &str, code: ErrorCode, hint: &str| {
-        let error = look(&top.join(path), &ViewOptions::default()).unwrap_err();
+        let error = view_path(&top.join(path), &ViewOptions::default()).unwrap_err();
         assert_eq!(error.code, code, "{path}");
         assert!(error.hint.contains(hint), "{path}: {}", error.hint);
     };
@@ -251,7 +251,7 @@ fn the_last_lines_of_a_long_text_are_found() {
 }
 
 #[test]
-fn the_last_lines_are_those_of_the_moment_they_were_found() {
+fn appended_lines_are_excluded_from_the_last_lines() {
     let (_temp, path) = write(b"one\ntwo\n");
     let mut file = File::open(&path).unwrap();
     let cancelled = AtomicBool::new(false);
@@ -363,7 +363,7 @@ fn check_cut(seen: &TextView, wanted: &[&str], most: usize, what: &str) {
 }
 
 #[test]
-fn what_is_shown_and_left_out_is_counted_alike_in_every_encoding() {
+fn sizes_are_counted_alike_in_every_encoding() {
     let most_values = (0..=45).chain([60, 79, 80, 81, 99, 100, 150, 1000]);
     for (name, bytes, text) in in_all_encodings() {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();

@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 
 /// Validates a site with additional members and returns the message.
-fn told(more: &Value) -> String {
+fn message_for(more: &Value) -> String {
     let part = |key: &str| more.get(key).cloned().unwrap_or_else(|| json!([]));
     let site = json!({"tenant_id": "t", "site_id": "s", "name": "S"});
     let mut site = site.as_object().unwrap().clone();
@@ -21,11 +21,11 @@ fn told(more: &Value) -> String {
 
 #[track_caller]
 fn same(more: &Value, expected: &str) {
-    assert_eq!(told(more), expected);
+    assert_eq!(message_for(more), expected);
 }
 
 #[test]
-fn what_no_header_can_name_is_no_site() {
+fn site_ids_fit_into_headers() {
     let kind = "expected 1 to 50 of the characters A-Z a-z 0-9 . _ : -";
     for id in [String::new(), "a b".into(), "x".repeat(51)] {
         same(
@@ -44,7 +44,7 @@ fn what_no_header_can_name_is_no_site() {
 }
 
 #[test]
-fn contents_are_what_tools_know() {
+fn contents_have_known_types_and_states() {
     let with = |key: &str, value: Value| {
         let mut content = json!({"id": "a", "content_type": "story", "title": "A"});
         content[key] = value;
@@ -106,7 +106,7 @@ fn points_are_on_the_earth_and_routes_lead_to_points() {
 }
 
 #[test]
-fn profiles_and_prompts_have_a_version_and_a_use() {
+fn profiles_and_prompts_are_validated() {
     let profile =
         |version: u32| json!({"profiles": [{"npc_id": "n", "name": "N", "version": version}]});
     same(&profile(1), "");

@@ -45,7 +45,7 @@ struct CounterState {
 /// Counter value, with the commits of this process at that time.
 #[derive(Clone, Copy)]
 struct CachedCount {
-    revision: u64,
+    count: u64,
     commits: u64,
     at: Instant,
 }
@@ -74,7 +74,7 @@ impl ChangeCounter {
             cached.commits == commits && cached.at.elapsed() < limits::RECENT_SEARCH_TRUST
         };
         if let Some(cached) = state.cached.filter(is_fresh) {
-            return Ok(cached.revision);
+            return Ok(cached.count);
         }
         let at = Instant::now();
         // A connection that fails is not used again.
@@ -82,16 +82,12 @@ impl ChangeCounter {
             Some(connection) => connection,
             None => self.open()?,
         };
-        let revision = connection
+        let count = connection
             .prepare_cached("SELECT number FROM revision")?
             .query_row((), |row| row.get(0))?;
         state.connection = Some(connection);
-        state.cached = Some(CachedCount {
-            revision,
-            commits,
-            at,
-        });
-        Ok(revision)
+        state.cached = Some(CachedCount { count, commits, at });
+        Ok(count)
     }
 
     fn open(&self) -> Result<Connection, StoreError> {

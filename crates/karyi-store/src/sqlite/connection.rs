@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_and_what_stands_beside_it_are_private() {
+    fn databases_and_their_side_files_are_private() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("a/b");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_database_is_refused() {
+    fn other_files_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         std::fs::write(&path, "not a database, only text of some length").unwrap();

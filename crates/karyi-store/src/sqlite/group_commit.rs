@@ -94,7 +94,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     #[test]
-    fn everything_is_committed_in_order_and_together_when_many_write() {
+    fn writes_are_committed_in_order_and_in_batches() {
         let batches = Arc::new(Mutex::new(Vec::new()));
         let taken = Arc::clone(&batches);
         let group = GroupCommit::start("writer", move |batch: Vec<u32>| {

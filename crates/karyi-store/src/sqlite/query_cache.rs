@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_of_one_count_only() {
+    fn results_belong_to_one_change_count() {
         let mut results = CachedResults::default();
         results.put(2, key("a"), found(1));
         assert_eq!(results.get(2, &key("a")), Some(found(1)));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_stays_and_the_rest_goes() {
+    fn requested_results_stay_and_others_are_dropped() {
         let mut results = CachedResults::default();
         results.put(1, key("often"), found(0));
         let most = limits::RECENT_SEARCH_BYTES / limits::RECENT_SEARCH_OVERHEAD_BYTES;

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn items_that_take_long_are_worked_on_at_the_same_time() {
+    fn long_items_run_in_parallel() {
         let queue = Arc::new(Queue::<Arc<Barrier>>::default());
         let threads: Vec<_> = (0..4)
             .map(|_| {

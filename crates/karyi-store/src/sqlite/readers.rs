@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_without_end_is_interrupted_and_the_next_one_runs() {
+    fn endless_queries_are_interrupted() {
         let (_dir, readers, runtime) = started();
         let ask = |sql: &'static str, time: Duration| {
             readers.read(Instant::now() + time, move |connection| {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_breaks_breaks_its_caller_alone() {
+    fn a_panic_only_reaches_its_caller() {
         let (_dir, readers, runtime) = started();
         let later = Instant::now() + Duration::from_secs(600);
         // More often than there are threads.

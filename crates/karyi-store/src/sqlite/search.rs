@@ -118,7 +118,7 @@ impl SiteSearch<'_> {
         // Number of published texts with each word.
         let mut having = vec![0_u64; words.len()];
         let mut candidates = Vec::new();
-        for (number, hits) in self.places(words)? {
+        for (number, hits) in self.occurrences(words)? {
             let mut rows = facts.query([number])?;
             let Some(row) = rows.next()? else { continue };
             let facts = ContentFacts::of(row)?;
@@ -153,7 +153,7 @@ impl SiteSearch<'_> {
     }
 
     /// Returns the query words found in each row of the site.
-    fn places(&self, words: &[QueryWord]) -> Result<Vec<(i64, Vec<Hit>)>, StoreError> {
+    fn occurrences(&self, words: &[QueryWord]) -> Result<Vec<(i64, Vec<Hit>)>, StoreError> {
         self.connection.prepare_cached(INSTANCES)?.execute(())?;
         let mut all: Vec<(i64, Hit)> = Vec::new();
         for (number, word) in words.iter().enumerate() {
@@ -172,7 +172,7 @@ impl SiteSearch<'_> {
         all.sort_unstable();
         let rows = all.chunk_by(|(one, _), (other, _)| one == other);
         Ok(rows
-            .filter_map(|places| Some((places.first()?.0, hits(places))))
+            .filter_map(|occurrences| Some((occurrences.first()?.0, hits(occurrences))))
             .collect())
     }
 
@@ -276,9 +276,9 @@ impl Candidate {
 }
 
 /// Merges the hits of one row by word.
-fn hits(places: &[(i64, Hit)]) -> Vec<Hit> {
+fn hits(occurrences: &[(i64, Hit)]) -> Vec<Hit> {
     let mut hits: Vec<Hit> = Vec::new();
-    for (_, (word, weight)) in places {
+    for (_, (word, weight)) in occurrences {
         match hits.last_mut() {
             Some((last, sum)) if last == word => *sum += weight,
             _ => hits.push((*word, *weight)),

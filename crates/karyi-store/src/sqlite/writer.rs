@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_a_transaction_that_sqlite_gave_up() {
+    fn aborted_transactions_leave_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let connection = connection::open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_another_program_longer_than_they_have_time() {
+    fn callers_wait_for_a_lock_until_their_deadline() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let first = connection::open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap();

@@ -77,7 +77,7 @@ fn the_closest_passage_is_a_hint_unless_a_secret_is_involved() {
 }
 
 #[test]
-fn changes_that_are_there_already() {
+fn changes_already_in_place_are_reported() {
     let place = Fixture::new(&[("a", b"mode = new\n"), ("b", b"mode = old\n")]);
     let done = place
         .apply(&[edit("a", &[("mode = old", "mode = new")])])
@@ -106,7 +106,7 @@ fn changes_that_are_there_already() {
 }
 
 #[test]
-fn a_line_break_that_the_file_has_not_is_told() {
+fn a_missing_final_line_break_is_explained() {
     let place = Fixture::new(&[("a", b"one\ntwo")]);
     let error = place.apply(&[edit("a", &[("two\n", "2\n")])]).unwrap_err();
     assert_eq!(error.code, ErrorCode::FindNotFound);
@@ -120,7 +120,7 @@ fn a_line_break_that_the_file_has_not_is_told() {
 }
 
 #[test]
-fn overlapping_pairs_are_named_as_such() {
+fn overlapping_pairs_are_explained() {
     let place = Fixture::new(&[("a", b"one two three\n")]);
     let error = place
         .apply(&[edit("a", &[("one two", "1"), ("two three", "2")])])
@@ -135,7 +135,7 @@ fn overlapping_pairs_are_named_as_such() {
 }
 
 #[test]
-fn a_text_that_an_earlier_file_of_the_same_name_replaced_is_named_as_such() {
+fn text_replaced_by_an_earlier_edit_of_the_file_is_explained() {
     let hint = |edits: &[FileEdit]| {
         let place = Fixture::new(&[("a", b"one two three\r\n"), ("b", b"x")]);
         let tree = place.tree();
@@ -180,7 +180,7 @@ fn a_text_that_an_earlier_file_of_the_same_name_replaced_is_named_as_such() {
 }
 
 #[test]
-fn a_search_that_was_cut_short_is_told() {
+fn a_truncated_search_is_reported() {
     let most = limits::CLOSEST_TEXT_LINES;
     let place = Fixture::new(&[("a", "a\n".repeat(most + 1).as_bytes())]);
     let told = format!("only the first {most} lines of the file were compared");
@@ -202,7 +202,7 @@ fn a_search_that_was_cut_short_is_told() {
 }
 
 #[test]
-fn what_an_edit_cannot_do_has_a_way() {
+fn unsupported_edits_suggest_a_command() {
     let place = Fixture::new(&[("dir/main.rs", b"1"), ("a", b"1")]);
     std::os::unix::fs::symlink("nowhere", place.path("link")).unwrap();
     let to = |path: &str, to: &str| FileEdit {
@@ -289,7 +289,7 @@ fn a_command_in_a_hint_takes_the_path_as_it_is() {
 }
 
 #[test]
-fn what_is_spelled_otherwise_is_told_with_what_to_copy() {
+fn other_spellings_are_shown_to_copy() {
     let told = |text: &str, find: &str| {
         let place = Fixture::new(&[("a", text.as_bytes())]);
         let tree = place.tree();

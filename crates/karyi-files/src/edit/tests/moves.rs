@@ -44,7 +44,7 @@ fn files_are_deleted_and_renamed() {
 }
 
 #[test]
-fn a_renamed_file_stays_the_file_it_was() {
+fn a_rename_keeps_the_inode() {
     let place = Fixture::new(&[("a", b"1"), ("b", b"2")]);
     std::fs::set_permissions(place.path("a"), PermissionsExt::from_mode(0o741)).unwrap();
     std::fs::set_permissions(place.path("b"), PermissionsExt::from_mode(0o714)).unwrap();
@@ -58,7 +58,7 @@ fn a_renamed_file_stays_the_file_it_was() {
 }
 
 #[test]
-fn deletes_and_renames_that_cannot_be() {
+fn impossible_deletes_and_renames_are_refused() {
     let both = [("a", &b"1"[..]), ("b", b"2")];
     check_error(
         &both,
@@ -114,7 +114,7 @@ fn hard_links_are_broken_only_on_demand() {
 }
 
 #[test]
-fn a_name_of_several_goes_only_on_demand() {
+fn one_of_several_links_is_removed_only_on_demand() {
     let place = Fixture::new(&[("a", b"1")]);
     std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
     let tree = place.tree();
@@ -134,7 +134,7 @@ fn a_name_of_several_goes_only_on_demand() {
 }
 
 #[test]
-fn a_new_name_is_free_and_can_be_opened() {
+fn a_new_name_must_be_free_and_short_enough() {
     let place = Fixture::new(&[("a", b"1")]);
     symlink("nothing", place.path("link")).unwrap();
     let rename = |to: &str| FileEdit {
@@ -159,7 +159,7 @@ fn a_new_name_is_free_and_can_be_opened() {
 }
 
 #[test]
-fn a_file_that_takes_the_place_of_another_shows_the_diff() {
+fn replacing_a_file_shows_the_diff() {
     let place = Fixture::new(&[("b", b"B\n"), ("c", b"C\n")]);
     let delete = FileEdit {
         path: "c".into(),
@@ -177,7 +177,7 @@ fn a_file_that_takes_the_place_of_another_shows_the_diff() {
 }
 
 #[test]
-fn files_with_several_names_change_places_one_by_one() {
+fn hard_linked_files_swap_names_one_by_one() {
     let place = Fixture::new(&[("a", b"1"), ("b", b"2")]);
     for name in ["a", "b"] {
         std::fs::hard_link(place.path(name), place.path(&format!("{name}-too"))).unwrap();
@@ -219,7 +219,7 @@ fn files_with_several_names_change_places_one_by_one() {
 }
 
 #[test]
-fn a_file_made_anew_under_its_old_name_is_another_one() {
+fn a_recreated_file_is_a_new_file() {
     let place = Fixture::new(&[("a", b"1"), ("e", b"2")]);
     place
         .apply(&[renamed("a", "b", &[]), edit("a", &[("", "1")])])
@@ -288,7 +288,7 @@ fn layered(place: &Fixture) -> Option<Mounted> {
 /// On overlayfs, a file of a lower layer with several links becomes another file when it is opened for
 /// writing or linked.
 #[test]
-fn a_file_of_a_lower_layer_is_known_by_its_content() {
+fn overlayfs_copies_are_recognised_by_content() {
     let place = Fixture::new(&[]);
     let Some(_mounted) = layered(&place) else {
         println!("skipped: no file systems in layers can be mounted here");
@@ -314,7 +314,7 @@ fn a_file_of_a_lower_layer_is_known_by_its_content() {
 }
 
 #[test]
-fn another_content_in_a_copy_of_a_lower_layer_is_a_change() {
+fn overlayfs_copies_with_other_content_are_changes() {
     let place = Fixture::new(&[]);
     let Some(_mounted) = layered(&place) else {
         println!("skipped: no file systems in layers can be mounted here");

@@ -4,7 +4,7 @@ use super::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 #[test]
-fn encodings_are_kept() {
+fn encodings_are_preserved() {
     check(
         &[("a", b"tr\xE8s bien\r\ncaf\xE9\r\n")],
         &[edit("a", &[("bien\ncaf\u{e9}", "bon\nth\u{e9}")])],
@@ -27,7 +27,7 @@ fn encodings_are_kept() {
 }
 
 #[test]
-fn a_doubtful_encoding_takes_no_new_characters() {
+fn guessed_encodings_take_no_new_characters() {
     check(
         &[("a", b"port = 80\n\xb6\xcb\xbf\xda \xb6\xcb\xbf\xda \xce\xc4\xbc\xfe \xc4\xbf\xc2\xbc end\n")],
         &[edit("a", &[("80", "\u{6587}\u{4EF6}")])],
@@ -74,7 +74,7 @@ fn a_diff_reads_both_texts_in_one_encoding() {
 }
 
 #[test]
-fn attributes_are_kept() {
+fn attributes_are_preserved() {
     let place = Fixture::new(&[("a", b"1")]);
     let open = || std::fs::File::open(place.path("a")).unwrap();
     let flags = rustix::fs::XattrFlags::empty();
@@ -118,7 +118,7 @@ fn links_stay_links() {
 }
 
 #[test]
-fn modes_are_kept_and_unchanged_files_are_not_written() {
+fn modes_are_preserved_and_unchanged_files_are_not_written() {
     let place = Fixture::new(&[("a", b"1"), ("same", b"1")]);
     std::fs::set_permissions(place.path("a"), PermissionsExt::from_mode(0o754)).unwrap();
     let before = std::fs::metadata(place.path("same")).unwrap();
@@ -143,7 +143,7 @@ fn modes_are_kept_and_unchanged_files_are_not_written() {
 }
 
 #[test]
-fn the_owner_is_kept() {
+fn the_owner_is_preserved() {
     if !nix::unistd::Uid::effective().is_root() {
         println!("skipped: only root can make files of two owners");
         return;

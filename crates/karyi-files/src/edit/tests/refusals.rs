@@ -26,7 +26,7 @@ fn special_files_are_never_opened() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_the_system_makes_up_cannot_be_replaced() {
+fn pseudo_files_cannot_be_replaced() {
     let place = Fixture::new(&[]);
     for name in [
         "/proc/self/status",

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_changed_since_is_shown_and_left_alone() {
+fn files_changed_since_are_shown_and_left_alone() {
     let place = Fixture::new();
     std::fs::write(place.path("a"), "1").unwrap();
     place.write("a", Some("2"));
@@ -49,7 +49,7 @@ fn an_earlier_change_is_not_taken_back_over_a_later_one() {
 
 /// Even if the file has the content of the earlier change.
 #[test]
-fn nor_when_the_later_one_gave_the_file_the_same_text() {
+fn nor_when_the_later_change_restored_the_same_text() {
     let place = Fixture::new();
     for text in ["B", "A", "B"] {
         place.write("a", Some(text));
@@ -87,7 +87,7 @@ fn git_is_never_touched() {
 }
 
 #[test]
-fn a_link_on_the_way_is_not_followed() {
+fn symlinks_on_the_path_are_not_followed() {
     let place = Fixture::new();
     place.write("d/a", Some("1"));
     place.write("d/a", Some("2"));
@@ -109,7 +109,7 @@ fn a_link_on_the_way_is_not_followed() {
 }
 
 #[test]
-fn a_lost_content_is_told() {
+fn lost_contents_are_reported() {
     let place = Fixture::new();
     place.write("a", Some("1"));
     place.write("a", Some("2"));
@@ -136,7 +136,7 @@ fn an_encrypted_change_needs_its_key() {
 }
 
 #[test]
-fn what_is_no_file_any_more_is_a_conflict() {
+fn a_path_that_is_no_file_any_more_is_a_conflict() {
     type Make = fn(&Path);
     let cases: [(Make, &str); 3] = [
         (

@@ -10,7 +10,7 @@ fn set_pending(place: &Fixture, files: &[(&str, &str, &str)]) {
         let version = |text: &str, is_kept| Version {
             content: place
                 .journal
-                .keep(text.as_bytes(), Durability::PowerLoss)
+                .store(text.as_bytes(), Durability::PowerLoss)
                 .unwrap(),
             size: text.len() as u64,
             mode: 0o644,
@@ -36,13 +36,13 @@ fn set_pending(place: &Fixture, files: &[(&str, &str, &str)]) {
         files: records,
         ..place.journal.entries().unwrap().pop().unwrap()
     };
-    let steps = staged.decided(&entry);
+    let steps = staged.step_hashes(&entry);
     record.decide(&Decision { steps, entry }).unwrap();
     std::mem::forget(staged);
 }
 
 #[test]
-fn what_was_left_half_done_is_ended_before_the_choice() {
+fn unfinished_changes_are_recovered_before_the_selection() {
     let place = Fixture::new();
     place.write("b", Some("1"));
     place.write("a", Some("1"));
@@ -70,7 +70,7 @@ fn what_was_left_half_done_is_ended_before_the_choice() {
 }
 
 #[test]
-fn a_dry_run_foresees_what_the_real_one_ends_first() {
+fn a_dry_run_predicts_the_recovery() {
     let lose = |place: &Fixture| {
         let temporary = place.path(".karyi-t-1.tmp");
         std::fs::remove_file(temporary).unwrap();
@@ -121,7 +121,7 @@ fn gone(directories: &[&Path], act: impl FnOnce()) -> Vec<String> {
 /// A kill in between would otherwise leave them for good.
 #[cfg(target_os = "linux")]
 #[test]
-fn directories_that_were_made_go_before_the_record_of_the_undo() {
+fn created_directories_are_removed_before_the_record() {
     let place = Fixture::new();
     place.write("new/deep/y", Some("y"));
     let transactions = place.journal.transactions();
@@ -137,7 +137,7 @@ fn directories_that_were_made_go_before_the_record_of_the_undo() {
 
 /// Another process may be killed between selection and undo; only this error reports its recovered files.
 #[test]
-fn an_undo_that_is_refused_tells_what_was_ended_meanwhile() {
+fn a_refused_undo_reports_recovered_files() {
     let place = Fixture::new();
     place.write("b", Some("1"));
     place.write("a", Some("1"));

@@ -34,7 +34,7 @@ fn dressed(place: &Fixture, name: &str, owner: u32, mode: u32) {
 }
 
 #[test]
-fn files_that_changed_places_take_all_they_had_back() {
+fn swapped_files_carry_their_metadata_back() {
     let swap = [rename("a", "t"), rename("b", "a"), rename("t", "b")];
     let over = [delete("a"), rename("b", "a")];
     for edits in [&swap[..], &over[..]] {
@@ -70,7 +70,7 @@ fn change_since(place: &Fixture, name: &str, bits: u32) {
 }
 
 #[test]
-fn what_was_changed_since_stays_each_on_its_own() {
+fn metadata_changed_since_is_preserved_separately() {
     let swap = [rename("a", "t"), rename("b", "a"), rename("t", "b")];
     for bits in 0..8 {
         let place = Fixture::new();
@@ -125,7 +125,7 @@ fn a_chain_of_renames_in_one_call_is_one_rename() {
 }
 
 #[test]
-fn attributes_and_access_lists_come_back() {
+fn attributes_and_access_lists_are_restored() {
     let place = Fixture::new();
     dressed(&place, "a", 4711, 0o640);
     // user::rw-, user:4712:rw-, group::---, mask::rw-, other::---

@@ -21,7 +21,7 @@ fn changes_are_taken_back_one_after_another() {
 }
 
 #[test]
-fn undos_at_the_same_time_tell_no_conflict() {
+fn parallel_undos_report_no_conflict() {
     let place = Fixture::new();
     place.write("a", Some("1"));
     let results: Vec<_> = std::thread::scope(|scope| {
@@ -101,7 +101,7 @@ fn a_dry_run_changes_nothing() {
 
 /// The selection equals that from the whole list, and reads no more than it needs.
 #[test]
-fn a_choice_needs_the_end_of_the_list_only() {
+fn a_selection_reads_only_the_end_of_the_list() {
     let place = Fixture::new();
     for text in ["1", "2", "3", "4", "5"] {
         place.write("a", Some(text));
@@ -137,7 +137,7 @@ fn a_choice_needs_the_end_of_the_list_only() {
 }
 
 #[test]
-fn one_that_cannot_be_undone_names_itself_and_the_way_out() {
+fn a_change_that_cannot_be_undone_suggests_an_alternative() {
     let place = Fixture::new();
     place.write("a", Some("1"));
     place.write(".git/config", Some("x"));

@@ -37,7 +37,7 @@ fn filled(path: &Path) {
 }
 
 #[test]
-fn many_calls_of_one_trace_make_one_chain() {
+fn one_chain_has_all_records() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     filled(&path);
@@ -66,7 +66,7 @@ fn many_calls_of_one_trace_make_one_chain() {
 }
 
 #[test]
-fn an_old_ledger_goes_on_as_a_new_one() {
+fn old_ledgers_are_migrated() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let old = open_to_write(&path, &STEPS[..1]).unwrap();
@@ -114,7 +114,7 @@ fn an_old_ledger_goes_on_as_a_new_one() {
 }
 
 #[test]
-fn whatever_is_done_to_a_record_shows() {
+fn every_manipulation_is_detected() {
     let check = |sql: &str, expected: &dyn Fn(Hash) -> Verdict| {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger.db");
@@ -223,7 +223,7 @@ fn intents(path: &Path) -> u64 {
 }
 
 #[test]
-fn records_of_a_locked_ledger_wait_and_are_written_in_their_order() {
+fn records_of_a_locked_ledger_are_written_later_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let ledger = SqliteLedger::open(&path).unwrap();
@@ -253,7 +253,7 @@ fn records_of_a_locked_ledger_wait_and_are_written_in_their_order() {
 }
 
 #[test]
-fn records_that_wait_are_written_by_who_looks_after_them_or_at_the_end() {
+fn the_backlog_is_written_by_flush_and_at_the_end() {
     for way in ["probe", "catch up", "end"] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger.db");
@@ -315,7 +315,7 @@ fn large(call: &str) -> Command {
 }
 
 #[test]
-fn no_more_wait_than_there_is_room_for_but_all_that_changed_something() {
+fn the_backlog_is_limited_except_for_calls_with_effects() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let (mut writer, waiting) = writer(&path);
@@ -342,7 +342,7 @@ fn no_more_wait_than_there_is_room_for_but_all_that_changed_something() {
 }
 
 #[test]
-fn a_call_that_nobody_waits_for_to_begin_leaves_no_intent() {
+fn abandoned_calls_leave_no_intent() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let (mut writer, waiting) = writer(&path);
@@ -362,7 +362,7 @@ fn a_call_that_nobody_waits_for_to_begin_leaves_no_intent() {
 }
 
 #[test]
-fn nothing_begins_with_a_ledger_that_is_not_where_it_was() {
+fn a_moved_ledger_takes_no_intents() {
     let dir = tempfile::tempdir().unwrap();
     let [path, elsewhere] = ["ledger.db", "rotated.db"].map(|name| dir.path().join(name));
     let ledger = SqliteLedger::open(&path).unwrap();

@@ -216,7 +216,7 @@ impl Writer {
         let mut chain = Chain::of(&transaction)?;
         let mut changes = Changes::default();
         for record in &self.late {
-            self.keep(&mut chain, &mut changes, record)?;
+            self.append_record(&mut chain, &mut changes, record)?;
         }
         for call_id in &self.void {
             forget(&transaction, call_id)?;
@@ -232,7 +232,7 @@ impl Writer {
                     changes.added.insert(call_id.clone());
                     1
                 }
-                Command::Append(record) => self.keep(&mut chain, &mut changes, record)?,
+                Command::Append(record) => self.append_record(&mut chain, &mut changes, record)?,
                 Command::SettleInterrupted => settle(&mut chain)?,
                 Command::Probe => probe(&transaction)?,
                 Command::Flush => 0,
@@ -240,11 +240,11 @@ impl Writer {
         }
         drop(chain);
         transaction.commit()?;
-        self.note(changes);
+        self.apply_changes(changes);
         Ok(counts)
     }
 
-    fn keep(
+    fn append_record(
         &self,
         chain: &mut Chain<'_>,
         changes: &mut Changes,
@@ -260,7 +260,7 @@ impl Writer {
     }
 
     /// Applies committed changes.
-    fn note(&mut self, changes: Changes) {
+    fn apply_changes(&mut self, changes: Changes) {
         self.late.clear();
         self.late_bytes = 0;
         self.intended.extend(changes.added);

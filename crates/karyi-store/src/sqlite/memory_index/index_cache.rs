@@ -79,8 +79,8 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn the_library_is_read_when_it_pays() {
-        let shelf = IndexCache::default();
+    fn the_index_is_loaded_when_it_pays() {
+        let cache = IndexCache::default();
         let ms = Duration::from_millis;
         let index = MemoryIndex {
             change_count: 1,
@@ -88,16 +88,16 @@ mod tests {
             contents: Vec::new(),
         };
         // The first time at once, and only by one caller.
-        assert!(shelf.should_load(1, Duration::ZERO) && !shelf.should_load(1, ms(1000)));
-        shelf.store(1, Ok(Some(index)), ms(10));
-        assert!(shelf.get(1).is_some() && shelf.get(2).is_none());
+        assert!(cache.should_load(1, Duration::ZERO) && !cache.should_load(1, ms(1000)));
+        cache.store(1, Ok(Some(index)), ms(10));
+        assert!(cache.get(1).is_some() && cache.get(2).is_none());
         let most = ms(10) * limits::LIBRARY_PATIENCE;
-        assert!(!shelf.should_load(2, most - ms(1)) && shelf.should_load(2, ms(1)));
-        assert!(shelf.get(1).is_none());
+        assert!(!cache.should_load(2, most - ms(1)) && cache.should_load(2, ms(1)));
+        assert!(cache.get(1).is_none());
         // A failed load is repeated; contents that are too large are only loaded again after a change.
-        shelf.store(2, Err(StoreError::Expired), ms(10));
-        assert!(!shelf.should_load(2, most - ms(1)) && shelf.should_load(3, ms(1)));
-        shelf.store(3, Ok(None), ms(10));
-        assert!(!shelf.should_load(3, most) && shelf.should_load(4, Duration::ZERO));
+        cache.store(2, Err(StoreError::Expired), ms(10));
+        assert!(!cache.should_load(2, most - ms(1)) && cache.should_load(3, ms(1)));
+        cache.store(3, Ok(None), ms(10));
+        assert!(!cache.should_load(3, most) && cache.should_load(4, Duration::ZERO));
     }
 }

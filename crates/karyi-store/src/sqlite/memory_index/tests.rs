@@ -141,7 +141,7 @@ fn change(random: &mut Random, sites: &SqliteSites, connection: &Connection) {
 }
 
 #[test]
-fn the_library_finds_what_the_database_finds() {
+fn the_index_finds_what_the_database_finds() {
     let seed = std::env::var("KARYI_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
@@ -278,7 +278,7 @@ fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>,
 
 /// Drafts of callers and data of other tenants do not influence the order.
 #[test]
-fn the_order_depends_on_the_own_published_texts_alone() {
+fn the_order_depends_only_on_published_texts_of_the_site() {
     let mut random = Random(77);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.db");
@@ -359,7 +359,7 @@ fn ask(text: &str) -> Query {
 }
 
 #[test]
-fn a_long_search_is_left_to_others() {
+fn long_searches_are_refused() {
     let contents = (0..200).map(|id| content(&format!("c{id}"), "古井 古水"));
     let (_dir, _sites, index) = index(contents.collect());
     let place = scope(("t", "a"));
@@ -372,7 +372,7 @@ fn a_long_search_is_left_to_others() {
 }
 
 #[test]
-fn a_content_that_cannot_be_read_is_the_databases_to_tell() {
+fn unreadable_contents_are_left_to_the_database() {
     let (dir, _sites, _) = index(vec![content("good", "古井"), content("bad", "古水")]);
     let program = Connection::open(dir.path().join("site.db")).unwrap();
     let sql = "UPDATE contents SET content = '{}' WHERE id = 'bad'";
@@ -387,7 +387,7 @@ fn a_content_that_cannot_be_read_is_the_databases_to_tell() {
 }
 
 #[test]
-fn what_is_too_large_is_not_kept() {
+fn too_large_contents_are_not_indexed() {
     let mut room = MemoryBudget(10);
     assert_eq!(
         [room.take(4), room.take(6), room.take(0), room.take(1)],

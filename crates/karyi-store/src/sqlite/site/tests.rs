@@ -64,7 +64,7 @@ fn import_of(sites: &SqliteSites, bundle: Bundle) -> Result<bool, StoreError> {
 
 fn ids_of(sites: &SqliteSites, scope: &Scope, query: Query) -> (Vec<String>, u64) {
     let found = run(sites.search(scope, query.clone())).unwrap();
-    with_library(sites);
+    with_index(sites);
     assert_eq!(run(sites.search(scope, query)).unwrap(), found);
     (
         found.items.iter().map(|item| item.id.clone()).collect(),
@@ -73,7 +73,7 @@ fn ids_of(sites: &SqliteSites, scope: &Scope, query: Query) -> (Vec<String>, u64
 }
 
 /// Loads the memory index, as after some searches.
-fn with_library(sites: &SqliteSites) {
+fn with_index(sites: &SqliteSites) {
     let since = Instant::now();
     while sites
         .index_cache
@@ -86,14 +86,14 @@ fn with_library(sites: &SqliteSites) {
 }
 
 /// Prevents the memory index from being loaded: it claims to be loading.
-fn without_library(sites: &SqliteSites) {
+fn without_index(sites: &SqliteSites) {
     sites.index_cache.should_load(0, Duration::from_secs(60));
 }
 
 #[test]
-fn changes_are_found_in_the_library_and_in_the_database() {
-    changes_are_found(with_library);
-    changes_are_found(without_library);
+fn changes_are_found_with_and_without_the_memory_index() {
+    changes_are_found(with_index);
+    changes_are_found(without_index);
 }
 
 fn changes_are_found(prepare: fn(&SqliteSites)) {
@@ -198,7 +198,7 @@ fn nothing_is_found_outside_its_site() {
 }
 
 #[test]
-fn signs_are_looked_for_as_they_are() {
+fn punctuation_is_searched_literally() {
     let (_dir, sites) = open();
     let contents = vec![
         content("per cent", "A", "rises by 5%"),
@@ -220,7 +220,7 @@ fn signs_are_looked_for_as_they_are() {
 }
 
 #[test]
-fn equal_matches_keep_their_order_and_are_all_counted() {
+fn equal_matches_have_a_stable_order_and_are_all_counted() {
     let (_dir, sites) = open();
     let contents = (0..12)
         .map(|n| content(&format!("c{n:02}"), "古井", "水"))
@@ -245,7 +245,7 @@ fn equal_matches_keep_their_order_and_are_all_counted() {
 }
 
 #[test]
-fn filters_narrow_what_is_found() {
+fn filters_select_results() {
     let (_dir, sites) = open();
     let mut tagged = content("tagged", "古井", "x");
     tagged.tags = vec!["水".into(), "100%".into()];
@@ -289,7 +289,7 @@ fn filters_narrow_what_is_found() {
 }
 
 #[test]
-fn a_draft_stays_when_the_site_is_imported_again() {
+fn drafts_survive_imports() {
     let (_dir, sites) = open();
     let first = bundle("t", "a", vec![content("old", "古井", "x")]);
     assert_eq!(import_of(&sites, first.clone()), Ok(true));
@@ -313,7 +313,7 @@ fn a_draft_stays_when_the_site_is_imported_again() {
 }
 
 #[test]
-fn a_write_to_no_site_leaves_nothing() {
+fn writes_to_missing_sites_leave_nothing() {
     let (_dir, sites) = open();
     let draft = Draft {
         content: content("", "a", "b"),
@@ -362,7 +362,7 @@ fn two_profiles_in_use_are_refused_by_the_database() {
 }
 
 #[test]
-fn an_index_that_was_written_in_another_way_is_written_anew() {
+fn outdated_indexes_are_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.db");
     // An old database: all sites share one list of words, with combining marks.
