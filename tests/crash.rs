@@ -26,14 +26,7 @@ const LONGEST_WAITS_US: (u64, u64, u64) = (10_000, 2_000, 1_000_000);
 const PADDING: usize = 5_000;
 
 fn pair(find: &str, replace: &str) -> EditPair {
-    EditPair {
-        find: find.into(),
-        replace: replace.into(),
-        all: false,
-        written: None,
-        has_secret: false,
-        values: karyi::secret::ByteSet::EMPTY,
-    }
+    EditPair::new(find, replace)
 }
 
 fn file(path: &str, find: &str, replace: &str) -> FileEdit {

@@ -81,7 +81,7 @@ fn a_replacement_that_stands_there_by_chance_is_no_trace_of_an_edit() {
         json!([
             "find_not_found",
             "a: expected the text to find once, found it nowhere; its replacement is on line 1, perhaps by chance: look there whether the change is made already",
-            "so short a text has no closest passage: read the file, and copy a whole line as it stands"
+            "the text is too short for a closest passage: read the file, and copy a whole line as it stands"
         ]),
     );
 }

@@ -122,7 +122,7 @@ impl State {
     /// Says why a change cannot be taken back; nothing when it can.
     fn obstacle(&self, entry: &Entry) -> Option<&'static str> {
         match (self.is_undone, self.has_contents) {
-            (true, _) => Some("it is taken back already"),
+            (true, _) => Some("it was already taken back"),
             (false, true) => entry.obstacle(),
             (false, false) => {
                 let gone = "its content in the journal is damaged or gone";

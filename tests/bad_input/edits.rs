@@ -405,7 +405,7 @@ fn a_name_that_a_killed_run_keeps_is_told_as_such() {
     assert_eq!(result["code"], "hard_linked");
     assert_eq!(
         result["message"],
-        "f: the file has 2 names; one of them is `.karyi-1-0.old`, which a karyi that was killed keeps beside it"
+        "f: the file has 2 hard links; one of them is `.karyi-1-0.old`, which a killed karyi left beside it"
     );
     assert!(
         result["hint"].as_str().unwrap().contains("KARYI_HOME"),

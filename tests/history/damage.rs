@@ -32,7 +32,7 @@ fn a_damaged_journal_is_told_and_new_changes_are_recorded() {
     let empty = |_: &[u8]| Vec::new();
     let half = |held: &[u8]| held[..held.len() / 2].to_vec();
     let garbled = |held: &[u8]| held.iter().map(|byte| byte ^ 0x5a).collect();
-    let emptied = "it is empty, and changes were recorded in it before";
+    let emptied = "it is empty although changes were recorded in it";
     let ways: [(Damage<'_>, &str); 3] = [
         (&empty, emptied),
         (&half, "1 of its lines cannot be read"),
@@ -257,7 +257,7 @@ fn what_is_no_file_in_the_journal_is_told_and_never_waited_for() {
         in_the_way(&list, kind);
         in_the_way(&journal.join("transactions/x.json"), kind);
         in_the_way(&journal.join("damage-told"), kind);
-        let hint = "hint: karyi keeps a file of its own there: move away what is in its place, and it is made anew";
+        let hint = "hint: karyi keeps a file of its own there: move away what is in its place, and karyi creates it again";
         for args in [
             &["history"][..],
             &["history", "show", "1"],

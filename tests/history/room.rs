@@ -49,14 +49,7 @@ fn several_files_do_not_change_without_a_record() {
 
 /// Edits the file `f` of a directory, whose text is `N` and noise, so that it says `N + 1`.
 fn count_up(directory: &std::path::Path, recorder: &Recorder, from: usize) -> edit::EditOutcome {
-    let pair = EditPair {
-        find: format!("number {from};"),
-        replace: format!("number {};", from + 1),
-        all: false,
-        written: None,
-        has_secret: false,
-        values: karyi::secret::ByteSet::EMPTY,
-    };
+    let pair = EditPair::new(format!("number {from};"), format!("number {};", from + 1));
     let file = FileEdit {
         path: "f".into(),
         pairs: vec![pair],

@@ -223,7 +223,7 @@ fn check_place(shown: &Path, directory: &Directory) -> Result<(), ToolError> {
         return Ok(());
     }
     let message = format!(
-        "{}: expected a file that can be replaced, found one that the system makes up, as in /proc and /sys",
+        "{}: expected a file that can be replaced, found one of a pseudo file system such as /proc or /sys",
         shown.display()
     );
     let hint = "write to it with <command>, such as echo VALUE > PATH";

@@ -115,7 +115,8 @@ fn nearness(text: &str, find: &str) -> Nearness {
 /// Searches a text in which some lines end with CR alone.
 fn with_carriage_returns(text: &str, find: &str) -> Option<Passage> {
     let mut passage = closest_line(&text.replace("\r\n", "\n").replace('\r', "\n"), find)?;
-    let ending = "lines of the file end with CR alone, which is no line end to find: name one line at a time";
+    let ending =
+        "lines of the file end with CR alone, which no line break matches: find one line at a time";
     passage.differences.insert(0, ending.into());
     Some(passage)
 }
@@ -146,7 +147,7 @@ fn ends_of(find: &str) -> Option<String> {
         ),
     };
     Some(format!(
-        "the text to find has {has} that the file has not there"
+        "the text to find has {has} that the file does not have there"
     ))
 }
 
@@ -160,7 +161,7 @@ fn closest_trimmed(text: &str, find: &str) -> Option<Passage> {
         && let Some(place) = skeleton::find(text, &plain)
     {
         let mut passage = at(text, place, &plain);
-        let numbers = "the text to find has line numbers, which the file has not";
+        let numbers = "the text to find has line numbers, which the file does not have";
         passage.differences.insert(0, numbers.into());
         return Some(passage);
     }
@@ -197,7 +198,7 @@ fn at(text: &str, place: Range<usize>, find: &str) -> Passage {
 /// Describes two passages that break their lines at different places.
 fn broken_elsewhere(found: &[&str], wanted: &[&str]) -> Vec<String> {
     let mut words = vec![format!(
-        "its lines are broken elsewhere: the file has {}, the text to find {}",
+        "it breaks its lines elsewhere: the file has {}, the text to find {}",
         counted(found.len(), "line"),
         counted(wanted.len(), "line")
     )];
@@ -387,7 +388,7 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
                 more(wanted.get(old.start + both)),
             );
             words.push(format!(
-                "the text to find has {count} that the file has not there: `{text}`"
+                "the text to find has {count} that the file does not have there: `{text}`"
             ));
         }
         if words.len() >= MAX_DIFFERENCES {

@@ -123,7 +123,7 @@ fn prepare<'a>(
 
 fn owner_refused(change: &Change, user: u32, group: u32) -> ToolError {
     let message = format!(
-        "{}: it belongs to user {user} and group {group}, and a new file cannot be given to them",
+        "{}: it belongs to user {user} and group {group}, and karyi cannot set that owner on a new file",
         change.shown.display()
     );
     ToolError::new(ErrorCode::OwnerNotKept, message)
@@ -131,7 +131,7 @@ fn owner_refused(change: &Change, user: u32, group: u32) -> ToolError {
 
 fn not_ours(change: &Change) -> ToolError {
     let message = format!(
-        "{}: it belongs to somebody else, and in its directory only the owner of a file may replace, rename or \
+        "{}: it belongs to another user, and the sticky bit of its directory only lets the owner replace, rename or \
          delete it",
         change.shown.display()
     );

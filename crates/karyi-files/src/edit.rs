@@ -181,7 +181,7 @@ impl ResolvedPaths {
     fn of(edit: &FileEdit, options: EditOptions<'_>) -> Result<Self, ToolError> {
         if edit.delete && (edit.to.is_some() || !edit.pairs.is_empty()) {
             let message = format!(
-                "{}: delete goes without find, replace and to",
+                "{}: delete cannot be combined with find, replace or to",
                 edit.path.display()
             );
             return Err(ToolError::new(ErrorCode::BadArguments, message));

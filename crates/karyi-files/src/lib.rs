@@ -1,10 +1,25 @@
-//! Reading, matching, writing and searching files.
+//! Reads, searches and atomically changes files, and records changes so that they can be undone.
 //!
-//! [`matching`] and [`closest`] work on text alone; [`transaction`] changes several files or none and
-//! records it in the [`journal`], from which [`undo`] takes it back; [`edit`] is made of both. [`view`],
-//! [`listing`] and [`search`] read; [`root`] says which file a path means and whether it may be
-//! touched, [`place`] whether two paths could mean the same one. Nothing here knows a tool, and
-//! nothing runs in the background.
+//! # Changing files
+//!
+//! [`edit::apply`] takes find and replace pairs for several files and changes all of them or none. It is
+//! built from smaller parts:
+//!
+//! - [`matching`] applies pairs to one text in memory; [`closest`] explains a text that was not found.
+//! - [`transaction`] locks the paths, stages the new contents, records the decision in a write-ahead log, and
+//!   renames the files into place. [`recover`] completes or rolls back what a killed process left.
+//! - [`journal`] stores the old contents, and [`undo`] takes changes back.
+//!
+//! # Reading files
+//!
+//! [`view`] reads a file or lists a directory, [`search`] finds patterns below a path, [`encoding`] detects
+//! text encodings.
+//!
+//! # Paths
+//!
+//! [`root`] resolves paths and confines them to a directory; [`path_identity`] decides whether two paths could
+//! name the same file. Limits such as file sizes and timeouts are in `karyi_core::limits`. The crate has no
+//! background threads, and knows no tools. `examples/edit_and_undo.rs` is a whole program.
 
 pub mod change;
 pub mod closest;

@@ -92,8 +92,8 @@ pub(super) fn refuse_taken(cwd: &Path, to: &Path) -> Result<(), ToolError> {
     if !cwd.join(to).is_symlink() {
         return Ok(());
     }
-    let message = format!("{}: there is a symlink of that name already", to.display());
-    let hint = "choose another name, or take the symlink away with <command>rm</command> first";
+    let message = format!("{}: a symlink of this name already exists", to.display());
+    let hint = "choose another name, or remove the symlink with <command>rm</command> first";
     Err(ToolError::new(ErrorCode::FileExists, message).with_hint(hint))
 }
 

@@ -23,10 +23,8 @@ const OVERLAPS: &str = "the text was there until an earlier find of this call re
 const NO_LAST_BREAK: &str = "the text ends the file, whose last line has no line break: leave every line break at \
                              the end of <find> out, and of <replace>";
 const EMPTY_FILE: &str = "the file is empty: leave <find> empty to fill it";
-const BLANK_FILE: &str =
-    "the file holds nothing but white space; read it, and copy that as it stands";
-const SHORT: &str =
-    "so short a text has no closest passage: read the file, and copy a whole line as it stands";
+const BLANK_FILE: &str = "the file contains only white space; read it, and copy that as it stands";
+const SHORT: &str = "the text is too short for a closest passage: read the file, and copy a whole line as it stands";
 /// Visible characters below which a text to find is short.
 const SHORT_FIND: usize = 4;
 const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
@@ -94,7 +92,7 @@ pub(super) fn describe(
                 ErrorCode::BadArguments,
                 "an empty text to find creates a file, and this one has text already".into(),
             );
-            error.with_hint("name the text to replace; to write the file anew, delete it first")
+            error.with_hint("name the text to replace; to rewrite the whole file, delete it first")
         }
         MatchErrorKind::TooLarge => make(ErrorCode::FileTooLarge, too_large()),
     }

@@ -23,7 +23,7 @@ mod step_recovery;
 
 /// Reason shown for an unfinished change in a dry run.
 const PENDING: &str =
-    "a karyi that was killed left it half changed; the next edit or undo ends that first";
+    "a killed karyi left it half changed; the next edit or undo recovers it first";
 
 /// Recovery of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -286,7 +286,7 @@ pub(super) fn with_recoveries(mut error: ToolError, recovered: &[FileRecovery]) 
     let shown = bad.into_iter().chain(good).map(recovered_files);
     let shown: Vec<String> = shown.take(limits::MAX_LISTED_RECOVERED).collect();
     error.message.push_str(&format!(
-        "; before that, files which a killed karyi had left half changed were looked at: {}",
+        "; before that, files that a killed karyi had left half changed were recovered: {}",
         shown.join(", ")
     ));
     let more = recovered.len() - shown.len();

@@ -46,6 +46,20 @@ pub struct WrittenPair {
     pub replace: String,
 }
 
+impl EditPair {
+    /// Replaces the only occurrence of `find`; neither text contains a secret.
+    pub fn new(find: impl Into<String>, replace: impl Into<String>) -> Self {
+        Self {
+            find: find.into(),
+            replace: replace.into(),
+            all: false,
+            written: None,
+            has_secret: false,
+            values: ByteSet::EMPTY,
+        }
+    }
+}
+
 impl std::fmt::Debug for EditPair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("EditPair");

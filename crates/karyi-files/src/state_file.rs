@@ -53,7 +53,7 @@ pub(super) fn error(path: &Path, error: &io::Error) -> ToolError {
     let found = ToolError::from_io(path, error);
     match found.code {
         ErrorCode::NotAFile | ErrorCode::IsDirectory | ErrorCode::SymlinkLoop => found.with_hint(
-            "karyi keeps a file of its own there: move away what is in its place, and it is made anew",
+            "karyi keeps a file of its own there: move away what is in its place, and karyi creates it again",
         ),
         _ => found,
     }

@@ -348,8 +348,8 @@ fn end(record: Option<WalRecord>, plan: &wal::ChangePlan, progress: Progress) ->
     }
     match progress {
         Progress::Half => Some(
-            "the change is half done: the next edit or undo takes the rest of it back, with what lies beside the \
-             files as `.karyi-*`; leave that to it"
+            "the change is half done: the next edit or undo rolls it back and removes its `.karyi-*` files; leave \
+             those alone"
                 .to_owned(),
         ),
         Progress::Planned | Progress::Decided => commit::leftovers_message(&left, stays),

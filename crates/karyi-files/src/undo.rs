@@ -171,8 +171,8 @@ fn hint_at(mut error: UndoError, recovered: &[FileRecovery]) -> UndoError {
             .any(|file| file.outcome == RecoveryOutcome::Waiting)
     {
         error.hint =
-            "a change was left half done, and karyi keeps names beside its files; the next edit or undo \
-             ends it when it can: leave `.karyi-*` to it"
+            "a change is unfinished, and karyi keeps hard links beside its files; the next edit or undo \
+             recovers it when it can: leave `.karyi-*` alone"
                 .into();
     }
     error
@@ -331,7 +331,7 @@ fn refuse_split(change: &Change) -> Result<(), ToolError> {
     }
     let shown = change.shown.display();
     let message =
-        format!("{shown}: the file has {links} names, and undo would change this one only");
+        format!("{shown}: the file has {links} hard links, and undo would change this one only");
     let hint = "find the others with `find DIR -samefile PATH` and take them away, then undo again; or restore the text by hand";
     Err(ToolError::new(ErrorCode::HardLinked, message).with_hint(hint))
 }

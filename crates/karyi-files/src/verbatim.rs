@@ -86,5 +86,5 @@ fn changed(edit: &FileEdit, what: &str) -> ToolError {
         edit.path.display()
     );
     ToolError::new(ErrorCode::UnsafeContext, message)
-        .with_hint("write the value to a file of its own: one that is new takes it as it is")
+        .with_hint("write the value to a new file of its own, which takes it unchanged")
 }

@@ -219,7 +219,7 @@ fn write(
     encoding.write(text).map_err(|character| {
         let name = encoding.name().unwrap_or("utf-8");
         let message = format!(
-            "{}: the file is in {name}, which has no {}",
+            "{}: the file is in {name}, which does not have {}",
             shown.display(),
             character_name(character, values)
         );
@@ -230,7 +230,7 @@ fn write(
 /// Names a character, unless it may belong to a secret.
 fn character_name(character: char, values: ByteSet) -> String {
     match values.may_hold(character) {
-        true => "such character as the value of a secret holds".into(),
+        true => "a character of the value of a secret".into(),
         false => format!("{character:?} (U+{:04X})", u32::from(character)),
     }
 }
@@ -312,7 +312,7 @@ fn hard_linked(change: &Change, links: u64, replaces_other: bool) -> ToolError {
     if let Some(kept) = kept {
         let kept = kept.display();
         let message = format!(
-            "{shown}: the file has {links} names; one of them is `{kept}`, which a karyi that was killed keeps beside it"
+            "{shown}: the file has {links} hard links; one of them is `{kept}`, which a killed karyi left beside it"
         );
         let hint = format!(
             "the next edit or `karyi undo` with the KARYI_HOME of that run ends its change; if that is gone, look at \
@@ -320,7 +320,7 @@ fn hard_linked(change: &Change, links: u64, replaces_other: bool) -> ToolError {
         );
         return ToolError::new(ErrorCode::HardLinked, message).with_hint(hint);
     }
-    let message = format!("{shown}: the file has {links} names");
+    let message = format!("{shown}: the file has {links} hard links");
     let error = ToolError::new(ErrorCode::HardLinked, message);
     match replaces_other {
         true => error.with_hint(ONE_BY_ONE),
@@ -328,8 +328,8 @@ fn hard_linked(change: &Change, links: u64, replaces_other: bool) -> ToolError {
     }
 }
 
-const ONE_BY_ONE: &str = "to keep all names of the file, send each rename and delete as an <edit> of its own, in this \
-                          order: a file that only gets another name, which is free, stays the file it is";
+const ONE_BY_ONE: &str = "to keep all hard links of the file, send each rename and delete as an <edit> of its own, in this \
+                          order: a file that is only renamed, to a free name, keeps its inode";
 
 /// Tells whether a file is renamed unchanged to a name that another file had.
 fn replaces_other(change: &Change, changes: &[Change]) -> bool {
@@ -407,12 +407,12 @@ impl<'a> WorkingCopies<'a> {
     /// Moves the content to another working copy, where no file may exist.
     pub(super) fn rename(&mut self, from: usize, to: usize, shown: &Path) -> Result<(), ToolError> {
         if from == to {
-            let message = format!("{}: is the name the file has", shown.display());
+            let message = format!("{}: the file already has this name", shown.display());
             let error = ToolError::new(ErrorCode::BadArguments, message);
             return Err(error.with_hint("choose another name, or leave to=\"...\" out"));
         }
         if self.get(to).exists {
-            let message = format!("{}: there is such a file already", shown.display());
+            let message = format!("{}: a file of this name already exists", shown.display());
             return Err(ToolError::new(ErrorCode::FileExists, message));
         }
         let source = self.get(from);

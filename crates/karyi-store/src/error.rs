@@ -7,7 +7,7 @@ use karyi_core::ids::NoRandomBytes;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The deadline of the call passed; nothing was changed.
-    #[error("the time for it was up; nothing was changed")]
+    #[error("the deadline passed; nothing was changed")]
     Expired,
     /// Another program holds the database.
     #[error("the database is locked by another program")]

@@ -1,7 +1,14 @@
-//! What outlives a call of the server: the ledger and the data of sites.
+//! Durable storage of the tool server: the audit ledger and the data of sites.
 //!
-//! Everything above speaks to the traits [`Ledger`] and [`SiteStore`]; [`sqlite`] is the one that
-//! needs no other program. A store knows no tool, no principal and no protocol.
+//! Callers use two traits. A [`Ledger`] appends one hash-linked [`Record`](ledger::Record) per call and
+//! detects calls that a crash interrupted. A [`SiteStore`] imports sites ([`import`] reads them from files and
+//! [`rules`] validates them), answers searches over their contents, and keeps idempotency keys.
+//!
+//! [`sqlite`] implements both: [`SqliteLedger`](sqlite::SqliteLedger) and
+//! [`SqliteSites`](sqlite::SqliteSites), each with one writing thread that commits in groups.
+//! [`LedgerFile`](sqlite::LedgerFile) reads and verifies a ledger; [`ServerLock`](sqlite::ServerLock) admits
+//! one server per database. A store knows no tool, no principal and no protocol. Limits are in
+//! `karyi_core::limits`. `examples/audit_ledger.rs` is a whole program.
 
 pub mod error;
 pub mod import;

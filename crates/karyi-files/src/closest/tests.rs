@@ -88,7 +88,7 @@ fn other_differences_are_named() {
             9,
             &[
                 "line 8: the file indents with 1 tab, the text to find with nothing",
-                "the text to find has 1 line that the file has not there: `more`",
+                "the text to find has 1 line that the file does not have there: `more`",
             ],
         )),
     );
@@ -109,7 +109,7 @@ fn missing_and_extra_lines_are_described() {
         Some((
             6,
             9,
-            &["the text to find has 1 line that the file has not there: `// a remark`"],
+            &["the text to find has 1 line that the file does not have there: `// a remark`"],
         )),
     );
     check(
@@ -127,7 +127,7 @@ fn missing_and_extra_lines_are_described() {
         Some((
             3,
             4,
-            &["its lines are broken elsewhere: the file has 2 lines, the text to find 1 line"],
+            &["it breaks its lines elsewhere: the file has 2 lines, the text to find 1 line"],
         )),
     );
     check(
@@ -135,7 +135,7 @@ fn missing_and_extra_lines_are_described() {
         Some((
             2,
             3,
-            &["the text to find has line numbers, which the file has not"],
+            &["the text to find has line numbers, which the file does not have"],
         )),
     );
     check(
@@ -184,11 +184,11 @@ fn extra_blank_lines_are_described() {
         ),
     ];
     for (find, has) in cases {
-        let told = format!("the text to find has {has} that the file has not there");
+        let told = format!("the text to find has {has} that the file does not have there");
         check(find, Some((1, 1, &[&told])));
     }
     let found = closest("a last line", "a last line\n").unwrap();
-    let told = ["the text to find has a line break at its end that the file has not there"];
+    let told = ["the text to find has a line break at its end that the file does not have there"];
     assert_eq!(found.differences, told);
 }
 

@@ -61,9 +61,9 @@ pub(crate) fn leftovers_message(left: &[PathBuf], has_record: bool) -> Option<St
         count => format!(" and {} more", count - 1),
     };
     let next = match has_record {
-        true => "the next edit or undo tries again, so leave `.karyi-*` to it",
+        true => "the next edit or undo tries again, so leave `.karyi-*` alone",
         false => "remove them by hand",
     };
-    let what = "the system does not let karyi remove what it made beside the files";
+    let what = "karyi could not remove its temporary files";
     Some(format!("{what}: {first}{more}; {next}"))
 }

@@ -92,14 +92,7 @@ impl Fixture {
 }
 
 fn edit(path: &str, pairs: &[(&str, &str)]) -> FileEdit {
-    let pair = |(find, replace): &(&str, &str)| EditPair {
-        find: (*find).into(),
-        replace: (*replace).into(),
-        all: false,
-        written: None,
-        has_secret: false,
-        values: karyi_core::secret::ByteSet::EMPTY,
-    };
+    let pair = |(find, replace): &(&str, &str)| EditPair::new(*find, *replace);
     FileEdit {
         path: path.into(),
         pairs: pairs.iter().map(pair).collect(),
@@ -302,7 +295,7 @@ fn a_failed_edit_reports_recovered_files() {
     assert_eq!(error.code, ErrorCode::FindNotFound);
     let (a, b) = (path("a"), path("b"));
     let expected = format!(
-        "; before that, files which a killed karyi had left half changed were looked at: {} left_alone \
+        "; before that, files that a killed karyi had left half changed were recovered: {} left_alone \
          (another program changed it since), {} completed",
         b.display(),
         a.display()

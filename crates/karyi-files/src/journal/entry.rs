@@ -84,9 +84,9 @@ impl FileRecord {
         match (has_old, is_known) {
             _ if is_in_git(self.path.as_path()) => Some("belongs to git, which undo never touches"),
             (true, true) => None,
-            (false, _) => Some("its content before that change was not kept"),
+            (false, _) => Some("its content before that change was not stored"),
             (true, false) => Some(
-                "its new content was not noted, so nobody can tell what is written later from it",
+                "its new content was not recorded, so later changes of the file could not be detected",
             ),
         }
     }

@@ -31,7 +31,7 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Emptied => f.write_str("it is empty, and changes were recorded in it before"),
+            Self::Emptied => f.write_str("it is empty although changes were recorded in it"),
             Self::Lines(1) => f.write_str("1 of its lines cannot be read"),
             Self::Lines(lines) => write!(f, "{lines} of its lines cannot be read"),
         }

@@ -137,7 +137,7 @@ impl Journal {
         }
         let number = entry.number;
         let message = match self.key_name() {
-            None => format!("change {number} is encrypted, and no vault gave the key for it"),
+            None => format!("change {number} is encrypted, and no vault has the key for it"),
             Some(_) => format!("change {number} is encrypted with the key of another vault"),
         };
         Err(ToolError::new(ErrorCode::UndoUnavailable, message)

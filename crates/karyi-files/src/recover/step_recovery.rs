@@ -23,9 +23,7 @@ const FOREIGN: StepOutcome = (
 /// Outcome for a file whose original is lost.
 const NO_ORIGINAL: StepOutcome = (
     RecoveryOutcome::LeftAlone,
-    Some(
-        "it has its new content, other files of the change have not, and its old one is not there any more",
-    ),
+    Some("it has its new content, other files of the change do not, and its old content is lost"),
 );
 
 /// Progress of one file of a decided change.
@@ -228,7 +226,7 @@ impl<'a> StepRecovery<'a> {
         // A run with the key can restore it.
         if journal.check_key(self.entry).is_err() {
             let message =
-                "its old content is encrypted in the journal, and this run has not the key";
+                "its old content is encrypted in the journal, and this run does not have the key";
             return Err(io::Error::other(message));
         }
         let Ok(bytes) = journal.content(version) else {
@@ -262,7 +260,7 @@ impl<'a> StepRecovery<'a> {
             left.push(FileRecovery {
                 path: directory.path().join(leftover),
                 outcome: RecoveryOutcome::LeftAlone,
-                why: Some("another program changed what karyi had kept there".to_owned()),
+                why: Some("another program changed what karyi had stored there".to_owned()),
             });
         }
         if let Some(backup) = &self.step.backup {

@@ -250,11 +250,11 @@ fn private_contents_are_not_stored() {
     assert_eq!(commit(&place.recorder, "plain").no_undo, None);
     assert_eq!(
         commit(&place.recorder, "secret 1").no_undo,
-        why("its new content was not noted, so nobody can tell what is written later from it")
+        why("its new content was not recorded, so later changes of the file could not be detected")
     );
     assert_eq!(
         commit(&place.recorder, "plain").no_undo,
-        why("its content before that change was not kept")
+        why("its content before that change was not stored")
     );
     let state = tempfile::tempdir().unwrap();
     let journal = Journal::open(state.path(), Some(&[1; 32])).unwrap();
@@ -329,7 +329,7 @@ fn leftovers_are_removed_later() {
     assert!(chattr("-a"));
     let message = failed.unwrap_err().message;
     let told = format!(
-        "made beside the files: {}/.karyi-",
+        "could not remove its temporary files: {}/.karyi-",
         place.path("d").display()
     );
     assert!(message.contains(&told), "{message}");

@@ -48,7 +48,7 @@ fn note_again(path: &Path, metadata: &MetadataSource) -> Option<String> {
 }
 
 fn lost(names: &str) -> String {
-    format!("these attributes could not be given back: {names}")
+    format!("these attributes could not be restored: {names}")
 }
 
 fn owner_note(saved: &SavedMetadata, (user, group): (u32, u32), mode: u32) -> Option<String> {
@@ -59,7 +59,7 @@ fn owner_note(saved: &SavedMetadata, (user, group): (u32, u32), mode: u32) -> Op
     match saved.owner {
         Some(owner) if owner == (user, group) => None,
         Some((was, of)) => Some(format!(
-            "it belonged to user {was} and group {of}, which could not be given back: it belongs to user {user} and group {group} now{lost}"
+            "it belonged to user {was} and group {of}, which could not be restored: it belongs to user {user} and group {group} now{lost}"
         )),
         // The former owner was not recorded, and is most likely the same.
         None if lost.is_empty() => None,
@@ -72,7 +72,8 @@ fn owner_note(saved: &SavedMetadata, (user, group): (u32, u32), mode: u32) -> Op
 fn attributes_note(saved: &SavedMetadata, path: &Path) -> Option<String> {
     let Some(wanted) = &saved.attributes else {
         return Some(
-            "its access list and attributes were not kept: its group has no permissions now".into(),
+            "its access list and attributes were not stored: its group has no permissions now"
+                .into(),
         );
     };
     if wanted.is_empty() {

@@ -120,7 +120,7 @@ impl UndoSelection {
             UndoTarget::Number(number) => format!("there is no change {number} in the journal"),
             UndoTarget::Last(_) => "there is nothing to undo".to_owned(),
             UndoTarget::Session(session) => {
-                format!("there is nothing to undo of session {session}")
+                format!("there is nothing to undo in session {session}")
             }
         };
         let hint = "see `karyi history` for what can be undone";
@@ -143,7 +143,8 @@ impl UndoSelection {
         if later.is_empty() {
             return Ok(());
         }
-        let message = "a later change of the same file stands, which an undo would pass over";
+        let message =
+            "a later change of the same file was not taken back, and an undo would skip it";
         Err(ToolError::new(ErrorCode::UndoConflict, message).with_hint(later_changes_hint(&later)))
     }
 
@@ -287,7 +288,7 @@ pub fn later_changes_hint(later: &[u64]) -> String {
 }
 
 fn is_undone(number: u64) -> ToolError {
-    let message = format!("change {number} is taken back already");
-    let hint = "see `karyi history`; to make it again, undo the undo";
+    let message = format!("change {number} was already taken back");
+    let hint = "see `karyi history`; to redo it, undo the undo";
     ToolError::new(ErrorCode::UndoConflict, message).with_hint(hint)
 }

@@ -147,14 +147,7 @@ fn rename(src: &str, to: &str) -> FileEdit {
 
 fn fill(src: &str, text: &str) -> FileEdit {
     FileEdit {
-        pairs: vec![EditPair {
-            find: String::new(),
-            replace: text.into(),
-            all: false,
-            written: None,
-            has_secret: false,
-            values: karyi_core::secret::ByteSet::EMPTY,
-        }],
+        pairs: vec![EditPair::new("", text)],
         ..file(src)
     }
 }
@@ -236,14 +229,7 @@ fn large_files_are_stored_and_restored() {
     let old = format!("old\n{}", "x".repeat(size));
     std::fs::write(place.path("large"), &old).unwrap();
     let edit = |find: &str| {
-        let pair = EditPair {
-            find: find.into(),
-            replace: "new".into(),
-            all: false,
-            written: None,
-            has_secret: false,
-            values: karyi_core::secret::ByteSet::EMPTY,
-        };
+        let pair = EditPair::new(find, "new");
         let edits = [FileEdit {
             path: place.path("large"),
             pairs: vec![pair],

@@ -393,7 +393,7 @@ const SPELLED_OTHERWISE: &[(&str, &str, &str)] = &[
     (
         "one\ntwo\n",
         "one\\ntwo",
-        "closest is lines 1-2, to copy as it stands:\none\ntwo\nits lines are broken elsewhere: the file has 2 lines, \
+        "closest is lines 1-2, to copy as it stands:\none\ntwo\nit breaks its lines elsewhere: the file has 2 lines, \
          the text to find 1 line; the text to find has `\\n` where the file breaks the line",
     ),
     (
@@ -409,12 +409,12 @@ const SPELLED_OTHERWISE: &[(&str, &str, &str)] = &[
     (
         "words\n",
         "zq",
-        "so short a text has no closest passage: read the file, and copy a whole line as it stands",
+        "the text is too short for a closest passage: read the file, and copy a whole line as it stands",
     ),
     ("", "zq", "the file is empty: leave <find> empty to fill it"),
     (
         " \n\n",
         "zq",
-        "the file holds nothing but white space; read it, and copy that as it stands",
+        "the file contains only white space; read it, and copy that as it stands",
     ),
 ];

@@ -64,13 +64,13 @@ fn impossible_deletes_and_renames_are_refused() {
         &both,
         &[renamed("a", "b", &[])],
         ErrorCode::FileExists,
-        "b: there is such a file already",
+        "b: a file of this name already exists",
     );
     check_error(
         &both,
         &[renamed("a", "./a", &[])],
         ErrorCode::BadArguments,
-        "./a: is the name the file has",
+        "./a: the file already has this name",
     );
     check_error(
         &both,
@@ -84,7 +84,7 @@ fn impossible_deletes_and_renames_are_refused() {
         &both,
         &[two_ways],
         ErrorCode::BadArguments,
-        "a: delete goes without find, replace and to",
+        "a: delete cannot be combined with find, replace or to",
     );
     let place = Fixture::new(&both);
     symlink("a", place.path("link")).unwrap();
@@ -102,7 +102,7 @@ fn hard_links_are_broken_only_on_demand() {
         .unwrap_err();
     assert_eq!(
         (error.code, error.message.as_str()),
-        (ErrorCode::HardLinked, "a: the file has 2 names")
+        (ErrorCode::HardLinked, "a: the file has 2 hard links")
     );
     // An edit without effect breaks no links.
     place.apply(&[edit("a", &[("1", "1")])]).unwrap();
@@ -147,7 +147,7 @@ fn a_new_name_must_be_free_and_short_enough() {
         (error.code, error.message.as_str()),
         (
             ErrorCode::FileExists,
-            "link: there is a symlink of that name already"
+            "link: a symlink of this name already exists"
         )
     );
     let long = "d/".repeat(3000) + "x";

@@ -19,7 +19,7 @@ fn encodings_are_preserved() {
         &[("a", b"caf\xE9"), ("b", b"1")],
         &[edit("b", &[("1", "2")]), edit("a", &[("caf", "\u{4E2D}")])],
         ErrorCode::NotEncodable,
-        "a: the file is in latin-1, which has no '\u{4E2D}' (U+4E2D)",
+        "a: the file is in latin-1, which does not have '\u{4E2D}' (U+4E2D)",
     );
     let place = Fixture::new(&[("a", b"caf\xE9")]);
     let done = place.apply(&[edit("a", &[("caf", "th")])]).unwrap();

@@ -85,14 +85,7 @@ fn metadata_changed_since_is_preserved_separately() {
     // Restored text gets no wider permissions than it had.
     let text = |to: Option<&str>| FileEdit {
         to: to.map(Into::into),
-        pairs: vec![EditPair {
-            find: "text".into(),
-            replace: "words".into(),
-            all: false,
-            written: None,
-            has_secret: false,
-            values: karyi_core::secret::ByteSet::EMPTY,
-        }],
+        pairs: vec![EditPair::new("text", "words")],
         ..file("a")
     };
     for (edit, name) in [(text(None), "a"), (text(Some("b")), "b")] {
@@ -169,7 +162,7 @@ fn attributes_and_access_lists_are_restored() {
     assert_eq!(place.state("a").2, 0o600);
     let note = undone.files[0].note.as_deref().unwrap();
     assert!(
-        note.starts_with("its access list and attributes were not kept"),
+        note.starts_with("its access list and attributes were not stored"),
         "{note}"
     );
 }
