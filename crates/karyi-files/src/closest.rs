@@ -364,10 +364,10 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
             if there == *wanted {
                 continue;
             }
-            let told = look_alikes.describe(there, wanted);
-            let told = told.unwrap_or_else(|| difference(there, wanted));
-            if !told.is_empty() {
-                words.push(format!("line {}: {told}", first_line + number));
+            let description = look_alikes.describe(there, wanted);
+            let description = description.unwrap_or_else(|| difference(there, wanted));
+            if !description.is_empty() {
+                words.push(format!("line {}: {description}", first_line + number));
             }
         }
         let more = |line: Option<&&str>| {

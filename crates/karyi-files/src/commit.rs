@@ -25,7 +25,7 @@ mod staged_file;
 
 /// Prepared files of a change. Dropping it removes them unless the commit succeeded.
 #[derive(Debug)]
-pub(super) struct Staged<'a> {
+pub(super) struct StagedChange<'a> {
     steps: Vec<StagedFile<'a>>,
     made: Vec<PathBuf>,
     names: LinkCounts,
@@ -65,8 +65,11 @@ impl LinkCounts {
 ///
 /// # Errors
 /// The cause; no temporary file is left.
-pub(super) fn stage<'a>(changes: &'a [Change], plan: &ChangePlan) -> Result<Staged<'a>, ToolError> {
-    let mut staged = Staged {
+pub(super) fn stage<'a>(
+    changes: &'a [Change],
+    plan: &ChangePlan,
+) -> Result<StagedChange<'a>, ToolError> {
+    let mut staged = StagedChange {
         steps: Vec::new(),
         made: Vec::new(),
         names: LinkCounts::default(),
@@ -107,7 +110,7 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &ChangePlan) -> Result<Stag
 fn prepare<'a>(
     change: &'a Change,
     step: &PlannedStep,
-    staged: &mut Staged<'_>,
+    staged: &mut StagedChange<'_>,
 ) -> io::Result<StagedFile<'a>> {
     let (parent, name) = split(&change.real).ok_or(io::ErrorKind::IsADirectory)?;
     // Files of one directory share the handle, since open files are limited.
@@ -140,14 +143,15 @@ fn not_ours(change: &Change) -> ToolError {
     ToolError::new(ErrorCode::PermissionDenied, message).with_hint(hint)
 }
 
-impl Staged<'_> {
+impl StagedChange<'_> {
     /// Backs up the originals and compares every file with what was read: the last step before the decision.
     pub(super) fn check(&mut self) -> Result<(), ToolError> {
         let names = &self.names;
         self.steps.iter().try_for_each(|step| step.check(names))?;
         for step in &self.steps {
-            let kept = step.back_up();
-            let linked = kept.map_err(|error| ToolError::from_io(&step.change.shown, &error))?;
+            let linked = step
+                .back_up()
+                .map_err(|error| ToolError::from_io(&step.change.shown, &error))?;
             self.names.add(linked, 1);
         }
         if self.steps.len() > 1 {
@@ -241,7 +245,7 @@ impl Staged<'_> {
     }
 }
 
-impl Drop for Staged<'_> {
+impl Drop for StagedChange<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
             self.remove_leftovers();

@@ -176,8 +176,8 @@ fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
     // The line in which the common suffix starts still differs.
     let tail = old.as_bytes().get(old.len() - same..).unwrap_or_default();
     let mut breaks = memchr::memchr_iter(b'\n', tail).skip(CONTEXT);
-    let kept = breaks.next().map_or(same, |at| at + 1);
-    let end = |text: &str| text.len() - (same - kept);
+    let context = breaks.next().map_or(same, |at| at + 1);
+    let end = |text: &str| text.len() - (same - context);
     // Both cuts are at line starts, so never inside a character.
     Middle {
         head: old.get(..from).unwrap_or_default(),

@@ -161,9 +161,9 @@ pub(super) struct LineReader {
     max_bytes: u64,
     /// Line of the next byte.
     line: u64,
-    kept: Vec<u8>,
+    collected: Vec<u8>,
     /// Line of the last kept byte.
-    kept_line: u64,
+    collected_line: u64,
     requested: Region,
     charset: Charset,
     /// Line of the last requested byte.
@@ -182,8 +182,8 @@ impl LineReader {
             last,
             max_bytes,
             line: 1,
-            kept: Vec::new(),
-            kept_line: first.saturating_sub(1),
+            collected: Vec::new(),
+            collected_line: first.saturating_sub(1),
             requested: Region::default(),
             charset: Charset::Ascii,
             requested_line: first.saturating_sub(1),
@@ -269,13 +269,13 @@ impl LineReader {
         }
         self.requested.bytes += bytes.len() as u64;
         self.requested_line = self.line;
-        let free = self.max_bytes.saturating_sub(self.kept.len() as u64);
-        let is_open = self.kept.len() as u64 + bytes.len() as u64 == self.requested.bytes;
+        let free = self.max_bytes.saturating_sub(self.collected.len() as u64);
+        let is_open = self.collected.len() as u64 + bytes.len() as u64 == self.requested.bytes;
         let count = bytes.len().min(usize::try_from(free).unwrap_or(usize::MAX));
         if is_open && count > 0 {
-            self.kept
+            self.collected
                 .extend_from_slice(bytes.get(..count).unwrap_or_default());
-            self.kept_line = self.line;
+            self.collected_line = self.line;
         }
     }
 
@@ -299,17 +299,17 @@ impl LineReader {
 
     /// Returns the kept lines and the counts of a text in UTF-8.
     pub(super) fn finish(mut self) -> TextView {
-        if self.requested.bytes > self.kept.len() as u64 {
+        if self.requested.bytes > self.collected.len() as u64 {
             self.drop_partial();
         }
-        let omitted_bytes = self.requested.bytes - self.kept.len() as u64;
+        let omitted_bytes = self.requested.bytes - self.collected.len() as u64;
         TextView {
-            text: into_text(self.kept),
+            text: into_text(self.collected),
             first_line: self.first,
             total_lines: self.line - u64::from(self.ends_in_break),
             total_bytes: self.total_bytes,
             omitted_bytes,
-            omitted_lines: self.requested_line - self.kept_line,
+            omitted_lines: self.requested_line - self.collected_line,
             encoding: None,
             is_doubtful: false,
             is_lossy: false,
@@ -318,19 +318,19 @@ impl LineReader {
 
     /// Cuts the kept text after its last whole line, or a single long line between characters.
     fn drop_partial(&mut self) {
-        match memchr::memrchr(b'\n', &self.kept) {
-            Some(at) if at + 1 < self.kept.len() => {
-                self.kept.truncate(at + 1);
-                self.kept_line -= 1;
+        match memchr::memrchr(b'\n', &self.collected) {
+            Some(at) if at + 1 < self.collected.len() => {
+                self.collected.truncate(at + 1);
+                self.collected_line -= 1;
             }
             Some(_) => {}
             None => {
-                let partial = partial_character(&self.kept);
-                self.kept.truncate(self.kept.len() - partial);
-                let end = head_tail::before_marker(&self.kept, self.kept.len());
-                self.kept.truncate(end);
-                if self.kept.is_empty() {
-                    self.kept_line = self.first.saturating_sub(1);
+                let partial = partial_character(&self.collected);
+                self.collected.truncate(self.collected.len() - partial);
+                let end = head_tail::before_marker(&self.collected, self.collected.len());
+                self.collected.truncate(end);
+                if self.collected.is_empty() {
+                    self.collected_line = self.first.saturating_sub(1);
                 }
             }
         }

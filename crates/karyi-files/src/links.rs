@@ -56,12 +56,13 @@ fn home(root: &Root, link: &Path) -> Option<PathBuf> {
 /// Returns the name of a leftover hard link to the file that an interrupted change made beside it.
 pub(super) fn leftover_name(real: &Path, identity: (u64, u64)) -> Option<OsString> {
     let entries = std::fs::read_dir(real.parent()?).ok()?.flatten();
-    let mut kept = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".karyi-"));
+    let mut leftovers =
+        entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".karyi-"));
     let is_it = |entry: &DirEntry| {
         let found = entry.metadata();
         found.is_ok_and(|found| (found.dev(), found.ino()) == identity)
     };
-    kept.find(is_it).map(|entry| entry.file_name())
+    leftovers.find(is_it).map(|entry| entry.file_name())
 }
 
 /// Refuses a path that is a symlink: whether the link or its target is meant would be a guess.

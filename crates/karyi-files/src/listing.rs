@@ -247,18 +247,18 @@ fn open(
 ) -> std::io::Result<DirectoryPage> {
     let opened = opener.directory(directory)?;
     let total = names(&opened)?.count() as u64;
-    let mut kept: BinaryHeap<ByName> = BinaryHeap::new();
+    let mut first_names: BinaryHeap<ByName> = BinaryHeap::new();
     let mut seen = 0_u64;
     for path in walk(directory, filter) {
         seen += 1;
-        kept.push(ByName(path));
-        if kept.len() > room {
+        first_names.push(ByName(path));
+        if first_names.len() > room {
             // Drops the last name so far.
-            kept.pop();
+            first_names.pop();
         }
     }
     // The walk went by path, which may have been changed since; the open directory decides.
-    let paths = kept.into_sorted_vec().into_iter().map(|path| path.0);
+    let paths = first_names.into_sorted_vec().into_iter().map(|path| path.0);
     let found: Vec<(PathBuf, EntryKind)> = paths
         .filter_map(|path| kind(&opened, path.file_name()?).map(|kind| (path, kind)))
         .collect();

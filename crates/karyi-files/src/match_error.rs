@@ -122,7 +122,7 @@ fn nothing_close(find: &str, before: &str) -> Option<&'static str> {
     }
 }
 
-/// Says that a text was not found, and on which line its replacement is.
+/// Message for a text that was not found, with the line of its replacement.
 fn not_found_message(replacement: Option<usize>) -> String {
     let what = "expected the text to find once, found it nowhere";
     match replacement {

@@ -395,7 +395,7 @@ mod tests {
         check("owner", true);
         let top = temp.path().canonicalize().unwrap();
         let below = |path: &str| root.private_paths().may_be_below(&top.join(path));
-        let asked = [
+        let results = [
             "",
             "own",
             "own/keys",
@@ -405,6 +405,6 @@ mod tests {
             "other/own",
         ]
         .map(below);
-        assert_eq!(asked, [true, true, true, true, false, false, false]);
+        assert_eq!(results, [true, true, true, true, false, false, false]);
     }
 }

@@ -29,12 +29,12 @@ fn whole(text: &str, offset: usize) -> usize {
     let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
         let body = line.strip_suffix('\n');
-        let kept = without_blanks(body.unwrap_or(line)).len() + usize::from(body.is_some());
+        let length = without_blanks(body.unwrap_or(line)).len() + usize::from(body.is_some());
         let is_last = at + line.len() == text.len();
-        if offset < start + kept || is_last {
+        if offset < start + length || is_last {
             return at + offset - start;
         }
-        start += kept;
+        start += length;
         at += line.len();
     }
     offset
@@ -46,14 +46,14 @@ fn without_blanks(line: &str) -> &str {
 
 /// Returns the only occurrence, counting overlapping ones separately; `ends_line` requires the end of a line
 /// or of the text after it.
-fn only_place(text: &str, wanted: &str, ends_line: bool) -> Option<usize> {
+fn only_place(text: &str, trimmed_find: &str, ends_line: bool) -> Option<usize> {
     let (needle, last) = match ends_line {
         // Searches with the line break: checking each occurrence would be slow where many overlap.
         true => {
-            let last = text.strip_suffix(wanted).map(str::len);
-            (Cow::Owned(format!("{wanted}\n")), last)
+            let last = text.strip_suffix(trimmed_find).map(str::len);
+            (Cow::Owned(format!("{trimmed_find}\n")), last)
         }
-        false => (Cow::Borrowed(wanted), None),
+        false => (Cow::Borrowed(trimmed_find), None),
     };
     let next = |from: usize| {
         let rest = text.as_bytes().get(from..)?;
@@ -66,33 +66,33 @@ fn only_place(text: &str, wanted: &str, ends_line: bool) -> Option<usize> {
 
 /// Returns the only place of `text` that equals `find` up to blanks at line ends.
 pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
-    let wanted = trimmed(find);
+    let trimmed_find = trimmed(find);
     // A cheap test that rules out most texts.
-    let longest = wanted.lines().max_by_key(|line| line.len())?;
+    let longest = trimmed_find.lines().max_by_key(|line| line.len())?;
     if longest.trim().is_empty() || memmem::find(text.as_bytes(), longest.as_bytes()).is_none() {
         return None;
     }
-    let ends_line = wanted.len() < find.len() && !find.ends_with('\n');
+    let ends_line = trimmed_find.len() < find.len() && !find.ends_with('\n');
     let trimmed = trimmed(text);
-    if let (Cow::Borrowed(_), Cow::Borrowed(_)) = (&wanted, &trimmed) {
+    if let (Cow::Borrowed(_), Cow::Borrowed(_)) = (&trimmed_find, &trimmed) {
         // Neither text has such blanks, and a literal search already failed.
         return None;
     }
     let bytes = trimmed.as_bytes();
     let is_end = |end: usize| bytes.get(end).is_none_or(|byte| *byte == b'\n');
-    let place = only_place(&trimmed, &wanted, find.ends_with(BLANKS))?;
-    let end = place + wanted.len();
-    let whole_end = match wanted.ends_with('\n') {
+    let place = only_place(&trimmed, &trimmed_find, find.ends_with(BLANKS))?;
+    let end = place + trimmed_find.len();
+    let whole_end = match trimmed_find.ends_with('\n') {
         // The line break and the blanks before it.
         true => whole(text, end - 1),
         false => whole(text, end),
     };
     let rest = text.get(whole_end..)?;
-    let blanks = match wanted.ends_with('\n') || ends_line && is_end(end) {
+    let blanks = match trimmed_find.ends_with('\n') || ends_line && is_end(end) {
         true => rest.len() - rest.trim_start_matches(BLANKS).len(),
         false => 0,
     };
-    let breaks = usize::from(wanted.ends_with('\n'));
+    let breaks = usize::from(trimmed_find.ends_with('\n'));
     Some(whole(text, place)..whole_end + blanks + breaks)
 }
 

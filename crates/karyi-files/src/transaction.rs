@@ -86,18 +86,18 @@ impl<'a> Transaction<'a> {
             let recovery = recover::run(journal);
             let recovery = recovery.map_err(|error| with_recoveries(error, &recovered))?;
             recover::merge(&mut recovered, recovery.files.clone());
-            let held = locks::lock_paths(Some(&journal.locks()), paths);
-            let held = held.map_err(|error| with_recoveries(error, &recovered))?;
+            let guard = locks::lock_paths(Some(&journal.locks()), paths);
+            let guard = guard.map_err(|error| with_recoveries(error, &recovered))?;
             // A previous holder of these locks may have been killed just now.
             if recovery.is_all(journal, paths) {
-                let _locks = held;
+                let _locks = guard;
                 return Ok(Self {
                     recorder,
                     recovered,
                     _locks,
                 });
             }
-            drop(held);
+            drop(guard);
             if since.elapsed() > limits::EDIT_LOCK_TIMEOUT {
                 return Err(with_recoveries(locks::busy(), &recovered));
             }
@@ -150,11 +150,11 @@ impl<'a> Transaction<'a> {
         let journal = self.recorder.journal.as_deref();
         let mut record = self.write_down(&id, &plan)?;
         let mut progress = Progress::Planned;
-        let (staged, kept) = prepare(journal, changes, &plan, is_private);
+        let (staged, stored) = prepare(journal, changes, &plan, is_private);
         let result = staged.and_then(|mut staged| {
             staged.check()?;
             let undoes = undone.iter().map(|entry| entry.number).collect();
-            let mut entry = self.entry(id, kept.files, undoes);
+            let mut entry = self.entry(id, stored.files, undoes);
             for (file, stamp) in entry.files.iter_mut().zip(staged.stamps()) {
                 if let (Some(new), Some(stamp)) = (&mut file.new, stamp) {
                     new.mode = stamp.mode & 0o7777;
@@ -181,7 +181,7 @@ impl<'a> Transaction<'a> {
         let receipt = result.map(|(placed, entry, losses)| {
             let ((), receipt) = join(
                 || placed.finish(),
-                || self.receipt(journal, entry.clone(), &kept.why),
+                || self.receipt(journal, entry.clone(), &stored.why),
             );
             // Before the record is closed, so that recovery repeats this after a crash.
             remove_directories(undone);
@@ -193,8 +193,8 @@ impl<'a> Transaction<'a> {
                 ..receipt
             }),
             (Err(error), None) => Err(error),
-            (Err(mut error), Some(told)) => {
-                error.message = format!("{}; {told}", error.message);
+            (Err(mut error), Some(leftovers)) => {
+                error.message = format!("{}; {leftovers}", error.message);
                 Err(error)
             }
         }
@@ -333,7 +333,7 @@ fn end(record: Option<WalRecord>, plan: &wal::ChangePlan, progress: Progress) ->
     let Some(mut record) = record else {
         return commit::leftovers_message(&left, false);
     };
-    let stays = match progress {
+    let keeps_record = match progress {
         // If this fails, the next run determines how far it can go.
         Progress::Half => {
             let _ = record.set_pending(PendingWork::TakeBack);
@@ -343,7 +343,7 @@ fn end(record: Option<WalRecord>, plan: &wal::ChangePlan, progress: Progress) ->
         // Otherwise the record would demand that the change be made.
         Progress::Decided => !left.is_empty() && record.set_pending(PendingWork::Clear).is_ok(),
     };
-    if !stays {
+    if !keeps_record {
         record.close();
     }
     match progress {
@@ -352,7 +352,7 @@ fn end(record: Option<WalRecord>, plan: &wal::ChangePlan, progress: Progress) ->
              those alone"
                 .to_owned(),
         ),
-        Progress::Planned | Progress::Decided => commit::leftovers_message(&left, stays),
+        Progress::Planned | Progress::Decided => commit::leftovers_message(&left, keeps_record),
     }
 }
 
@@ -360,7 +360,7 @@ fn end(record: Option<WalRecord>, plan: &wal::ChangePlan, progress: Progress) ->
 /// reach the disk.
 fn decide(
     record: &mut WalRecord,
-    staged: &commit::Staged<'_>,
+    staged: &commit::StagedChange<'_>,
     entry: &Entry,
     has_several: bool,
 ) -> Result<Progress, ToolError> {
@@ -385,7 +385,7 @@ fn prepare<'a>(
     changes: &'a [Change],
     plan: &wal::ChangePlan,
     is_private: IsPrivate<'_>,
-) -> (Result<commit::Staged<'a>, ToolError>, StoredVersions) {
+) -> (Result<commit::StagedChange<'a>, ToolError>, StoredVersions) {
     let Some(journal) = journal else {
         return (commit::stage(changes, plan), StoredVersions::default());
     };
@@ -430,19 +430,19 @@ fn store_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -
         || needed().map(old).collect::<Vec<_>>(),
         || needed().map(new).collect::<Vec<_>>(),
     );
-    let mut kept = StoredVersions::default();
+    let mut stored = StoredVersions::default();
     for (change, (old, new)) in needed().zip(olds.into_iter().zip(news)) {
         let (old, old_why) = old.unzip();
         let (new, new_why) = new.unzip();
-        kept.files.push(FileRecord {
+        stored.files.push(FileRecord {
             path: StoredPath::from(change.real.as_path()),
             old,
             new,
             renamed_to: change.renamed_to.as_deref().map(StoredPath::from),
         });
-        kept.why.push(old_why.flatten().or(new_why.flatten()));
+        stored.why.push(old_why.flatten().or(new_why.flatten()));
     }
-    kept
+    stored
 }
 
 /// Context of a content to be stored.
@@ -473,7 +473,7 @@ fn version(
         Some(prepared) => journal.store_prepared(prepared, durability),
         None => journal.store(bytes, durability),
     };
-    let (kept, why) = match (may_keep, is_wanted) {
+    let (stored, why) = match (may_keep, is_wanted) {
         (false, _) => (None, Some(PRIVATE.to_owned())),
         (true, false) => (None, None),
         (true, true) => match keep(known.prefetch) {
@@ -487,8 +487,8 @@ fn version(
         false => String::new(),
     };
     let version = Version {
-        is_kept: kept.is_some(),
-        content: kept.unwrap_or_else(name),
+        is_kept: stored.is_some(),
+        content: stored.unwrap_or_else(name),
         size,
         mode: known.stamp.map_or(0, |stamp| stamp.mode & 0o7777),
         owner: known.stamp.map(|stamp| stamp.owner),

@@ -308,15 +308,15 @@ fn is_moved(change: &Change, changes: &[Change]) -> bool {
 fn hard_linked(change: &Change, links: u64, replaces_other: bool) -> ToolError {
     let shown = change.shown.display();
     let identity = change.before.as_ref().map(|found| found.stamp.identity());
-    let kept = identity.and_then(|identity| links::leftover_name(&change.real, identity));
-    if let Some(kept) = kept {
-        let kept = kept.display();
+    let leftover = identity.and_then(|identity| links::leftover_name(&change.real, identity));
+    if let Some(leftover) = leftover {
+        let leftover = leftover.display();
         let message = format!(
-            "{shown}: the file has {links} hard links; one of them is `{kept}`, which a killed karyi left beside it"
+            "{shown}: the file has {links} hard links; one of them is `{leftover}`, which a killed karyi left beside it"
         );
         let hint = format!(
             "the next edit or `karyi undo` with the KARYI_HOME of that run ends its change; if that is gone, look at \
-             both files and remove `{kept}`"
+             both files and remove `{leftover}`"
         );
         return ToolError::new(ErrorCode::HardLinked, message).with_hint(hint);
     }

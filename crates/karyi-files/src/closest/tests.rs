@@ -184,18 +184,19 @@ fn extra_blank_lines_are_described() {
         ),
     ];
     for (find, has) in cases {
-        let told = format!("the text to find has {has} that the file does not have there");
-        check(find, Some((1, 1, &[&told])));
+        let expected = format!("the text to find has {has} that the file does not have there");
+        check(find, Some((1, 1, &[&expected])));
     }
     let found = closest("a last line", "a last line\n").unwrap();
-    let told = ["the text to find has a line break at its end that the file does not have there"];
-    assert_eq!(found.differences, told);
+    let expected =
+        ["the text to find has a line break at its end that the file does not have there"];
+    assert_eq!(found.differences, expected);
 }
 
 fn check_difference(there: &str, wanted: &str, expected: &str) {
     let look_alikes = LookAlikes::default().describe(there, wanted);
-    let told = look_alikes.unwrap_or_else(|| difference(there, wanted));
-    assert_eq!(told, expected, "{there:?} {wanted:?}");
+    let described = look_alikes.unwrap_or_else(|| difference(there, wanted));
+    assert_eq!(described, expected, "{there:?} {wanted:?}");
 }
 
 #[test]

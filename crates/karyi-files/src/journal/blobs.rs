@@ -322,13 +322,16 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let blobs = Blobs::new(temp.path().into(), None);
         let bytes = vec![b'x'; LARGE_BYTES + 1];
-        let asked = std::cell::Cell::new(0);
+        let checks = std::cell::Cell::new(0);
         let is_live = || {
-            asked.set(asked.get() + 1);
-            asked.get() < 3
+            checks.set(checks.get() + 1);
+            checks.get() < 3
         };
         let error = blobs.prepare(&bytes, &is_live).unwrap_err();
-        assert_eq!((error.kind(), asked.get()), (io::ErrorKind::Interrupted, 3));
+        assert_eq!(
+            (error.kind(), checks.get()),
+            (io::ErrorKind::Interrupted, 3)
+        );
         drop(blobs.prepare(&bytes, &|| true).unwrap());
         assert!(blobs.list().is_empty());
         let name = put(&blobs, &bytes);

@@ -291,15 +291,15 @@ impl Journal {
     /// Records unreadable lines, unless this many were reported before.
     fn record_broken_lines(&self, damage: Option<Damage>) {
         let path = self.directory.join("damage-told");
-        let told = number_in(&path).unwrap_or(0);
+        let reported = number_in(&path).unwrap_or(0);
         let broken = match damage {
             Some(Damage::Lines(broken)) => broken,
             None | Some(Damage::Emptied) => 0,
         };
-        if broken > told {
+        if broken > reported {
             self.record_damage(Some(Damage::Lines(broken)));
         }
-        if broken != told {
+        if broken != reported {
             // If this fails, the damage is reported once more.
             let _ = write_private(&path, &broken.to_string());
         }

@@ -87,7 +87,7 @@ fn parallel_entries_are_all_recorded() {
 }
 
 /// Adds incompressible contents and returns which of three entries stay within the limits.
-fn stays(caps: JournalCaps, now_ms: u64) -> Vec<u64> {
+fn retained(caps: JournalCaps, now_ms: u64) -> Vec<u64> {
     let temp = tempfile::tempdir().unwrap();
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
     journal.taken.store(0, Ordering::Relaxed);
@@ -106,9 +106,9 @@ fn stays(caps: JournalCaps, now_ms: u64) -> Vec<u64> {
             .append(entry(&index.to_string(), 1000 * index, &name))
             .unwrap();
     }
-    for kept in journal.blobs.list() {
+    for blob in journal.blobs.list() {
         let old = SystemTime::now() - limits::JOURNAL_UNCLAIMED_AGE * 2;
-        File::open(kept.path).unwrap().set_modified(old).unwrap();
+        File::open(blob.path).unwrap().set_modified(old).unwrap();
     }
     let prune = |now| journal.prune(&journal.entries().unwrap(), now);
     prune(UNIX_EPOCH + Duration::from_millis(now_ms)).unwrap();
@@ -132,11 +132,11 @@ fn the_journal_respects_its_limits() {
         age: ages,
         entries,
     };
-    assert_eq!(stays(caps(100_000, 10), 3000), [1, 2, 3]);
-    assert_eq!(stays(caps(25_000, 10), 3000), [2, 3]);
-    assert_eq!(stays(caps(100_000, 1), 3000), [3]);
+    assert_eq!(retained(caps(100_000, 10), 3000), [1, 2, 3]);
+    assert_eq!(retained(caps(25_000, 10), 3000), [2, 3]);
+    assert_eq!(retained(caps(100_000, 1), 3000), [3]);
     // The last change can be undone whatever its size.
-    assert_eq!(stays(caps(10, 10), 3000), [3]);
+    assert_eq!(retained(caps(10, 10), 3000), [3]);
 }
 
 #[test]
@@ -256,18 +256,18 @@ fn the_list_is_scanned_only_when_due() {
     assert_eq!(add("f"), (3, Some(3)));
     assert_eq!(add("g"), (4, None));
     // An hour passed.
-    let looked = temp.path().join("looked");
-    let text = std::fs::read_to_string(&looked).unwrap();
+    let scan_state = temp.path().join("looked");
+    let text = std::fs::read_to_string(&scan_state).unwrap();
     let mut known: serde_json::Value = serde_json::from_str(&text).unwrap();
     known["time_ms"] = (now - 4_000_000).into();
-    std::fs::write(&looked, known.to_string()).unwrap();
+    std::fs::write(&scan_state, known.to_string()).unwrap();
     assert_eq!(add("h"), (3, Some(2)));
     // Much was stored.
     known["time_ms"] = now.into();
     known["taken"] = limits::JOURNAL_PRUNE_BYTES.into();
     let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
     known["list"] = serde_json::to_value(journal.list_mark()).unwrap();
-    std::fs::write(&looked, known.to_string()).unwrap();
+    std::fs::write(&scan_state, known.to_string()).unwrap();
     journal.store(&[1; 100], Durability::Process).unwrap();
     journal.append(entry("i", now, "")).unwrap();
     assert_eq!(journal.entries().unwrap().len(), 3);
@@ -279,9 +279,9 @@ fn blobs_of_unfinished_changes_are_not_pruned() {
     let journal = Journal::open(temp.path(), None).unwrap();
     let needed = journal.store(b"needed", Durability::Process).unwrap();
     let other = journal.store(b"of nobody", Durability::Process).unwrap();
-    for kept in journal.blobs.list() {
+    for blob in journal.blobs.list() {
         let old = SystemTime::now() - limits::JOURNAL_UNCLAIMED_AGE * 2;
-        File::open(kept.path).unwrap().set_modified(old).unwrap();
+        File::open(blob.path).unwrap().set_modified(old).unwrap();
     }
     let now = milliseconds(SystemTime::now());
     let decision = serde_json::json!({"steps": [], "entry": entry("t", now, &needed)});

@@ -312,17 +312,23 @@ fn write(
 /// result is their intersection.
 fn carry_mode(
     directory: &Directory,
-    (name, was): (&OsStr, Option<&Version>),
-    (from, comes): (&OsStr, Option<&Version>),
+    (name, recorded): (&OsStr, Option<&Version>),
+    (from, incoming): (&OsStr, Option<&Version>),
 ) -> io::Result<()> {
-    let (Some(was), Some(comes), Some(now)) = (was, comes, directory.stamp(name)?) else {
+    let (Some(recorded), Some(incoming), Some(now)) = (recorded, incoming, directory.stamp(name)?)
+    else {
         return Ok(());
     };
-    let [now, was, comes] = [now.mode, was.mode, comes.mode].map(|mode| mode & 0o7777);
-    if now == was {
+    let [now, recorded, incoming] =
+        [now.mode, recorded.mode, incoming.mode].map(|mode| mode & 0o7777);
+    if now == recorded {
         return Ok(());
     }
-    let mode = if was == comes { now } else { now & comes };
+    let mode = if recorded == incoming {
+        now
+    } else {
+        now & incoming
+    };
     let file = directory.read(from)?;
     file.set_permissions(Permissions::from_mode(mode))
 }
@@ -358,8 +364,8 @@ fn open_parent_if_present<'a>(
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut above = step.path.as_path().ancestors().skip(1).peekable();
             let made = above.peek().is_some_and(|parent| is_made(parent));
-            let kept = above.find(|path| !is_made(path));
-            match kept.map(Directory::open) {
+            let existing = above.find(|path| !is_made(path));
+            match existing.map(Directory::open) {
                 Some(Ok(_)) if made => Ok(None),
                 _ => Err(error),
             }

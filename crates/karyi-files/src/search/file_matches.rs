@@ -162,12 +162,12 @@ impl FileMatches {
 /// Replaces the stretches that overlap a line, which starts at offset `at`.
 fn replaced<'a>(line: &'a str, at: usize, found: &[(Range<usize>, String)]) -> Cow<'a, str> {
     let (mut text, mut rest) = (String::new(), 0);
-    for (range, instead) in found {
+    for (range, replacement) in found {
         let inside = |place: usize| place.clamp(at, at + line.len()) - at;
         let (start, end) = (inside(range.start), inside(range.end));
         if start < end {
             text.push_str(line.get(rest..start).unwrap_or_default());
-            text.push_str(instead);
+            text.push_str(replacement);
             rest = end;
         }
     }
@@ -203,10 +203,14 @@ mod tests {
             (Match, "g"),
             (After, "h"),
         ];
-        let check = |most_matches, most_bytes, matches, kept: usize| {
+        let check = |most_matches, most_bytes, matches, line_count: usize| {
             let mut some = found(&lines);
             some.cut(most_matches, most_bytes);
-            assert_eq!(some, found(&lines[..kept]), "{most_matches} {most_bytes}");
+            assert_eq!(
+                some,
+                found(&lines[..line_count]),
+                "{most_matches} {most_bytes}"
+            );
             assert_eq!(some.matches(), matches, "{most_matches} {most_bytes}");
         };
         check(9, 100, 3, 8);
@@ -215,7 +219,7 @@ mod tests {
         check(1, 100, 1, 3);
         check(0, 100, 0, 0);
         // A match is kept when it starts before the limit.
-        for (most_bytes, matches, kept) in [
+        for (most_bytes, matches, line_count) in [
             (0, 0, 0),
             (1, 1, 3),
             (4, 1, 3),
@@ -223,7 +227,7 @@ mod tests {
             (6, 2, 6),
             (7, 3, 8),
         ] {
-            check(9, most_bytes, matches, kept);
+            check(9, most_bytes, matches, line_count);
         }
     }
 

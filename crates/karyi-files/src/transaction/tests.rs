@@ -264,10 +264,10 @@ fn private_contents_are_not_stored() {
     };
     assert_eq!(commit(&recorder, "secret 2").no_undo, None);
     // Files change without a journal, too.
-    let told = "the state directory, where changes are recorded, cannot be written";
+    let expected = "the state directory, where changes are recorded, cannot be written";
     assert_eq!(
         commit(&Recorder::default(), "last").no_undo.as_deref(),
-        Some(told)
+        Some(expected)
     );
     place.expect(&[("a", "last"), ("b", "2")]);
 }
@@ -328,11 +328,11 @@ fn leftovers_are_removed_later() {
     let failed = place.commit(&[place.change("a", "one"), place.change("d/x", "three")]);
     assert!(chattr("-a"));
     let message = failed.unwrap_err().message;
-    let told = format!(
+    let expected = format!(
         "could not remove its temporary files: {}/.karyi-",
         place.path("d").display()
     );
-    assert!(message.contains(&told), "{message}");
+    assert!(message.contains(&expected), "{message}");
     assert!(
         message.contains(" and 1 more; the next edit or undo tries again"),
         "{message}"
@@ -357,7 +357,7 @@ fn leftovers_are_removed_later() {
 fn decided<'a>(
     journal: &Journal,
     changes: &'a [Change],
-) -> (wal::ChangePlan, WalRecord, commit::Staged<'a>, Entry) {
+) -> (wal::ChangePlan, WalRecord, commit::StagedChange<'a>, Entry) {
     let planned = plan(changes, "t");
     let mut record = WalRecord::new(&journal.transactions(), "t", &planned).unwrap();
     let mut staged = stage(changes, &planned).unwrap();

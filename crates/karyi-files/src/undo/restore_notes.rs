@@ -58,8 +58,8 @@ fn owner_note(saved: &SavedMetadata, (user, group): (u32, u32), mode: u32) -> Op
     };
     match saved.owner {
         Some(owner) if owner == (user, group) => None,
-        Some((was, of)) => Some(format!(
-            "it belonged to user {was} and group {of}, which could not be restored: it belongs to user {user} and group {group} now{lost}"
+        Some((old_user, old_group)) => Some(format!(
+            "it belonged to user {old_user} and group {old_group}, which could not be restored: it belongs to user {user} and group {group} now{lost}"
         )),
         // The former owner was not recorded, and is most likely the same.
         None if lost.is_empty() => None,
@@ -70,16 +70,16 @@ fn owner_note(saved: &SavedMetadata, (user, group): (u32, u32), mode: u32) -> Op
 }
 
 fn attributes_note(saved: &SavedMetadata, path: &Path) -> Option<String> {
-    let Some(wanted) = &saved.attributes else {
+    let Some(recorded) = &saved.attributes else {
         return Some(
             "its access list and attributes were not stored: its group has no permissions now"
                 .into(),
         );
     };
-    if wanted.is_empty() {
+    if recorded.is_empty() {
         return None;
     }
-    let given = File::open(path).map(|file| Attributes::read(&file));
-    let lost = wanted.missing_in(&given.unwrap_or_default());
+    let actual = File::open(path).map(|file| Attributes::read(&file));
+    let lost = recorded.missing_in(&actual.unwrap_or_default());
     (!lost.is_empty()).then(|| self::lost(&lost.names()))
 }

@@ -287,15 +287,15 @@ fn owners_are_restored_and_setuid_never_changes_hands() {
         }
         let mode = PermissionsExt::from_mode(0o6755);
         std::fs::set_permissions(&path, mode).unwrap();
-        let was = std::fs::metadata(&path).unwrap();
+        let before = std::fs::metadata(&path).unwrap();
         place.write("tool", None);
-        (was.uid(), was.gid(), was.mode())
+        (before.uid(), before.gid(), before.mode())
     };
     let undone = || undo(&place.recorder, &place.journal, &UndoTarget::Last(1)).unwrap();
-    let was = deleted();
+    let before = deleted();
     assert_eq!(undone().files[0].note, None);
     let found = std::fs::metadata(&path).unwrap();
-    assert_eq!((found.uid(), found.gid(), found.mode()), was);
+    assert_eq!((found.uid(), found.gid(), found.mode()), before);
     // An entry from before owners were recorded.
     deleted();
     let list = place.journal.directory().join("entries");

@@ -78,7 +78,7 @@ FROM ledger_rows;
 pub struct SqliteLedger {
     group: GroupCommit<QueuedCommand>,
     /// Number of records waiting in memory.
-    late: Arc<AtomicUsize>,
+    backlog: Arc<AtomicUsize>,
 }
 
 impl SqliteLedger {
@@ -92,10 +92,10 @@ impl SqliteLedger {
         connection.pragma_update_and_check(None, "wal_autocheckpoint", pages, |_| Ok(()))?;
         // A negative number counts KiB.
         connection.pragma_update(None, "cache_size", -limits::LEDGER_CACHE_KIB)?;
-        let late = Arc::default();
-        let mut writer = Writer::new(connection, Arc::clone(&late));
+        let backlog = Arc::default();
+        let mut writer = Writer::new(connection, Arc::clone(&backlog));
         let group = GroupCommit::start("ledger writer", move |batch| writer.commit(batch))?;
-        Ok(Self { group, late })
+        Ok(Self { group, backlog })
     }
 
     async fn send(&self, command: Command) -> Result<usize, StoreError> {
@@ -134,7 +134,7 @@ impl Ledger for SqliteLedger {
     }
 
     fn backlog(&self) -> usize {
-        self.late.load(Ordering::Relaxed)
+        self.backlog.load(Ordering::Relaxed)
     }
 }
 

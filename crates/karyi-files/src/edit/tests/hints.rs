@@ -183,16 +183,16 @@ fn text_replaced_by_an_earlier_edit_of_the_file_is_explained() {
 fn a_truncated_search_is_reported() {
     let most = limits::CLOSEST_TEXT_LINES;
     let place = Fixture::new(&[("a", "a\n".repeat(most + 1).as_bytes())]);
-    let told = format!("only the first {most} lines of the file were compared");
+    let expected = format!("only the first {most} lines of the file were compared");
     for (find, hint) in [
         (
             "nothing like it",
-            format!("{}; {told}", ErrorCode::FindNotFound.hint()),
+            format!("{}; {expected}", ErrorCode::FindNotFound.hint()),
         ),
         (
             "a\na\nb",
             format!(
-                "closest is lines 1-3, to copy as it stands:\na\na\na\nline 3: the file has `a` where the text to find has `b`; {told}"
+                "closest is lines 1-3, to copy as it stands:\na\na\na\nline 3: the file has `a` where the text to find has `b`; {expected}"
             ),
         ),
     ] {
@@ -290,7 +290,7 @@ fn a_command_in_a_hint_takes_the_path_as_it_is() {
 
 #[test]
 fn other_spellings_are_shown_to_copy() {
-    let told = |text: &str, find: &str| {
+    let hint_for = |text: &str, find: &str| {
         let place = Fixture::new(&[("a", text.as_bytes())]);
         let tree = place.tree();
         let error = place.apply(&[edit("a", &[(find, "x")])]).unwrap_err();
@@ -299,7 +299,7 @@ fn other_spellings_are_shown_to_copy() {
         error.hint
     };
     for (text, find, hint) in SPELLED_OTHERWISE {
-        assert_eq!(told(text, find), *hint, "{text:?} {find:?}");
+        assert_eq!(hint_for(text, find), *hint, "{text:?} {find:?}");
     }
 }
 

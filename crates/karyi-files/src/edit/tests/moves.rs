@@ -305,9 +305,9 @@ fn overlayfs_copies_are_recognised_by_content() {
             renamed("m/c", "m/d", &[]),
         ])
         .unwrap();
-    let held = ["m/a", "m/a2", "m/b", "m/c2", "m/d", "low/a", "low/c"]
+    let contents = ["m/a", "m/a2", "m/b", "m/c2", "m/d", "low/a", "low/c"]
         .map(|name| std::fs::read_to_string(place.path(name)).unwrap());
-    assert_eq!(held, ["one", "1", "two", "1", "1", "1", "1"]);
+    assert_eq!(contents, ["one", "1", "two", "1", "1", "1", "1"]);
     assert!(!place.path("m/c").exists());
     let names = std::fs::read_dir(place.path("m")).unwrap().count();
     assert_eq!(names, 5);

@@ -1,4 +1,4 @@
-//! What an edit preserves: encoding, attributes, permissions, owner, links.
+//! Properties that an edit preserves: encoding, attributes, permissions, owner, links.
 
 use super::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -153,12 +153,12 @@ fn a_refused_undo_reports_recovered_files() {
         matches!(refused, Err(UndoError::Conflicts(_))),
         "{refused:?}"
     );
-    let told: Vec<_> = recovered
+    let reported: Vec<_> = recovered
         .iter()
         .map(|file| (file.path.clone(), file.outcome))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (place.path("a"), RecoveryOutcome::LeftAlone),
             (place.path("b"), RecoveryOutcome::New)

@@ -147,13 +147,13 @@ fn a_change_that_cannot_be_undone_suggests_an_alternative() {
     let Err(UndoError::Other(error)) = place.undo(UndoTarget::Last(1)) else {
         panic!("the change in .git was taken back");
     };
-    let told = format!(
+    let expected = format!(
         "change 2 cannot be undone: {}: belongs to git, which undo never touches",
         place.path(".git/config").display()
     );
     assert_eq!(
         (error.code, error.message),
-        (ErrorCode::UndoUnavailable, told)
+        (ErrorCode::UndoUnavailable, expected)
     );
     assert!(error.hint.contains("`karyi undo 1`"), "{}", error.hint);
     assert_eq!(place.undo(UndoTarget::Number(1)).unwrap(), [1]);

@@ -54,7 +54,7 @@ fn one_chain_has_all_records() {
     );
     assert_eq!(file.tail(2).unwrap(), rows[4..]);
     let connection = Connection::open(&path).unwrap();
-    let asked: (String, u64, String) = connection
+    let columns: (String, u64, String) = connection
         .query_row(
             "SELECT tool_calls, latency_ms, status FROM trace_ledger WHERE seq = 1",
             (),
@@ -62,7 +62,7 @@ fn one_chain_has_all_records() {
         )
         .unwrap();
     let call = r#"[{"name":"search_content","status":"success","latency_ms":45}]"#;
-    assert_eq!(asked, (call.into(), 45, "success".into()));
+    assert_eq!(columns, (call.into(), 45, "success".into()));
 }
 
 #[test]
@@ -102,10 +102,10 @@ fn old_ledgers_are_migrated() {
     );
     let connection = Connection::open(&path).unwrap();
     let sql = "SELECT group_concat(call_id), min(status), max(status) FROM trace_ledger WHERE trace_id = 'trace-1'";
-    let asked: (String, String, String) =
+    let columns: (String, String, String) =
         connection.query_row(sql, (), |row| row.try_into()).unwrap();
     assert_eq!(
-        asked,
+        columns,
         ("old,a,b,c,lost".into(), "error".into(), "success".into())
     );
     let plan = format!("EXPLAIN QUERY PLAN {sql}");
@@ -186,7 +186,7 @@ fn a_call_that_never_ended_becomes_an_error() {
 }
 
 /// A ledger locked by another program, and that program.
-fn held(path: &Path) -> Connection {
+fn locked(path: &Path) -> Connection {
     let other = Connection::open(path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     other
@@ -228,7 +228,7 @@ fn records_of_a_locked_ledger_are_written_later_in_order() {
     let path = dir.path().join("ledger.db");
     let ledger = SqliteLedger::open(&path).unwrap();
     run(ledger.record_intent(&record("changes"))).unwrap();
-    let other = held(&path);
+    let other = locked(&path);
     let more = record("more");
     let results = run(async {
         tokio::join!(
@@ -259,7 +259,7 @@ fn the_backlog_is_written_by_flush_and_at_the_end() {
         let path = dir.path().join("ledger.db");
         let ledger = SqliteLedger::open(&path).unwrap();
         run(ledger.record_intent(&record("a"))).unwrap();
-        let other = held(&path);
+        let other = locked(&path);
         assert_eq!(run(ledger.append(&record("a"))), Err(StoreError::Late));
         let since = std::time::Instant::now();
         assert_eq!(run(ledger.flush()), Err(StoreError::Busy));
@@ -288,8 +288,8 @@ fn writer(path: &Path) -> (Writer, Arc<AtomicUsize>) {
 }
 
 /// Runs commands; returns the replies to the callers.
-fn commit(writer: &mut Writer, wishes: Vec<Command>) -> Vec<Result<usize, StoreError>> {
-    let (batch, answers): (Vec<QueuedCommand>, Vec<_>) = wishes
+fn commit(writer: &mut Writer, commands: Vec<Command>) -> Vec<Result<usize, StoreError>> {
+    let (batch, answers): (Vec<QueuedCommand>, Vec<_>) = commands
         .into_iter()
         .map(|command| {
             let (reply, answer) = oneshot::channel();
@@ -297,8 +297,8 @@ fn commit(writer: &mut Writer, wishes: Vec<Command>) -> Vec<Result<usize, StoreE
         })
         .unzip();
     writer.commit(batch);
-    let told = answers.into_iter().map(|mut answer| answer.try_recv());
-    told.map(Result::unwrap).collect()
+    let replies = answers.into_iter().map(|mut answer| answer.try_recv());
+    replies.map(Result::unwrap).collect()
 }
 
 fn intend(call: &str) -> Command {
@@ -321,19 +321,19 @@ fn the_backlog_is_limited_except_for_calls_with_effects() {
     let (mut writer, waiting) = writer(&path);
     let begun = commit(&mut writer, vec![intend("changes"), intend("again")]);
     assert_eq!(begun, [Ok(1), Ok(1)]);
-    let other = held(&path);
-    let wishes = ["a", "b", "c", "changes", "d"].map(large).into();
+    let other = locked(&path);
+    let commands = ["a", "b", "c", "changes", "d"].map(large).into();
     let (late, busy) = (Err(StoreError::Late), Err(StoreError::Busy));
-    let told = commit(&mut writer, wishes);
+    let replies = commit(&mut writer, commands);
     let expected = [late.clone(), late.clone(), busy.clone(), late.clone(), busy];
     assert_eq!(
-        (told, waiting.load(Ordering::Relaxed)),
+        (replies, waiting.load(Ordering::Relaxed)),
         (expected.into(), 3)
     );
     other.execute_batch("ROLLBACK").unwrap();
     // There is room again, and the call that did not wait has no intent any more.
     assert_eq!(commit(&mut writer, vec![Command::Probe]), [Ok(1)]);
-    let other = held(&path);
+    let other = locked(&path);
     assert_eq!(commit(&mut writer, vec![large("again")]), [late]);
     other.execute_batch("ROLLBACK").unwrap();
     drop(writer);
@@ -371,7 +371,7 @@ fn a_moved_ledger_takes_no_intents() {
     let moved = "the file of the ledger was moved or removed; start the server again";
     let moved = Err(StoreError::Broken(moved.into()));
     let more = record("b");
-    let told = run(async {
+    let replies = run(async {
         tokio::join!(
             ledger.record_intent(&more),
             ledger.append(&record("a")),
@@ -379,7 +379,7 @@ fn a_moved_ledger_takes_no_intents() {
         )
     });
     // A completed call has its record.
-    assert_eq!(told, (moved.clone(), Ok(()), moved.clone()));
+    assert_eq!(replies, (moved.clone(), Ok(()), moved.clone()));
     std::fs::write(&path, "").unwrap();
     assert_eq!(run(ledger.probe()), moved);
     std::fs::rename(&elsewhere, &path).unwrap();

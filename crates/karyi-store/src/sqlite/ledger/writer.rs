@@ -99,8 +99,8 @@ pub(super) struct Writer {
     /// Calls with a written intent; most calls have none to remove.
     intended: HashSet<String>,
     /// Records that no commit has written yet, in order.
-    late: Vec<EncodedRecord>,
-    late_bytes: usize,
+    backlog: Vec<EncodedRecord>,
+    backlog_bytes: usize,
     /// Calls whose caller gave up while the intent was written; they were not made.
     void: Vec<String>,
     /// Size of the backlog: both lists above.
@@ -121,8 +121,8 @@ impl Writer {
             file: FileIdentity::of(&connection),
             connection,
             intended: HashSet::new(),
-            late: Vec::new(),
-            late_bytes: 0,
+            backlog: Vec::new(),
+            backlog_bytes: 0,
             void: Vec::new(),
             waiting,
         }
@@ -134,8 +134,8 @@ impl Writer {
         match self.in_time(&batch) {
             Ok(counts) => {
                 for ((command, reply), count) in batch.into_iter().zip(counts) {
-                    let told = reply.send(Ok(count));
-                    if let (Command::Intend { call_id, .. }, Err(_)) = (command, told) {
+                    let sent = reply.send(Ok(count));
+                    if let (Command::Intend { call_id, .. }, Err(_)) = (command, sent) {
                         self.void.push(call_id);
                     }
                 }
@@ -196,17 +196,17 @@ impl Writer {
         let Command::Append(record) = command else {
             return error.clone();
         };
-        let bytes = self.late_bytes + size_of::<EncodedRecord>() + record.text.len();
+        let bytes = self.backlog_bytes + size_of::<EncodedRecord>() + record.text.len();
         if bytes > limits::MAX_LATE_RECORD_BYTES && !self.intended.contains(record.call_id()) {
             return error.clone();
         }
-        self.late_bytes = bytes;
-        self.late.push(record);
+        self.backlog_bytes = bytes;
+        self.backlog.push(record);
         StoreError::Late
     }
 
     fn publish_backlog(&self) {
-        let count = self.late.len() + self.void.len();
+        let count = self.backlog.len() + self.void.len();
         self.waiting.store(count, Ordering::Relaxed);
     }
 
@@ -215,7 +215,7 @@ impl Writer {
         let transaction = Transaction::new_unchecked(&self.connection, immediate)?;
         let mut chain = Chain::of(&transaction)?;
         let mut changes = Changes::default();
-        for record in &self.late {
+        for record in &self.backlog {
             self.append_record(&mut chain, &mut changes, record)?;
         }
         for call_id in &self.void {
@@ -261,8 +261,8 @@ impl Writer {
 
     /// Applies committed changes.
     fn apply_changes(&mut self, changes: Changes) {
-        self.late.clear();
-        self.late_bytes = 0;
+        self.backlog.clear();
+        self.backlog_bytes = 0;
         self.intended.extend(changes.added);
         for call_id in changes.removed.iter().chain(&self.void) {
             self.intended.remove(call_id);
@@ -274,7 +274,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.late.is_empty() || !self.void.is_empty() {
+        if !self.backlog.is_empty() || !self.void.is_empty() {
             // Last attempt; the server has already reported what cannot be written.
             let _ = self.commit_batch(&[]);
         }

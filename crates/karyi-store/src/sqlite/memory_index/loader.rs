@@ -102,7 +102,7 @@ impl IndexLoader {
             body: folded(body, content.as_ref().map(|content| &content.body)),
             norm: 0.0,
             is_indexed: words.is_some(),
-            kept: content.map(|content| Arc::new(content.into())),
+            cached: content.map(|content| Arc::new(content.into())),
         };
         let is_published = words.is_some() && &*entry.status == "published";
         let posting = u32::try_from(self.contents.len()).unwrap_or(u32::MAX);

@@ -57,7 +57,7 @@ struct IndexedContent {
     /// True if its words are indexed.
     is_indexed: bool,
     /// Parsed content; `None` when it is unreadable.
-    kept: Option<Arc<CachedContent>>,
+    cached: Option<Arc<CachedContent>>,
 }
 
 /// Folded text; `None` when it equals the original.
@@ -201,10 +201,10 @@ fn started(
         postings.extend_from_slice(&term.postings);
     }
     postings.sort_unstable_by_key(|posting| posting.content);
-    postings.dedup_by(|posting, kept| {
-        let is_same = posting.content == kept.content;
+    postings.dedup_by(|posting, first| {
+        let is_same = posting.content == first.content;
         if is_same {
-            kept.weight += posting.weight;
+            first.weight += posting.weight;
         }
         is_same
     });
@@ -301,13 +301,13 @@ impl ContentFilter<'_> {
 
 impl IndexedContent {
     fn title(&self) -> &str {
-        let kept = || self.kept.as_ref().map_or("", |kept| &kept.title);
-        self.title.as_deref().unwrap_or_else(kept)
+        let original = || self.cached.as_ref().map_or("", |cached| &cached.title);
+        self.title.as_deref().unwrap_or_else(original)
     }
 
     fn body(&self) -> &str {
-        let kept = || self.kept.as_ref().map_or("", |kept| &kept.body);
-        self.body.as_deref().unwrap_or_else(kept)
+        let original = || self.cached.as_ref().map_or("", |cached| &cached.body);
+        self.body.as_deref().unwrap_or_else(original)
     }
 }
 
@@ -323,7 +323,7 @@ fn best(mut matches: Vec<Match<'_>>, limit: u32) -> Result<SearchResult, SearchR
     matches.truncate(limit);
     matches.sort_unstable_by(|a, b| a.rank.order(&b.rank));
     // An unreadable content is an error, which the database reports.
-    let items = matches.iter().map(|found| found.entry.kept.clone());
+    let items = matches.iter().map(|found| found.entry.cached.clone());
     let items: Option<Vec<Arc<CachedContent>>> = items.collect();
     let items = items.ok_or(SearchRefusal::Unknown)?;
     Ok(SearchResult { items, total })

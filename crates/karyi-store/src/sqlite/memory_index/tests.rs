@@ -172,8 +172,8 @@ fn the_index_finds_what_the_database_finds() {
             assert_eq!(result, Ok(expected), "{query:?}");
         }
     }
-    let asked = rounds * queries;
-    assert!(found > asked / 4, "{found} of {asked}");
+    let searches = rounds * queries;
+    assert!(found > searches / 4, "{found} of {searches}");
 }
 
 fn ids(found: &SearchResult) -> Vec<String> {
@@ -188,9 +188,9 @@ fn words_of(text: &str) -> Vec<String> {
 }
 
 /// A content with its status and its words by column.
-type Known = (Content, String, [Vec<String>; 3]);
+type ReferenceContent = (Content, String, [Vec<String>; 3]);
 
-fn known(connection: &Connection, scope: &Scope) -> Vec<Known> {
+fn known(connection: &Connection, scope: &Scope) -> Vec<ReferenceContent> {
     let sql = "SELECT content, contents.status FROM contents JOIN sites ON sites.number = contents.site \
         WHERE tenant_id = ? AND site_id = ?";
     let mut statement = connection.prepare(sql).unwrap();
@@ -219,7 +219,7 @@ fn often(words: &[Vec<String>; 3], is_it: &dyn Fn(&str) -> bool) -> f64 {
 fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>, u64) {
     let known = known(connection, scope);
     let length = |words: &[Vec<String>; 3]| words.iter().map(Vec::len).sum::<usize>() as f64;
-    let published: Vec<&Known> = known
+    let published: Vec<&ReferenceContent> = known
         .iter()
         .filter(|known| known.1 == "published")
         .collect();
@@ -301,8 +301,8 @@ fn the_order_depends_only_on_published_texts_of_the_site() {
         let place = scope(("t", "a"));
         let found = queries.iter().map(|query| {
             let found = search_contents(&connection, &place, query).unwrap();
-            let held = index.search(&place, query, usize::MAX).unwrap();
-            assert_eq!(held, found);
+            let indexed = index.search(&place, query, usize::MAX).unwrap();
+            assert_eq!(indexed, found);
             found
         });
         found.collect()
