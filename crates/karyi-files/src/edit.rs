@@ -348,30 +348,19 @@ fn change(
     if !existed && (edit.delete || edit.pairs.first().is_none_or(|pair| !pair.find.is_empty())) {
         return Err(missing(edit, copy.similar_paths(root)));
     }
+    let mut result = FileOutcome {
+        path: edit.path.clone(),
+        ..FileOutcome::default()
+    };
     if edit.delete {
         copy.delete();
-        let (path, kind) = (edit.path.clone(), EditKind::Deleted);
-        return Ok((
-            Vec::new(),
-            FileOutcome {
-                path,
-                kind,
-                ..FileOutcome::default()
-            },
-        ));
+        result.kind = EditKind::Deleted;
     }
-    if edit.pairs.is_empty() {
-        let path = edit.path.clone();
-        return Ok((
-            Vec::new(),
-            FileOutcome {
-                path,
-                ..FileOutcome::default()
-            },
-        ));
+    if edit.delete || edit.pairs.is_empty() {
+        return Ok((Vec::new(), result));
     }
     let (pairs, is_changed) = copy.apply(edit)?;
-    let mut result = summary(edit, &pairs);
+    add_pairs(&mut result, &pairs);
     result.encoding = copy.encoding().and_then(Encoding::name);
     result.kind = match (existed, is_changed) {
         (false, _) => EditKind::Created,
@@ -398,11 +387,8 @@ fn is_applied(pair: &PairResult) -> bool {
     matches!(pair, PairResult::AlreadyApplied { .. })
 }
 
-fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileOutcome {
-    let mut result = FileOutcome {
-        path: edit.path.clone(),
-        ..FileOutcome::default()
-    };
+/// Adds the results of the pairs to the outcome of their file.
+fn add_pairs(result: &mut FileOutcome, pairs: &[PairResult]) {
     for pair in pairs {
         let first_line = match *pair {
             PairResult::Replaced {
@@ -421,7 +407,6 @@ fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileOutcome {
         let first = result.first_line.unwrap_or(first_line);
         result.first_line = Some(first.min(first_line));
     }
-    result
 }
 
 /// Refuses a call that is partly in place already: it was meant for another state of the files. One that is

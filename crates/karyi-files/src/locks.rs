@@ -8,6 +8,7 @@
 //! runs with different homes can change the same files. Where that place is unavailable only the first set is
 //! used, and a concurrent change is still detected right before the rename.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -47,9 +48,7 @@ pub(super) fn lock_paths(
     directory: Option<&Path>,
     paths: &[&Path],
 ) -> Result<PathLocks, ToolError> {
-    let mut stripes: Vec<u64> = paths.iter().flat_map(|path| stripes(path)).collect();
-    stripes.sort_unstable();
-    stripes.dedup();
+    let stripes: BTreeSet<u64> = paths.iter().flat_map(|path| stripes(path)).collect();
     let mut files = Vec::new();
     for stripe in stripes.iter().filter(|_| directory.is_some()) {
         let directory = directory.unwrap_or(Path::new(""));
@@ -62,12 +61,8 @@ pub(super) fn lock_paths(
             Err(error) => return Err(ToolError::from_io(&path, &error)),
         }
     }
-    let mut stripes: Vec<u64> = stripes
-        .iter()
-        .map(|stripe| stripe % SHARED_STRIPES)
-        .collect();
-    stripes.sort_unstable();
-    stripes.dedup();
+    let stripes = stripes.iter().map(|stripe| stripe % SHARED_STRIPES);
+    let stripes: BTreeSet<u64> = stripes.collect();
     let place = shared_path();
     let shared = shared_directory(&place).map_err(|error| ToolError::from_io(&place, &error))?;
     if let Some(shared) = shared {

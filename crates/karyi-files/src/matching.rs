@@ -161,7 +161,7 @@ fn apply_pair<'a>(
     if found.is_empty() {
         return replace_as_written(document, pair, &find, &replace);
     }
-    replace_at(document, &found, &find, &replace)
+    replace_at(document, &found, (&find, &replace), MatchMode::Exact)
 }
 
 fn find_matches(text: &str, all: bool, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind> {
@@ -198,20 +198,16 @@ fn find_outside(
 fn replace_at(
     document: &mut Document<'_>,
     found: &[Range<usize>],
-    find: &str,
-    replace: &str,
+    (find, replace): (&str, &str),
+    found_as: MatchMode,
 ) -> Result<PairResult, MatchErrorKind> {
-    check_size(
-        document.text().len(),
-        found.len(),
-        find.len(),
-        replace.len(),
-    )?;
+    let text = document.text().len();
+    check_size(text, found.len(), find.len(), replace.len())?;
     let first = found.first().map_or(0, |first| first.start);
     let result = PairResult::Replaced {
         count: found.len(),
         first_line: line_at(document.text(), first),
-        found_as: MatchMode::Exact,
+        found_as,
     };
     document.replace(found, replace);
     Ok(result)
@@ -232,8 +228,8 @@ fn replace_as_written(
     let found = find_once(document.text(), &source);
     match found {
         Ok(found) if !found.is_empty() => {
-            let result = replace_at(document, &found, &source, &source_replace)?;
-            Ok(result.found_as(MatchMode::Written))
+            let texts = (&*source, &*source_replace);
+            replace_at(document, &found, texts, MatchMode::Written)
         }
         Ok(_) => replace_trailing(document, pair, find, replace).or_else(|error| {
             already_applied(document.text(), pair, &source, &source_replace).map_err(|_| error)
@@ -241,21 +237,6 @@ fn replace_as_written(
         Err(ambiguous) => {
             let applied = already_applied(document.text(), pair, find, replace);
             applied.map_err(|_| ambiguous.into_written())
-        }
-    }
-}
-
-impl PairResult {
-    fn found_as(self, how: MatchMode) -> Self {
-        match self {
-            Self::Replaced {
-                count, first_line, ..
-            } => Self::Replaced {
-                count,
-                first_line,
-                found_as: how,
-            },
-            Self::AlreadyApplied { .. } => self,
         }
     }
 }
@@ -283,8 +264,7 @@ fn replace_trailing(
     };
     match place {
         Some(place) if document.text().get(place.clone()) != Some(replace) => {
-            let result = replace_at(document, &[place], find, replace)?;
-            Ok(result.found_as(MatchMode::Trailing))
+            replace_at(document, &[place], (find, replace), MatchMode::Trailing)
         }
         _ => already_applied(document.text(), pair, find, replace),
     }

@@ -28,6 +28,17 @@ pub(super) struct SavedMetadata {
     pub(super) attributes: Option<Attributes>,
 }
 
+impl SavedMetadata {
+    /// Metadata of a new file with this mode.
+    pub(super) fn of_new_file(mode: u32) -> Self {
+        Self {
+            mode,
+            owner: None,
+            attributes: Some(Attributes::default()),
+        }
+    }
+}
+
 /// Copies owner, attributes and permissions from another file, which may be open.
 pub(super) fn copy_metadata(
     file: &File,

@@ -74,11 +74,10 @@ impl<'a> Transaction<'a> {
     pub fn begin(recorder: &'a Recorder, paths: &[&Path]) -> Result<Self, ToolError> {
         let mut recovered = Vec::new();
         let Some(journal) = &recorder.journal else {
-            let _locks = locks::lock_paths(None, paths)?;
             return Ok(Self {
                 recorder,
                 recovered,
-                _locks,
+                _locks: locks::lock_paths(None, paths)?,
             });
         };
         let (since, mut pause) = (Instant::now(), limits::EDIT_LOCK_PAUSE_MIN);
@@ -90,11 +89,10 @@ impl<'a> Transaction<'a> {
             let guard = guard.map_err(|error| with_recoveries(error, &recovered))?;
             // A previous holder of these locks may have been killed just now.
             if recovery.is_all(journal, paths) {
-                let _locks = guard;
                 return Ok(Self {
                     recorder,
                     recovered,
-                    _locks,
+                    _locks: guard,
                 });
             }
             drop(guard);

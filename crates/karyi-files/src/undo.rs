@@ -37,7 +37,7 @@ pub enum UndoTarget {
 }
 
 /// Outcome of an undo or of its dry run.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct UndoOutcome {
     /// Entries taken back, latest first.
     pub numbers: Vec<u64>,
@@ -156,9 +156,7 @@ pub fn dry_run(journal: &Journal, selection: &UndoSelection) -> Result<UndoOutco
     Ok(UndoOutcome {
         numbers: chosen.iter().map(|entry| entry.number).collect(),
         files: restored(changes),
-        number: None,
-        damage: None,
-        leftovers: None,
+        ..UndoOutcome::default()
     })
 }
 

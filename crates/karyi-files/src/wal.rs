@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::journal::{Entry, StoredPath, milliseconds};
+use super::journal::{Entry, StoredPath, milliseconds, sync_directory};
 use super::state_file;
 use karyi_core::limits;
 
@@ -111,10 +111,7 @@ impl WalRecord {
     /// Syncs the record to survive a power loss.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
-        if let Some(directory) = self.path.parent().and_then(|path| File::open(path).ok()) {
-            // A file system that cannot sync directories offers nothing better.
-            let _ = directory.sync_all();
-        }
+        self.path.parent().map(sync_directory);
         Ok(())
     }
 

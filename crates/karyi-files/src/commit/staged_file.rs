@@ -171,36 +171,26 @@ impl StagedFile<'_> {
 
     /// Applies owner, attributes and mode to a new file.
     fn apply_metadata(&self, file: &File, after: &NewContent) -> io::Result<MetadataOutcome> {
+        let replaced = |mode: Option<u32>| {
+            let stamp = self.change.before.as_ref()?.stamp;
+            let stamp = mode.map_or(stamp, |mode| stamp.with_mode(mode));
+            Some((stamp, self.directory.read(&self.name).ok()))
+        };
         let model = match &after.metadata {
-            MetadataSource::Replaced => self.change.before.as_ref().map(|found| {
-                let opened = self.directory.read(&self.name).ok();
-                (found.stamp, opened)
-            }),
+            MetadataSource::Replaced => replaced(None),
             MetadataSource::CopyOf(path) => Some(model(path, None)?),
             MetadataSource::CopyWithMode(path, mode) => Some(model(path, Some(*mode))?),
             MetadataSource::Saved(saved) => {
                 restore_metadata(file, saved)?;
                 None
             }
-            MetadataSource::Mode(mode) => match &self.change.before {
-                Some(found) => {
-                    let opened = self.directory.read(&self.name).ok();
-                    Some((found.stamp.with_mode(*mode), opened))
+            MetadataSource::Mode(mode) => {
+                let model = replaced(Some(*mode));
+                if model.is_none() {
+                    restore_metadata(file, &SavedMetadata::of_new_file(*mode))?;
                 }
-                None => {
-                    let (mode, owner) = (*mode, None);
-                    let attributes = Some(Attributes::default());
-                    restore_metadata(
-                        file,
-                        &SavedMetadata {
-                            mode,
-                            owner,
-                            attributes,
-                        },
-                    )?;
-                    None
-                }
-            },
+                model
+            }
         };
         match model {
             None => Ok(MetadataOutcome::Applied(Attributes::default())),

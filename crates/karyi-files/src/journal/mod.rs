@@ -436,7 +436,7 @@ fn number_in<N: FromStr>(path: &Path) -> Option<N> {
 }
 
 /// Syncs the entries of a directory. A file system that cannot do so offers nothing better.
-fn sync_directory(path: &Path) {
+pub(super) fn sync_directory(path: &Path) {
     if let Ok(directory) = File::open(path) {
         let _ = directory.sync_all();
     }

@@ -335,7 +335,7 @@ fn carry_mode(
 
 fn is_one_file(directory: &Directory, one: &OsStr, other: &OsStr) -> io::Result<bool> {
     let both = directory.stamp(one)?.zip(directory.stamp(other)?);
-    Ok(both.is_some_and(|(a, b)| (a.device, a.inode) == (b.device, b.inode)))
+    Ok(both.is_some_and(|(a, b)| a.identity() == b.identity()))
 }
 
 /// Removes the temporary file and the backup of an undecided change.

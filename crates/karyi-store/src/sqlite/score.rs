@@ -31,7 +31,10 @@ pub(super) struct PublishedStats {
     pub(super) words: u64,
 }
 
-#[allow(clippy::cast_precision_loss, reason = "nobody has so many words")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "word counts stay far below 2^52"
+)]
 impl PublishedStats {
     /// Returns the inverse document frequency of a word that `having` texts contain.
     pub(super) fn idf(self, having: u64) -> f64 {

@@ -101,7 +101,7 @@ CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
 pub struct SqliteSites {
     writer: Writer,
     readers: Readers,
-    change_count: ChangeCounter,
+    change_counter: ChangeCounter,
     index_cache: Arc<IndexCache>,
     query_cache: QueryCache,
 }
@@ -118,7 +118,7 @@ impl SqliteSites {
         Ok(Self {
             writer: Writer::start(connection, Arc::clone(&commits))?,
             readers: Readers::start(path.to_owned())?,
-            change_count: ChangeCounter::of(path.to_owned(), commits),
+            change_counter: ChangeCounter::of(path.to_owned(), commits),
             index_cache: Arc::default(),
             query_cache: QueryCache::default(),
         })
@@ -270,7 +270,7 @@ impl SiteStore for SqliteSites {
         for tag in &mut query.tags {
             *tag = tokenizer::compose(tag).into_owned();
         }
-        let change_count = self.change_count.now();
+        let change_count = self.change_counter.now();
         if let Some(index) =
             change_count.and_then(|change_count| self.index_cache.get(change_count))
         {

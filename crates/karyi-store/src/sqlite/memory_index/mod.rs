@@ -128,17 +128,17 @@ impl MemoryIndex {
         };
         let mut steps = StepBudget(steps);
         steps.take(site.contents.len() + site.bytes / 16)?;
-        let hits = site.hits(&query.text, &mut steps)?;
+        let hits = site.query_terms(&query.text, &mut steps)?;
         let text = tokenizer::fold(query.text.trim());
-        let wanted = ContentFilter {
+        let filter = ContentFilter {
             query,
             finder: Finder::new(&*text),
         };
         let range = site.contents.start as usize..site.contents.end as usize;
         let entries = self.contents.get(range).unwrap_or_default();
         let matches = match hits.is_empty() {
-            true => wanted.exact(entries),
-            false => wanted.ranked(entries, &term_scores(entries, &hits), &hits),
+            true => filter.exact(entries),
+            false => filter.ranked(entries, &term_scores(entries, &hits), &hits),
         };
         best(matches, query.limit)
     }
@@ -146,7 +146,7 @@ impl MemoryIndex {
 
 impl Site {
     /// Looks up the words of a text.
-    fn hits(
+    fn query_terms(
         &self,
         text: &str,
         steps: &mut StepBudget,
@@ -154,7 +154,7 @@ impl Site {
         let mut hits = Ok(Vec::new());
         tokenizer::each_word(text, &mut |word| {
             let Ok(found) = &mut hits else { return };
-            match self.hit(&word, steps) {
+            match self.query_term(&word, steps) {
                 Ok(hit) => found.push(hit),
                 Err(refusal) => hits = Err(refusal),
             }
@@ -162,7 +162,7 @@ impl Site {
         hits
     }
 
-    fn hit(
+    fn query_term(
         &self,
         word: &tokenizer::Word<'_>,
         steps: &mut StepBudget,
@@ -170,7 +170,7 @@ impl Site {
         let first = self.terms.partition_point(|term| *term.text < *word.text);
         let rest = self.terms.get(first..).unwrap_or_default();
         let postings = match word.is_single {
-            true => started(rest, word.text, steps)?.into(),
+            true => postings_with_prefix(rest, word.text, steps)?.into(),
             false => match rest.first().filter(|term| *term.text == *word.text) {
                 Some(term) => Cow::Borrowed(&*term.postings),
                 None => Cow::default(),
@@ -190,7 +190,7 @@ impl Site {
 }
 
 /// Returns the postings of all words that start with `start`; `terms` begins with them.
-fn started(
+fn postings_with_prefix(
     terms: &[Term],
     start: &str,
     steps: &mut StepBudget,
@@ -246,8 +246,8 @@ struct Match<'l> {
 impl ContentFilter<'_> {
     /// Returns the contents that contain the literal query.
     fn exact<'l>(&self, entries: &'l [IndexedContent]) -> Vec<Match<'l>> {
-        let wanted = entries.iter().filter(|entry| self.should_load(entry));
-        let found = wanted.filter(|entry| self.letter_matches(entry) != (false, false));
+        let filter = entries.iter().filter(|entry| self.accepts(entry));
+        let found = filter.filter(|entry| self.literal_matches(entry) != (false, false));
         found.map(|entry| self.matching(entry, 0.0, true)).collect()
     }
 
@@ -259,10 +259,10 @@ impl ContentFilter<'_> {
         hits: &[QueryTerm<'_>],
     ) -> Vec<Match<'l>> {
         let pairs: u32 = hits.iter().map(|hit| u32::from(hit.is_pair)).sum();
-        let marked = entries.iter().zip(term_scores);
-        marked
+        let scored = entries.iter().zip(term_scores);
+        scored
             .filter(|(entry, term_score)| {
-                term_score.score > 0.0 && entry.is_indexed && self.should_load(entry)
+                term_score.score > 0.0 && entry.is_indexed && self.accepts(entry)
             })
             // A literal match contains all pairs.
             .map(|(entry, term_score)| {
@@ -271,7 +271,7 @@ impl ContentFilter<'_> {
             .collect()
     }
 
-    fn should_load(&self, entry: &IndexedContent) -> bool {
+    fn accepts(&self, entry: &IndexedContent) -> bool {
         let query = self.query;
         let of_type = query.content_type.as_deref();
         *entry.status == *query.status
@@ -281,7 +281,7 @@ impl ContentFilter<'_> {
 
     fn matching<'l>(&self, entry: &'l IndexedContent, score: f64, may_be_exact: bool) -> Match<'l> {
         let (is_in_title, is_in_body) = match may_be_exact {
-            true => self.letter_matches(entry),
+            true => self.literal_matches(entry),
             false => (false, false),
         };
         let rank = Rank {
@@ -293,7 +293,7 @@ impl ContentFilter<'_> {
     }
 
     /// Tells whether title and text contain the literal query.
-    fn letter_matches(&self, entry: &IndexedContent) -> (bool, bool) {
+    fn literal_matches(&self, entry: &IndexedContent) -> (bool, bool) {
         let is_in = |text: &str| self.finder.find(text.as_bytes()).is_some();
         (is_in(entry.title()), is_in(entry.body()))
     }

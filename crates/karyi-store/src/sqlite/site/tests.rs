@@ -77,10 +77,10 @@ fn with_index(sites: &SqliteSites) {
     let since = Instant::now();
     while sites
         .index_cache
-        .get(sites.change_count.now().unwrap())
+        .get(sites.change_counter.now().unwrap())
         .is_none()
     {
-        sites.load_index_if_due(sites.change_count.now().unwrap(), Duration::from_secs(60));
+        sites.load_index_if_due(sites.change_counter.now().unwrap(), Duration::from_secs(60));
         assert!(since.elapsed() < Duration::from_secs(60));
     }
 }
