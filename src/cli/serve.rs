@@ -23,7 +23,7 @@ use crate::service::jwt::ExpectedClaims;
 use crate::service::log::Log;
 use crate::service::rate_limit::Rate;
 use karyi_pty::{SessionOptions, StartupFiles, guard};
-use karyi_store::sqlite::{Lock, SqliteSites, make_directory};
+use karyi_store::sqlite::{ServerLock, SqliteSites, make_directory};
 use karyi_vault::session::{Need, Secrets};
 
 /// Runs `karyi serve`.

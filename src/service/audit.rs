@@ -240,7 +240,11 @@ impl AuditTrail {
         };
         let intent = record(caller, Some(principal), details, &outcome);
         // An intent that is written too late is removed again.
-        let stored = in_time(self.ledger.record_intent(&intent), with_grace(caller.answer_by())).await;
+        let stored = in_time(
+            self.ledger.record_intent(&intent),
+            with_grace(caller.answer_by()),
+        )
+        .await;
         stored.map_err(|error| {
             self.report_failure(&intent, &error);
             let detail = "the ledger cannot be written now, so nothing was changed";
