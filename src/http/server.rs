@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail};
@@ -145,13 +146,7 @@ pub async fn serve(
         .as_ref()
         .map(|(chain, key)| tls::acceptor(chain, key))
         .transpose()?;
-    let (log, writer) = match options.is_quiet {
-        true => (Log::default(), None),
-        false => {
-            let (log, writer) = log_writer::to_stderr().context("starting the log")?;
-            (log, Some(writer))
-        }
-    };
+    let (log, writer) = start_log(options.is_quiet)?;
     let exporter = options.collector.as_deref();
     let exporter = exporter.map(|url| Exporter::start(url, log.clone()));
     let (exporter, spans) = exporter.transpose()?.unzip();
@@ -197,6 +192,15 @@ pub async fn serve(
         log_writer::end(writer).await;
     }
     Ok(())
+}
+
+/// Starts the log and its thread; a quiet server has neither.
+fn start_log(is_quiet: bool) -> anyhow::Result<(Log, Option<JoinHandle<()>>)> {
+    if is_quiet {
+        return Ok((Log::default(), None));
+    }
+    let (log, writer) = log_writer::to_stderr().context("starting the log")?;
+    Ok((log, Some(writer)))
 }
 
 /// Accepts no new work and waits, within a limit, for the work in progress.

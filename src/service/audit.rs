@@ -268,14 +268,13 @@ impl AuditTrail {
         result
     }
 
+    /// Writes a log line about a call that has no outcome yet.
+    pub fn log_event(&self, event: &str, caller: &Caller, details: &CallDetails) {
+        self.log_call(event, caller, details, &CallOutcome::default());
+    }
+
     /// Writes a log line about a call.
-    pub fn log_call(
-        &self,
-        event: &str,
-        caller: &Caller,
-        details: &CallDetails,
-        outcome: &CallOutcome,
-    ) {
+    fn log_call(&self, event: &str, caller: &Caller, details: &CallDetails, outcome: &CallOutcome) {
         let is_over = outcome.http_status > 0;
         self.log.write(&LogLine {
             event,

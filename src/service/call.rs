@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::service::audit::AuditTrail;
-use crate::service::audit_record::{CallDetails, CallOutcome};
+use crate::service::audit_record::CallDetails;
 use crate::service::caller::Caller;
 use crate::service::canonical::PayloadHash;
 use crate::service::catalog::OfferedTool;
@@ -226,12 +226,8 @@ impl ActiveCall<'_> {
             let (caller, principal) = (self.caller, self.principal);
             Box::pin(self.audit.record_intent(caller, principal, self.details)).await?;
         }
-        self.audit.log_call(
-            "tool_call_start",
-            self.caller,
-            self.details,
-            &CallOutcome::default(),
-        );
+        self.audit
+            .log_event("tool_call_start", self.caller, self.details);
         let result = self.start(call, scope);
         match deadline::run_until(scope.deadline, access, result).await {
             Ok(fields) => Ok(self.masked(fields)),

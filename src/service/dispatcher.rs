@@ -290,12 +290,7 @@ impl Dispatcher {
             request_type: "tool_list",
             ..CallDetails::default()
         };
-        self.audit.log_call(
-            "tools_list_request",
-            caller,
-            &details,
-            &CallOutcome::default(),
-        );
+        self.audit.log_event("tools_list_request", caller, &details);
         if !principal.has_scope(principal::LIST) {
             let rejection = Rejection::forbidden("the scope tools:list is required");
             return Err(self
@@ -370,12 +365,7 @@ impl Dispatcher {
         let generation = self.config.redactor.secrets().generation();
         let hash = PayloadHash::of(&request.input);
         let mut details = self.call_details(caller, request, &hash);
-        self.audit.log_call(
-            "tool_call_request",
-            caller,
-            &details,
-            &CallOutcome::default(),
-        );
+        self.audit.log_event("tool_call_request", caller, &details);
         let mut tools = self.config.tools.iter();
         let tool = tools.find(|tool| tool.name() == request.tool_name);
         details.tool_version = tool.map(|tool| tool.entry.service.version);
