@@ -298,7 +298,7 @@ fn what_opens_no_store_leads_to_one_that_does() {
     home.set("TOKEN", VALUE, &[]);
     fs::remove_file(home.identity()).unwrap();
     let ran = home.karyi(&set, VALUE).exit(3);
-    says(&ran.error("wrong_key").stderr, &["bring it back, or name"]);
+    says(&ran.error("wrong_key").stderr, &["restore it, or name"]);
 }
 
 /// The command of a hint does what the hint says.

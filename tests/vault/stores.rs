@@ -132,19 +132,19 @@ fn nothing_is_kept_or_removed_past_another_store() {
     says(
         &set,
         &[
-            "THERE is kept in the store age",
+            "THERE is in the store age",
             "--vault age",
             "migrate --to age",
         ],
     );
     let exec = ["var", "exec", "THERE", "--", "true"];
     let exec = home.karyi(&exec, "").exit(2).error("undefined_variable");
-    says(&exec, &["THERE is kept in the store age"]);
+    says(&exec, &["THERE is in the store age"]);
     std::fs::write(home.work().join(".env"), "THERE=a-new-value-99\n").unwrap();
     let import = ["var", "import", ".env", "--all", "--replace"];
     says(&home.karyi(&import, "").exit(1), &["kept in the store age"]);
     let other = with_file(&home, &["var", "set", "HERE", "--stdin"], "a-new-value-99");
-    says(&other.exit(2), &["HERE is kept in the store os"]);
+    says(&other.exit(2), &["HERE is in the store os"]);
     assert_eq!(home.karyi(&["var", "list"], "").exit(0).stdout, before);
 
     // All of it into one store, and the warning is gone.

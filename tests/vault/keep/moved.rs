@@ -57,7 +57,7 @@ fn copies_that_are_left_are_told_and_removed_by_the_next_one() {
         (error.code, error.message.as_str(), error.hint.as_str()),
         (
             ErrorCode::KeyringLocked,
-            "everything is in the store age now, and that one is in use; copies are left in the store os: on purpose",
+            "all secrets are in the store age now, which is in use; copies remain in the store os: on purpose",
             "remove them with `karyi var migrate --vault os --to age`"
         )
     );
