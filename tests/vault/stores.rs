@@ -142,7 +142,7 @@ fn nothing_is_kept_or_removed_past_another_store() {
     says(&exec, &["THERE is in the store age"]);
     std::fs::write(home.work().join(".env"), "THERE=a-new-value-99\n").unwrap();
     let import = ["var", "import", ".env", "--all", "--replace"];
-    says(&home.karyi(&import, "").exit(1), &["kept in the store age"]);
+    says(&home.karyi(&import, "").exit(1), &["in the store age"]);
     let other = with_file(&home, &["var", "set", "HERE", "--stdin"], "a-new-value-99");
     says(&other.exit(2), &["HERE is in the store os"]);
     assert_eq!(home.karyi(&["var", "list"], "").exit(0).stdout, before);
