@@ -2,6 +2,8 @@
 //!
 //! Run it with `cargo run -p karyi-files --example edit_and_undo`.
 
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
+
 use std::error::Error;
 use std::fs;
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 //!
 //! Run it with `cargo run -p karyi-store --example audit_ledger`.
 
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
+
 use std::error::Error;
 
 use karyi_store::Ledger;
