@@ -54,7 +54,7 @@ impl<'scope, 'env> Prefetcher<'scope, 'env> {
     }
 
     fn start_with(&mut self, builder: Builder, bytes: &Arc<Vec<u8>>) -> Option<Prefetch> {
-        if (bytes.len() as u64) < limits::EARLY_JOURNAL_BYTES {
+        if (bytes.len() as u64) < limits::PREFETCH_BYTES {
             return None;
         }
         let journal = self.journal.take()?;
@@ -83,10 +83,7 @@ mod tests {
     fn only_storable_contents_are_prefetched() {
         let temp = tempfile::tempdir().unwrap();
         let open = |key| Journal::open(temp.path(), key).unwrap();
-        let large = Arc::new(vec![
-            0;
-            usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap()
-        ]);
+        let large = Arc::new(vec![0; usize::try_from(limits::PREFETCH_BYTES).unwrap()]);
         let small = Arc::new(large[1..].to_vec());
         let check = |journal: &Journal, is_private: bool, is_live: bool, expected: bool| {
             let is_live = AtomicBool::new(is_live);
@@ -111,7 +108,7 @@ mod tests {
     fn without_a_thread_nothing_is_prefetched() {
         let temp = tempfile::tempdir().unwrap();
         let journal = Journal::open(temp.path(), None).unwrap();
-        let size = usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap();
+        let size = usize::try_from(limits::PREFETCH_BYTES).unwrap();
         let large = Arc::new(vec![0; size]);
         let is_live = AtomicBool::new(true);
         std::thread::scope(|scope| {

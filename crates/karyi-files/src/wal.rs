@@ -164,7 +164,7 @@ impl WalRecord {
     /// Reads the state of the record.
     pub(super) fn read(&mut self) -> RecordState {
         let mut bytes = Vec::new();
-        let most = limits::MAX_INTENT_BYTES;
+        let most = limits::MAX_WAL_RECORD_BYTES;
         if (&self.file).take(most).read_to_end(&mut bytes).is_err() {
             return RecordState::Broken(None);
         }
@@ -236,7 +236,7 @@ fn plan_of(path: &Path) -> Option<ChangePlan> {
     let file = state_file::open_to_read(path).ok();
     let file = file.filter(|_| name.ends_with(SUFFIX))?;
     let mut line = Vec::new();
-    let most = limits::MAX_INTENT_BYTES;
+    let most = limits::MAX_WAL_RECORD_BYTES;
     let mut reader = BufReader::new(file.take(most));
     reader.read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()

@@ -39,7 +39,7 @@ pub const EDIT_LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
 /// Longest pause between two such attempts.
 pub const EDIT_LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 /// Most bytes of the record of a change under way: it names each file a few times.
-pub const MAX_INTENT_BYTES: u64 = 256 << 20;
+pub const MAX_WAL_RECORD_BYTES: u64 = 256 << 20;
 /// Recovered files listed in an error.
 pub const MAX_LISTED_RECOVERED: usize = 10;
 /// Bytes of compressed contents in the journal.
@@ -55,7 +55,7 @@ pub const JOURNAL_NEW_BYTES: u64 = 4 << 20;
 pub const JOURNAL_SYNCED_BYTES: u64 = 8 << 20;
 /// Size of old content from which its journal entry is prepared in a thread while the change is computed; a failed
 /// edit wastes the work.
-pub const EARLY_JOURNAL_BYTES: u64 = 8 << 20;
+pub const PREFETCH_BYTES: u64 = 8 << 20;
 /// Bytes of new contents after which the journal is pruned.
 pub const JOURNAL_PRUNE_BYTES: u64 = 64 << 20;
 /// Interval between prunings when little was added: a pruning takes microseconds per change.

@@ -68,26 +68,26 @@ pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
 pub const SEARCH_BODY_CHARS: usize = 500;
 /// Memory for the contents of all sites, read and parsed for searches, and for the index of their words,
 /// in bytes; with more contents than that every search asks the database.
-pub const LIBRARY_BYTES: usize = 64 << 20;
+pub const MEMORY_INDEX_BYTES: usize = 64 << 20;
 /// Estimated memory of a content, a word or a posting beside its texts, in bytes, at most.
-pub const LIBRARY_CONTENT_BYTES: usize = 768;
-/// See [`LIBRARY_CONTENT_BYTES`].
-pub const LIBRARY_WORD_BYTES: usize = 64;
-/// See [`LIBRARY_CONTENT_BYTES`].
-pub const LIBRARY_PLACE_BYTES: usize = 16;
+pub const MEMORY_INDEX_CONTENT_BYTES: usize = 768;
+/// See [`MEMORY_INDEX_CONTENT_BYTES`].
+pub const MEMORY_INDEX_WORD_BYTES: usize = 64;
+/// See [`MEMORY_INDEX_CONTENT_BYTES`].
+pub const MEMORY_INDEX_POSTING_BYTES: usize = 16;
 /// Time reading all contents may take; it is given up then, and the database asked.
-pub const LIBRARY_READ_TIMEOUT: Duration = Duration::from_secs(30);
+pub const MEMORY_INDEX_LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Ratio of the time spent on database searches to the time of reading all contents at which they are read again.
-pub const LIBRARY_PATIENCE: u32 = 4;
+pub const MEMORY_INDEX_LOAD_RATIO: u32 = 4;
 /// Longest search in these contents that the thread of a connection does itself, in steps of a few
 /// nanoseconds: others are done by a thread that reads.
-pub const LIBRARY_STEPS_AT_ONCE: usize = 100_000;
+pub const MEMORY_INDEX_INLINE_STEPS: usize = 100_000;
 /// Memory for results of searches that are given again while no content changes, in bytes.
-pub const RECENT_SEARCH_BYTES: usize = 16 << 20;
+pub const QUERY_CACHE_BYTES: usize = 16 << 20;
 /// Time for which a check for changes by other programs is valid.
-pub const RECENT_SEARCH_TRUST: Duration = Duration::from_millis(4);
+pub const CHANGE_COUNT_TTL: Duration = Duration::from_millis(4);
 /// Estimated memory of such a result beside its texts, in bytes.
-pub const RECENT_SEARCH_OVERHEAD_BYTES: usize = 512;
+pub const QUERY_CACHE_OVERHEAD_BYTES: usize = 512;
 /// Time an answer can be repeated by its idempotency key, in seconds.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
 /// Contents `search_content` returns when the call names no limit.

@@ -115,7 +115,7 @@ impl StagedFile<'_> {
     /// when that was done and it is unchanged.
     fn sync(&self, file: &File) -> io::Result<bool> {
         let before = self.change.before.as_ref();
-        let is_large = |found: &&FileSnapshot| found.stamp.size >= limits::EARLY_JOURNAL_BYTES;
+        let is_large = |found: &&FileSnapshot| found.stamp.size >= limits::PREFETCH_BYTES;
         let Some(before) = before.filter(is_large) else {
             return file.sync_all().map(|()| false);
         };

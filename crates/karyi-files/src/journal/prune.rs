@@ -169,7 +169,9 @@ impl Journal {
         let read = |path: PathBuf| {
             let mut bytes = Vec::new();
             let file = state_file::open_to_read(&path).ok()?;
-            let read = file.take(limits::MAX_INTENT_BYTES).read_to_end(&mut bytes);
+            let read = file
+                .take(limits::MAX_WAL_RECORD_BYTES)
+                .read_to_end(&mut bytes);
             // The first line is the plan.
             let line = bytes.split(|byte| *byte == b'\n').nth(1)?;
             let decided: DecisionLine = serde_json::from_slice(line).ok()?;

@@ -225,7 +225,7 @@ fn large_files_are_stored_and_restored() {
     let (mut place, state) = (Fixture::new(), tempfile::tempdir().unwrap());
     place.journal = Arc::new(Journal::open(state.path(), None).unwrap());
     place.recorder.journal = Some(Arc::clone(&place.journal));
-    let size = usize::try_from(karyi_core::limits::EARLY_JOURNAL_BYTES).unwrap();
+    let size = usize::try_from(karyi_core::limits::PREFETCH_BYTES).unwrap();
     let old = format!("old\n{}", "x".repeat(size));
     std::fs::write(place.path("large"), &old).unwrap();
     let edit = |find: &str| {

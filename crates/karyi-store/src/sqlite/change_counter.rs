@@ -71,7 +71,7 @@ impl ChangeCounter {
         // Loaded first: a commit in between makes the cached value outdated.
         let commits = self.commits.load(Ordering::Acquire);
         let is_fresh = |cached: &CachedCount| {
-            cached.commits == commits && cached.at.elapsed() < limits::RECENT_SEARCH_TRUST
+            cached.commits == commits && cached.at.elapsed() < limits::CHANGE_COUNT_TTL
         };
         if let Some(cached) = state.cached.filter(is_fresh) {
             return Ok(cached.count);

@@ -93,8 +93,8 @@ impl CachedResults {
     }
 
     fn add(&mut self, key: QueryKey, found: Arc<SearchResult>) {
-        const HALF: usize = limits::RECENT_SEARCH_BYTES / 2;
-        let size = limits::RECENT_SEARCH_OVERHEAD_BYTES + key.bytes() + bytes(&found);
+        const HALF: usize = limits::QUERY_CACHE_BYTES / 2;
+        let size = limits::QUERY_CACHE_OVERHEAD_BYTES + key.bytes() + bytes(&found);
         if size > HALF {
             return;
         }
@@ -120,7 +120,7 @@ fn bytes(found: &SearchResult) -> usize {
         // Once as a value, once in its display form.
         size_of::<CachedContent>()
             + 2 * all
-            + content.metadata.len() * limits::RECENT_SEARCH_OVERHEAD_BYTES
+            + content.metadata.len() * limits::QUERY_CACHE_OVERHEAD_BYTES
     };
     found.items.iter().map(one).sum()
 }
@@ -167,14 +167,14 @@ mod tests {
     fn requested_results_stay_and_others_are_dropped() {
         let mut results = CachedResults::default();
         results.put(1, key("often"), found(0));
-        let most = limits::RECENT_SEARCH_BYTES / limits::RECENT_SEARCH_OVERHEAD_BYTES;
+        let most = limits::QUERY_CACHE_BYTES / limits::QUERY_CACHE_OVERHEAD_BYTES;
         for number in 0..3 * most {
             results.put(1, key(&number.to_string()), found(1));
             assert!(results.new.len() + results.old.len() <= most);
             assert!(results.get(1, &key("often")).is_some(), "{number}");
         }
         assert_eq!(results.get(1, &key("0")), None);
-        let large = "x".repeat(limits::RECENT_SEARCH_BYTES);
+        let large = "x".repeat(limits::QUERY_CACHE_BYTES);
         results.put(1, key(&large), found(1));
         assert_eq!(results.get(1, &key(&large)), None);
     }

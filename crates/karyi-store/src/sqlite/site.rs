@@ -197,8 +197,11 @@ impl SqliteSites {
         }
         let (index_cache, since) = (Arc::clone(&self.index_cache), Instant::now());
         let end = move |read| index_cache.store(change_count, read, since.elapsed());
-        self.readers
-            .begin(since + limits::LIBRARY_READ_TIMEOUT, MemoryIndex::read, end);
+        self.readers.begin(
+            since + limits::MEMORY_INDEX_LOAD_TIMEOUT,
+            MemoryIndex::read,
+            end,
+        );
     }
 }
 
@@ -274,7 +277,7 @@ impl SiteStore for SqliteSites {
         if let Some(index) =
             change_count.and_then(|change_count| self.index_cache.get(change_count))
         {
-            return match index.search(scope, &query, limits::LIBRARY_STEPS_AT_ONCE) {
+            return match index.search(scope, &query, limits::MEMORY_INDEX_INLINE_STEPS) {
                 Ok(found) => Box::pin(std::future::ready(Ok(Arc::new(found)))),
                 Err(SearchRefusal::Long) => {
                     Box::pin(self.search_on_reader(index, scope.clone(), query))

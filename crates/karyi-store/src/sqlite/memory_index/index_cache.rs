@@ -44,7 +44,7 @@ impl IndexCache {
     pub(in crate::sqlite) fn should_load(&self, change_count: u64, took: Duration) -> bool {
         let mut state = self.lock();
         state.spent = state.spent.saturating_add(took);
-        let is_due = state.spent >= state.cost.saturating_mul(limits::LIBRARY_PATIENCE);
+        let is_due = state.spent >= state.cost.saturating_mul(limits::MEMORY_INDEX_LOAD_RATIO);
         if state.is_reading || !is_due || state.refused == Some(change_count) {
             return false;
         }
@@ -91,7 +91,7 @@ mod tests {
         assert!(cache.should_load(1, Duration::ZERO) && !cache.should_load(1, ms(1000)));
         cache.store(1, Ok(Some(index)), ms(10));
         assert!(cache.get(1).is_some() && cache.get(2).is_none());
-        let most = ms(10) * limits::LIBRARY_PATIENCE;
+        let most = ms(10) * limits::MEMORY_INDEX_LOAD_RATIO;
         assert!(!cache.should_load(2, most - ms(1)) && cache.should_load(2, ms(1)));
         assert!(cache.get(1).is_none());
         // A failed load is repeated; contents that are too large are only loaded again after a change.

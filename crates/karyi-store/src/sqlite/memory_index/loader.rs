@@ -32,7 +32,7 @@ impl MemoryIndex {
             connection.query_row("SELECT number FROM revision", (), |row| row.get(0))?;
         let total: f64 = connection.query_row(SIZES, (), |row| row.get(0))?;
         #[allow(clippy::cast_precision_loss)]
-        if total > limits::LIBRARY_BYTES as f64 {
+        if total > limits::MEMORY_INDEX_BYTES as f64 {
             return Ok(None);
         }
         let mut reading = IndexLoader {
@@ -89,7 +89,7 @@ impl IndexLoader {
         let content = parsed::<Content>(json).ok();
         // The folded text may differ, and the display form is cached, too.
         let bytes = title.len() + body.len() + 3 * json.len();
-        if !self.budget.take(limits::LIBRARY_CONTENT_BYTES + bytes) {
+        if !self.budget.take(limits::MEMORY_INDEX_CONTENT_BYTES + bytes) {
             return Ok(false);
         }
         let entry = IndexedContent {
@@ -203,14 +203,14 @@ impl TermCollector {
         if self.term != term {
             self.close();
             term.clone_into(&mut self.term);
-            bytes += limits::LIBRARY_WORD_BYTES + term.len();
+            bytes += limits::MEMORY_INDEX_WORD_BYTES + term.len();
         }
         match self.postings.last_mut() {
             // Postings of one row are adjacent.
             Some(last) if last.content == posting.content => last.weight += posting.weight,
             _ => {
                 self.postings.push(posting);
-                bytes += limits::LIBRARY_PLACE_BYTES;
+                bytes += limits::MEMORY_INDEX_POSTING_BYTES;
             }
         }
         budget.take(bytes)

@@ -344,7 +344,7 @@ struct MemoryBudget(usize);
 
 impl MemoryBudget {
     fn all() -> Self {
-        Self(limits::LIBRARY_BYTES)
+        Self(limits::MEMORY_INDEX_BYTES)
     }
 
     /// Takes memory; returns false when there is not enough.

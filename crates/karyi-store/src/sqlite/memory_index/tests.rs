@@ -400,6 +400,6 @@ fn too_large_contents_are_not_indexed() {
         connection.execute(sql, [bytes]).unwrap();
         MemoryIndex::read(&connection).unwrap()
     };
-    assert!(of_size(limits::LIBRARY_BYTES + 1).is_none());
-    assert!(of_size(limits::LIBRARY_BYTES / 8).is_some());
+    assert!(of_size(limits::MEMORY_INDEX_BYTES + 1).is_none());
+    assert!(of_size(limits::MEMORY_INDEX_BYTES / 8).is_some());
 }
