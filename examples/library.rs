@@ -5,8 +5,8 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use karyi::exec::call::title;
-use karyi::exec::intake::{Incoming, Intake};
+use karyi::exec::call_run::title;
+use karyi::exec::decoder::{Decoded, MessageDecoder};
 use karyi::syntax::Mode;
 use karyi::tools;
 
@@ -16,27 +16,27 @@ fn main() -> std::io::Result<()> {
 
     let registry = Arc::new(tools::registry());
     let grammar = Arc::new(registry.grammar());
-    let mut intake = Intake::new(registry, grammar, Mode::Repair);
-    let mut incoming = Vec::new();
-    intake.feed(&message, &mut incoming);
-    intake.finish(&mut incoming);
+    let mut decoder = MessageDecoder::new(registry, grammar, Mode::Repair);
+    let mut decoded = Vec::new();
+    decoder.feed(&message, &mut decoded);
+    decoder.finish(&mut decoded);
 
     let mut out = std::io::stdout().lock();
-    for item in incoming {
+    for item in decoded {
         match item {
-            Incoming::BlockOpened(_) => writeln!(out, "block")?,
-            Incoming::Job(job) => writeln!(
+            Decoded::BlockOpened(_) => writeln!(out, "block")?,
+            Decoded::Call(prepared) => writeln!(
                 out,
                 "  {} {}: {}",
-                job.id,
-                job.call.spec().name,
-                title(&job.call)
+                prepared.id,
+                prepared.call.spec().name,
+                title(&prepared.call)
             )?,
-            Incoming::BlockClosed => {}
-            Incoming::Warning(found) => {
+            Decoded::BlockClosed => {}
+            Decoded::Warning(found) => {
                 writeln!(out, "warning {}: {}", found.code.as_str(), found.message)?
             }
-            Incoming::Refused(found) => {
+            Decoded::Refused(found) => {
                 writeln!(out, "refused {}: {}", found.code.as_str(), found.message)?
             }
         }

@@ -139,11 +139,14 @@ fn a_shell_that_hangs_is_told_so() {
     let found = find(&report, "shell zsh");
     assert_eq!(found["status"], "limited");
     let text = found["found"].as_str().unwrap();
-    assert!(text.contains("does not tell its version in time"), "{text}");
+    assert!(
+        text.contains("did not report its version in time"),
+        "{text}"
+    );
     // Those after it are named all the same.
     let later = find(&report, "shell sh")["found"].as_str().unwrap();
     assert!(
-        later.contains("not tried, as those before took long"),
+        later.contains("not tried, since earlier shells took too long"),
         "{later}"
     );
     assert!(start.elapsed() < Duration::from_secs(60));

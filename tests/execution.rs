@@ -7,19 +7,21 @@ use std::sync::Arc;
 
 use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
-use karyi::exec::intake::Intake;
-use karyi::exec::message::{Pace, Runner};
+use karyi::exec::decoder::MessageDecoder;
+use karyi::exec::message_runner::{MessageRunner, Pace};
 use karyi::outcome::Outcome;
 use karyi::secret::SecretValue;
 use karyi::syntax::Mode;
-use karyi::tool::context::{Boxed, Consent, Context, Lifetime, Prompter, Question, Reply, Request};
+use karyi::tool::context::{
+    ApprovalRequest, Boxed, Consent, Context, Lifetime, Prompter, Question, Reply,
+};
 use karyi::tools;
 use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
 use tokio::sync::mpsc;
 
 use crate::harness;
-use crate::harness::context::{sessions, stage};
+use crate::harness::context::{run_context, sessions};
 
 /// A user who answers some questions and breaks on others.
 struct Fickle;
@@ -38,7 +40,7 @@ impl Prompter for Fickle {
         })
     }
 
-    fn agree<'a>(&'a self, _: &'a Request) -> Boxed<'a, Consent> {
+    fn approve<'a>(&'a self, _: &'a ApprovalRequest) -> Boxed<'a, Consent> {
         Box::pin(async { Consent::Unavailable })
     }
 }
@@ -74,9 +76,9 @@ pub(crate) fn run_with(
         let cancel = Cancel::default();
         let context = context_with(dir.path(), secrets);
         let redactor = Redactor::new(secrets);
-        let stage = stage(context, dir.path(), redactor, (events, cancel.clone()));
+        let run_context = run_context(context, dir.path(), redactor, (events, cancel.clone()));
         let registry = Arc::new(tools::registry());
-        let intake = Intake::new(
+        let decoder = MessageDecoder::new(
             Arc::clone(&registry),
             Arc::new(registry.grammar()),
             Mode::Repair,
@@ -84,14 +86,14 @@ pub(crate) fn run_with(
         let (sender, chunks) = mpsc::channel(1);
         sender.send(Ok(message.as_bytes().to_vec())).await.unwrap();
         drop(sender);
-        let runner = Runner::new(stage);
+        let runner = MessageRunner::new(run_context);
         let work = async {
-            runner.message(intake, chunks, Pace::Whole).await;
+            runner.run_message(decoder, chunks, Pace::Whole).await;
             runner.close().await;
             let (is_interrupted, shell, note) = (false, None, None);
             #[rustfmt::skip]
             let ended = Event::MessageEnded { is_interrupted, shell, note };
-            runner.tell(ended).await;
+            runner.emit(ended).await;
         };
         let mut outcomes = Vec::new();
         let collect = async {

@@ -169,7 +169,7 @@ fn nothing_to_call_is_no_error() {
     check(
         parse(&[]).stdin(b"\x7fELF\0\0\xFF<to"),
         "no calls\n",
-        "note: the text holds NUL bytes; is it a text?\n",
+        "note: the text contains NUL bytes; is it text?\n",
         0,
     );
 }

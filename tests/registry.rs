@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use karyi::exec::intake::{Incoming, Intake};
+use karyi::exec::decoder::{Decoded, MessageDecoder};
 use karyi::reference::{help, prompt};
 use karyi::secret::Template;
 use karyi::syntax::Mode;
@@ -27,22 +27,22 @@ pub fn site_input(xml: &str) -> Value {
 
 fn calls_of(registry: Arc<Registry<Call>>, xml: &str) -> Result<Vec<Call>, String> {
     let grammar = Arc::new(registry.grammar());
-    let mut intake = Intake::new(registry, grammar, Mode::Repair);
+    let mut decoder = MessageDecoder::new(registry, grammar, Mode::Repair);
     let mut incoming = Vec::new();
-    intake.feed(format!("<tools>{xml}</tools>").as_bytes(), &mut incoming);
-    intake.finish(&mut incoming);
+    decoder.feed(format!("<tools>{xml}</tools>").as_bytes(), &mut incoming);
+    decoder.finish(&mut incoming);
     let mut calls = Vec::new();
     for item in incoming {
         match item {
-            Incoming::Job(job) => calls.push(job.call),
-            Incoming::Refused(diagnostic) => {
+            Decoded::Call(job) => calls.push(job.call),
+            Decoded::Refused(diagnostic) => {
                 return Err(format!(
                     "{}: {}",
                     diagnostic.code.as_str(),
                     diagnostic.message
                 ));
             }
-            Incoming::BlockOpened(_) | Incoming::BlockClosed | Incoming::Warning(_) => {}
+            Decoded::BlockOpened(_) | Decoded::BlockClosed | Decoded::Warning(_) => {}
         }
     }
     Ok(calls)

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use karyi::exec::intake::{Incoming, Intake};
+use karyi::exec::decoder::{Decoded, MessageDecoder};
 use karyi::syntax::Mode;
 use karyi::tools;
 use serde_json::{Value, json};
@@ -15,16 +15,16 @@ use crate::harness::{Karyi, results, wait};
 fn decided(message: &str, mode: Mode) -> Vec<String> {
     let registry = Arc::new(tools::registry());
     let grammar = Arc::new(registry.grammar());
-    let mut intake = Intake::new(registry, grammar, mode);
+    let mut decoder = MessageDecoder::new(registry, grammar, mode);
     let mut ends = Vec::new();
     let mut incoming = Vec::new();
     for (at, byte) in message.bytes().enumerate() {
-        intake.feed(&[byte], &mut incoming);
+        decoder.feed(&[byte], &mut incoming);
         for item in incoming.drain(..) {
             match item {
-                Incoming::Job(_) => ends.push(message[..=at].to_owned()),
-                Incoming::Refused(diagnostic) => panic!("{diagnostic:?}"),
-                Incoming::BlockOpened(_) | Incoming::BlockClosed | Incoming::Warning(_) => {}
+                Decoded::Call(_) => ends.push(message[..=at].to_owned()),
+                Decoded::Refused(diagnostic) => panic!("{diagnostic:?}"),
+                Decoded::BlockOpened(_) | Decoded::BlockClosed | Decoded::Warning(_) => {}
             }
         }
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use alacritty_terminal::event::VoidListener;
 use alacritty_terminal::term::test::TermSize;
 use alacritty_terminal::term::{Config, Term};
-use karyi::exec::output::{Ending, Output};
+use karyi::exec::output::{Ending, OutputPipeline};
 use karyi::head_tail::Cap;
 use karyi::secret::{SecretName, SecretValue};
 use karyi::vault::redact::Redactor;
@@ -192,7 +192,7 @@ fn through_session(secrets: usize) -> Box<dyn FnMut(&Path)> {
     }
     let redactor = Redactor::new(&vault);
     Box::new(move |path| {
-        let output = Output::new(&redactor, Cap::default(), None, None);
+        let output = OutputPipeline::new(&redactor, Cap::default(), None, None);
         let sink = output.sink(None);
         let progress = driven.command(&format!("cat {}", path.display()), sink);
         assert_eq!(progress.exit_code, Some(0));

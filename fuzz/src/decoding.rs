@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use karyi::call::RawCall;
 use karyi::syntax::grammar::Grammar;
 use karyi::syntax::{Event, Mode, Parser};
-use karyi::tool::decode::{self, Texts};
+use karyi::tool::decode::{self, TextMode};
 use karyi::tool::schema::ArgumentSchema;
 use karyi::tool::spec::{Form, Spec};
 use karyi::tool::{Registry, Tool};
@@ -117,15 +117,15 @@ fn agree<T: Debug + PartialEq>(
     schema: &ArgumentSchema,
     from_json: impl Fn(Value) -> Result<T, serde_json::Error>,
 ) -> Result<(), String> {
-    let _ = decode::arguments(call, spec, schema, Texts::Verbatim);
-    let Ok(arguments) = decode::arguments(call, spec, schema, Texts::Normalised) else {
+    let _ = decode::arguments(call, spec, schema, TextMode::Verbatim);
+    let Ok(arguments) = decode::arguments(call, spec, schema, TextMode::Normalised) else {
         return Ok(());
     };
     let Ok(typed) = from_json(arguments.clone()) else {
         return Ok(());
     };
     let again = decode::json_arguments(arguments, schema);
-    let again = again.map_err(|misfit| format!("as JSON it does not fit: {call:?} {misfit:?}"))?;
+    let again = again.map_err(|mismatch| format!("as JSON it does not fit: {call:?} {mismatch:?}"))?;
     match from_json(again) {
         Ok(again) if again == typed => Ok(()),
         other => Err(format!("{call:?}\nas XML {typed:?}\nas JSON {other:?}")),
@@ -155,7 +155,7 @@ pub fn check_json(text: &[u8], style: u8) -> Result<(), String> {
     let [call] = calls.as_slice() else {
         return Err(format!("not one call: {xml}"));
     };
-    let again = decode::arguments(call, &SPEC, &KNOWN.schema, Texts::Normalised);
+    let again = decode::arguments(call, &SPEC, &KNOWN.schema, TextMode::Normalised);
     match again.map(serde_json::from_value::<Fetch>) {
         Ok(Ok(again)) if again == typed => Ok(()),
         other => Err(format!("{xml}\nas XML {other:?}\nas JSON {typed:?}")),

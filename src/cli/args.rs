@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! Arguments of the command line.
 
 use std::ffi::OsString;
 #[cfg(feature = "serve")]
@@ -26,10 +26,10 @@ pub(super) struct Cli {
 
 const EXIT_STATUS: &str = "\
 Exit status:
-  0    every result is good
-  1    a call failed, or still ran when its time was up or at the end
-  2    wrong usage, a missing file, or something was refused
-  3    a value or an answer is needed and nobody can be asked
+  0    all calls succeeded
+  1    a call failed, or was still running at its timeout or at the end
+  2    wrong usage, a missing file, or refused input
+  3    a value or an answer is needed and no user is available
   130  interrupted
   255  a bug in karyi";
 
@@ -42,13 +42,13 @@ pub(super) enum Command {
     Parse(ParseArgs),
     /// List the tools, explain one, or print the text for a model's system prompt
     Tools(ToolsArgs),
-    /// Keep secrets that scripts use and no model sees
+    /// Manage secrets that scripts use and no model sees
     Var(Box<VarArgs>),
     /// List the changes of files that karyi made, or show one
     History(HistoryArgs),
-    /// Take changes of files back
+    /// Undo changes of files
     Undo(UndoArgs),
-    /// Check what works on this machine, and tell what to do about what does not
+    /// Check what works on this machine and suggest fixes
     Doctor(DoctorArgs),
     /// Serve the tools of sites over HTTP
     #[cfg(feature = "serve")]
@@ -66,7 +66,7 @@ pub(super) enum Command {
     Mcp(Box<McpArgs>),
     /// Print a completion script
     Completions {
-        /// The shell it is for
+        /// Shell to complete for
         shell: clap_complete::Shell,
     },
 }
@@ -81,7 +81,7 @@ pub(super) struct RunArgs {
     /// Run this text
     #[arg(short = 'c', value_name = "XML")]
     pub(super) code: Option<String>,
-    /// Shape of the report [default: text on a terminal, else xml]
+    /// Format of the report [default: text on a terminal, else xml]
     #[arg(long, value_enum)]
     pub(super) format: Option<FormatName>,
     /// The same as --format json
@@ -90,7 +90,7 @@ pub(super) struct RunArgs {
     /// Accept only well-formed XML and repair nothing
     #[arg(long)]
     pub(super) strict: bool,
-    /// Start each call as soon as its end is certain: with --strict at its end tag, else when the
+    /// Start each call as soon as it is complete: with --strict at its end tag, else when the
     /// next tag is read
     #[arg(long)]
     pub(super) stream: bool,
@@ -102,12 +102,12 @@ pub(super) struct RunArgs {
     /// Never ask for values on the terminal
     #[arg(long)]
     pub(super) no_interactive: bool,
-    /// What happens when a value is asked for [default: $KARYI_VARS_MODE, else interactive]
+    /// Behaviour when a value is asked for [default: $KARYI_VARS_MODE, else interactive]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(super) vars_mode: Option<VarsMode>,
 }
 
-/// The session that calls run in, and the secrets they may use.
+/// The session of the calls and the secrets they may use.
 #[derive(Debug, Args, Default)]
 pub(super) struct SessionArgs {
     /// Directory to start in [default: the current one]
@@ -128,33 +128,33 @@ pub(super) struct SessionArgs {
     /// Seconds a command may run before its result is final [default: no limit; 50 for an MCP client]
     #[arg(long, value_name = "SECONDS")]
     pub(super) timeout: Option<Seconds>,
-    /// Most bytes of output kept per result, half from the start and half from the end
+    /// Maximum bytes of output per result, half from the start and half from the end
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_OUTPUT)]
     pub(super) max_output: usize,
-    /// Most bytes of a file with the whole output of a call whose result shows only a part of it
+    /// Maximum size of a file with the whole output of a call whose result shows only a part
     #[arg(long, value_name = "BYTES", default_value_t = karyi_core::limits::OUTPUT_FILE_BYTES)]
     pub(super) max_output_file: u64,
-    /// Keep the files with whole outputs after the run
+    /// Keep the output files after the run
     #[arg(long)]
     pub(super) keep: bool,
     #[command(flatten)]
     pub(super) vault: VaultFlags,
     #[command(flatten)]
     pub(super) given: GivenArgs,
-    /// Narrow what secrets may be used for, by the tables [secret.NAME] of a TOML file
+    /// Restrict the use of secrets with the tables [secret.NAME] of a TOML file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) policy: Option<PathBuf>,
-    /// Agree to the use of a secret whose policy says use=ask
+    /// Consent to the use of a secret whose policy says use=ask
     #[arg(long, value_name = "NAME")]
     pub(super) allow: Vec<String>,
 }
 
-/// What happens when a value is asked for.
+/// Behaviour when a value is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum VarsMode {
     /// The user is asked on the terminal
     Interactive,
-    /// Nobody is asked; a line on standard error says what is missing
+    /// The user is not asked; a line on standard error names the missing value
     Warn,
 }
 
@@ -186,19 +186,19 @@ pub(super) struct ParseArgs {
     /// Accept only well-formed XML and repair nothing
     #[arg(long)]
     pub(super) strict: bool,
-    /// As JSON: a list of calls, or an object that says what is wrong
+    /// As JSON: a list of calls, or an object with the error
     #[arg(long)]
     pub(super) json: bool,
-    /// Give the parser so many bytes at a time; the calls are the same for every size
+    /// Feed the parser this many bytes at a time; the calls are the same for every size
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) chunk: Option<u64>,
 }
 
 const PARSE_STATUS: &str = "\
-Warnings and repairs are told on standard error.
+Warnings and repairs go to standard error.
 
 Exit status:
-  0    the text was read to its end; a block that was ignored is only a warning
+  0    the text was read to its end; an ignored block is only a warning
   2    wrong usage, a missing file, or the text is refused";
 
 /// Arguments of `karyi history`.
@@ -207,7 +207,7 @@ Exit status:
 pub(super) struct HistoryArgs {
     #[command(subcommand)]
     pub(super) topic: Option<HistoryTopic>,
-    /// What was meant for `show` or `--file`, so that it can be said
+    /// A stray word, for a hint that suggests `show` or `--file`
     #[arg(hide = true)]
     pub(super) meant: Option<String>,
     /// Only changes of this run of karyi
@@ -221,7 +221,7 @@ pub(super) struct HistoryArgs {
     pub(super) json: bool,
 }
 
-/// What `karyi history` prints beside the list.
+/// Further output of `karyi history`.
 #[derive(Debug, Subcommand)]
 pub(super) enum HistoryTopic {
     /// Show what one change did to its files
@@ -240,13 +240,13 @@ pub(super) enum HistoryTopic {
 #[derive(Debug, Args)]
 #[command(after_help = UNDO_STATUS)]
 pub(super) struct UndoArgs {
-    /// The change to take back, by its number in `karyi history` [default: the last]
+    /// The change to undo, by its number in `karyi history` [default: the last]
     #[arg(value_name = "N", conflicts_with_all = ["last", "session"])]
     pub(super) number: Option<u64>,
-    /// Take back so many of the last changes
+    /// Undo this many of the last changes
     #[arg(long, value_name = "K", conflicts_with = "session", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) last: Option<u64>,
-    /// Take back all changes of this run of karyi
+    /// Undo all changes of this run of karyi
     #[arg(long, value_name = "SESSION")]
     pub(super) session: Option<String>,
     /// Show what would be done; change nothing
@@ -260,16 +260,16 @@ pub(super) struct UndoArgs {
 }
 
 const UNDO_STATUS: &str = "\
-Only what karyi wrote is restored, all of it or nothing. A file that changed since is left alone, and
-what karyi wrote, what is there now and what would be restored are shown. An undo can be undone.
-The last change is that of any directory; `karyi history --file PATH` finds those of one. Long diffs are
-cut, and `karyi history show N` shows all of one.
+Undo restores only what karyi wrote, all of it or nothing. It leaves a file that changed since alone, and
+shows what karyi wrote, what is there now and what it would restore. An undo can be undone.
+The last change may be in any directory; `karyi history --file PATH` lists those of one. Long diffs are
+cut; `karyi history show N` shows a whole one.
 
 Exit status:
   0    done
   1    a file changed since, or cannot be restored; nothing was changed
   2    wrong usage, or there is no such change
-  3    the change is encrypted, and the vault that has the key cannot be opened";
+  3    the change is encrypted, and the vault with its key cannot be opened";
 
 /// Arguments of `karyi doctor`.
 #[derive(Debug, Args)]
@@ -278,7 +278,7 @@ pub(super) struct DoctorArgs {
     /// As one JSON object
     #[arg(long)]
     pub(super) json: bool,
-    /// Shell of the session that is tried [default: $SHELL when supported, else bash, else sh]
+    /// Shell of the session to try [default: $SHELL when supported, else bash, else sh]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub(super) shell: Option<PathBuf>,
 }
@@ -307,7 +307,7 @@ pub(super) struct ServeArgs {
     /// Address to listen on [default: 127.0.0.1 and ::1]
     #[arg(long, value_name = "IP")]
     pub(super) bind: Vec<IpAddr>,
-    /// Name under which clients reach the server, beside those of the loopback
+    /// Further host name under which clients reach the server, besides the loopback names
     #[arg(long, value_name = "NAME")]
     pub(super) host: Vec<String>,
     /// Origin whose pages may call the server
@@ -319,7 +319,7 @@ pub(super) struct ServeArgs {
     /// Key of the certificate, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub(super) tls_key: Option<PathBuf>,
-    /// A proxy in front of the server ends TLS
+    /// A proxy in front of the server terminates TLS
     #[arg(long)]
     pub(super) behind_proxy: bool,
     /// File with the key for X-Internal-API-Key, or JSON with several
@@ -356,13 +356,13 @@ pub(super) struct ServeArgs {
     /// Keep edit and read of those tools inside this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) root: Option<PathBuf>,
-    /// Calls per second of one principal to one tool for one tenant, and at once; or off
+    /// Calls per second of one principal to one tool for one tenant, and burst; or off
     #[arg(long, value_name = "RATE[:BURST]", default_value = "100:200")]
     pub(super) tool_rate: String,
-    /// Calls per second for one tenant, and at once; or off
+    /// Calls per second for one tenant, and burst; or off
     #[arg(long, value_name = "RATE[:BURST]", default_value = "500:1000")]
     pub(super) tenant_rate: String,
-    /// Keep the inputs of calls in the ledger, not only their hash
+    /// Store the inputs of calls in the ledger, not only their hashes
     #[arg(long)]
     pub(super) ledger_input: bool,
     /// Collector to send a span of every call to, OTLP as JSON; for example http://localhost:4318
@@ -403,17 +403,17 @@ pub(super) struct SiteFlags {
 }
 
 const MCP_HELP: &str = "\
-A client starts this program and speaks JSON-RPC with it, one message a line; revisions 2024-11-05 to
-2026-07-28 of the protocol. All calls of a connection share one shell session, and run as if one after
-another. A command that runs longer than its timeout, or 50 seconds when nothing says otherwise, goes
-on as a job. Secrets are asked for on a page of this machine that the client opens; without a client
-that can, get_value says so.
+A client starts this program and speaks JSON-RPC with it, one message per line; revisions 2024-11-05 to
+2026-07-28 of the protocol. All calls of a connection share one shell session and behave as if run one after
+another. A command that exceeds its timeout, 50 seconds by default, goes
+on as a job. Secrets are entered on a local page that the client opens; if the client
+cannot, get_value fails with an explanation.
 
 Set-up, for example for Claude Code:
   claude mcp add karyi -- karyi mcp
   claude mcp add karyi -- karyi mcp --root .
 
-Everything ends with the end of standard input, or with SIGTERM: calls under way, jobs, shells.";
+The end of standard input and SIGTERM end everything: running calls, jobs, shells.";
 
 /// Arguments of `karyi site`.
 #[derive(Debug, Args)]
@@ -423,7 +423,7 @@ pub(super) struct SiteArgs {
     pub(super) command: SiteCommand,
 }
 
-/// What can be done with sites.
+/// Commands of `karyi site`.
 #[derive(Debug, Subcommand)]
 #[cfg(feature = "serve")]
 pub(super) enum SiteCommand {
@@ -444,18 +444,18 @@ pub(super) enum SiteCommand {
 pub(super) struct LedgerArgs {
     #[command(subcommand)]
     pub(super) command: LedgerCommand,
-    /// Database of the server; its ledger stands beside it
+    /// Database of the server; its ledger is beside it
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) db: Option<PathBuf>,
 }
 
-/// What can be done with the ledger.
+/// Commands of `karyi ledger`.
 #[derive(Debug, Subcommand)]
 #[cfg(feature = "serve")]
 pub(super) enum LedgerCommand {
     /// Show the last calls, one line each
     Tail {
-        /// How many
+        /// Number of calls
         #[arg(short = 'n', value_name = "COUNT", default_value_t = 20)]
         count: usize,
     },
@@ -464,9 +464,9 @@ pub(super) enum LedgerCommand {
         /// Identifier of the trace or the call
         id: String,
     },
-    /// Check that no record was changed or taken out
+    /// Check that no record was changed or removed
     Verify {
-        /// A hash from before, against records cut off at the end
+        /// An earlier hash, to detect records missing at the end
         #[arg(long, value_name = "HASH")]
         anchor: Option<String>,
     },
@@ -495,7 +495,7 @@ pub(super) struct CallArgs {
     /// The trace [default: a new one]
     #[arg(long, value_name = "ID")]
     pub(super) trace: Option<String>,
-    /// The internal key: '$KARYI{NAME}', a secret kept with `karyi var set NAME`
+    /// The internal key: '$KARYI{NAME}', a secret stored with `karyi var set NAME`
     #[arg(long, value_name = "SECRET", group = "proof")]
     pub(super) key: Option<String>,
     /// File with the internal key
@@ -509,13 +509,13 @@ pub(super) struct CallArgs {
     pub(super) token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) vault: VaultFlags,
-    /// Key under which the call may be sent again without being done again
+    /// Idempotency key: a call sent again with it is not repeated
     #[arg(long, value_name = "KEY")]
     pub(super) idempotency_key: Option<String>,
     /// Certificate authority to trust, PEM [default: those of this machine]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) ca: Option<PathBuf>,
-    /// Seconds all attempts may take together
+    /// Time limit of all attempts together, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     pub(super) timeout: Seconds,
 }
@@ -528,12 +528,12 @@ A call is sent again, at most twice, when no answer came, when its time was up, 
 Exit status:
   0    the tool did what was asked
   1    it did not
-  2    wrong usage, or there was no answer";
+  2    wrong usage, or no answer";
 
 /// Names of the report formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum FormatName {
-    /// For a person
+    /// Text for people
     Text,
     /// One XML element
     Xml,
@@ -565,7 +565,7 @@ pub(super) struct ToolsArgs {
     /// As JSON, with the JSON Schema of the arguments
     #[arg(long)]
     pub(super) json: bool,
-    /// The family of tools the list and the prompt are about
+    /// Family of tools in the list and the prompt
     #[arg(long, value_name = "FAMILY", default_value = "core")]
     pub(super) family: String,
     /// Leave the names of secrets out of the prompt
@@ -573,12 +573,12 @@ pub(super) struct ToolsArgs {
     pub(super) no_var_names: bool,
 }
 
-/// What `karyi tools` prints beside the list.
+/// Further output of `karyi tools`.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(super) enum ToolsTopic {
     /// Print the grammar of the <tools> blocks, or the JSON Schema of the calls
     Grammar {
-        /// How it is written
+        /// Notation
         #[arg(value_name = "KIND", value_parser = notation())]
         notation: Notation,
     },

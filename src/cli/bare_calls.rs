@@ -1,23 +1,23 @@
-//! Notices calls that stand outside of any block: a message full of them runs nothing and is no
-//! error, but whoever wrote it believes otherwise.
+//! Finds calls outside any block: a message with such calls runs nothing and is no error, although its author
+//! expects otherwise.
 //!
-//! Only the starts of lines outside code fences count, so prose about tools stays prose.
+//! Only starts of lines outside code fences count, so that prose about tools is not mistaken for calls.
 
-/// Bytes of a line that are looked at: more than any indentation and name take.
+/// Bytes of a line that are examined: more than any indentation and name take.
 const MOST_BYTES: usize = 128;
 
-/// Looks at a message as it goes by.
+/// Scanner for calls outside blocks.
 pub(super) struct BareCalls {
     names: Vec<&'static str>,
-    /// The start of the current line.
+    /// Start of the current line.
     line: Vec<u8>,
-    /// The run of marks that opened a code fence.
+    /// Marks that opened the current code fence.
     fence: Option<Vec<u8>>,
     found: Option<&'static str>,
 }
 
 impl BareCalls {
-    /// Starts a message; `names` are those of all tools.
+    /// Starts a message; `names` are the names of all tools.
     pub(super) fn new(names: Vec<&'static str>) -> Self {
         Self {
             names,
@@ -27,7 +27,7 @@ impl BareCalls {
         }
     }
 
-    /// Takes the next bytes.
+    /// Scans the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while self.found.is_none() {
@@ -42,7 +42,7 @@ impl BareCalls {
         }
     }
 
-    /// Ends the message; returns the first tool that a line outside of any block starts with.
+    /// Ends the message; returns the first tool at the start of a line outside any block.
     pub(super) fn finish(mut self) -> Option<&'static str> {
         self.end_line();
         self.found

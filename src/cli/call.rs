@@ -1,7 +1,7 @@
-//! `karyi call`: a client of the server of tools.
+//! `karyi call`: a client of the tool server.
 //!
-//! What proves who calls comes from a file or from the user's secrets, never from an argument:
-//! arguments are seen by every process of the machine.
+//! Credentials come from a file or from the user's secrets, never from an argument: every process of the
+//! machine can see arguments.
 
 use std::fs::File;
 use std::io::Read;
@@ -78,7 +78,7 @@ fn client_call(args: CallArgs) -> anyhow::Result<ClientCall> {
     })
 }
 
-/// Reads the name in a placeholder. What is none may be the value itself, so it is not repeated.
+/// Parses the name in a placeholder. Anything else may be the value itself, so it is not repeated.
 fn name_in(flag: &str, text: &str) -> anyhow::Result<SecretName> {
     let pieces = secret::split(text).unwrap_or_default();
     match <[Piece<'_>; 1]>::try_from(pieces) {
@@ -90,7 +90,7 @@ fn name_in(flag: &str, text: &str) -> anyhow::Result<SecretName> {
     }
 }
 
-/// Returns a value that the user keeps, when it may be sent to the server.
+/// Returns a stored value, when it may be sent to the server.
 fn kept(flags: &VaultFlags, name: &SecretName, url: &str) -> anyhow::Result<SecretValue> {
     let found = var::existing(flags).and_then(|vault| vault.get(name));
     let record = found.map_err(|error| anyhow::anyhow!("{}", error.message))?;
@@ -109,7 +109,7 @@ fn kept(flags: &VaultFlags, name: &SecretName, url: &str) -> anyhow::Result<Secr
     Ok(record.value)
 }
 
-/// Whether a secret may be sent to a server. The user named the server: without hosts any will do.
+/// Returns true when a secret may be sent to a server. Without hosts any server that the user names is allowed.
 fn may_reach(policy: &Policy, uri: &Uri) -> bool {
     let (scheme, host) = (uri.scheme_str().unwrap_or_default(), uri.host());
     let hosts = policy.hosts.as_deref().unwrap_or_default();
@@ -123,7 +123,7 @@ fn may_reach(policy: &Policy, uri: &Uri) -> bool {
 
 fn in_file(path: &Path) -> anyhow::Result<SecretValue> {
     let most = limits::MAX_SECRET_BYTES + 1;
-    // Grown, it would leave copies behind that nobody wipes.
+    // A growing buffer would leave copies that are not cleared.
     let mut bytes = Zeroizing::new(Vec::with_capacity(most + 1));
     let read = |bytes: &mut Vec<u8>| File::open(path)?.take(most as u64).read_to_end(bytes);
     read(&mut bytes).with_context(|| format!("reading {}", path.display()))?;

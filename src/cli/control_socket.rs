@@ -1,11 +1,11 @@
-//! The control socket of a session, by which `karyi var set --session` gives it a value.
+//! The control socket of a session, through which `karyi var set --session` sends it a value.
 //!
-//! Each `karyi run` and each `karyi mcp` on standard input has one in the private directory for running sessions,
-//! named by its process and the start of that. The kernel says who is at each end: both must be processes of the same
-//! user, and neither may be inside a session. So no program that a model runs can send a value or receive one.
+//! Each `karyi run` and each `karyi mcp` on standard input has one in the runtime directory, named after its
+//! process and its start time. The kernel identifies both ends: they must be processes of the same user, and
+//! neither may be inside a session. So no program run by a model can send or receive a value.
 //!
-//! The session speaks first: [`Reply::Hello`] or a refusal. The other side sends a [`Head`] and a value, and reads one
-//! reply. A message is its length in four bytes, the highest first, and so many bytes: JSON, or the value as it is.
+//! The session speaks first: [`Reply::Hello`] or a refusal. The client sends a [`Head`] and a value and reads one
+//! reply. A message is its length in four bytes, big-endian, followed by JSON or by the raw value.
 
 use std::ffi::OsStr;
 use std::io;
@@ -34,14 +34,14 @@ use karyi_pty::{inherited, runtime};
 use karyi_vault::policy::Policy;
 use karyi_vault::session::{Need, case_conflict, name_taken};
 
-/// Start of the sockets' names.
+/// Prefix of the sockets' names.
 const PREFIX: &str = "control-";
 
-/// A process, which a session's socket is named after.
+/// The process that a session's socket is named after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SocketName {
     pid: u32,
-    /// Start of the process, in ticks since the system was started.
+    /// Start of the process, in ticks since boot.
     started: u64,
 }
 
@@ -64,14 +64,14 @@ impl SocketName {
     }
 }
 
-/// Lists the control sockets of processes that are alive, and removes those of sessions that were killed.
+/// Lists the control sockets of live processes and removes those of killed sessions.
 async fn live_sockets(directory: &Path) -> Vec<SocketName> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
     let names = sockets.filter_map(|entry| SocketName::parse(&entry.file_name()));
     let (mut alive, dead): (Vec<_>, Vec<_>) = names.partition(|name| name.is_alive());
     for path in dead.into_iter().map(|name| name.in_dir(directory)) {
-        // The process of one that is listened on is out of sight, in another container.
+        // The process of a live socket may be invisible, in another container.
         let answer = UnixStream::connect(&path).await;
         if answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
             let _ = std::fs::remove_file(path);
@@ -84,26 +84,27 @@ async fn live_sockets(directory: &Path) -> Vec<SocketName> {
 /// Returns the process at the other end of a socket.
 ///
 /// # Errors
-/// `permission_denied` for another user; `inside_session` for a process of a session, and for one of which nobody can
-/// tell that it is none.
+/// `permission_denied` for another user; `inside_session` for a process of a session, and for one that cannot be
+/// shown to be outside.
 fn peer(stream: &UnixStream) -> Result<SocketName, ToolError> {
     let seen = stream.peer_cred().ok();
     if seen.is_some_and(|seen| seen.uid() != geteuid().as_raw()) {
-        let message = "a session takes values of its own user only";
+        let message = "a session accepts values only from its own user";
         return Err(ToolError::new(ErrorCode::PermissionDenied, message)
             .with_hint("run `karyi var set` as the user of the session"));
     }
     let pid = seen.and_then(|seen| seen.pid()).filter(|pid| *pid > 0);
-    pid.and_then(|pid| outside(stream, pid)).ok_or_else(|| {
-        let message = "this runs inside a session of karyi, or nobody can tell that it does not: all its ancestors \
+    pid.and_then(|pid| process_outside_sessions(stream, pid))
+        .ok_or_else(|| {
+            let message = "this runs inside a session of karyi, or may do so: all its ancestors \
                        must be seen in /proc";
-        ToolError::new(ErrorCode::InsideSession, message)
-    })
+            ToolError::new(ErrorCode::InsideSession, message)
+        })
 }
 
-/// Returns the process of this number at the other end of a socket, when it is surely inside no session and has not
-/// ended: as long as it is there no other process gets its number.
-fn outside(stream: &UnixStream, pid: i32) -> Option<SocketName> {
+/// Returns the process with this number at the other end of a socket, when it is certainly outside any session and
+/// has not ended: while it exists no other process gets its number.
+fn process_outside_sessions(stream: &UnixStream, pid: i32) -> Option<SocketName> {
     let started = inherited::start_time_outside_sessions(pid)?;
     let name = SocketName {
         pid: pid.try_into().ok()?,
@@ -124,7 +125,7 @@ fn has_not_ended(stream: &UnixStream) -> bool {
             let mut end = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
             poll(&mut end, PollTimeout::ZERO) == Ok(0)
         }
-        // Linux before 6.5 does not tell.
+        // Not supported before Linux 6.5.
         Err(error) => error == Errno::ENOPROTOOPT,
     }
 }
@@ -138,7 +139,7 @@ fn has_not_ended(_: &UnixStream) -> bool {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Reply {
-    /// Line in which the session describes itself to a person; it proves nothing.
+    /// Description of the session for people; it proves nothing.
     Hello(String),
     Done,
     Refused {
@@ -161,7 +162,7 @@ impl From<Result<(), ToolError>> for Reply {
     }
 }
 
-/// Returns the error that a session answered with.
+/// Returns the error in a session's reply.
 fn refusal(code: &str, message: &str, hint: &str) -> ToolError {
     let known = ErrorCode::ALL.iter().find(|known| known.as_str() == code);
     let code = known.copied().unwrap_or(ErrorCode::Io);
@@ -182,7 +183,7 @@ async fn write(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
     stream.write_all(bytes).await
 }
 
-/// Reads the bytes of a message.
+/// Receives the bytes of a message.
 async fn read(stream: &mut UnixStream) -> io::Result<Zeroizing<Vec<u8>>> {
     let length = usize::try_from(stream.read_u32().await?).unwrap_or(usize::MAX);
     let most = limits::MAX_CONTROL_FRAME_BYTES;
@@ -195,10 +196,10 @@ async fn read(stream: &mut UnixStream) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(bytes)
 }
 
-/// A session that runs and takes values.
+/// A running session that accepts values.
 pub(super) struct RunningSession {
     pub(super) pid: u32,
-    /// Description of it for a person, on one line.
+    /// Description for people, on one line.
     pub(super) description: String,
     name: SocketName,
 }
@@ -209,7 +210,7 @@ pub(super) struct RunningSession {
 /// The directory of running sessions is not the user's own.
 pub(super) fn find() -> Result<Vec<RunningSession>, ToolError> {
     if !cfg!(target_os = "linux") {
-        let message = "a running session can be given a value on Linux only: elsewhere it cannot tell who gives it";
+        let message = "a running session can be given a value on Linux only: other systems do not identify the sender";
         return Err(ToolError::new(ErrorCode::NoSession, message));
     }
     let directory = runtime_dir();
@@ -247,7 +248,7 @@ pub(super) fn send(
     };
     block_on(async {
         let Some((_, mut stream)) = greet(session.name).await else {
-            let message = "the session has ended meanwhile; nothing was given";
+            let message = "the session has ended; nothing was sent";
             return Err(ToolError::new(ErrorCode::NoSession, message));
         };
         let exchange = async {
@@ -263,7 +264,8 @@ pub(super) fn send(
                 hint,
             })) => Err(refusal(&code, &message, &hint)),
             _ => {
-                let message = "the session did not say whether it has the value: it has ended, or it is held up";
+                let message =
+                    "the session did not confirm the value: it has ended, or it is blocked";
                 Err(ToolError::new(ErrorCode::Io, message).with_hint(
                     "see whether it still runs, then give it again: a name it has is refused",
                 ))
@@ -274,10 +276,10 @@ pub(super) fn send(
 
 /// Connects to the session that a socket is named after, and reads its greeting.
 async fn greet(name: SocketName) -> Option<(String, UnixStream)> {
-    // One that takes no call is not waited for.
+    // A session that does not accept connections is skipped.
     let path = name.in_dir(&runtime_dir());
     let mut stream = UnixStream::connect(path).await.ok()?;
-    // A program of a session can make a socket there, too, to receive a value that is meant for another one.
+    // A program inside a session could create a socket here, too, to receive a value meant for another session.
     if peer(&stream).ok()? != name {
         return None;
     }
@@ -300,7 +302,7 @@ fn block_on<T>(work: impl Future<Output = Result<T, ToolError>>) -> Result<T, To
     runtime.block_on(work)
 }
 
-/// The control socket of this session; it closes when this is dropped.
+/// The control socket of this session; closed on drop.
 pub(super) struct ControlSocket {
     path: PathBuf,
     task: JoinHandle<()>,
@@ -313,14 +315,14 @@ impl Drop for ControlSocket {
     }
 }
 
-/// Opens the control socket of this session: `what` it is with its script or client, its directory and its secrets.
-/// Without one the session runs as well; `karyi var set --session` does not find it then.
+/// Opens the control socket of this session; `what` describes its script or client, its directory and its secrets.
+/// The session also runs without one; `karyi var set --session` does not find it then.
 pub(super) fn open(
     (what, source): (&str, String),
     cwd: &Path,
     secrets: SecretsGetter,
 ) -> Option<ControlSocket> {
-    // Without /proc nobody can tell who connects.
+    // Without /proc the peer cannot be identified.
     if !cfg!(target_os = "linux") || inherited::is_inside_session() {
         return None;
     }
@@ -350,15 +352,15 @@ fn listen(directory: &Path) -> io::Result<(PathBuf, UnixListener)> {
     let pid = std::process::id();
     let started = inherited::start_time(pid.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
     let path = SocketName { pid, started }.in_dir(directory);
-    // The name is that of this process: whoever was there first has no right to it.
+    // The name contains our process id, so an existing socket is stale.
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path)?;
-    // The directory keeps others out; this says so once more.
+    // The directory already excludes other users; this makes sure.
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
     Ok((path, listener))
 }
 
-/// Takes a value from one process that connected; of one that does not go on nothing comes.
+/// Receives a value from one process that connected; gives up when it stalls.
 async fn serve(hello: &[u8], secrets: &SecretsGetter, mut stream: UnixStream) {
     let received = timeout(limits::CONTROL_TIMEOUT, async {
         peer(&stream)?;
@@ -376,10 +378,10 @@ async fn serve(hello: &[u8], secrets: &SecretsGetter, mut stream: UnixStream) {
     let _ = timeout(limits::CONTROL_TIMEOUT, write(&mut stream, &reply)).await;
 }
 
-/// Reads a request.
+/// Receives a request.
 ///
 /// # Errors
-/// `bad_arguments` for what is none, and `io_error` when it does not come to its end.
+/// `bad_arguments` for an invalid request, and `io_error` for an incomplete one.
 async fn receive(stream: &mut UnixStream) -> Result<(SecretName, Policy, SecretValue), ToolError> {
     let other = || {
         let message = "expected a value from a karyi of the same version, found something else";
@@ -399,7 +401,7 @@ fn broken(error: io::Error) -> ToolError {
         io::ErrorKind::InvalidData => ErrorCode::BadArguments,
         _ => ErrorCode::Io,
     };
-    ToolError::new(code, format!("the value did not come: {error}"))
+    ToolError::new(code, format!("the value did not arrive: {error}"))
 }
 
 async fn set(
@@ -408,7 +410,7 @@ async fn set(
 ) -> Result<(), ToolError> {
     let secrets = secrets().await?;
     resolve::refresh(&secrets, Need::Listed).await;
-    // Also what is kept in a store that this session has not, or cannot read.
+    // Includes names in a store that this session does not have or cannot read.
     for taken in vault::taken_names(&secrets)? {
         if taken == name {
             return Err(name_taken(&taken));

@@ -1,4 +1,4 @@
-//! `karyi history`: which files karyi changed, when, and how.
+//! `karyi history`: lists the changes karyi made to files.
 
 use std::fmt::Write as _;
 use std::io;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{HistoryArgs, HistoryTopic};
 use crate::cli::history_view::{self, HistoryView};
-use crate::cli::journal::{self, time};
+use crate::cli::undo_journal::{self, time};
 use crate::cli::vault::VaultFlags;
 use crate::cli::{fail, fail_any, fail_as_given, fail_with, print, say, screen};
 use crate::render::diff_text;
@@ -41,7 +41,7 @@ pub(super) fn history(args: HistoryArgs) -> ExitCode {
     result.unwrap_or_else(|error| fail_any(&error))
 }
 
-/// Says how to write what a word without an option can only have meant.
+/// Returns the hint for a stray word.
 fn meant_hint(meant: &str) -> String {
     let shown = safe_line(meant);
     match meant.parse::<u64>() {
@@ -56,8 +56,8 @@ fn meant_hint(meant: &str) -> String {
 }
 
 fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
-    let journal = journal::open(None)?;
-    let entries = journal::entries(&journal)?;
+    let journal = undo_journal::open(None)?;
+    let entries = undo_journal::entries(&journal)?;
     let undone = undone_numbers(&entries);
     let file = args.file.as_deref().map(absolute).transpose()?;
     let is_wanted = |entry: &&Entry| {
@@ -82,7 +82,7 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     if gone > 0 {
         let capacity_text = capacity_text();
         say(&format!(
-            "changes up to number {gone} are not in the journal any more: {capacity_text}"
+            "changes up to number {gone} are no longer in the journal: {capacity_text}"
         ));
     }
     let wanted = entries.iter().filter(is_wanted);
@@ -101,7 +101,7 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     Ok(print(&lines))
 }
 
-/// Returns the number of the first change that is kept still.
+/// Returns the number of the first change still in the journal.
 fn first_number(entries: &[Entry]) -> u64 {
     entries.first().map_or(1, |entry| entry.number)
 }
@@ -111,21 +111,21 @@ fn has_file(entry: &Entry, wanted: &Path) -> bool {
     files.any(|file| file.path.as_path().starts_with(wanted))
 }
 
-/// What became of a change since.
+/// State of a change.
 struct State {
     is_undone: bool,
-    /// Whether the contents it needs to be taken back are there.
+    /// True when the contents needed to undo it exist.
     has_contents: bool,
 }
 
 impl State {
-    /// Says why a change cannot be taken back; nothing when it can.
+    /// Returns the reason why a change cannot be undone, or `None`.
     fn obstacle(&self, entry: &Entry) -> Option<&'static str> {
         match (self.is_undone, self.has_contents) {
-            (true, _) => Some("it was already taken back"),
+            (true, _) => Some("it is already undone"),
             (false, true) => entry.obstacle(),
             (false, false) => {
-                let gone = "its content in the journal is damaged or gone";
+                let gone = "its content in the journal is damaged or missing";
                 entry.obstacle().or(Some(gone))
             }
         }
@@ -179,7 +179,7 @@ fn as_json(entry: &Entry, state: &State) -> Value {
     value
 }
 
-/// Writes an entry as lines for a person.
+/// Returns an entry as lines for people.
 fn line(entry: &Entry, state: &State, colour: Colour) -> String {
     let number = colour.paint(Ink::Heading, &format!("{:>5}", entry.number));
     let what = match entry.undoes.as_slice() {
@@ -220,11 +220,11 @@ fn file_line(file: &FileChange<'_, &Version>) -> String {
 }
 
 fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCode> {
-    let entries = journal::entries(&journal::open(None)?)?;
+    let entries = undo_journal::entries(&undo_journal::open(None)?)?;
     let Some(entry) = entries.iter().find(|entry| entry.number == number) else {
         if (1..first_number(&entries)).contains(&number) {
             anyhow::bail!(
-                "change {number} is not in the journal any more: {}",
+                "change {number} is no longer in the journal: {}",
                 capacity_text()
             );
         }
@@ -241,7 +241,7 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
     let contents: Vec<Contents> = files.iter().map(|f| Contents::of(&shown, f)).collect();
     let state = State {
         is_undone: undone_numbers(&entries).contains(&number),
-        // To take it back needs what the files held before; of what they hold now the hash is enough.
+        // Undo needs the old contents; for the new ones the hash is enough.
         has_contents: !contents.iter().any(|found| found.old_is_damaged),
     };
     let text = match is_json {
@@ -281,10 +281,10 @@ fn show_json(shown: &HistoryView, entry: &Entry, state: &State, contents: &[Cont
     format!("{value}\n")
 }
 
-/// Writes a diff for a person, or why there is none.
+/// Returns a diff for people, or the reason why there is none.
 pub(super) fn describe(found: &Option<Diff>, colour: Colour) -> String {
     let Some(found) = found else {
-        let why = "no text to compare: it is binary, too large, or was not kept";
+        let why = "no text to compare: it is binary, too large, or was not stored";
         return format!("{}\n", colour.paint(Ink::Faint, why));
     };
     let mut text = diff_text::paint(&found.text, colour);
@@ -295,14 +295,14 @@ pub(super) fn describe(found: &Option<Diff>, colour: Colour) -> String {
     text
 }
 
-const DAMAGED: &str = "a content that the journal kept of this file is damaged or gone";
+const DAMAGED: &str = "the journal's content of this file is damaged or missing";
 
-/// What the journal holds of one file of a change.
+/// Journal contents of one file of a change.
 struct Contents {
-    /// Nothing when one of its contents is no text or was not kept.
+    /// `None` when a content is binary or was not stored.
     diff: Option<Diff>,
     is_damaged: bool,
-    /// Whether that is the one that comes back when the change is taken back.
+    /// True when the content that undo restores is damaged.
     old_is_damaged: bool,
 }
 
@@ -337,7 +337,7 @@ impl Contents {
     }
 }
 
-/// Compares two contents as they may be shown; nothing when one of them is no text.
+/// Compares two contents in displayable form; `None` when one of them is binary.
 pub(super) fn compare_bytes(
     old: &[u8],
     new: &[u8],

@@ -1,4 +1,4 @@
-//! The journal as commands show it: opened with the key that the vault has, its values masked.
+//! The journal for display: opened with the vault's key, with values masked.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use crate::cli::interrupts::Interrupts;
 use crate::cli::prompt::Asker;
 use crate::cli::run::is_ci;
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::{journal, say};
+use crate::cli::{say, undo_journal};
 use karyi_core::error::{Code, ErrorCode, ToolError};
 use karyi_files::journal::{Entry, Journal};
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::LoadIssueKind;
 
-/// The journal for a command that shows what it holds.
+/// The journal for a command that displays entries.
 pub(super) struct HistoryView {
     /// The journal, with its key when a vault was opened.
     pub(super) journal: Arc<Journal>,
     /// Masks the values of the vault.
     pub(super) redactor: Redactor,
-    /// What was caught once is not left to the system again: it ends the command as long as this exists.
+    /// Signals stay caught while this exists, since they cannot be handed back to the system.
     _interrupts: Option<Interrupts>,
 }
 
-/// Why the journal cannot be shown.
-pub(super) struct Refused {
+/// The reason why the journal cannot be shown.
+pub(super) struct JournalUnavailable {
     pub(super) error: ToolError,
-    /// The exit status of a signal that came meanwhile, or of Ctrl+C at a question.
+    /// Exit status after a signal, or after Ctrl+C at a question.
     interrupted: Option<u8>,
 }
 
-impl Refused {
+impl JournalUnavailable {
     /// Returns the exit status.
     pub(super) fn exit_code(&self) -> ExitCode {
         let status = || super::status(&self.error);
@@ -38,23 +38,26 @@ impl Refused {
     }
 }
 
-/// Opens the journal to show some of its entries, and the vault with it: without its key nothing is
-/// known of encrypted entries. For others nobody is asked, and what is masked is what is at hand.
+/// Opens the journal to show some entries. Encrypted entries also need the vault's key; for others no
+/// question is asked and only known values are masked.
 ///
 /// # Errors
-/// The vault has to be opened and cannot be, or it has not the key of every entry.
-pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<HistoryView, Refused> {
+/// The vault is needed and cannot be opened, or lacks the key of an entry.
+pub(super) fn open(
+    flags: &VaultFlags,
+    entries: &[&Entry],
+) -> Result<HistoryView, JournalUnavailable> {
     let is_needed = entries.iter().any(|entry| entry.key.is_some());
     let asker = Asker::default().found(is_needed && !is_ci());
     let interrupts = asker.as_ref();
-    let interrupts = interrupts.and_then(|asker| Interrupts::watch(&asker.outside).ok());
+    let interrupts = interrupts.and_then(|asker| Interrupts::watch(&asker.stop_source).ok());
     match opened(flags, asker, entries, is_needed) {
         Ok((journal, redactor)) => Ok(HistoryView {
             journal: Arc::new(journal),
             redactor,
             _interrupts: interrupts,
         }),
-        Err(error) => Err(Refused {
+        Err(error) => Err(JournalUnavailable {
             error,
             interrupted: interrupts.as_ref().and_then(Interrupts::exit_code),
         }),
@@ -81,7 +84,7 @@ fn opened(
         };
         say(&format!("{}: {what}: {cause}", code.as_str()));
     }
-    let journal = journal::open(key.as_ref())
+    let journal = undo_journal::open(key.as_ref())
         .map_err(|error| ToolError::new(ErrorCode::Io, format!("{error:#}")))?;
     for entry in entries {
         journal.check_key(entry)?;

@@ -1,5 +1,4 @@
-//! The signals that end the program while no run listens to them: a question gives the terminal
-//! back first.
+//! Handles signals while no run does, so that a question restores the terminal before the program ends.
 
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -8,24 +7,24 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::cli::prompt::Outside;
+use crate::cli::prompt::StopSource;
 use crate::cli::signal_state::SignalState;
 use crate::cli::signals::Ends;
 use karyi_core::limits;
 
-/// Signals are caught as long as this exists: the first one cancels, and ends the program a moment
-/// later if neither it nor this has ended by then.
+/// Catches signals while it exists. The first one cancels; the program ends a moment later unless the
+/// command has ended.
 pub(super) struct Interrupts {
     received: SignalState,
     _stop: oneshot::Sender<()>,
 }
 
 impl Interrupts {
-    /// Starts to catch the signals.
-    pub(super) fn watch(outside: &Outside) -> io::Result<Self> {
+    /// Starts to catch signals.
+    pub(super) fn watch(stop_source: &StopSource) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = sync_channel(1);
-        let watched = outside.clone();
+        let watched = stop_source.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -37,13 +36,12 @@ impl Interrupts {
             Err(error) => return Err(io::Error::other(error)),
         }
         Ok(Self {
-            received: outside.received.clone(),
+            received: stop_source.received.clone(),
             _stop: stop,
         })
     }
 
-    /// Returns the exit status of a command that was interrupted: by a signal that came, or by Ctrl+C at
-    /// a question.
+    /// Returns the exit status of an interrupted command: after a signal, or after Ctrl+C at a question.
     pub(super) fn exit_code(&self) -> Option<u8> {
         let pressed = self.received.is_interrupted();
         let signalled = self.received.exit_code();
@@ -55,7 +53,7 @@ impl Interrupts {
 const INTERRUPTED: u8 = 130;
 
 async fn wait(
-    outside: &Outside,
+    stop_source: &StopSource,
     mut stopped: oneshot::Receiver<()>,
     ready: &SyncSender<io::Result<()>>,
 ) {
@@ -65,18 +63,18 @@ async fn wait(
     };
     let _ = ready.send(Ok(()));
     let number = tokio::select! {
-        // A signal that came before the end of this is not lost.
+        // A signal that arrived before this point is not lost.
         biased;
         number = ends.next() => number,
         _ = &mut stopped => return,
     };
-    outside.received.note_end(number);
-    outside.cancel.cancel();
+    stop_source.received.note_end(number);
+    stop_source.cancel.cancel();
     tokio::select! {
-        // Somebody else listens now.
+        // The run handles signals now.
         _ = stopped => {}
         () = tokio::time::sleep(limits::CANCEL_GRACE) => {
-            // Whatever still runs waits for a keyring that does not answer.
+            // Whatever still runs is waiting for a keyring that does not answer.
             std::process::exit(128 + i32::from(number));
         }
     }
@@ -88,10 +86,10 @@ fn catch() -> io::Result<Ends> {
     Ends::catch(&[interrupt, file_limit])
 }
 
-/// Lets a write beyond the limit of the size of files fail, where the system would end the program. Programs that are
-/// started later have it as it was.
+/// Makes a write beyond the file size limit fail instead of ending the program. Child processes keep the
+/// default.
 pub(super) fn outlive_file_limit(runtime: &Runtime) {
     let _context = runtime.enter();
-    // Once asked for, it is caught as long as the program runs.
+    // Once requested, the signal stays caught for the life of the program.
     let _ = signal(SignalKind::from_raw(nix::libc::SIGXFSZ));
 }

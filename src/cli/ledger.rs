@@ -1,4 +1,4 @@
-//! `karyi ledger`: what the server has done, and whether its records are as they were written.
+//! `karyi ledger`: shows, verifies and exports the server's ledger.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -13,7 +13,7 @@ use karyi_store::StoreError;
 use karyi_store::ledger::{Hash, Record, Row};
 use karyi_store::sqlite::{LedgerFile, Verdict};
 
-/// Exit status of a ledger that is not as it was written.
+/// Exit status of a ledger that was altered.
 const BROKEN: u8 = 1;
 
 /// Runs `karyi ledger`.
@@ -47,7 +47,7 @@ fn verify(file: &LedgerFile, anchor: Option<&str>) -> Result<ExitCode, StoreErro
         }
         Verdict::Broken { seq } => {
             print(&format!(
-                "broken: record {seq}, or one before it, is not as it was written\n"
+                "broken: record {seq}, or one before it, was altered\n"
             ));
             ExitCode::from(BROKEN)
         }
@@ -71,14 +71,14 @@ fn export(file: &LedgerFile) -> Result<ExitCode, StoreError> {
         }
     });
     match (written.and_then(|()| out.flush()), read) {
-        // A reader that has gone away is no error.
+        // A reader that closed the pipe is no error.
         (Err(error), _) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         (Err(error), _) => Ok(fail(&format!("writing to stdout: {error}"))),
         (Ok(()), read) => read.map(|()| ExitCode::SUCCESS),
     }
 }
 
-/// One record as one line: the text that was hashed stands in it to the letter.
+/// Returns one record as a line; it contains the hashed text verbatim.
 fn exported(row: &Row) -> String {
     format!(
         "{{\"seq\":{},\"hash\":\"{}\",\"record\":{}}}\n",
@@ -94,7 +94,7 @@ fn lines(rows: &[Row]) -> String {
 
 fn line(row: &Row) -> String {
     let record: Record<'_> = serde_json::from_str(&row.record).unwrap_or_default();
-    // A name that a caller made up could look like other columns.
+    // A name chosen by a caller could imitate other columns.
     let tool = match &*record.tool_name {
         "" => "-".into(),
         name if is_id(name) => Cow::Borrowed(name),

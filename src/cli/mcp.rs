@@ -1,4 +1,4 @@
-//! `karyi mcp`: the tools for an MCP client that starts the program.
+//! `karyi mcp`: serves the tools to an MCP client that starts the program.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use crate::cli::args::SiteFlags;
 use crate::cli::args::{McpArgs, SessionArgs};
 #[cfg(feature = "serve")]
 use crate::cli::serve;
-use crate::cli::{control_socket, fail, journal, run, runtime, say, vault};
+use crate::cli::{control_socket, fail, run, runtime, say, undo_journal, vault};
 use crate::exec::cancel::Cancel;
-use crate::exec::workplace::Workplace;
+use crate::exec::session_context::SessionContext;
 #[cfg(feature = "serve")]
 use crate::http::server;
 use crate::mcp::executor::PrepareSession;
@@ -50,7 +50,7 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
     if let Some(secrets) = used.get() {
         vault::record_use(secrets);
     }
-    // A thread may still wait for standard input; nobody waits for it.
+    // A thread may still be blocked on standard input; do not wait for it.
     runtime.shutdown_background();
     match served {
         Ok(0) => ExitCode::SUCCESS,
@@ -70,7 +70,7 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Stdio
     #[cfg(not(feature = "serve"))]
     let site = None;
     let session = args.session;
-    // A descriptor has a writer who waits; a store that is required must be told of at once.
+    // The writer of a descriptor waits for its reader, and a required store must fail at once.
     let is_eager = session.given.vars_fd.is_some()
         || session.given.require_vault
         || session.vault.age_passphrase_fd.is_some();
@@ -109,13 +109,13 @@ fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
     Ok(Some(Box::new(OfferedSite::new(options))))
 }
 
-/// Returns what makes the session, and where that starts. What can be wrong with the options is told now.
+/// Returns the function that creates the session, and its start directory. Checks the options now.
 fn prepare(
     args: SessionArgs,
     used: &Arc<OnceLock<Secrets>>,
 ) -> anyhow::Result<(PrepareSession, PathBuf)> {
     let context = run::context(&args, &Cancel::default(), Arc::new(Nobody))?;
-    run::permits(&args, &context).context("reading the options")?;
+    run::policy_gate(&args, &context).context("reading the options")?;
     let used = Arc::clone(used);
     let prepare = move || {
         let work = begin(&args)?;
@@ -125,7 +125,7 @@ fn prepare(
     Ok((Arc::new(prepare), context.sessions.cwd()))
 }
 
-fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {
+fn begin(args: &SessionArgs) -> Result<SessionContext, ToolError> {
     let broken = |error: anyhow::Error| ToolError::new(ErrorCode::Io, format!("{error:#}"));
     let mut context = run::context(args, &Cancel::default(), Arc::new(Nobody)).map_err(broken)?;
     context.secrets.protect_memory_with(guard::protect);
@@ -133,18 +133,18 @@ fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {
         .command_timeout
         .get_or_insert(limits::MCP_COMMAND_TIMEOUT);
     let opened = vault::prepare(&context.secrets, &args.vault, None, &args.given)?;
-    context.keeper = opened.keeper;
+    context.saver = opened.saver;
     if let Some(key) = &opened.journal_key {
-        journal::encrypt(&mut context.recorder, key);
+        undo_journal::encrypt(&mut context.recorder, key);
     }
-    let mut permits = run::permits(args, &context).map_err(broken)?;
-    permits.compare(&vault::known_names(&context.secrets))?;
+    let mut policy_gate = run::policy_gate(args, &context).map_err(broken)?;
+    policy_gate.compare_names(&vault::known_names(&context.secrets))?;
     let redactor = Redactor::new(&context.secrets);
-    for unknown in permits.unknown() {
-        // Whoever mixes up its arguments may have put a value there.
+    for unknown in policy_gate.unknown() {
+        // A misplaced argument may be a value.
         say(&redactor.redact_str(&format!("warning: {unknown}")));
     }
     let logs = run::logs(args, &context);
     let cap = Cap::total(args.max_output);
-    Ok(Workplace::new(context, permits, logs, cap))
+    Ok(SessionContext::new(context, policy_gate, logs, cap))
 }

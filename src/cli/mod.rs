@@ -1,5 +1,5 @@
-//! The command line: the only part of the program that reads the environment, opens files named by
-//! the user for scripts, and touches the terminal.
+//! The command line: the only part of the program that reads the environment, opens script files and
+//! accesses the terminal.
 
 mod args;
 mod bare_calls;
@@ -10,7 +10,6 @@ mod doctor;
 mod history;
 mod history_view;
 mod interrupts;
-mod journal;
 #[cfg(feature = "serve")]
 mod ledger;
 mod mcp;
@@ -31,6 +30,7 @@ mod state_dir;
 mod terminal_lock;
 mod tools;
 mod undo;
+mod undo_journal;
 mod usage;
 mod var;
 mod vault;
@@ -46,9 +46,9 @@ use args::{Cli, Command, RunArgs};
 use karyi_core::error::{ErrorClass, ErrorCode, ToolError};
 use karyi_pty::lacks_output;
 
-/// Exit status of wrong usage and of refused input.
+/// Exit status of wrong usage and refused input.
 const USAGE: u8 = 2;
-/// Exit status when the reader of the output went away, as of a program that SIGPIPE ended.
+/// Exit status when the reader of the output closed the pipe, as after SIGPIPE.
 const BROKEN_PIPE: u8 = 128 + 13;
 /// Exit status of a bug.
 const BUG: u8 = 255;
@@ -64,20 +64,20 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     install_panic_message();
     if !has_room() {
         return fail(
-            "expected room for a few open files, found none\nhint: start karyi with a higher limit (`ulimit -n`)",
+            "expected a few free file descriptors, found none\nhint: start karyi with a higher limit (`ulimit -n`)",
         );
     }
     let result = std::panic::catch_unwind(|| dispatch(arguments));
     result.unwrap_or(ExitCode::from(BUG))
 }
 
-/// Whether so many files can be opened as everything needs at its start, which cannot be told of later.
+/// Returns true when enough files can be opened at start; later failures could not be reported.
 fn has_room() -> bool {
     let pipes = [io::pipe(), io::pipe(), io::pipe()];
     pipes.iter().all(Result::is_ok)
 }
 
-/// Returns the arguments of the hidden start of a shell.
+/// Returns the arguments of the hidden shell start.
 fn bootstrap_arguments(arguments: &[OsString]) -> Option<&[OsString]> {
     match arguments {
         [_, first, rest @ ..] if first == karyi_pty::bootstrap::ARGUMENT => Some(rest),
@@ -85,7 +85,7 @@ fn bootstrap_arguments(arguments: &[OsString]) -> Option<&[OsString]> {
     }
 }
 
-/// Tells of a bug without the message of the panic, which could hold anything.
+/// Reports a panic without its message, which could contain a secret.
 fn install_panic_message() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
@@ -166,7 +166,7 @@ fn completions(shell: clap_complete::Shell) -> ExitCode {
     print(&String::from_utf8_lossy(&script))
 }
 
-/// Writes to stdout; a reader that has gone away is no error.
+/// Writes to stdout; a reader that closed the pipe is no error.
 fn print(text: &str) -> ExitCode {
     if lacks_output() {
         return fail("writing to stdout: it is closed");
@@ -180,13 +180,13 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Tells the user about a wrong use and returns its exit status.
+/// Reports wrong usage and returns its exit status.
 fn fail(message: &str) -> ExitCode {
     say(message);
     ExitCode::from(USAGE)
 }
 
-/// Tells the user about an error, with its code if it has one, and returns its exit status.
+/// Reports an error, with its code if it has one, and returns its exit status.
 fn fail_any(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<ToolError>() {
         Some(error) => {
@@ -197,7 +197,7 @@ fn fail_any(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Tells the user about an error with a code and returns its exit status.
+/// Reports an error with a code and returns its exit status.
 fn fail_with(error: &ToolError) -> ExitCode {
     say(&format!("{}: {}", error.code.as_str(), error.message));
     if !error.hint.is_empty() {
@@ -206,8 +206,8 @@ fn fail_with(error: &ToolError) -> ExitCode {
     ExitCode::from(status(error))
 }
 
-/// Tells the user about an error in what they gave, or else about another one, and returns its exit
-/// status: what a tool call failed for is wrong usage in an argument or a given value.
+/// Reports an error in the user's input and returns its exit status: an error of a tool call counts as
+/// wrong usage when an argument or a given value caused it.
 fn fail_as_given(error: &ToolError) -> ExitCode {
     let code = fail_with(error);
     match error.code {
@@ -225,7 +225,7 @@ fn status(error: &ToolError) -> u8 {
     }
 }
 
-/// Writes one line to stderr; there is nowhere to tell if that fails.
+/// Writes one line to stderr; a failure cannot be reported.
 fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "karyi: {message}");
 }

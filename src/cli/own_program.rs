@@ -1,4 +1,4 @@
-//! Where the running program is: it is started again to become the shell of a session.
+//! Path of the running program, which is started again as the shell of a session.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// Returns the path of this program: as the system knows it, else as it was called.
+/// Returns the path of this program: as the system reports it, else as it was called.
 ///
 /// # Errors
-/// When neither tells.
+/// Neither is available.
 pub(super) fn own_program() -> anyhow::Result<PathBuf> {
-    // Without /proc Linux does not tell.
+    // Without /proc Linux cannot report it.
     std::env::current_exe()
         .or_else(|error| called_as().ok_or(error))
         .context("finding karyi itself (call it by its full path)")

@@ -1,9 +1,8 @@
-//! `karyi parse`: shows the calls of a message, or what is wrong with it. Runs nothing.
+//! `karyi parse`: shows the calls of a message, or the error in it, without running anything.
 //!
-//! Calls go to stdout; warnings, repairs and the diagnostic go to stderr, so that what a program
-//! reads on stdout is one JSON value or a plain list. The list for people is written call by call.
-//! The JSON is not: whether it is a list or an error object is known at the end of the message only,
-//! so the calls are held, as the JSON they will be printed as.
+//! Calls go to stdout; warnings, repairs and the diagnostic go to stderr, so that stdout is one JSON value
+//! or a plain list. The plain list is written call by call. JSON is written at the end, since only then it
+//! is known whether it is a list or an error object; until then calls are stored as JSON.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Stderr, Stdout, Write};
@@ -21,7 +20,7 @@ use crate::cli::{BROKEN_PIPE, USAGE, fail};
 use crate::render::call_list::{self, CallList};
 use crate::render::call_text::{self, CallText};
 use crate::render::paint::{Colour, Ink, safe_line};
-use crate::render::{Noted, diagnostic};
+use crate::render::{SeverityDiagnostic, diagnostic};
 use crate::tool::Registry;
 use crate::tools::{self, Call};
 use karyi_core::call::RawCall;
@@ -38,7 +37,7 @@ pub(super) fn parse(args: &ParseArgs) -> ExitCode {
     }
 }
 
-/// Writes the list; returns whether the message was refused.
+/// Writes the list; returns true when the message was refused.
 fn listed(args: &ParseArgs) -> anyhow::Result<bool> {
     let mut input = input(args.file.as_deref())?;
     let mut listing = Listing::new(args);
@@ -74,7 +73,7 @@ fn input(file: Option<&Path>) -> anyhow::Result<Source> {
     }
 }
 
-/// Where the message comes from.
+/// Source of the message.
 enum Source {
     File(File),
     Stdin(io::Stdin),
@@ -89,7 +88,7 @@ impl Read for Source {
     }
 }
 
-/// The list that is being written.
+/// The list of calls in progress.
 struct Listing {
     registry: Registry<Call>,
     parser: Parser,
@@ -102,11 +101,11 @@ struct Listing {
     is_binary: bool,
 }
 
-/// How calls are written.
+/// Output of the calls.
 enum Calls {
-    /// At once, for a person.
+    /// Written at once, for people.
     Text(CallText<BufWriter<Stdout>>),
-    /// At the end.
+    /// Written at the end.
     Json(CallList),
 }
 
@@ -138,11 +137,11 @@ impl Listing {
     fn feed(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.is_binary |= memchr::memchr(0, bytes).is_some();
         self.parser.feed(bytes, &mut self.events);
-        self.take()
+        self.write_items()
     }
 
-    /// Writes what came; nothing after a refusal.
-    fn take(&mut self) -> anyhow::Result<()> {
+    /// Writes the decoded items; nothing after a refusal.
+    fn write_items(&mut self) -> anyhow::Result<()> {
         for event in std::mem::take(&mut self.events) {
             if self.refusal.is_some() {
                 break;
@@ -177,8 +176,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Checks a call as a run would and returns it as JSON, for people without what its heading
-    /// says.
+    /// Checks a call as a run would and returns it as JSON; for people without the fields in its heading.
     fn read(&self, raw: &RawCall) -> Result<Map<String, Value>, Box<Diagnostic>> {
         self.registry.decode(raw)?;
         let Some(entry) = self.registry.get(&raw.element.name) else {
@@ -199,17 +197,17 @@ impl Listing {
             .paint(Ink::Warning, &format!("repaired[{code}]"));
         let (id, tool) = (safe_line(&raw.id), &raw.element.name);
         let line = format!("{head}: call {id}, {tool}: {}\n", call_text::repair(code));
-        tell(&mut self.notes, &line);
+        write_stderr(&mut self.notes, &line);
         Ok(())
     }
 
     fn note(&mut self, severity: Severity, diagnostic: Diagnostic) -> anyhow::Result<()> {
         self.flush()?;
-        let noted = Noted {
+        let noted = SeverityDiagnostic {
             severity,
             diagnostic,
         };
-        tell(&mut self.notes, &diagnostic::text(&noted, self.colour));
+        write_stderr(&mut self.notes, &diagnostic::text(&noted, self.colour));
         Ok(())
     }
 
@@ -220,11 +218,11 @@ impl Listing {
         Ok(())
     }
 
-    /// Ends the message; returns whether it was refused.
+    /// Ends the message; returns true when it was refused.
     fn finish(mut self) -> anyhow::Result<bool> {
         if self.refusal.is_none() {
             self.parser.finish(&mut self.events);
-            self.take()?;
+            self.write_items()?;
         }
         let refusal = self.refusal.take();
         match &mut self.calls {
@@ -236,9 +234,9 @@ impl Listing {
             Calls::Text(text) if !self.has_calls && refusal.is_none() => {
                 text.nothing()?;
                 if self.is_binary {
-                    tell(
+                    write_stderr(
                         &mut self.notes,
-                        "note: the text holds NUL bytes; is it a text?\n",
+                        "note: the text contains NUL bytes; is it text?\n",
                     );
                 }
             }
@@ -253,7 +251,7 @@ impl Listing {
     }
 }
 
-/// Writes to stderr; there is nowhere to tell if that fails.
-fn tell(notes: &mut Stderr, text: &str) {
+/// Writes to stderr; a failure cannot be reported.
+fn write_stderr(notes: &mut Stderr, text: &str) {
     let _ = notes.write_all(text.as_bytes());
 }

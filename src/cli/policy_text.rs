@@ -1,4 +1,4 @@
-//! The text of a policy file, which may come by a pipe, as of `<(...)`.
+//! Reads a policy file, which may be a pipe such as `<(...)`.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use karyi_core::limits;
 
-/// Reads a text. Of a pipe somebody may never write, and of a device there may be no end: both have so long.
+/// Reads the text with a time limit: a pipe may have no writer, and a device may never end.
 ///
 /// # Errors
-/// What the system says, `TimedOut` when it does not come to its end.
+/// The error of the system, or `TimedOut`.
 pub(super) fn policy_text(path: &Path) -> io::Result<String> {
     text_within(path, limits::VARS_TIMEOUT)
 }
@@ -57,7 +57,7 @@ mod tests {
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let late = text_within(&path, Duration::from_millis(20)).unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
-        // The reader that gave up is still there and takes what comes first.
+        // The thread that timed out still reads first.
         let other = root.path().join("other");
         nix::unistd::mkfifo(&other, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let writer = thread::spawn({

@@ -1,5 +1,5 @@
-//! Questions on the terminal: what is typed is hidden, never read from standard input, and the terminal is left as it
-//! was however the question ends.
+//! Questions on the terminal. Input is hidden and never read from standard input; the terminal is restored
+//! however the question ends.
 
 mod keys;
 mod tty;
@@ -9,70 +9,70 @@ use crate::cli::terminal_lock::TerminalLock;
 use crate::cli::{say, secret_lints};
 use crate::exec::cancel::Cancel;
 use crate::render::paint::safe_question;
-use crate::tool::context::{Boxed, Consent, Lifetime, Prompter, Question, Reply, Request};
+use crate::tool::context::{ApprovalRequest, Boxed, Consent, Lifetime, Prompter, Question, Reply};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::SecretValue;
 use karyi_vault::visible_bytes;
-use keys::{Key, Line, Step};
-use tty::{Tty, Unanswered};
+use keys::{Key, Step, ValueInput};
+use tty::{NoAnswer, Tty};
 
-/// Where a value is typed.
+/// Prompt for a value.
 const VALUE_LABEL: &str =
     "  value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ";
 
-/// Whether and how the user is asked.
+/// How the user is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asking {
     /// On the terminal.
     OnTerminal,
-    /// Never; a line on standard error tells what is missing.
+    /// Never; a line on standard error names the missing value.
     Warn,
-    /// Never, silently: nobody is there.
+    /// Never, silently: no user is available.
     Never,
 }
 
-/// Signals and cancellation that end a question before its answer.
+/// Signals and cancellation that end a question.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outside {
-    /// The wish to stop.
+pub(super) struct StopSource {
+    /// Cancellation of the run.
     pub(super) cancel: Cancel,
-    /// Is told of Ctrl+C where that ends the run: the key is no signal while a question stands.
+    /// Records Ctrl+C when it ends the run: the key sends no signal during a question.
     pub(super) received: SignalState,
 }
 
 /// The user at the terminal.
 #[derive(Clone, Default)]
 pub(super) struct Asker {
-    pub(super) outside: Outside,
-    /// The report waits while a question stands on the terminal.
+    pub(super) stop_source: StopSource,
+    /// Blocks the report while a question is on the terminal.
     pub(super) terminal_lock: TerminalLock,
 }
 
 impl Asker {
-    /// Returns whom karyi can ask: the user, when there is a terminal and somebody at it.
+    /// Returns the user to ask, if questions are allowed and there is a terminal.
     pub(super) fn found(self, is_allowed: bool) -> Option<Self> {
         (is_allowed && tty::open().is_ok()).then_some(self)
     }
 
-    /// Talks with the user when it is their turn. It blocks. With `breaks_run` Ctrl+C ends the run.
+    /// Asks questions when it is their turn. Blocks. With `breaks_run` Ctrl+C ends the run.
     fn talk<T>(
         &self,
         breaks_run: bool,
-        dialogue: impl FnOnce(&mut Tty) -> Result<T, Unanswered>,
-    ) -> Result<T, Unanswered> {
-        let cancel = &self.outside.cancel;
-        let _floor = self.terminal_lock.take(cancel);
+        dialogue: impl FnOnce(&mut Tty) -> Result<T, NoAnswer>,
+    ) -> Result<T, NoAnswer> {
+        let cancel = &self.stop_source.cancel;
+        let _floor = self.terminal_lock.lock_for_question(cancel);
         if cancel.is_cancelled() {
-            return Err(Unanswered::Declined);
+            return Err(NoAnswer::Declined);
         }
-        let mut tty = Tty::open(&self.outside, breaks_run)?;
+        let mut tty = Tty::open(&self.stop_source, breaks_run)?;
         let answer = dialogue(&mut tty)?;
         tty.settle()?;
         Ok(answer)
     }
 
-    /// Asks whether karyi may do something; Enter says yes. It blocks.
+    /// Asks for permission; Enter means yes. Blocks.
     pub(super) fn confirms(&self, question: &str) -> bool {
         let question = format!("{question} [Y/n] ");
         let answer = self.talk(true, |tty| ask_yes(tty, &question, Some(true)));
@@ -80,60 +80,60 @@ impl Asker {
     }
 }
 
-/// Asks for something hidden that karyi itself needs; `otherwise` says how it comes where nobody can be asked. It blocks.
+/// Asks for a hidden value that karyi itself needs; `otherwise` names the alternative without a terminal. Blocks.
 ///
 /// # Errors
-/// `declined`, `cancelled`, `prompt_timeout`, or `secret_prompt_unavailable` when nobody can be asked.
+/// `declined`, `cancelled`, `prompt_timeout`, or `secret_prompt_unavailable` without a user.
 pub(super) fn hidden(
     asker: Option<&Asker>,
     label: &str,
     otherwise: &str,
 ) -> Result<SecretValue, ToolError> {
-    let nobody = Err(Unanswered::Unavailable);
+    let nobody = Err(NoAnswer::Unavailable);
     let answer = asker.map_or(nobody, |asker| {
         asker.talk(true, |tty| read_value(tty, label))
     });
     answer.map_err(|why| {
-        let is_cancelled = asker.is_some_and(|asker| asker.outside.cancel.is_cancelled());
+        let is_cancelled = asker.is_some_and(|asker| asker.stop_source.cancel.is_cancelled());
         let (code, message, hint) = match why {
-            Unanswered::Unavailable => (
+            NoAnswer::Unavailable => (
                 ErrorCode::SecretPromptUnavailable,
-                "something must be typed, and nobody can be asked",
+                "input is needed, and no user is available",
                 otherwise,
             ),
             _ if is_cancelled => (ErrorCode::Cancelled, "interrupted", "try again"),
-            Unanswered::Declined => (ErrorCode::Declined, "nothing was given", "try again"),
-            Unanswered::Timeout => (
-                ErrorCode::PromptTimeout,
-                "nothing was given in time",
+            NoAnswer::Declined => (
+                ErrorCode::Declined,
+                "the question was declined",
                 "try again",
             ),
+            NoAnswer::Timeout => (ErrorCode::PromptTimeout, "no input in time", "try again"),
         };
         ToolError::new(code, message).with_hint(hint)
     })
 }
 
-/// The questions of scripts on the user's terminal.
+/// Asks the questions of scripts on the user's terminal.
 pub(super) struct Terminal {
     pub(super) asking: Asking,
     pub(super) asker: Asker,
-    /// Where the scripts come from that ask.
+    /// Name of the scripts that ask.
     pub(super) origin: String,
 }
 
 impl Terminal {
     async fn talk<T: Send + 'static>(
         &self,
-        dialogue: impl FnOnce(&mut Tty) -> Result<T, Unanswered> + Send + 'static,
-    ) -> Result<T, Unanswered> {
+        dialogue: impl FnOnce(&mut Tty) -> Result<T, NoAnswer> + Send + 'static,
+    ) -> Result<T, NoAnswer> {
         let asker = self.asker.clone();
         let answer = tokio::task::spawn_blocking(move || asker.talk(false, dialogue));
-        answer.await.unwrap_or(Err(Unanswered::Unavailable))
+        answer.await.unwrap_or(Err(NoAnswer::Unavailable))
     }
 }
 
 impl Prompter for Terminal {
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         self.asking == Asking::OnTerminal && tty::open().is_ok()
     }
 
@@ -142,24 +142,24 @@ impl Prompter for Terminal {
             if self.asking == Asking::Warn {
                 let name = &question.name;
                 say(&format!(
-                    "warning: {name} is asked for and --vars-mode warn never asks; give it with `karyi var set {name}`"
+                    "warning: {name} is needed and --vars-mode warn never asks; store it with `karyi var set {name}`"
                 ));
             }
-            // Whoever has no terminal is told so at once.
-            if !self.is_there() {
+            // Without a terminal the answer is immediate.
+            if !self.is_available() {
                 return Reply::Unavailable;
             }
             let (question, text) = (question.clone(), text(question, &self.origin));
             match self.talk(move |tty| ask_value(tty, &question, &text)).await {
                 Ok((value, lifetime)) => Reply::Value(value, lifetime),
-                Err(Unanswered::Declined) => Reply::Declined,
-                Err(Unanswered::Timeout) => Reply::Timeout,
-                Err(Unanswered::Unavailable) => Reply::Unavailable,
+                Err(NoAnswer::Declined) => Reply::Declined,
+                Err(NoAnswer::Timeout) => Reply::Timeout,
+                Err(NoAnswer::Unavailable) => Reply::Unavailable,
             }
         })
     }
 
-    fn absence(&self) -> Option<&str> {
+    fn unavailable_reason(&self) -> Option<&str> {
         Some(match self.asking {
             Asking::OnTerminal => "there is no terminal",
             Asking::Warn => "--vars-mode warn never asks",
@@ -167,27 +167,27 @@ impl Prompter for Terminal {
         })
     }
 
-    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest) -> Boxed<'a, Consent> {
         Box::pin(async move {
-            if !self.is_there() {
+            if !self.is_available() {
                 return Consent::Unavailable;
             }
             let text = request_text(request);
             let ask = move |tty: &mut Tty| {
                 tty.show(&text)?;
-                // Enter alone agrees to nothing.
+                // Enter alone is no consent.
                 ask_yes(tty, "  agree, for this session? [y]es, [n]o: ", None)
             };
             match self.talk(ask).await {
                 Ok(true) => Consent::Yes,
-                Ok(false) | Err(Unanswered::Declined) => Consent::No,
-                Err(Unanswered::Timeout | Unanswered::Unavailable) => Consent::Unavailable,
+                Ok(false) | Err(NoAnswer::Declined) => Consent::No,
+                Err(NoAnswer::Timeout | NoAnswer::Unavailable) => Consent::Unavailable,
             }
         })
     }
 }
 
-fn ask_yes(tty: &mut Tty, question: &str, by_enter: Option<bool>) -> Result<bool, Unanswered> {
+fn ask_yes(tty: &mut Tty, question: &str, by_enter: Option<bool>) -> Result<bool, NoAnswer> {
     tty.ask(question)?;
     loop {
         match (tty.key()?, by_enter) {
@@ -199,10 +199,10 @@ fn ask_yes(tty: &mut Tty, question: &str, by_enter: Option<bool>) -> Result<bool
     }
 }
 
-/// Reads one value, of one line or of several.
-fn read_value(tty: &mut Tty, label: &str) -> Result<SecretValue, Unanswered> {
+/// Reads one value of one or several lines.
+fn read_value(tty: &mut Tty, label: &str) -> Result<SecretValue, NoAnswer> {
     tty.ask(label)?;
-    let mut line = Line::new();
+    let mut line = ValueInput::new();
     loop {
         let key = tty.key()?;
         let has_more = tty.has_more()?;
@@ -210,17 +210,17 @@ fn read_value(tty: &mut Tty, label: &str) -> Result<SecretValue, Unanswered> {
             Step::More => {}
             Step::SeveralLines => tty.show("\n  several lines; Ctrl+D ends the value: ")?,
             Step::Complete => return Ok(line.into_value()),
-            Step::Declined => return Err(Unanswered::Declined),
+            Step::Declined => return Err(NoAnswer::Declined),
         }
     }
 }
 
-/// Asks the question of a script for a value.
+/// Asks a script's question for a value.
 fn ask_value(
     tty: &mut Tty,
     question: &Question,
     text: &str,
-) -> Result<(SecretValue, Lifetime), Unanswered> {
+) -> Result<(SecretValue, Lifetime), NoAnswer> {
     tty.show(text)?;
     let mut label = VALUE_LABEL.to_owned();
     let value = loop {
@@ -240,7 +240,7 @@ fn ask_value(
     let lifetime = loop {
         match tty.key()? {
             Key::Escape | Key::Control('d') | Key::Char('d' | 'D') => {
-                return Err(Unanswered::Declined);
+                return Err(NoAnswer::Declined);
             }
             Key::Char('u' | 'U') => break Lifetime::Once,
             Key::Enter | Key::Char('s' | 'S') => break Lifetime::Session,
@@ -251,7 +251,7 @@ fn ask_value(
     Ok((value, lifetime))
 }
 
-/// Reason why a value cannot be used.
+/// Returns the reason why a value cannot be used.
 fn refusal(least: usize, value: &str) -> Option<String> {
     let most = limits::MAX_SECRET_BYTES;
     if value.len() > most {
@@ -265,7 +265,7 @@ fn refusal(least: usize, value: &str) -> Option<String> {
         .then(|| format!("a value has at least {least} bytes{short} that are not white space"))
 }
 
-/// Returns the text of the question for a value. What the model wrote is made safe to show.
+/// Returns the text of the question for a value. The model's words are made safe to show.
 fn text(question: &Question, origin: &str) -> String {
     let one_line = |text: &str| cut(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut out = format!(
@@ -275,7 +275,7 @@ fn text(question: &Question, origin: &str) -> String {
         one_line(&question.reason)
     );
     if question.is_known {
-        out.push_str("  there is a value already; the new one takes its place\n");
+        out.push_str("  a value exists; the new one replaces it\n");
     }
     let more = [
         ("note", &question.note),
@@ -288,8 +288,8 @@ fn text(question: &Question, origin: &str) -> String {
     out
 }
 
-/// Returns the text of the question whether a secret may be used.
-fn request_text(request: &Request) -> String {
+/// Returns the text of the request for consent.
+fn request_text(request: &ApprovalRequest) -> String {
     let lines = request.text.lines().filter(|line| !line.trim().is_empty());
     let mut out = format!("karyi: <{}> wants to use {}\n", request.tool, request.name);
     let most = limits::MAX_SHOWN_LINES;
@@ -304,7 +304,7 @@ fn request_text(request: &Request) -> String {
     out
 }
 
-/// Makes a line safe to show. Cuts a long one, and says so: who agrees must know that there is more.
+/// Makes a line safe to show. A long line is cut with a note, so that the user knows there is more.
 fn cut(text: &str) -> String {
     let text = safe_question(text);
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! `karyi run`: scripts in, reports out.
+//! `karyi run`: runs scripts and writes reports.
 
 mod input;
 mod session;
@@ -15,21 +15,21 @@ use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
 use crate::cli::control_socket::{self, ControlSocket};
 use crate::cli::interrupts::{self, Interrupts};
-use crate::cli::journal;
-use crate::cli::prompt::{Asker, Asking, Outside, Terminal};
+use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
 use crate::cli::screen::{self, CancelOnPanic, Screen};
 use crate::cli::signals::Signals;
 use crate::cli::terminal_lock::TerminalLock;
+use crate::cli::undo_journal;
 use crate::cli::vault;
 use crate::cli::{BROKEN_PIPE, fail, fail_as_given, fail_with, say};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
-use crate::exec::intake::Intake;
+use crate::exec::decoder::MessageDecoder;
 use crate::exec::jobs::Jobs;
-use crate::exec::log::Logs;
-use crate::exec::message::{Pace, Runner};
-use crate::exec::permit::Permits;
-use crate::exec::stage::Stage;
+use crate::exec::message_runner::{MessageRunner, Pace};
+use crate::exec::output_log::OutputLogs;
+use crate::exec::policy_gate::PolicyGate;
+use crate::exec::run_context::RunContext;
 use crate::render::Format;
 use crate::render::paint::Colour;
 use crate::tool::Registry;
@@ -49,7 +49,7 @@ use karyi_vault::session::Secrets;
 use input::{inputs, read};
 
 pub(super) use input::{CHUNK_BYTES, Input, open};
-pub(super) use session::{context, logs, permits};
+pub(super) use session::{context, logs, policy_gate};
 
 /// Runs `karyi run`.
 pub(super) fn run(args: RunArgs) -> ExitCode {
@@ -67,7 +67,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Err(error) => {
             // What was given is right then, so whoever reads the report gets one.
             if std::env::current_dir().is_err() {
-                let _ = tell_unread(format(&args));
+                let _ = report_unreadable(format(&args));
             }
             return fail(&format!("{error:#}"));
         }
@@ -83,11 +83,11 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Err(error) => return fail(&format!("starting the runtime: {error}")),
     };
     interrupts::outlive_file_limit(&runtime);
-    let (received, logs) = (run.outside.received.clone(), run.logs.clone());
+    let (received, logs) = (run.stop_source.received.clone(), run.logs.clone());
     let secrets = run.context.secrets.clone();
     let result = {
         // A question gives the terminal back when the run breaks.
-        let _guard = CancelOnPanic(run.outside.cancel.clone());
+        let _guard = CancelOnPanic(run.stop_source.cancel.clone());
         runtime.block_on(run.all(inputs))
     };
     logs.remove();
@@ -103,8 +103,8 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     }
 }
 
-/// Writes the report of a message of which nothing can be run.
-fn tell_unread(format: Format) -> anyhow::Result<()> {
+/// Writes the report of a message that could not be read.
+fn report_unreadable(format: Format) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -124,17 +124,17 @@ fn tell_unread(format: Format) -> anyhow::Result<()> {
     })
 }
 
-/// Whether something failed because the reader of the output went away.
+/// Returns true when the reader of the output closed the pipe.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Exit status of a program whose terminal is gone.
+/// Exit status after the terminal was lost.
 const HANGUP: u8 = 129;
 
-/// Whether the report could not be written because the terminal is gone. What failed elsewhere says
-/// where.
+/// Returns true when the report could not be written because the terminal is gone. Other errors name their
+/// source.
 fn is_hangup(error: &anyhow::Error) -> bool {
     let first = error.chain().next();
     let cause = first.and_then(|error| error.downcast_ref::<io::Error>());
@@ -142,7 +142,7 @@ fn is_hangup(error: &anyhow::Error) -> bool {
     code == Some(nix::errno::Errno::EIO as i32)
 }
 
-/// Everything the messages of one run share.
+/// State shared by the messages of one run.
 struct Run {
     registry: Arc<Registry<Call>>,
     grammar: Arc<Grammar>,
@@ -152,15 +152,15 @@ struct Run {
     format: Format,
     cap: Cap,
     is_dry_run: bool,
-    outside: Outside,
+    stop_source: StopSource,
     terminal_lock: TerminalLock,
     jobs: Jobs,
-    logs: Logs,
-    permits: Permits,
+    logs: OutputLogs,
+    policy_gate: PolicyGate,
     redactor: Redactor,
-    /// The signals that come before the run listens to them.
+    /// Catches signals until the run does.
     interrupts: Option<Interrupts>,
-    /// What its scripts are called.
+    /// Name of its scripts.
     origin: String,
 }
 
@@ -168,22 +168,22 @@ impl Run {
     fn new(args: &RunArgs) -> anyhow::Result<Self> {
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
-        let (outside, terminal_lock) = (Outside::default(), TerminalLock::default());
+        let (stop_source, terminal_lock) = (StopSource::default(), TerminalLock::default());
         let asking = asking(args)?;
         let origin = origin(args);
         let terminal = Terminal {
             asking,
             asker: Asker {
-                outside: outside.clone(),
+                stop_source: stop_source.clone(),
                 terminal_lock: terminal_lock.clone(),
             },
             origin: origin.clone(),
         };
-        let context = context(&args.session, &outside.cancel, Arc::new(terminal))?;
+        let context = context(&args.session, &stop_source.cancel, Arc::new(terminal))?;
         context.secrets.protect_memory_with(guard::protect);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, &context);
-        let permits = permits(&args.session, &context)?;
+        let policy_gate = policy_gate(&args.session, &context)?;
         Ok(Self {
             registry,
             grammar,
@@ -200,7 +200,7 @@ impl Run {
             format: format(args),
             cap: Cap::total(args.session.max_output),
             is_dry_run: args.dry_run,
-            outside,
+            stop_source,
             terminal_lock,
             jobs: Jobs::new(
                 Arc::clone(&context.sessions),
@@ -208,7 +208,7 @@ impl Run {
                 redactor.clone(),
             ),
             logs,
-            permits,
+            policy_gate,
             redactor,
             interrupts: None,
             origin,
@@ -216,74 +216,73 @@ impl Run {
         })
     }
 
-    /// Loads what the vault holds, before anything runs.
+    /// Loads the vault before anything runs.
     fn open_vault(&mut self, args: &RunArgs) -> Result<(), ExitCode> {
         let asker = Asker {
             terminal_lock: self.terminal_lock.clone(),
-            outside: self.outside.clone(),
+            stop_source: self.stop_source.clone(),
         };
         let asker = asker.found(!args.no_interactive && !is_ci());
         let given = &args.session.given;
         let interrupts = asker
             .as_ref()
-            .and_then(|_| Interrupts::watch(&self.outside).ok());
-        // Signals go on to be caught until the run does that itself.
+            .and_then(|_| Interrupts::watch(&self.stop_source).ok());
+        // Signals stay caught until the run handles them itself.
         self.interrupts = interrupts;
         let result = vault::prepare(&self.context.secrets, &args.session.vault, asker, given);
-        match self.outside.received.exit_code() {
+        match self.stop_source.received.exit_code() {
             Some(code) => Err(ExitCode::from(code)),
             None => {
                 let opened = result.map_err(|error| fail_as_given(&error))?;
-                self.context.keeper = opened.keeper;
+                self.context.saver = opened.saver;
                 if let Some(key) = &opened.journal_key {
-                    journal::encrypt(&mut self.context.recorder, key);
+                    undo_journal::encrypt(&mut self.context.recorder, key);
                 }
                 self.compare_policy().map_err(|error| fail_with(&error))
             }
         }
     }
 
-    /// Compares the policy file with the secrets there are: a misspelt name would narrow nothing, and
-    /// nobody would see it.
+    /// Compares the policy file with the existing secrets: a misspelt name would silently narrow nothing.
     fn compare_policy(&mut self) -> Result<(), ToolError> {
-        self.permits
-            .compare(&vault::known_names(&self.context.secrets))?;
-        for unknown in self.permits.unknown() {
-            // Whoever mixes up its arguments may have put a value there.
+        self.policy_gate
+            .compare_names(&vault::known_names(&self.context.secrets))?;
+        for unknown in self.policy_gate.unknown() {
+            // A misplaced argument may be a value.
             say(&self.redactor.redact_str(&format!("warning: {unknown}")));
         }
         Ok(())
     }
 
-    /// Runs every script and returns the exit status of all together.
+    /// Runs all scripts and returns the combined exit status.
     async fn all(mut self, inputs: Vec<Input>) -> anyhow::Result<u8> {
         let mut total = Tally::default();
         let signals = Signals::catch().context("catching signals")?;
         drop(self.interrupts.take());
-        if let Some(code) = self.outside.received.exit_code() {
+        if let Some(code) = self.stop_source.received.exit_code() {
             return Ok(code);
         }
         let sessions = Arc::clone(&self.context.sessions);
-        let watch = signals.watch(sessions, self.outside.clone());
+        let watch = signals.watch(sessions, self.stop_source.clone());
         let watch = tokio::spawn(watch);
         // Open as long as the session is there. Whatever holds that up, signals are heard meanwhile.
         let _control_socket = self.open_control_socket();
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
-            if number > 0 && self.outside.cancel.is_cancelled() {
+            if number > 0 && self.stop_source.cancel.is_cancelled() {
                 break;
             }
             total.merge(&self.one(input, number == last).await?);
         }
         watch.abort();
-        if self.outside.received.is_interrupted() {
+        if self.stop_source.received.is_interrupted() {
             total.add_interruption();
         }
-        let received = &self.outside.received;
+        let received = &self.stop_source.received;
         Ok(received.exit_code().unwrap_or(total.status().exit_code()))
     }
 
-    /// Lets `karyi var set --session` in.
+    /// Opens the socket for `karyi var set --session`.
     fn open_control_socket(&self) -> Option<ControlSocket> {
         let secrets = self.context.secrets.clone();
         let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
@@ -294,7 +293,7 @@ impl Run {
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
         let (screen, events) = Screen::open(
             self.format,
-            self.outside.cancel.clone(),
+            self.stop_source.cancel.clone(),
             self.terminal_lock.clone(),
         )
         .context("starting the report")?;
@@ -305,8 +304,8 @@ impl Run {
                 self.terminal_lock.clone(),
             ))
         });
-        let runner = Runner::new(self.stage(events.clone()));
-        let intake = Intake::new(
+        let runner = MessageRunner::new(self.run_context(events.clone()));
+        let decoder = MessageDecoder::new(
             Arc::clone(&self.registry),
             Arc::clone(&self.grammar),
             self.mode,
@@ -314,16 +313,16 @@ impl Run {
         let names = self.registry.entries().iter().map(|entry| entry.spec.name);
         let name = input.name();
         let (reader, chunks) = read(input, BareCalls::new(names.collect()))?;
-        runner.message(intake, chunks, self.pace).await;
-        if is_last || self.outside.cancel.is_cancelled() {
+        runner.run_message(decoder, chunks, self.pace).await;
+        if is_last || self.stop_source.cancel.is_cancelled() {
             runner.close().await;
         } else {
-            runner.jobs().await;
+            runner.emit_jobs().await;
         }
         if let Some(ticks) = ticks {
             ticks.abort();
         }
-        let is_interrupted = self.outside.received.is_interrupted();
+        let is_interrupted = self.stop_source.received.is_interrupted();
         let terminal = self.context.sessions.current();
         let session = terminal.as_ref().map(|terminal| &terminal.session);
         let ended = Event::MessageEnded {
@@ -331,7 +330,7 @@ impl Run {
             shell: session.map(Session::shell_name),
             note: session.and_then(Session::fallback),
         };
-        runner.tell(ended).await;
+        runner.emit(ended).await;
         let tally = screen.close().await?;
         let bare = reader.check()?;
         if tally.calls() == 0 && tally.status() == ReportStatus::Ok {
@@ -343,9 +342,9 @@ impl Run {
         Ok(tally)
     }
 
-    fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
+    fn run_context(&self, events: mpsc::Sender<Redacted<Event>>) -> RunContext {
         let is_live = matches!(self.format, Format::Text | Format::Jsonl);
-        Stage {
+        RunContext {
             context: self.context.clone(),
             cap: self.cap,
             is_live,
@@ -353,15 +352,15 @@ impl Run {
             has_colour: self.format == Format::Text && screen::colour(&io::stdout()) == Colour::On,
             is_dry_run: self.is_dry_run,
             events,
-            cancel: self.outside.cancel.clone(),
+            cancel: self.stop_source.cancel.clone(),
             jobs: self.jobs.clone(),
-            permits: self.permits.clone(),
+            policy_gate: self.policy_gate.clone(),
             redactor: self.redactor.clone(),
         }
     }
 }
 
-/// Says why a script without an error had no call: whoever wrote it may believe that it had one.
+/// Explains why a script without errors had no call, since its author may expect one.
 fn why_nothing(tally: &Tally, bare: Option<&str>, name: &str) -> String {
     match bare {
         Some(tool) => {
@@ -396,7 +395,7 @@ fn format(args: &RunArgs) -> Format {
     }
 }
 
-/// Names the scripts of a run, for its user.
+/// Returns a name of the scripts for the user.
 fn origin(args: &RunArgs) -> String {
     let name = |path: &PathBuf| match path.as_os_str() == "-" {
         true => "standard input".to_owned(),
@@ -409,7 +408,7 @@ fn origin(args: &RunArgs) -> String {
     }
 }
 
-/// Returns whether and how the user is asked: by the flag, else by `KARYI_VARS_MODE`.
+/// Returns how the user is asked: by the flag, else by `KARYI_VARS_MODE`.
 fn asking(args: &RunArgs) -> anyhow::Result<Asking> {
     let told = std::env::var_os("KARYI_VARS_MODE").filter(|text| !text.is_empty());
     let mode = match (args.vars_mode, told) {
@@ -429,7 +428,7 @@ fn asking(args: &RunArgs) -> anyhow::Result<Asking> {
     })
 }
 
-/// Whether the run is unattended.
+/// Returns true for an unattended run.
 pub(super) fn is_ci() -> bool {
     std::env::var_os("CI")
         .is_some_and(|value| !value.is_empty() && value != "false" && value != "0")

@@ -5,7 +5,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::interrupts;
 
-/// Makes what runs the server or a client of it.
+/// Creates the runtime of the server or of a client.
 pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = match is_parallel {
         true => tokio::runtime::Builder::new_multi_thread(),
@@ -19,7 +19,7 @@ pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runti
     Ok(runtime)
 }
 
-/// Returns what ends when the server is told to stop.
+/// Returns a future that ends when the server is told to stop.
 pub(super) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("catching signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("catching signals")?;

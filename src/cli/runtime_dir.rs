@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns where it is: `$XDG_RUNTIME_DIR/karyi`, else one of the user's own in the directory for
-/// temporary files. It is made, and looked at, when the first session needs it.
+/// Returns `$XDG_RUNTIME_DIR/karyi`, else a private directory of the user below the directory for temporary
+/// files. The first session creates and checks it.
 pub(super) fn runtime_dir() -> PathBuf {
     let base = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir());
     match base {

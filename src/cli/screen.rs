@@ -1,42 +1,41 @@
-//! The thread that writes the report.
+//! The thread that writes the report, the only writer to stdout.
 //!
-//! It alone writes to stdout. Its channel is bounded, so that a slow reader slows the command down
-//! instead of filling the memory.
+//! Its channel is bounded, so that a slow reader slows the command down instead of filling the memory.
 
 use std::io::{self, BufWriter, IsTerminal};
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cli::terminal_lock::{TerminalLock, Told};
+use crate::cli::terminal_lock::{ReportEvent, TerminalLock};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::render::json::Json;
 use crate::render::jsonl::Jsonl;
 use crate::render::paint::Colour;
-use crate::render::text::Text;
+use crate::render::text_report::TextReport;
 use crate::render::xml::Xml;
 use crate::render::{Format, Reporter, Style};
 use karyi_core::limits;
 use karyi_core::outcome::Tally;
 
-/// The screen of one message.
+/// The report of one message.
 pub(super) struct Screen {
     done: oneshot::Receiver<io::Result<Tally>>,
     cancel: Cancel,
 }
 
 impl Screen {
-    /// Starts the thread; events go into the sender. When stdout is gone the run is cancelled.
+    /// Starts the thread; events go into the sender. The run is cancelled when stdout is closed.
     ///
-    /// Called within a runtime, which must live as long as the report.
+    /// Must be called within a runtime that lives as long as the report.
     pub(super) fn open(
         format: Format,
         cancel: Cancel,
         terminal_lock: TerminalLock,
-    ) -> io::Result<(Self, mpsc::Sender<Told>)> {
+    ) -> io::Result<(Self, mpsc::Sender<ReportEvent>)> {
         let (sender, receiver) = mpsc::channel(limits::CHANNEL_DEPTH);
-        terminal_lock.hear(&sender);
+        terminal_lock.attach_report(&sender);
         let runtime = Handle::current();
         let (finished, done) = oneshot::channel();
         let stop = cancel.clone();
@@ -54,8 +53,7 @@ impl Screen {
         Ok((Self { done, cancel }, sender))
     }
 
-    /// Waits for the end of the report. When the run is cancelled, a reader who does not read gets
-    /// a moment and no more.
+    /// Waits for the end of the report; after cancellation only for a moment.
     pub(super) async fn close(self) -> io::Result<Tally> {
         tokio::select! {
             biased;
@@ -65,7 +63,7 @@ impl Screen {
     }
 }
 
-/// Cancels the run when the report, or the run itself, breaks.
+/// Cancels the run when the report, or the run itself, panics.
 pub(super) struct CancelOnPanic(pub(super) Cancel);
 
 impl Drop for CancelOnPanic {
@@ -76,27 +74,27 @@ impl Drop for CancelOnPanic {
     }
 }
 
-/// What a report adds up to that broke.
+/// Returns the tally of a report that panicked.
 fn broken() -> Tally {
     let mut tally = Tally::default();
     tally.add_bug();
     tally
 }
 
-/// Whether time must be told, so that a spinner can move.
+/// Returns true when the format needs ticks for its spinner.
 pub(super) fn wants_ticks(format: Format) -> bool {
     format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal() && !is_dumb()
 }
 
 async fn report(
     format: Format,
-    mut events: mpsc::Receiver<Told>,
+    mut events: mpsc::Receiver<ReportEvent>,
     cancel: &Cancel,
     terminal_lock: &TerminalLock,
 ) -> io::Result<Tally> {
     let mut reporter = Reporter::new(style(format));
     let mut failure = None;
-    let mut write = |event: Told| {
+    let mut write = |event: ReportEvent| {
         let is_last = matches!(event.get(), Event::MessageEnded { .. });
         if failure.is_none()
             && let Err(error) = reporter.event(event)
@@ -122,17 +120,17 @@ fn style(format: Format) -> Box<dyn Style + Send> {
         Format::Text => {
             let spinner =
                 wants_ticks(format).then(|| Box::new(io::stderr()) as Box<dyn io::Write + Send>);
-            Box::new(Text::new(out, colour(&io::stdout()), spinner))
+            Box::new(TextReport::new(out, colour(&io::stdout()), spinner))
         }
     }
 }
 
-/// Whether the terminal can do nothing but print.
+/// Returns true when the terminal can only print.
 pub(super) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Colours are for terminals, unless NO_COLOR is set or the terminal is dumb.
+/// Uses colours on terminals, unless NO_COLOR is set or the terminal is dumb.
 pub(super) fn colour(out: &impl IsTerminal) -> Colour {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if out.is_terminal() && !is_refused && !is_dumb() {

@@ -1,4 +1,4 @@
-//! What is probably a mistake about a value or its policy, told without showing anything of the value.
+//! Warns about probable mistakes in a value or its policy, without showing any part of the value.
 
 use jiff::Timestamp;
 use zeroize::Zeroizing;
@@ -11,39 +11,38 @@ use karyi_vault::policy::Policy;
 use karyi_vault::redact::{has_guessable_password, is_guessable, shortest_password};
 use karyi_vault::visible_bytes;
 
-/// Warns of a policy under which a secret cannot be used now, of what is probably a mistake about a value, and of what
-/// of it is masked less well.
-pub(super) fn tell(name: &SecretName, value: Option<&SecretValue>, policy: Option<&Policy>) {
-    let mut doubts = Vec::new();
+/// Warns about a policy under which a secret cannot be used now, probable mistakes, and incomplete masking.
+pub(super) fn warn(name: &SecretName, value: Option<&SecretValue>, policy: Option<&Policy>) {
+    let mut likely_mistakes = Vec::new();
     if let Some(policy) = policy {
         let ended = policy.check_end(name, Timestamp::now()).err();
-        let later = "and it cannot be used until --expires gives it a later end";
-        doubts.extend(ended.map(|error| format!("{}, {later}", error.message)));
+        let later = "and it cannot be used until --expires sets a later expiry";
+        likely_mistakes.extend(ended.map(|error| format!("{}, {later}", error.message)));
         let dirs = policy.dirs.iter().flatten().filter(|dir| !dir.is_dir());
-        doubts.extend(dirs.map(|dir| {
+        likely_mistakes.extend(dirs.map(|dir| {
             let dir = dir.display();
-            format!("{name} is bound to {dir}, and no such directory is there: --dirs names others, --no-dirs none")
+            format!("{name} is bound to {dir}, and that directory does not exist: --dirs sets others, --no-dirs none")
         }));
     }
-    doubts.extend(value.into_iter().flat_map(|value| of_value(name, value)));
-    for doubt in doubts {
+    likely_mistakes.extend(value.into_iter().flat_map(|value| of_value(name, value)));
+    for doubt in likely_mistakes {
         say(&format!("warning: {}", safe_line(&doubt)));
     }
 }
 
 const WHOLE_WORDS: &str = "only whole words of it are masked";
 
-/// Returns what is probably a mistake about a value, and what of it is masked less well.
+/// Returns probable mistakes in a value, and limits of its masking.
 pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
     let value = value.expose();
     let mut found = Vec::new();
     if shows(name.as_str(), value) {
         found.push(format!(
-            "the name {name} shows its value, and names are shown everywhere: choose another one"
+            "the name {name} reveals its value, and names are visible everywhere: choose another one"
         ));
     }
     let about = |what: &str| format!("the value of {name} {what}");
-    found.extend(doubts(value).map(about));
+    found.extend(likely_mistakes(value).map(about));
     if visible_bytes(value) < limits::GOOD_SECRET_BYTES {
         found.push(about(&format!("is short: {WHOLE_WORDS}")));
     } else if is_guessable(value) {
@@ -65,10 +64,10 @@ pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
     found
 }
 
-/// Reason why a value looks like something public: a path, a public key or a certificate.
+/// Returns the reason why a value looks public: a path, a public key or a certificate.
 pub(super) fn public_kind(value: &str) -> Option<&'static str> {
     let starts = |heads: &[&str]| heads.iter().any(|head| value.starts_with(head));
-    // Base64 may start with a slash, too, and has digits or signs in every part.
+    // Base64 may also start with a slash, but every part has digits or signs.
     let is_path = !value.contains(char::is_whitespace)
         && starts(&["/", "./", "../", "~/"])
         && value.split('/').filter(|part| !part.is_empty()).count() > 1
@@ -87,14 +86,14 @@ pub(super) fn public_kind(value: &str) -> Option<&'static str> {
         .find_map(|(is_so, kind)| is_so.then_some(kind))
 }
 
-/// Whether a name holds a value, in any case of letters.
+/// Returns true when a name contains a value, ignoring case.
 fn shows(name: &str, value: &str) -> bool {
     let value = Zeroizing::new(value.trim().to_ascii_lowercase());
     value.len() >= limits::MIN_SECRET_BYTES && name.to_ascii_lowercase().contains(value.as_str())
 }
 
-/// Returns what is probably a mistake about a value, without showing anything of it.
-fn doubts(value: &str) -> impl Iterator<Item = &'static str> {
+/// Returns probable mistakes in a value, without showing any part of it.
+fn likely_mistakes(value: &str) -> impl Iterator<Item = &'static str> {
     let lower = Zeroizing::new(value.to_ascii_lowercase());
     let starts = |heads: &[&str]| heads.iter().any(|head| lower.starts_with(head));
     let stand_ins = "changeme your- your_ xxxx placeholder example < todo";
@@ -112,11 +111,11 @@ fn doubts(value: &str) -> impl Iterator<Item = &'static str> {
         ),
         (
             value.contains("$KARYI") || stand_ins.split(' ').any(|head| lower.starts_with(head)),
-            "looks like a stand-in for a value",
+            "looks like a placeholder for a value",
         ),
         (
             value.len() > 1 && (is_quoted('"') || is_quoted('\'')),
-            "stands in quotation marks, which are part of it",
+            "is in quotation marks, which are part of it",
         ),
     ];
     found
@@ -172,7 +171,11 @@ mod tests {
     #[test]
     fn likely_mistakes_are_told() {
         let check = |value: &str, expected: &[&str]| {
-            assert_eq!(doubts(value).collect::<Vec<_>>(), expected, "{value:?}")
+            assert_eq!(
+                likely_mistakes(value).collect::<Vec<_>>(),
+                expected,
+                "{value:?}"
+            )
         };
         check("S3cr3t-T0ken", &[]);
         check("a value", &[]);
@@ -180,11 +183,11 @@ mod tests {
         check("token ", &["ends in white space"]);
         check(" token", &["starts with white space"]);
         check("Bearer abc", &["starts with the scheme of a header"]);
-        check("$KARYI{A}", &["looks like a stand-in for a value"]);
-        check("<your token>", &["looks like a stand-in for a value"]);
+        check("$KARYI{A}", &["looks like a placeholder for a value"]);
+        check("<your token>", &["looks like a placeholder for a value"]);
         check(
             "\"token\"",
-            &["stands in quotation marks, which are part of it"],
+            &["is in quotation marks, which are part of it"],
         );
         check("\"", &[]);
     }

@@ -1,4 +1,4 @@
-//! `karyi serve` and `karyi site`: the server of tools, and what it serves.
+//! `karyi serve` and `karyi site`: the tool server and its data.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime::{runtime, stopped};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::{fail, journal, print, say, state_dir};
+use crate::cli::{fail, print, say, state_dir, undo_journal};
 use crate::http::app_state::AppState;
 use crate::http::local_tools::HostResources;
 use crate::http::server::{self, HostSetup, ServerOptions};
@@ -134,7 +134,7 @@ fn options(args: ServeArgs) -> anyhow::Result<ServerOptions> {
     })
 }
 
-/// Returns where to listen: on both loopbacks when nothing is named.
+/// Returns the addresses to listen on: both loopback addresses by default.
 fn addresses(named: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
     let own = [
         IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -149,7 +149,7 @@ fn addresses(named: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// Returns the place of a server of sites that only this process reaches.
+/// Returns the database and data directory of a server.
 pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Result<HostSetup> {
     Ok(HostSetup {
         data,
@@ -158,18 +158,18 @@ pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Resul
     })
 }
 
-/// Returns a path that a change of directory leaves as it is.
+/// Returns the absolute form of a path.
 fn absolute(path: &PathBuf) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }
 
-/// Opens the store: all that is in it is masked. It must be readable for the secrets that callers may use.
+/// Opens the store and masks all its values. It must be readable for the secrets that callers may use.
 fn host_resources(
     names: &[String],
     flags: &VaultFlags,
     is_quiet: bool,
 ) -> anyhow::Result<HostResources> {
-    let mut recorder = journal::recorder();
+    let mut recorder = undo_journal::recorder();
     let secrets = Secrets::default();
     secrets.protect_memory_with(guard::protect);
     let given = match names.is_empty() {
@@ -177,12 +177,12 @@ fn host_resources(
         false => vault::GivenArgs::store(),
     };
     let opened = vault::prepare(&secrets, flags, None, &given)?;
-    // Else it stands in the log.
+    // Otherwise the log has it.
     for lack in secrets.load_issues().iter().filter(|_| is_quiet) {
         say(&format!("warning: not masked: {}", lack.error.message));
     }
     if let Some(key) = &opened.journal_key {
-        journal::encrypt(&mut recorder, key);
+        undo_journal::encrypt(&mut recorder, key);
     }
     if !names.is_empty() {
         secrets.refresh(Need::Used);
@@ -192,7 +192,7 @@ fn host_resources(
         match secrets.contains(&name) {
             true => Ok(name),
             false => {
-                anyhow::bail!("there is no value for {name}; `karyi var set {name}` keeps one")
+                anyhow::bail!("there is no value for {name}; `karyi var set {name}` stores one")
             }
         }
     };
@@ -219,7 +219,7 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
     })
 }
 
-/// Returns the database that is named, else the user's own.
+/// Returns the named database, else the user's own.
 pub(super) fn database(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match named {
         Some(path) => Ok(path),

@@ -1,9 +1,9 @@
-//! Which signals came, for the exit status of the program.
+//! Records received signals for the exit status of the program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Remembers which signals came.
+/// Received signals.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SignalState {
     presses: Arc<AtomicU32>,
@@ -11,17 +11,17 @@ pub(super) struct SignalState {
 }
 
 impl SignalState {
-    /// Whether the user pressed Ctrl+C.
+    /// Returns true when the user pressed Ctrl+C.
     pub(super) fn is_interrupted(&self) -> bool {
         self.presses.load(Ordering::SeqCst) > 0
     }
 
-    /// Takes note of a Ctrl+C: a signal, or a key while a question stands on the terminal. Returns how many came so far.
+    /// Records a Ctrl+C, from a signal or a key during a question. Returns the number so far.
     pub(super) fn note_interrupt(&self) -> u32 {
         self.presses.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Takes note of the signal that ends the program.
+    /// Records the signal that ends the program.
     pub(super) fn note_end(&self, signal: u8) {
         self.ending.store(signal, Ordering::SeqCst);
     }

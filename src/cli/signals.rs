@@ -1,8 +1,8 @@
 //! Ctrl+C and the signals that end the program.
 //!
-//! The first Ctrl+C interrupts the job in the session's foreground; a second one, or the first when
-//! no job runs, cancels the run. SIGTERM, SIGHUP, SIGQUIT and what else ends programs unless it is
-//! caught cancel the run at once. In every case the session is closed and the terminal left as it was.
+//! The first Ctrl+C interrupts the foreground job; a second one, or the first when no job runs, cancels the
+//! run. SIGTERM, SIGHUP, SIGQUIT and other fatal signals cancel it at once. In every case the session is
+//! closed and the terminal restored.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,10 +12,10 @@ use std::task::Poll;
 use nix::libc::{SIGABRT, SIGALRM, SIGPROF, SIGVTALRM, SIGXCPU};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::prompt::Outside;
+use crate::cli::prompt::StopSource;
 use crate::tool::sessions::Sessions;
 
-/// The signals, caught from the moment this exists.
+/// Signals of a run, caught while this exists.
 pub(super) struct Signals {
     interrupt: Signal,
     ends: Ends,
@@ -30,9 +30,9 @@ impl Signals {
         })
     }
 
-    /// Acts on the signals until the task is aborted. It waits for nothing but them.
-    pub(super) async fn watch(mut self, sessions: Arc<Sessions>, outside: Outside) {
-        let Outside { cancel, received } = outside;
+    /// Handles the signals until the task is aborted.
+    pub(super) async fn watch(mut self, sessions: Arc<Sessions>, stop_source: StopSource) {
+        let StopSource { cancel, received } = stop_source;
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
@@ -55,7 +55,7 @@ impl Signals {
 pub(super) struct Ends(Vec<(u8, Signal)>);
 
 impl Ends {
-    /// Starts to catch them, and `more`.
+    /// Starts to catch them and `more`.
     pub(super) fn catch(more: &[SignalKind]) -> io::Result<Self> {
         let always = [
             SignalKind::terminate(),
@@ -63,13 +63,13 @@ impl Ends {
             SignalKind::quit(),
         ];
         let mut kinds: Vec<SignalKind> = always.into_iter().chain(more.iter().copied()).collect();
-        // Whoever started the program may have told it not to mind these.
+        // The parent process may have set these to ignored.
         let ignored = ignored();
         let is_minded = |number: &i32| ignored & (1 << (number - 1)) == 0;
         let rare = [
             SignalKind::user_defined1().as_raw_value(),
             SignalKind::user_defined2().as_raw_value(),
-            // A program that aborts itself ends all the same, and leaves the terminal as it is.
+            // An aborting program ends in any case and leaves the terminal as it is.
             SIGABRT,
             SIGALRM,
             SIGVTALRM,
@@ -85,7 +85,7 @@ impl Ends {
         Ok(Self(caught.collect::<io::Result<_>>()?))
     }
 
-    /// Waits for one and returns its number.
+    /// Waits for a signal and returns its number.
     pub(super) async fn next(&mut self) -> u8 {
         poll_fn(|context| {
             for (number, signal) in &mut self.0 {
@@ -99,7 +99,7 @@ impl Ends {
     }
 }
 
-/// Returns a bit for each signal that is ignored, as far as the system tells.
+/// Returns a bit mask of ignored signals, as far as the system reports them.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();

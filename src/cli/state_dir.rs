@@ -1,4 +1,4 @@
-//! Where files go that outlive a call: the user's directory for the state of programs.
+//! Directories for files that outlive a call, in the user's state directory.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,14 +12,14 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_pty::runtime;
 
-/// How the names of directories begin that go with their run.
+/// Prefix of directories that are removed with their run.
 const RUN_PREFIX: &str = "run-";
 
-/// Returns a directory for the whole outputs of this run, which is not made yet. What earlier runs
-/// left because they were killed is removed, unless it was to be kept.
+/// Returns a directory for the output files of this run; it is not created yet. Removes directories of
+/// killed runs, unless they were to be kept.
 ///
 /// # Errors
-/// When there is no private place for it.
+/// There is no private directory for it.
 pub(super) fn output_dir(is_kept: bool) -> Result<PathBuf, ToolError> {
     let base = state_dir()?.join("output");
     remove_leftovers(&base);
@@ -29,19 +29,19 @@ pub(super) fn output_dir(is_kept: bool) -> Result<PathBuf, ToolError> {
     Ok(base.join(format!("{prefix}{}-{stamp}", std::process::id())))
 }
 
-/// Returns the directory for what karyi keeps: `$KARYI_HOME/data`, else `$XDG_DATA_HOME/karyi`, else
-/// where the system has such directories.
+/// Returns karyi's data directory: `$KARYI_HOME/data`, else `$XDG_DATA_HOME/karyi`, else the system's
+/// default.
 ///
 /// # Errors
-/// There is no such place, or a link on the way to it leads nowhere.
+/// There is no such directory, or a symbolic link on its path is dangling.
 pub(super) fn data_dir() -> anyhow::Result<PathBuf> {
     let place = data_place()?;
     check_links(&place)?;
     Ok(place)
 }
 
-/// Checks that no link on the way to a directory of karyi's leads nowhere: nothing can be made there, and what is
-/// kept there is not at hand, as on a disk that is not mounted.
+/// Checks that no link on the path of a directory is dangling, as on a disk that is not mounted: nothing can
+/// be created there, and stored data would be missed.
 ///
 /// # Errors
 /// `vault_unavailable`.
@@ -57,12 +57,12 @@ fn check_links(place: &Path) -> Result<(), ToolError> {
     };
     let target = std::fs::read_link(link).unwrap_or_default();
     let message = format!(
-        "the directory {} of karyi is not there: {} is a link to {}, and nothing is there",
+        "the directory {} of karyi does not exist: {} is a link to {}, which does not exist",
         place.display(),
         link.display(),
         target.display()
     );
-    let hint = "make or mount what the link leads to, or name another directory with KARYI_HOME";
+    let hint = "create or mount the target of the link, or name another directory with KARYI_HOME";
     Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
 }
 
@@ -92,7 +92,7 @@ fn variable(name: &str) -> Option<OsString> {
 /// Returns `$KARYI_HOME/state`, else `$XDG_STATE_HOME/karyi`, else `~/.local/state/karyi`.
 ///
 /// # Errors
-/// There is no private place, or a link on the way to it leads nowhere.
+/// There is no private directory, or a symbolic link on its path is dangling.
 pub(super) fn state_dir() -> Result<PathBuf, ToolError> {
     let place = state_place()?;
     check_links(&place)?;
@@ -118,8 +118,8 @@ fn state_place() -> Result<PathBuf, ToolError> {
     }
 }
 
-/// Returns the directories that are karyi's own: settings, state, vault and what sessions need while
-/// they run. Those of a karyi without `KARYI_HOME` are its own, too.
+/// Returns karyi's own directories: settings, state, vault and runtime files. Those of a karyi without
+/// `KARYI_HOME` are included.
 pub(super) fn own_dirs() -> Vec<PathBuf> {
     let home = variable("HOME").map(PathBuf::from);
     let places = [
@@ -141,12 +141,12 @@ pub(super) fn own_dirs() -> Vec<PathBuf> {
     named.chain(others).map(absolute).collect()
 }
 
-/// Returns a path that a change of directory leaves as it is.
+/// Returns the absolute form of a path.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Returns what tools may read there: the whole outputs of calls.
+/// Returns the part that tools may read: the output files of calls.
 pub(super) fn output_parent() -> Vec<PathBuf> {
     state_dir()
         .map(|dir| absolute(dir.join("output")))
@@ -154,8 +154,7 @@ pub(super) fn output_parent() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes the directories of runs that are gone: a run keeps its own locked, and the kernel takes
-/// the lock away however the run ends.
+/// Removes the directories of dead runs: a run keeps its own locked, and the kernel releases the lock.
 fn remove_leftovers(base: &Path) {
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
     let is_of_run = |name: &OsString| {
@@ -165,7 +164,7 @@ fn remove_leftovers(base: &Path) {
     let runs = entries.filter(|entry| is_of_run(&entry.file_name()));
     for entry in runs.take(limits::MAX_OUTPUT_LEFTOVERS) {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        // To open anything else, such as a pipe, could take forever.
+        // Opening anything else, such as a pipe, could block forever.
         let opened = is_directory.then(|| File::open(entry.path()).ok());
         let Some(directory) = opened.flatten() else {
             continue;

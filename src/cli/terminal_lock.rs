@@ -1,7 +1,7 @@
-//! The terminal lock: who may write to the terminal now, the report or a question.
+//! Arbitrates the terminal between the report and questions.
 //!
-//! A question waits until the report shows everything that was told before it, so that nobody is
-//! asked about something the screen does not show yet; the report then waits for the answer.
+//! A question waits until the report has written all events before it, so that the user sees what the
+//! question is about; the report then waits for the answer.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Poll;
@@ -13,10 +13,10 @@ use crate::exec::cancel::Cancel;
 use karyi_core::limits;
 use karyi_vault::redact::Redacted;
 
-/// What is told to a report.
-pub(super) type Told = Redacted<Event>;
+/// An event for the report.
+pub(super) type ReportEvent = Redacted<Event>;
 
-/// The right to write to the terminal; the report and the questions of one run share it.
+/// The right to write to the terminal, shared by the report and the questions of a run.
 #[derive(Clone, Default)]
 pub(super) struct TerminalLock {
     shared: Arc<Shared>,
@@ -30,18 +30,18 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The way to the report, while there is one.
-    report: Option<mpsc::WeakSender<Told>>,
-    /// How many events the report was given and has written.
+    /// Channel to the report, while there is one.
+    report: Option<mpsc::WeakSender<ReportEvent>>,
+    /// Number of events the report has received and written.
     written: u64,
-    /// How many of them come before the question that waits.
-    wanted: Option<u64>,
-    /// Whether a question has the terminal.
-    is_taken: bool,
+    /// Number of events before the waiting question.
+    events_before_question: Option<u64>,
+    /// True while a question has the terminal.
+    is_held: bool,
 }
 
 impl State {
-    /// Returns how many events were told and are not written.
+    /// Returns the number of events sent and not written.
     fn waiting(&self) -> u64 {
         let report = self.report.as_ref().and_then(mpsc::WeakSender::upgrade);
         match report.filter(|report| !report.is_closed()) {
@@ -50,20 +50,21 @@ impl State {
         }
     }
 
-    /// Whether the report shows everything that comes before the question that waits.
+    /// Returns true when the report has written all events before the waiting question.
     fn is_caught_up(&self) -> bool {
-        self.wanted.is_some_and(|wanted| self.written >= wanted)
+        self.events_before_question
+            .is_some_and(|events_before_question| self.written >= events_before_question)
     }
 }
 
-/// The terminal_lock in the hands of a question, until it is dropped.
-pub(super) struct Held {
+/// The terminal lock while a question holds it.
+pub(super) struct TerminalGuard {
     shared: Arc<Shared>,
 }
 
-impl Drop for Held {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        self.shared.lock().is_taken = false;
+        self.shared.lock().is_held = false;
         self.shared.changed.notify_all();
     }
 }
@@ -74,65 +75,65 @@ impl Shared {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        // A run that ends, or a report that broke, tells nobody.
+        // A run that ends, or a broken report, wakes nobody.
         let waited = self.changed.wait_timeout(state, limits::TERMINAL_LOCK_STEP);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
 impl TerminalLock {
-    /// Takes the terminal for a question, once the report shows everything it was told before. It blocks.
-    /// Returns nothing when the run is to end.
-    pub(super) fn take(&self, cancel: &Cancel) -> Option<Held> {
+    /// Locks the terminal for a question, once the report has written all earlier events. Blocks. Returns `None`
+    /// when the run is cancelled.
+    pub(super) fn lock_for_question(&self, cancel: &Cancel) -> Option<TerminalGuard> {
         let mut state = self.shared.lock();
-        while state.is_taken || state.wanted.is_some() {
+        while state.is_held || state.events_before_question.is_some() {
             if cancel.is_cancelled() {
                 return None;
             }
             state = self.shared.wait(state);
         }
-        state.wanted = Some(state.written + state.waiting());
+        state.events_before_question = Some(state.written + state.waiting());
         while !state.is_caught_up() && state.waiting() > 0 && !cancel.is_cancelled() {
             state = self.shared.wait(state);
         }
-        state.wanted = None;
-        state.is_taken = !cancel.is_cancelled();
-        let is_taken = state.is_taken;
+        state.events_before_question = None;
+        state.is_held = !cancel.is_cancelled();
+        let is_held = state.is_held;
         drop(state);
         self.shared.changed.notify_all();
-        is_taken.then(|| Held {
+        is_held.then(|| TerminalGuard {
             shared: Arc::clone(&self.shared),
         })
     }
 
-    /// Whether nobody writes and no question has the terminal or waits for it. It never blocks.
+    /// Returns true when nothing writes and no question has or waits for the terminal. Never blocks.
     pub(super) fn is_free(&self) -> bool {
         let state = match self.shared.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        !state.is_taken && state.wanted.is_none()
+        !state.is_held && state.events_before_question.is_none()
     }
 
-    /// Says where the report is told what it shows.
-    pub(super) fn hear(&self, report: &mpsc::Sender<Told>) {
+    /// Sets the channel to the report.
+    pub(super) fn attach_report(&self, report: &mpsc::Sender<ReportEvent>) {
         self.shared.lock().report = Some(report.downgrade());
     }
 
-    /// Gives the next event to the report while no question has the terminal. Returns what the report
-    /// makes of it; nothing when no more is told.
+    /// Passes the next event to the report while no question has the terminal. Returns the result of `write`, or
+    /// `None` when the channel is closed.
     ///
-    /// An event leaves the channel and is written under one lock: in between it would be neither
-    /// waiting nor shown.
+    /// An event leaves the channel and is written under one lock: otherwise it would count as neither waiting nor
+    /// written.
     pub(super) async fn next<T>(
         &self,
-        events: &mut mpsc::Receiver<Told>,
-        mut write: impl FnMut(Told) -> T,
+        events: &mut mpsc::Receiver<ReportEvent>,
+        mut write: impl FnMut(ReportEvent) -> T,
     ) -> Option<T> {
         std::future::poll_fn(|context| {
             let mut state = self.shared.lock();
-            while state.is_taken || state.is_caught_up() {
+            while state.is_held || state.is_caught_up() {
                 state = self.shared.wait(state);
             }
             let Poll::Ready(event) = events.poll_recv(context) else {

@@ -1,11 +1,11 @@
-//! `karyi tools`: what there is, and how it is used.
+//! `karyi tools`: lists and explains the tools.
 
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 
 use crate::cli::args::{ToolsArgs, ToolsTopic};
-use crate::cli::vault::{Place, VaultFlags};
+use crate::cli::vault::{VaultFlags, VaultLocation};
 use crate::cli::{fail, print};
 use crate::reference::{grammar, help, prompt};
 use crate::render::paint::safe_line;
@@ -26,7 +26,7 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
     else {
         let known: Vec<&str> = Family::ALL.iter().map(|family| family.as_str()).collect();
         return fail(&format!(
-            "no family of tools is called {:?}; there is: {}",
+            "unknown family of tools {:?}; the families are: {}",
             args.family,
             known.join(", ")
         ));
@@ -50,17 +50,17 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
             Some(entry) if args.json => print(&help::tool_json(entry)),
             Some(entry) => print(&help::tool(entry)),
             None => fail(&format!(
-                "no tool is called {name:?}; `karyi tools` lists them"
+                "unknown tool {name:?}; `karyi tools` lists the tools"
             )),
         },
     }
 }
 
-/// Returns the names and notes of the secrets that can be used, by the index alone.
+/// Returns the names and notes of usable secrets, from the index alone.
 fn var_names() -> String {
-    let place = Place::find(&VaultFlags::default(), None);
+    let place = VaultLocation::find(&VaultFlags::default(), None);
     let index = place.and_then(|place| Index::read(&place.directory));
-    // A prompt without names is still a prompt.
+    // A prompt without names is still useful.
     let index = index.unwrap_or_default();
     let now = Timestamp::now();
     let cwd = std::env::current_dir().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `karyi undo`: takes changes of files back.
+//! `karyi undo`: undoes changes of files.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use crate::cli::args::UndoArgs;
 use crate::cli::history::{compare_bytes, describe};
 use crate::cli::{
-    USAGE, fail_any, fail_as_given, fail_with, history_view, journal, print, runtime, say, screen,
+    USAGE, fail_any, fail_as_given, fail_with, history_view, print, runtime, say, screen,
+    undo_journal,
 };
 use crate::render::paint::{Colour, Ink, safe_line};
 use karyi_core::error::{ErrorCode, ToolError};
@@ -24,12 +25,12 @@ use karyi_files::undo::{
 };
 use karyi_vault::redact::Redactor;
 
-/// Exit status when nothing could be taken back.
+/// Exit status when nothing could be undone.
 const FAILED: u8 = 1;
 
 /// Runs `karyi undo`.
 pub(super) fn undo(args: &UndoArgs) -> ExitCode {
-    // It is caught from here on, whatever becomes of this runtime.
+    // The signals stay caught from here on.
     if let Ok(runtime) = runtime::runtime(false) {
         runtime.shutdown_background();
     }
@@ -40,7 +41,7 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
         Ok(listed) => listed,
         Err(error) => return fail_any(&error),
     };
-    // Whether there is such a change is told below.
+    // A missing change is reported below.
     let chosen = listed.chosen().unwrap_or_default();
     let shown = match history_view::open(&args.vault, &chosen) {
         Ok(shown) => shown,
@@ -65,7 +66,7 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     match args.json {
         true => view.print_json(result, &recovered),
         false => {
-            tell(&recovered, |text| {
+            report_recovered(&recovered, |text| {
                 view.redactor.redact_again(text).into_owned()
             });
             view.print_text(result)
@@ -73,19 +74,19 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     }
 }
 
-/// Finds the changes to take back, and warns when some of the list cannot be read.
+/// Finds the changes to undo and warns about an unreadable part of the list.
 fn listed(args: &UndoArgs) -> anyhow::Result<UndoSelection> {
-    let journal = journal::open(None)?;
+    let journal = undo_journal::open(None)?;
     let listed = match args.dry_run {
         true => UndoSelection::for_dry_run(&journal, which(args))?,
         false => UndoSelection::for_undo(&journal, which(args))?,
     };
-    journal::warn_of(&journal, listed.damage);
+    undo_journal::warn_of(&journal, listed.damage);
     Ok(listed)
 }
 
-/// Says what became of files that a killed karyi had left half changed.
-fn tell(recovered: &[FileRecovery], mask: impl Fn(&str) -> String) {
+/// Reports files that a killed karyi left half changed.
+fn report_recovered(recovered: &[FileRecovery], mask: impl Fn(&str) -> String) {
     for file in recovered {
         let (path, became) = (file.path.display().to_string(), file.outcome.as_str());
         let text = match &file.why {
@@ -122,11 +123,11 @@ fn take_back(
     let recorder = Recorder {
         journal: Some(Arc::clone(&journal)),
         tool: "undo".into(),
-        ..journal::recorder()
+        ..undo_journal::recorder()
     };
     let undone = undo::take_back(&recorder, &journal, listed, recovered)?;
-    // What lies farther from the end is seen now and then when a change is recorded.
-    journal::warn_of(&journal, undone.damage.filter(|_| listed.damage.is_none()));
+    // Older damage is found when a change is recorded.
+    undo_journal::warn_of(&journal, undone.damage.filter(|_| listed.damage.is_none()));
     Ok(undone)
 }
 
@@ -140,7 +141,7 @@ fn which(args: &UndoArgs) -> UndoTarget {
     }
 }
 
-/// A change that is not there is a wrong argument.
+/// Returns the exit status; a missing change is a wrong argument.
 fn status(error: &ToolError) -> u8 {
     match error.code {
         ErrorCode::NotFound => USAGE,
@@ -148,10 +149,10 @@ fn status(error: &ToolError) -> u8 {
     }
 }
 
-/// Tells why the changes cannot be looked at.
+/// Reports why the changes cannot be read.
 fn refuse(error: &ToolError, is_json: bool, recovered: &[FileRecovery]) {
     if !is_json {
-        tell(recovered, str::to_owned);
+        report_recovered(recovered, str::to_owned);
         fail_with(error);
         return;
     }
@@ -176,23 +177,23 @@ fn numbers(undone: &UndoOutcome) -> String {
     format!("{noun} {}", numbers.join(", "))
 }
 
-/// Says how to get over a conflict; `later` are the changes to take back before, the newest first.
+/// Returns the hint for a conflict; `later` are the changes to undo first, newest first.
 fn conflict_hint(later: &[u64]) -> String {
     if later.is_empty() {
-        return "something else changed them: restore the wanted lines by hand, or take another change back by its \
+        return "another program changed them: restore the lines by hand, or undo another change by its \
                 number (`karyi history`)"
             .to_owned();
     }
     undo::later_changes_hint(later)
 }
 
-/// Returns how many changes fewer were taken back than `--last` asks for.
+/// Returns how many changes fewer than `--last` were undone.
 fn missing(args: &UndoArgs, undone: &UndoOutcome) -> u64 {
     let found = undone.numbers.len() as u64;
     args.last.map_or(0, |last| last.saturating_sub(found))
 }
 
-/// Returns what is shown of a content; nothing of one that is not kept.
+/// Returns the displayable bytes of a content; `None` when it was not stored.
 fn shown_bytes(content: &ConflictContent) -> Option<&[u8]> {
     match content {
         ConflictContent::Missing | ConflictContent::Other(_) => Some(&[]),
@@ -210,13 +211,13 @@ fn verb(file: &RestoredFile) -> &'static str {
     }
 }
 
-/// How what was done, or is in the way, is shown.
+/// Display of a result or conflict.
 struct View {
     redactor: Redactor,
     is_dry: bool,
     colour: Colour,
     conflict_hint: String,
-    /// How many changes that were asked for there are not.
+    /// Number of requested changes that do not exist.
     missing: u64,
 }
 
@@ -231,7 +232,7 @@ impl View {
                 }
                 if self.missing > 0 {
                     say(&format!(
-                        "{} changes fewer than asked for: there are no more to take back",
+                        "{} changes fewer than requested: there are no more to undo",
                         self.missing
                     ));
                 }
@@ -253,7 +254,7 @@ impl View {
         }
     }
 
-    /// Prints a text, masked once more: names of files hold values, too.
+    /// Prints a text, masked once more: file names may contain values, too.
     fn print(&self, text: &str) -> ExitCode {
         print(&self.redactor.redact_again(text))
     }
@@ -276,7 +277,7 @@ impl View {
             (true, _) => format!("would undo {}; nothing was changed", numbers(undone)),
             (false, Some(number)) => {
                 format!(
-                    "undid {}; `karyi undo {number}` takes that back",
+                    "undid {}; `karyi undo {number}` reverts that",
                     numbers(undone)
                 )
             }
@@ -287,7 +288,7 @@ impl View {
 
     fn restored_diff(&self, file: &RestoredFile) -> Option<Diff> {
         if file.now == file.restored {
-            // It is only renamed.
+            // It was only renamed.
             return Some(Diff::default());
         }
         let bytes = |content: &'_ Option<Arc<Vec<u8>>>| content.clone().unwrap_or_default();
@@ -300,7 +301,7 @@ impl View {
         compare_bytes(old, new, &self.redactor, DiffCaps::RESULT)
     }
 
-    /// Shows the three contents of a file: what karyi wrote, what is there, what would be restored.
+    /// Returns the three contents of a file: as karyi wrote it, as it is, and as it would be restored.
     fn conflict_text(&self, conflict: &Conflict) -> String {
         let Conflict {
             path,
@@ -311,13 +312,11 @@ impl View {
         let path = safe_line(&path.display().to_string()).into_owned();
         let mut text = format!("{}\n", self.colour.paint(Ink::Heading, &path));
         let changed = match (wrote, now) {
-            (_, ConflictContent::Missing) => {
-                "karyi wrote it, and it is not there any more".to_owned()
-            }
+            (_, ConflictContent::Missing) => "karyi wrote it, and it no longer exists".to_owned(),
             (_, ConflictContent::Other(found)) => {
                 format!("karyi wrote it, and there is {} now", safe_line(found))
             }
-            (ConflictContent::Missing, _) => "karyi removed it, and it is there again".to_owned(),
+            (ConflictContent::Missing, _) => "karyi removed it, and it exists again".to_owned(),
             (
                 ConflictContent::Unknown | ConflictContent::Bytes(_) | ConflictContent::Other(_),
                 _,
@@ -326,11 +325,11 @@ impl View {
         text.push_str(&self.part(&changed, (wrote, now)));
         let would = match (now, restored) {
             (ConflictContent::Missing, ConflictContent::Missing) => {
-                "undo would remove it, which is done already"
+                "undo would remove it, which has already happened"
             }
             (_, ConflictContent::Missing) => "undo would remove it",
             (ConflictContent::Bytes(now), ConflictContent::Bytes(restored)) if now == restored => {
-                "it is what undo would make of it already"
+                "it already has the content that undo would restore"
             }
             (_, ConflictContent::Bytes(restored)) if restored.is_empty() => {
                 "undo would make it an empty file"
@@ -338,12 +337,12 @@ impl View {
             (
                 _,
                 ConflictContent::Unknown | ConflictContent::Bytes(_) | ConflictContent::Other(_),
-            ) => "what undo would make of what is there now",
+            ) => "the result of undo on the current content",
         };
         text + &self.part(would, (now, restored))
     }
 
-    /// Says how one content differs from the next, with the lines that do.
+    /// Returns the difference between two contents.
     fn part(&self, what: &str, (old, new): (&ConflictContent, &ConflictContent)) -> String {
         let lines = match old == new {
             true => String::new(),
@@ -352,7 +351,7 @@ impl View {
         let end = match (lines.is_empty(), old, new) {
             (false, ..) => ":",
             (true, ConflictContent::Bytes(old), ConflictContent::Bytes(new)) if old != new => {
-                ": nothing that can be shown, only the encoding or the value of a secret"
+                ": no visible difference, only the encoding or the value of a secret"
             }
             (true, ..) => "",
         };

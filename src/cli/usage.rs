@@ -1,4 +1,4 @@
-//! Wrong arguments where one of them may be a value: the message repeats none.
+//! Usage errors where an argument may be a value: the message repeats none.
 
 use std::ffi::OsString;
 
@@ -7,8 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Flags that name a descriptor with a secret.
 const FLAGS: &[&str] = &["--vars-fd", "--age-passphrase-fd"];
 
-/// Whether a value may stand among the arguments by mistake: those of `karyi var`, and of the flags that name a
-/// descriptor.
+/// Returns true when an argument may be a value by mistake: those of `karyi var` and of these flags.
 pub(super) fn may_hold_value(arguments: &[OsString]) -> bool {
     let is_one = |argument: &OsString| {
         let argument = argument.to_string_lossy();
@@ -17,7 +16,7 @@ pub(super) fn may_hold_value(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).any(is_one)
 }
 
-/// What other programs call a command of `karyi var`, and what it is called here.
+/// Commands of other programs, with the matching command of `karyi var`.
 const MEANT: &[(&str, &str)] = &[
     ("ls", "list"),
     ("delete", "rm"),
@@ -36,7 +35,7 @@ const MEANT: &[(&str, &str)] = &[
     ("run", "exec"),
 ];
 
-/// Returns what is wrong with the arguments, without any of them; nothing for what is no mistake.
+/// Returns the usage error without any argument, or `None` when it is no error.
 pub(super) fn without_arguments(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let at = known(error).map(|known| format!(" at {known}"));
     let at = at.unwrap_or_default();
@@ -73,8 +72,8 @@ pub(super) fn without_arguments(error: &clap::Error, arguments: &[OsString]) -> 
     ))
 }
 
-/// Returns the command that is probably meant: by the word of another program, or the one that the parser finds alike
-/// most, which is its last.
+/// Returns the command that was probably meant: the equivalent in `karyi var`, else the parser's best
+/// suggestion, which is its last.
 fn meant(error: &clap::Error) -> Option<&str> {
     let word = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(word)) => word,
@@ -89,7 +88,7 @@ fn meant(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// Names the values that can stand at an argument where they are few.
+/// Lists the possible values of an argument when there are few.
 fn possible(error: &clap::Error) -> String {
     match error.get(ContextKind::ValidValue) {
         Some(ContextValue::Strings(values)) if !values.is_empty() => values.join(" or "),
@@ -97,7 +96,7 @@ fn possible(error: &clap::Error) -> String {
     }
 }
 
-/// Returns the argument of the command's own that the error is about.
+/// Returns the name of the argument the error is about.
 fn known(error: &clap::Error) -> Option<&str> {
     let is_own = matches!(
         error.kind(),

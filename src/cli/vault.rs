@@ -1,13 +1,13 @@
-//! Which store holds the secrets, and how it is opened: the only part that knows flags, variables,
-//! descriptors and the terminal.
+//! Selects and opens the store of secrets: the only part that reads flags, variables, descriptors and the
+//! terminal for it.
 
-mod given;
 mod identity;
-mod keeper;
-mod place;
+mod location;
+mod run_values;
+mod saver;
 
-pub(super) use given::{read_secretly, take_variables};
-pub(super) use place::{Place, keyring, unopened};
+pub(super) use location::{VaultLocation, keyring, unopened};
+pub(super) use run_values::{read_secretly, take_variables};
 
 use std::collections::BTreeSet;
 use std::os::fd::RawFd;
@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use crate::cli::prompt::Asker;
 use crate::cli::{say, state_dir};
 use crate::exec::resolve::unreadable;
-use crate::tool::context::Keeper;
+use crate::tool::context::SecretSaver;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
 use karyi_pty::{guard, inherited};
@@ -32,20 +32,20 @@ use karyi_vault::store::env::PREFIX;
 use karyi_vault::store::journal_key::JournalKey;
 use karyi_vault::sync::{OtherStores, StoreSync};
 
-use given::{given, has_given, insert_given, named, pairs_of, passphrase};
-use keeper::StoreKeeper;
+use run_values::{given, has_given, insert_given, named, pairs_of, passphrase};
+use saver::StoreSaver;
 
-/// Name of the encrypted file, in the directory of karyi's data.
+/// Name of the encrypted file in karyi's data directory.
 pub(super) const AGE_FILE: &str = "vault.age";
 
-/// Which store, and what opens it.
+/// The store and its keys.
 #[derive(Debug, Clone, Args, Default)]
 pub(super) struct VaultFlags {
-    /// Where secrets are kept: auto is the store chosen at the first `karyi var set`, which takes the keyring when none is
-    /// named; before that nothing is kept
+    /// Store of the secrets: auto is the store chosen at the first `karyi var set`, by default the keyring;
+    /// before that nothing is stored
     #[arg(long, value_name = "STORE", value_parser = store_names(), default_value = "auto", global = true)]
     pub(super) vault: StoreName,
-    /// Identity file of the store age: an ssh private key (ed25519 or rsa) or one of age
+    /// Identity file of the store age: an ssh private key (ed25519 or rsa) or an age key
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub(super) age_identity: Option<PathBuf>,
     /// Read the passphrase of the store age from this descriptor
@@ -53,11 +53,11 @@ pub(super) struct VaultFlags {
     pub(super) age_passphrase_fd: Option<RawFd>,
 }
 
-/// A store as it is named on the command line; with none it is the one chosen at the first `karyi var set`.
+/// A store named on the command line; `None` is the one chosen at the first `karyi var set`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StoreName(pub(super) Option<Kind>);
 
-/// Names of the stores that last.
+/// Names of the persistent stores.
 pub(super) const LASTING: &[(&str, &str)] = &[
     ("os", "The keyring of the system"),
     ("age", "A file encrypted with age"),
@@ -69,7 +69,7 @@ fn store_names() -> impl TypedValueParser<Value = StoreName> {
         "The store chosen at the first `karyi var set`, else memory",
     );
     let env = ("env", "Variables KARYI_VAR_NAME that karyi is started with");
-    let others = [("memory", "Nothing is kept"), env];
+    let others = [("memory", "Nothing is stored"), env];
     let all = std::iter::once(&auto).chain(LASTING).chain(&others);
     let all: Vec<_> = all
         .map(|(name, help)| PossibleValue::new(*name).help(*help))
@@ -77,7 +77,7 @@ fn store_names() -> impl TypedValueParser<Value = StoreName> {
     PossibleValuesParser::new(all).map(|name| StoreName(serde_json::from_value(name.into()).ok()))
 }
 
-/// Values that are given for one run, and what is wanted of the store.
+/// Values given for one run, and requirements on the store.
 #[derive(Debug, Clone, Args, Default)]
 pub(super) struct GivenArgs {
     /// Run nothing when the store with the secrets cannot be read
@@ -89,16 +89,16 @@ pub(super) struct GivenArgs {
     /// Accept values of 4 to 7 bytes for this run, which are masked as whole words only
     #[arg(long)]
     pub(super) allow_short: bool,
-    /// Whether what is kept in another store than the one that is used is no reason to stop.
+    /// True when values in an unused store are no error.
     #[arg(skip)]
     is_one_store_enough: bool,
 }
 
 impl VaultFlags {
-    /// Refuses what cannot be what it is given as: that is wrong usage, whether the store is needed or not.
+    /// Refuses flags with invalid contents, whether the store is needed or not.
     ///
     /// # Errors
-    /// What comes by the descriptor is no passphrase.
+    /// The descriptor has no passphrase.
     pub(super) fn check(&self) -> Result<(), ToolError> {
         self.age_passphrase_fd
             .map_or(Ok(()), |descriptor| passphrase(descriptor).map(drop))
@@ -106,7 +106,7 @@ impl VaultFlags {
 }
 
 impl GivenArgs {
-    /// Wants a store that can be read, and gives nothing.
+    /// Requires a readable store and gives no values.
     #[cfg(feature = "serve")]
     pub(super) fn store() -> Self {
         Self {
@@ -116,7 +116,7 @@ impl GivenArgs {
         }
     }
 
-    /// Returns why a session lacks what is wanted of the store.
+    /// Returns the error of a session that lacks a required store.
     fn missing(&self, secrets: &Secrets) -> Option<ToolError> {
         let is_enough =
             |lack: &LoadIssue| lack.kind == LoadIssueKind::Elsewhere && self.is_one_store_enough;
@@ -125,26 +125,25 @@ impl GivenArgs {
     }
 }
 
-/// What a run has of the store, besides its values.
+/// Parts of the store that a run uses besides the values.
 #[derive(Default)]
-pub(super) struct Opened {
-    /// Keeps values that the user gives, when there is a store that does.
-    pub(super) keeper: Option<Arc<dyn Keeper>>,
-    /// The key of the undo journal, when the store was opened and could be read.
+pub(super) struct OpenedStore {
+    /// Saves values that the user enters, when there is a store for them.
+    pub(super) saver: Option<Arc<dyn SecretSaver>>,
+    /// Key of the undo journal, when the store was opened and could be read.
     pub(super) journal_key: Option<JournalKey>,
 }
 
-/// Gives a session the values it starts with, and the way to those of the store. Returns what else
-/// there is of the store.
+/// Gives a session its initial values and access to stored ones. Returns the other parts of the store.
 ///
 /// # Errors
-/// Values that were given and cannot be used; with `require`, a store that cannot be read.
+/// Given values that cannot be used; with `require`, a store that cannot be read.
 pub(super) fn prepare(
     secrets: &Secrets,
     flags: &VaultFlags,
     asker: Option<Asker>,
     wanted: &GivenArgs,
-) -> Result<Opened, ToolError> {
+) -> Result<OpenedStore, ToolError> {
     if wanted.allow_short {
         secrets.accept_short();
     }
@@ -161,41 +160,41 @@ pub(super) fn prepare(
     }
     let attached = attach(secrets, flags, asker);
     if wanted.require_vault {
-        let keeper = attached?;
+        let saver = attached?;
         return match wanted.missing(secrets) {
-            None => Ok(opened(secrets, keeper)),
+            None => Ok(opened(secrets, saver)),
             Some(failure) => Err(unreadable(failure)),
         };
     }
     match attached {
-        Ok(keeper) => Ok(opened(secrets, keeper)),
-        // The session around this one knows the values; what it runs must not get at them.
-        Err(error) if error.code == ErrorCode::InsideSession => Ok(Opened::default()),
-        // What is kept behind a link that leads nowhere is neither known nor masked.
+        Ok(saver) => Ok(opened(secrets, saver)),
+        // The outer session knows the values; programs in it must not get at them.
+        Err(error) if error.code == ErrorCode::InsideSession => Ok(OpenedStore::default()),
+        // Data behind a dangling link is neither known nor masked.
         Err(error) if error.code == ErrorCode::VaultUnavailable => Err(error),
-        // Whoever has no place for a vault has nothing in it.
-        Err(_) if flags.vault.0.is_none() => Ok(Opened::default()),
+        // A user without a vault directory has no stored secrets.
+        Err(_) if flags.vault.0.is_none() => Ok(OpenedStore::default()),
         Err(error) => Err(error),
     }
 }
 
-fn opened(secrets: &Secrets, keeper: Option<StoreKeeper>) -> Opened {
-    let readable = keeper
+fn opened(secrets: &Secrets, saver: Option<StoreSaver>) -> OpenedStore {
+    let readable = saver
         .as_ref()
         .filter(|_| secrets.source_failure().is_none());
-    // Without a key what holds a value is not kept for undo, and its result says so.
-    let journal_key = readable.and_then(|keeper| keeper.loader().journal_key().ok().flatten());
-    Opened {
-        keeper: keeper.map(|keeper| Arc::new(keeper) as Arc<dyn Keeper>),
+    // Without a key, contents with a value are not stored for undo, and the result says so.
+    let journal_key = readable.and_then(|saver| saver.loader().journal_key().ok().flatten());
+    OpenedStore {
+        saver: saver.map(|saver| Arc::new(saver) as Arc<dyn SecretSaver>),
         journal_key,
     }
 }
 
-/// Opens the store for a command that shows what the journal holds: returns its values, which must
-/// not be shown, and the key. Nothing is made or kept there.
+/// Opens the store for a command that shows journal contents: returns its values, which must be masked, and the key.
+/// Creates and stores nothing.
 ///
 /// # Errors
-/// With `is_needed`, why the store cannot be opened or read; else the secrets know that.
+/// With `is_needed`, the error of a store that cannot be opened or read; otherwise the secrets record it.
 pub(super) fn open_to_show(
     flags: &VaultFlags,
     asker: Option<Asker>,
@@ -203,15 +202,15 @@ pub(super) fn open_to_show(
 ) -> Result<(Secrets, Option<JournalKey>), ToolError> {
     let secrets = Secrets::default();
     secrets.protect_memory_with(guard::protect);
-    // All that is done with them is to mask them.
+    // The values are only used to mask them.
     secrets.accept_short();
     if flags.vault.0 == Some(Kind::Env) {
         insert_given(&secrets, given()?)?;
     }
-    let keeper = match attach(&secrets, flags, asker) {
-        Ok(keeper) => keeper,
+    let saver = match attach(&secrets, flags, asker) {
+        Ok(saver) => saver,
         Err(error) if is_needed => return Err(error),
-        // The session around this one masks; whoever has no place for a vault has nothing in it.
+        // The outer session masks; a user without a vault directory has no secrets.
         Err(_) => None,
     };
     if is_needed && secrets.source_failure().is_none() {
@@ -220,21 +219,21 @@ pub(super) fn open_to_show(
     let key = match secrets.source_failure() {
         Some(failure) if is_needed => return Err(failure),
         Some(_) => None,
-        None => keeper.map(|keeper| keeper.loader().stored_journal_key()),
+        None => saver.map(|saver| saver.loader().stored_journal_key()),
     };
     Ok((secrets, key.transpose()?.flatten()))
 }
 
-/// Names the store as the source of a session's values and loads what is in it.
+/// Attaches the store as the source of a session's values and loads them.
 fn attach(
     secrets: &Secrets,
     flags: &VaultFlags,
     asker: Option<Asker>,
-) -> Result<Option<StoreKeeper>, ToolError> {
+) -> Result<Option<StoreSaver>, ToolError> {
     if inherited::is_inside_session() {
         return Err(inside_session());
     }
-    let place = Place::find(flags, asker)?;
+    let place = VaultLocation::find(flags, asker)?;
     let directory = place.directory.clone();
     let index = Index::read(&directory).ok();
     let look = |index: &Index| place.chosen_or_unlisted(index, None);
@@ -249,23 +248,28 @@ fn attach(
         place.warn_if_open();
     }
     place.mask_keys(secrets, chosen.as_ref());
-    // Where no index names a store one may do so later, or say what opens it.
+    // An index created later may name a store or its keys.
     let is_settled = index.is_some_and(|index| index.store.is_some());
-    let settled = chosen.filter(|_| is_settled);
-    let loader = StoreSync::for_chosen(directory, place.opening(settled.clone()));
-    let loader = Arc::new(loader.with_choice(place.choosing(settled.clone())));
+    let initial_choice = chosen.filter(|_| is_settled);
+    let loader = StoreSync::for_chosen(directory, place.opening(initial_choice.clone()));
+    let loader = Arc::new(loader.with_choice(place.choosing(initial_choice.clone())));
     secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
     secrets.refresh(Need::Listed);
-    Ok(Some(StoreKeeper::new(loader, secrets, place, settled)))
+    Ok(Some(StoreSaver::new(
+        loader,
+        secrets,
+        place,
+        initial_choice,
+    )))
 }
 
-/// Returns the error of whoever wants the vault inside a session.
+/// Returns the error for opening the vault inside a session.
 pub(super) fn inside_session() -> ToolError {
     let message = "this runs inside a session of karyi, where the vault stays closed";
     ToolError::new(ErrorCode::InsideSession, message)
 }
 
-/// Reads the name of a secret.
+/// Parses the name of a secret.
 ///
 /// # Errors
 /// `bad_arguments`.
@@ -280,21 +284,21 @@ pub(super) fn name(text: &str) -> Result<SecretName, ToolError> {
     })
 }
 
-/// Returns the names of the secrets there are, as far as that is known without opening a store.
+/// Returns the names of known secrets, without opening a store.
 pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
     let index = state_dir::data_dir().ok().map(|dir| Index::read(&dir));
     let index = index.and_then(Result::ok).unwrap_or_default();
     index.secret_names().chain(secrets.names()).collect()
 }
 
-/// Returns the names that stand for something in a session or in any store.
+/// Returns the names in use in a session or in any store.
 ///
 /// # Errors
-/// Nobody can tell: the index cannot be read, or a link on the way to it leads nowhere.
+/// The index cannot be read, or a link on its path is dangling.
 pub(super) fn taken_names(secrets: &Secrets) -> Result<BTreeSet<SecretName>, ToolError> {
     let index = match state_dir::data_dir() {
         Ok(directory) => Index::read(&directory)?.require_readable(&directory)?,
-        // Without a place for them none is stored.
+        // Without a vault directory none is stored.
         Err(error) => match error.downcast::<ToolError>() {
             Ok(error) => return Err(error),
             Err(_) => Index::default(),
@@ -305,8 +309,7 @@ pub(super) fn taken_names(secrets: &Secrets) -> Result<BTreeSet<SecretName>, Too
     Ok(stored.chain(secrets.names()).collect())
 }
 
-/// Writes down which secrets of the store a run used. That is for people to know; a run does not fail
-/// for it.
+/// Records which stored secrets a run used, for the user's information; a failure does not fail the run.
 pub(super) fn record_use(secrets: &Secrets) {
     let used = secrets.used();
     if let (false, Ok(directory)) = (used.is_empty(), state_dir::data_dir()) {
@@ -316,7 +319,7 @@ pub(super) fn record_use(secrets: &Secrets) {
     }
 }
 
-/// Returns the identity file that opens the encrypted file: who reads it can read every value.
+/// Returns the identity file of the encrypted file: whoever reads it can read every value.
 pub(super) fn identity_file(flags: &VaultFlags) -> Option<PathBuf> {
     let remembered = || {
         let index = Index::read(&state_dir::data_dir().ok()?).ok()?;
@@ -326,8 +329,8 @@ pub(super) fn identity_file(flags: &VaultFlags) -> Option<PathBuf> {
     given.or_else(remembered)
 }
 
-/// Returns the name karyi's values have in the keyring: another one for another home, so that tests
-/// and second installations do not meet.
+/// Returns the service name of karyi's values in the keyring, which depends on the home, so that tests and second
+/// installations stay apart.
 pub(super) fn service() -> String {
     match std::env::var_os("KARYI_HOME").filter(|home| !home.is_empty()) {
         None => "karyi".to_owned(),
@@ -338,12 +341,12 @@ pub(super) fn service() -> String {
     }
 }
 
-/// Returns a path that means the same in every directory.
+/// Returns the absolute form of a path.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A short name for a text: FNV-1a with 32 bits. Nothing rests on it being hard to turn around.
+/// Returns a short name for a text: 32-bit FNV-1a. It need not be hard to invert.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)

@@ -1,4 +1,4 @@
-//! The wish to stop, told to everything that runs.
+//! Cancellation of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// A switch that can be thrown once, and watched.
+/// A one-way cancellation switch that tasks can await.
 #[derive(Debug, Clone)]
 pub struct Cancel {
     state: Arc<watch::Sender<bool>>,
@@ -23,19 +23,19 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Throws the switch.
+    /// Cancels the run.
     pub fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);
         self.state.send_replace(true);
     }
 
-    /// Whether the switch was thrown.
+    /// Returns true when the run was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         *self.state.borrow()
     }
 
-    /// Waits until the switch is thrown, and then as long as `patience`.
+    /// Waits until the run is cancelled, and then for `patience`.
     pub async fn cancelled_for(&self, patience: Duration) {
         self.cancelled().await;
         if !patience.is_zero() {
@@ -43,16 +43,16 @@ impl Cancel {
         }
     }
 
-    /// Returns a flag that is set with the switch, for work that cannot wait for it.
+    /// Returns a flag that is set on cancellation, for code that cannot await.
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
     }
 
-    /// Waits until the switch is thrown.
+    /// Waits until the run is cancelled.
     pub async fn cancelled(&self) {
         let mut watcher = self.state.subscribe();
-        // An error would mean that the sender is gone, and `self` holds it.
+        // `wait_for` fails only when the sender is gone, and `self` owns it.
         let _ = watcher.wait_for(|is_cancelled| *is_cancelled).await;
     }
 }

@@ -1,87 +1,87 @@
-//! Runs typed calls: when each may start, and the stages around it.
+//! Runs decoded calls: schedules them and applies the stages around each.
 //!
 //! ```text
-//! bytes ─ intake ─ Job ─ plan (pure) ─ [resolve ─ run ─ redact ─ cap] ─ Outcome ─ Event
+//! bytes ─ decoder ─ PreparedCall ─ plan (pure) ─ [resolve ─ run ─ redact ─ cap] ─ Outcome ─ Event
 //! ```
 //!
-//! Whatever overlaps, files and results are as if the calls had run one after another in document
-//! order. A call that fails or panics never stops its siblings.
+//! Files and results are as if the calls had run one after another in document order, even when calls
+//! overlap. A call that fails or panics never stops its siblings.
 
-pub mod block;
-pub mod call;
+pub mod block_run;
+pub mod call_run;
 pub mod cancel;
-pub mod intake;
+pub mod decoder;
 pub mod jobs;
-pub mod log;
-pub mod lossy;
-pub mod message;
+pub mod message_runner;
 pub mod output;
-pub mod permit;
+pub mod output_log;
 pub mod plan;
+pub mod policy_gate;
 pub mod resolve;
-pub mod stage;
-pub mod workplace;
+pub mod run_context;
+pub mod session_context;
+pub mod utf8;
 
 use karyi_core::error::Diagnostic;
 use karyi_core::outcome::{JobNews, Outcome};
 use karyi_vault::redact::Redacted;
 
-/// What happens while a message runs.
+/// An event of a running message.
 #[derive(Debug)]
 pub enum Event {
     /// A call starts.
     Started {
-        /// Its place in the message, from 0.
+        /// Index of the call in the message, from 0.
         index: u64,
-        /// Its id.
+        /// Id of the call.
         id: String,
-        /// Its tool.
+        /// Name of its tool.
         tool: &'static str,
-        /// What stands before its title for a person.
+        /// Text before the title in output for people.
         heading: &'static str,
-        /// What it is about, one line: the first line of a script, the files of an edit.
+        /// One-line summary: the first line of a script, the files of an edit.
         title: String,
     },
-    /// A running call printed something, already redacted.
+    /// A running call printed redacted output.
     Output {
-        /// The call's place in the message.
+        /// Index of the call in the message.
         index: u64,
-        /// Its id.
+        /// Id of the call.
         id: String,
-        /// The text.
+        /// Redacted text.
         text: Redacted,
     },
     /// A call has its result.
     Finished {
-        /// The call's place in the message.
+        /// Index of the call in the message.
         index: u64,
         /// The result.
         outcome: Box<Outcome>,
     },
-    /// A block opened.
+    /// A block opens.
     BlockOpened,
-    /// The message is doubtful in one place.
+    /// A warning about the message.
     Warning(Box<Diagnostic>),
-    /// The message is refused from one place on.
+    /// The error from which on the message is refused.
     Refused(Box<Diagnostic>),
-    /// What the jobs of the run do, told once at the end of a message.
+    /// State of the jobs, reported at the end of a message.
     Jobs {
-        /// What there is to say.
+        /// News of each job.
         news: Vec<JobNews>,
-        /// Jobs of which nothing is said, because there were too many.
+        /// Number of jobs left out because there were too many.
         omitted: u64,
     },
-    /// The message could not be read to its end; nothing more of it runs.
+    /// The message could not be read to its end; no further call runs.
     Unreadable,
-    /// Time passes; a watcher may show that something still runs.
+    /// Periodic tick; a display may show that a call still runs.
     Tick,
-    /// Nothing follows.
+    /// The end of the message.
     MessageEnded {
-        /// Whether the user interrupted the run.
+        /// True when the user interrupted the run.
         is_interrupted: bool,
         /// Name of the session's shell, when one was started.
         shell: Option<String>,
-        /// Why that is not the shell the user has.
+        /// Reason why it is not the user's own shell.
         note: Option<String>,
     },
 }

@@ -1,10 +1,9 @@
-//! Decides which calls may start now. Pure: it looks at effects and starts nothing.
+//! Decides which calls may start. Pure: it reads effects and starts nothing.
 //!
-//! A call of the session waits for every earlier call that touches files, and is waited for by
-//! every later one, since a script may touch any file and change the directory. Between two session
-//! calls the directory stays, so paths are resolved once their group's turn has come: reads share,
-//! a write excludes others on an equal, ancestor or descendant path. Calls that nobody can observe
-//! start at once.
+//! A session call runs alone among calls that touch files, since a script may touch any file and change
+//! the directory. Between two session calls the directory is stable, so paths are resolved when their
+//! group's turn has come: reads share, a write excludes others on an equal, ancestor or descendant path.
+//! Calls with no observable effect start at once.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,21 +13,21 @@ use crate::tool::effect::Access;
 use karyi_core::limits;
 use karyi_files::path_identity::PathIdentity;
 
-/// Queued calls that are looked at for one decision; later ones wait their turn.
+/// Number of queued calls considered for one decision.
 const WINDOW: usize = 64;
 
-/// A path in use.
+/// A path in use by a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Where the path leads.
+    /// Resolved identity of the path.
     pub place: PathIdentity,
-    /// Whether it is changed.
+    /// True when the call writes it.
     pub is_write: bool,
 }
 
 impl Claim {
-    /// Looks up what a call may touch that names a path from a directory, and the names it may be
-    /// told when nothing is there.
+    /// Resolves the paths a call may touch, relative to `directory`, and the directories that are searched for
+    /// similar names when a path does not exist.
     #[must_use]
     pub fn of(access: &Access, directory: &Path) -> Vec<Self> {
         let touched = PathIdentity::touched(&directory.join(access.path.source()));
@@ -55,8 +54,7 @@ enum Footprint {
     Session,
     Files(Vec<Claim>),
     Alone,
-    /// A call that only reads and has nothing beside it: its paths are looked up when another comes, and
-    /// lead where they led until then.
+    /// The only call, and it only reads: its paths are resolved when another call arrives.
     OnlyReader(Effect),
 }
 
@@ -64,7 +62,7 @@ impl Footprint {
     fn conflicts_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Alone, _) | (_, Self::Alone) => false,
-            // With nothing beside it there is nothing to be in conflict with.
+            // Nothing runs beside it, so nothing conflicts.
             (Self::OnlyReader(_), _) | (_, Self::OnlyReader(_)) => false,
             (Self::Session, _) | (_, Self::Session) => true,
             (Self::Files(left), Self::Files(right)) => left
@@ -76,15 +74,15 @@ impl Footprint {
 
 /// A call that waits to be started.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedCall {
     index: usize,
     effect: Effect,
-    /// Its footprint since the session's directory was settled. What runs until the call starts
-    /// cannot change the directory; [`Planner::finish`] forgets what a write may have changed.
+    /// Its footprint since the session's directory became stable. Calls that run until it starts cannot
+    /// change the directory; [`Planner::finish`] drops footprints that a write may have changed.
     settled: Option<Footprint>,
 }
 
-impl Waiting {
+impl QueuedCall {
     fn footprint(
         &mut self,
         is_settled: bool,
@@ -104,12 +102,12 @@ impl Waiting {
 #[derive(Debug)]
 pub struct Planner {
     is_sequential: bool,
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<QueuedCall>,
     active: Vec<(usize, Footprint)>,
 }
 
 impl Planner {
-    /// Makes a planner for calls that may overlap.
+    /// Creates a planner for calls that may overlap.
     #[must_use]
     pub fn overlapping() -> Self {
         Self {
@@ -119,7 +117,7 @@ impl Planner {
         }
     }
 
-    /// Makes a planner for calls that run one after another.
+    /// Creates a planner for calls that run one after another.
     #[must_use]
     pub fn sequential() -> Self {
         Self {
@@ -130,15 +128,15 @@ impl Planner {
 
     /// Adds the next call in document order.
     pub fn push(&mut self, index: usize, effect: Effect) {
-        self.queue.push_back(Waiting {
+        self.queue.push_back(QueuedCall {
             index,
             effect,
             settled: None,
         });
     }
 
-    /// Notes that a started call has ended. What it wrote may have been a link or a directory that
-    /// the paths of others lead through, so these are looked up anew.
+    /// Marks a started call as finished. Paths that conflict with its own are resolved again, since it may
+    /// have written a link or a directory on them.
     pub fn finish(&mut self, index: usize) {
         let position = self.active.iter().position(|(active, _)| *active == index);
         let Some((_, ended)) = position.map(|at| self.active.remove(at)) else {
@@ -152,29 +150,28 @@ impl Planner {
         }
     }
 
-    /// Takes out a call that waits to be started; one that was started stays.
+    /// Removes a call that has not started; a started one stays.
     pub fn withdraw(&mut self, index: usize) {
-        // Calls are queued by their number.
+        // Calls are queued in the order of their numbers.
         if let Ok(at) = self.queue.binary_search_by_key(&index, |call| call.index) {
             self.queue.remove(at);
         }
     }
 
-    /// Returns how many calls wait to be started.
+    /// Returns the number of calls that wait to be started.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether nothing waits and nothing runs.
+    /// Returns true when no call waits or runs.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.queue.is_empty() && self.active.is_empty()
     }
 
-    /// Returns the calls that may start now and takes them as started. `resolve` turns a path as
-    /// written into the one that is really meant; it is called only when the session's directory
-    /// is settled.
+    /// Marks the calls that may start now as started and returns them. `resolve` resolves a path as written;
+    /// it is called only while the session's directory is stable.
     pub fn startable(&mut self, resolve: &dyn Fn(&Access) -> Vec<Claim>) -> Vec<usize> {
         if self.is_sequential {
             return self.next_in_line();
@@ -209,9 +206,9 @@ impl Planner {
         started
     }
 
-    /// Takes the call that waits as started when it only reads, and nothing else waits or runs.
+    /// Starts the waiting call when it only reads and nothing else waits or runs.
     fn take_only_reader(&mut self) -> Option<usize> {
-        let is_reader = |waiting: &Waiting| match &waiting.effect {
+        let is_reader = |waiting: &QueuedCall| match &waiting.effect {
             Effect::Files(accesses) => accesses.iter().all(|access| !access.is_write),
             Effect::Session | Effect::Alone => false,
         };
@@ -224,7 +221,7 @@ impl Planner {
         Some(waiting.index)
     }
 
-    /// Looks the paths of a call up that had nothing beside it, now that another one waits.
+    /// Resolves the paths of the only reader, now that another call waits.
     fn settle_reader(&mut self, resolve: &dyn Fn(&Access) -> Vec<Claim>) {
         if self.queue.is_empty() {
             return;
@@ -237,7 +234,7 @@ impl Planner {
         }
     }
 
-    /// Returns the first call that has not ended.
+    /// Returns the first call that has not finished.
     fn first_open(&self) -> usize {
         let waiting = self.queue.iter().map(|waiting| waiting.index).take(1);
         let active = self.active.iter().map(|(index, _)| *index);
@@ -262,8 +259,8 @@ impl Planner {
     }
 }
 
-/// Returns what an effect comes to. Before the directory is settled a path could mean anything, so
-/// the call is taken to touch everything; it could not start then anyway.
+/// Returns the footprint of an effect. Before the directory is stable, a relative path could mean anything,
+/// so the call conflicts with every path; it could not start then anyway.
 fn footprint(
     effect: &Effect,
     is_settled: bool,
@@ -279,7 +276,7 @@ fn footprint(
     match effect {
         Effect::Session => Footprint::Session,
         Effect::Alone => Footprint::Alone,
-        // Looking so many up and comparing each with all others would take longer than waiting.
+        // Resolving and comparing so many paths would take longer than waiting.
         Effect::Files(accesses) if accesses.len() > limits::MAX_CLAIMED_PATHS => {
             Footprint::Files(vec![Claim {
                 place: PathIdentity::everywhere(),
@@ -311,7 +308,7 @@ mod tests {
         }
     }
 
-    /// As if everything were there.
+    /// Resolves paths as if all of them existed.
     fn absolute(access: &Access) -> Vec<Claim> {
         let touched = PathIdentity::touched(&Path::new("/base").join(access.path.source()));
         let claim = |place| Claim {
@@ -321,7 +318,7 @@ mod tests {
         touched.into_iter().map(claim).collect()
     }
 
-    /// Starts what may start, ends the oldest running call, again and again; returns the waves.
+    /// Starts the startable calls and finishes the oldest running one, repeatedly; returns the waves.
     fn waves(mut planner: Planner, words: &[&str]) -> Vec<Vec<usize>> {
         for (index, word) in words.iter().enumerate() {
             planner.push(index, effect(word));
@@ -352,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_alone_is_looked_up_when_another_comes() {
+    fn a_lone_read_is_resolved_when_another_call_arrives() {
         let mut planner = Planner::overlapping();
         planner.push(0, effect("r a"));
         let nowhere = |_: &Access| -> Vec<Claim> { unreachable!("nothing to compare with") };
@@ -370,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_there_waits_for_new_names() {
+    fn a_missing_path_waits_for_new_names() {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("other")).unwrap();
         for name in ["there", "other/there"] {
@@ -410,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_observes_starts_at_once() {
+    fn calls_without_effects_start_at_once() {
         check(&["cmd", "ask", "cmd", "ask"], &[&[0, 1, 3], &[2]]);
     }
 
@@ -421,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_with_very_many_paths_is_not_compared_path_by_path() {
+    fn a_call_with_many_paths_is_not_compared_path_by_path() {
         let many = |is_write| {
             let access = |at: usize| Access {
                 path: Template::new(format!("f{at}")),
@@ -450,8 +447,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any two calls that could observe each other start in document order, the second after
-        /// the first has ended.
+        /// Conflicting calls start in document order, the second one after the first has finished.
         #[test]
         fn conflicting_calls_never_overlap(picks in proptest::collection::vec(0..8usize, 1..60), order in proptest::collection::vec(0..100usize, 200)) {
             let words = ["r a", "w a", "r d", "w d/x", "cmd", "ask", "r b", "w $KARYI{X}"];

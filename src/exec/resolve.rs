@@ -1,5 +1,4 @@
-//! Placeholders to values, as the last step before a tool runs; and the check of their names
-//! before anything runs.
+//! Replaces placeholders with values right before a tool runs, and checks their names before the block runs.
 
 use crate::tool::Use;
 use crate::tool::context::blocking;
@@ -9,10 +8,10 @@ use karyi_core::secret::{SecretName, Template};
 use karyi_vault::session::{LoadIssueKind, Need, Secrets};
 use karyi_vault::{shell, substitute};
 
-/// Checks that the calls are what can be run, and that every name they use has a value.
+/// Checks that the calls can be run and that every name they use has a value.
 ///
 /// # Errors
-/// A call that can never be run, or a placeholder that is none, else the names without a value, all of them.
+/// A call that can never run, or a malformed placeholder; otherwise all names without a value.
 pub fn check_names<'a>(
     calls: impl Iterator<Item = &'a mut Call>,
     is_known: &dyn Fn(&SecretName) -> bool,
@@ -48,14 +47,14 @@ fn names_of(purpose: &Use, source: &str) -> Result<Vec<SecretName>, ToolError> {
     substitute::names_in(source)
 }
 
-/// Returns the names that a call uses, as far as its placeholders are well formed.
+/// Returns the names that a call uses; malformed placeholders are skipped.
 pub fn names(call: &mut Call) -> Vec<SecretName> {
     let mut names = Vec::new();
     call.templates(&mut |_, template| names.extend(template.names().unwrap_or_default()));
     names
 }
 
-/// Brings stored values up to date, off the thread that everything else runs on.
+/// Reloads stored values on a blocking thread.
 pub async fn refresh(secrets: &Secrets, need: Need) {
     if !secrets.has_source() {
         return;
@@ -68,14 +67,14 @@ pub async fn refresh(secrets: &Secrets, need: Need) {
     .await;
 }
 
-/// Says why names have no value: one is meant that differs in case, the store that may have it could not be read, or
-/// is another one.
+/// Explains why names have no value: a secret's name differs only in case, or its store could not be read
+/// or is another one.
 #[must_use]
 pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
     if error.code != ErrorCode::UndefinedVariable {
         return error;
     }
-    // A value that is damaged says nothing about names that are not kept.
+    // A damaged value does not explain why another name is missing.
     let Some(lack) = secrets.load_issue_of(&error.names) else {
         return match meant(&error, secrets) {
             Some(meant) => {
@@ -103,7 +102,7 @@ pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
     }
 }
 
-/// Returns a secret that one of the names differs from only in case: that name can be given no value.
+/// Returns a secret whose name differs only in case from one of the names.
 fn meant(error: &ToolError, secrets: &Secrets) -> Option<SecretName> {
     let known = secrets.names();
     let mut names = error
@@ -116,10 +115,10 @@ fn meant(error: &ToolError, secrets: &Secrets) -> Option<SecretName> {
     })
 }
 
-/// Returns why a store that is needed cannot be read, as something its user must see to.
+/// Turns the error of an unreadable store into one the user must resolve.
 #[must_use]
 pub fn unreadable(failure: ToolError) -> ToolError {
-    // What is wrong with one value or its name is told as it is.
+    // Errors about one value or name stay as they are.
     let is_of_one = matches!(failure.code, ErrorCode::BadArguments | ErrorCode::BadValue);
     if failure.code.class() == ErrorClass::NeedsUser || is_of_one {
         return failure;
@@ -134,7 +133,7 @@ pub fn unreadable(failure: ToolError) -> ToolError {
 /// Replaces the placeholders of one call.
 ///
 /// # Errors
-/// A name without a value, or a place where a value cannot be passed safely.
+/// A name without a value, or a context where a value cannot be passed safely.
 pub fn resolve(call: &mut Call, secrets: &Secrets) -> Result<(), ToolError> {
     let mut failed = None;
     call.templates(&mut |purpose, template| {
@@ -165,8 +164,8 @@ fn resolve_one(purpose: Use, template: &mut Template, secrets: &Secrets) -> Resu
     Ok(())
 }
 
-/// Checks that text for a file holds no mask of a known secret: whoever writes it copied what was
-/// shown and would destroy what it stood for.
+/// Checks that text to be written contains no mask of a known secret: the model copied masked output, and
+/// writing it would destroy the value.
 ///
 /// # Errors
 /// `bad_placeholder`.
@@ -189,7 +188,7 @@ pub fn check_written(text: &str, secrets: &Secrets) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Makes the error of a placeholder in what is searched for.
+/// Returns the error of a placeholder in a search pattern.
 pub(super) fn in_pattern() -> ToolError {
     let message = "a placeholder stands in a search pattern";
     ToolError::new(ErrorCode::UnsafeContext, message)

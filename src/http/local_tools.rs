@@ -12,11 +12,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
-use crate::exec::intake::Job;
-use crate::exec::log::Logs;
-use crate::exec::message::Runner;
-use crate::exec::permit::Permits;
-use crate::exec::workplace::Workplace;
+use crate::exec::decoder::PreparedCall;
+use crate::exec::message_runner::MessageRunner;
+use crate::exec::output_log::OutputLogs;
+use crate::exec::policy_gate::PolicyGate;
+use crate::exec::session_context::SessionContext;
 use crate::render::wire;
 use crate::service::deadline::{CallFuture, LocalTools, OutputSender, ToolFailure};
 use crate::tool::context::Nobody;
@@ -69,7 +69,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         root: Arc::clone(root),
         secrets,
         prompter: Arc::new(Nobody),
-        keeper: None,
+        saver: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
@@ -94,7 +94,7 @@ type ShellMap = Arc<Mutex<HashMap<String, Arc<PooledShell>>>>;
 
 /// Shell with its session context.
 struct PooledShell {
-    work: Workplace,
+    work: SessionContext,
     /// Lock and number of the current call: calls of one owner run one after another.
     turn: tokio::sync::Mutex<u64>,
     used: Mutex<Instant>,
@@ -124,11 +124,11 @@ impl ShellPool {
             ..context(&self.session, &self.root, self.resources.secrets.clone())
         };
         let files = context.job_files.clone();
-        let logs = Logs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
+        let logs = OutputLogs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
         let project = context.sessions.cwd();
-        let permits = Permits::new(PolicyFile::default(), project, BTreeSet::new());
+        let policy_gate = PolicyGate::new(PolicyFile::default(), project, BTreeSet::new());
         PooledShell {
-            work: Workplace::new(context, permits, logs, Cap::default()),
+            work: SessionContext::new(context, policy_gate, logs, Cap::default()),
             turn: tokio::sync::Mutex::new(0),
             used: Mutex::new(Instant::now()),
         }
@@ -230,11 +230,11 @@ impl PooledShell {
             // The timeout never exceeds the deadline, however long the call waited for its turn.
             command.timeout = command.timeout.filter(|time| time.duration() <= left);
         }
-        let mut stage = self.work.stage(events, cancel.clone());
+        let mut stage = self.work.run_context(events, cancel.clone());
         stage.context.command_timeout = Some(left);
         stage.is_live = printed.is_some();
-        let runner = Runner::new(stage);
-        let mut work = pin!(runner.call(Job::alone(id.clone(), call)));
+        let runner = MessageRunner::new(stage);
+        let mut work = pin!(runner.run_call(PreparedCall::standalone(id.clone(), call)));
         let mut outcome = None;
         let mut handle = |event: Redacted<Event>| match event.into_inner() {
             Event::Finished { outcome: found, .. } => outcome = Some(*found),

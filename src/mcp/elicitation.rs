@@ -21,7 +21,7 @@ use crate::exec::cancel::Cancel;
 use crate::mcp::secret_form::SecretForm;
 use crate::mcp::server::McpContext;
 use crate::render::paint::safe_question;
-use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
+use crate::tool::context::{ApprovalRequest, Boxed, Consent, Prompter, Question, Reply};
 use karyi_core::ids;
 use karyi_core::limits;
 use karyi_core::secret::SecretName;
@@ -255,7 +255,7 @@ impl ElicitationPrompter {
     }
 
     /// Asks for permission to use a secret.
-    async fn ask_permission(&self, request: &Request) -> UserAnswer {
+    async fn ask_permission(&self, request: &ApprovalRequest) -> UserAnswer {
         let key = format!("allow:{}", request.name.as_str());
         match (self.can_ask, self.is_repeated) {
             (false, _) => UserAnswer::Unavailable,
@@ -305,7 +305,7 @@ impl ElicitationPrompter {
         }
     }
 
-    fn permission_params(&self, request: &Request) -> ElicitRequestParams {
+    fn permission_params(&self, request: &ApprovalRequest) -> ElicitRequestParams {
         let text: String = safe_question(&request.text)
             .chars()
             .take(limits::MAX_NOTE_CHARS)
@@ -337,7 +337,7 @@ fn user_answer(action: &ElicitationAction) -> UserAnswer {
 }
 
 impl Prompter for ElicitationPrompter {
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         self.can_open
     }
 
@@ -354,7 +354,7 @@ impl Prompter for ElicitationPrompter {
         })
     }
 
-    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest) -> Boxed<'a, Consent> {
         Box::pin(async {
             let answer = self.ask_permission(request);
             let answer = self.until_cancelled(answer, UserAnswer::Unavailable).await;

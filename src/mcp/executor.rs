@@ -14,11 +14,11 @@ use tokio::sync::{OnceCell, Semaphore, mpsc};
 
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
-use crate::exec::intake::Job;
-use crate::exec::message::Runner;
+use crate::exec::decoder::PreparedCall;
+use crate::exec::message_runner::MessageRunner;
 use crate::exec::resolve;
-use crate::exec::stage::Stage;
-use crate::exec::workplace::Workplace;
+use crate::exec::run_context::RunContext;
+use crate::exec::session_context::SessionContext;
 use crate::mcp::call_queue::CallQueue;
 use crate::mcp::elicitation::{self, ElicitationPrompter};
 use crate::mcp::listing;
@@ -38,7 +38,7 @@ use karyi_vault::session::{Need, Secrets};
 use karyi_vault::substitute;
 
 /// Creates the session; may wait for a keyring.
-pub type PrepareSession = Arc<dyn Fn() -> Result<Workplace, ToolError> + Send + Sync>;
+pub type PrepareSession = Arc<dyn Fn() -> Result<SessionContext, ToolError> + Send + Sync>;
 
 /// Executor of the calls of one connection.
 pub struct Executor {
@@ -53,7 +53,7 @@ pub struct Executor {
 
 /// Session with its queue of calls.
 struct PreparedSession {
-    work: Workplace,
+    work: SessionContext,
     queue: Arc<CallQueue>,
     /// Warnings already reported in a result.
     reported: Mutex<BTreeSet<String>>,
@@ -195,7 +195,7 @@ impl Executor {
 }
 
 impl PreparedSession {
-    fn new(work: Workplace) -> Self {
+    fn new(work: SessionContext) -> Self {
         Self {
             queue: CallQueue::new(Arc::clone(&work.context.sessions)),
             reported: Mutex::default(),
@@ -255,8 +255,8 @@ impl<'a> RunningCall<'a> {
         }
     }
 
-    fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
-        let mut stage = self.session.work.stage(events, self.cancel.clone());
+    fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> RunContext {
+        let mut stage = self.session.work.run_context(events, self.cancel.clone());
         stage.context.prompter = Arc::clone(&self.prompter) as Arc<dyn Prompter>;
         stage.is_live = self.progress.is_requested();
         stage
@@ -268,12 +268,12 @@ impl<'a> RunningCall<'a> {
         id: String,
     ) -> Result<rmcp::model::CallToolResult, ErrorData> {
         let (events, mut received) = mpsc::channel(limits::CHANNEL_DEPTH);
-        let runner = Runner::new(self.stage(events));
+        let runner = MessageRunner::new(self.stage(events));
         let stop = Stop::of(&call, self.session);
-        let job = Job::alone(id, call);
+        let job = PreparedCall::standalone(id, call);
         let mut work = pin!(async {
-            runner.call(job).await;
-            runner.jobs().await;
+            runner.run_call(job).await;
+            runner.emit_jobs().await;
         });
         let (session, cancel) = (self.session, self.cancel.clone());
         let (context, ending) = (self.context, self.ending);
@@ -396,9 +396,9 @@ fn decode_call(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError>
     let name = entry.spec.name;
     let hint = "see the input schema of the tool for its arguments and their types";
     let bad = |message: String| ToolError::new(ErrorCode::BadArguments, message).with_hint(hint);
-    let arguments = decode::json_arguments(arguments, &entry.schema).map_err(|misfit| {
-        let error = bad(misfit.message(name));
-        match misfit.hint {
+    let arguments = decode::json_arguments(arguments, &entry.schema).map_err(|mismatch| {
+        let error = bad(mismatch.message(name));
+        match mismatch.hint {
             Some(own) => error.with_hint(format!("{own}; {hint}")),
             None => error,
         }
@@ -419,7 +419,7 @@ fn adapt_hint(outcome: &mut Outcome) {
     };
     error.hint = match error.code {
         ErrorCode::SecretPromptUnavailable => {
-            let words = ("nobody can be asked", "the client cannot ask");
+            let words = ("no user is available to enter it", "the client cannot ask");
             error.message = error.message.replace(words.0, words.1);
             format!(
                 "the client cannot open a page for it (elicitation in URL mode); let the user store it with `karyi var \

@@ -74,7 +74,7 @@ pub(super) fn error(fields: &Value) -> CallToolResult {
 /// Builds the error for an unknown tool; `name` must be masked.
 #[must_use]
 pub fn unknown_tool(name: &str) -> ErrorData {
-    let shown = match crate::tool::misfit::shortened(name) {
+    let shown = match crate::tool::mismatch::shortened(name) {
         shown if shown.is_empty() => "Unknown tool".to_owned(),
         shown => format!("Unknown tool: {shown}"),
     };

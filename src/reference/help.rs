@@ -127,7 +127,7 @@ pub(crate) fn parameters(page: &mut String, schema: &Value, text: Option<&str>, 
     }
 }
 
-/// Returns how a parameter is called in XML and where it stands.
+/// Returns the XML form of a parameter.
 fn spelling(property: &Property<'_>, text: Option<&str>) -> (String, String) {
     let name = property.name;
     if let Some(element) = property.annotation("element") {
@@ -162,7 +162,7 @@ fn type_word(property: &Property<'_>) -> &'static str {
     }
 }
 
-/// Breaks text into lines of at most `width` characters.
+/// Wraps text at `width` characters.
 fn wrap(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

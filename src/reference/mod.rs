@@ -1,4 +1,4 @@
-//! The registry as text: grammars, help, JSON, and what a model is told.
+//! Texts derived from the registry: grammars, help, JSON and the model's prompt.
 
 pub mod grammar;
 pub mod help;

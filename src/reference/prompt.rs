@@ -1,11 +1,11 @@
-//! The text that tells a model how to use the tools.
+//! The text that teaches a model to use the tools.
 
 use crate::reference::help;
 use crate::tool::registry::Registry;
 use crate::tool::spec::{Family, Form};
 use karyi_core::secret::{self, SecretName};
 
-/// What stands before the tools.
+/// Text before the tools.
 const INTRODUCTION: &str = "\
 You can act through tools. Write a block like this in your answer; it runs when your answer ends,
 and the results come back as <results> in the next message:
@@ -48,8 +48,7 @@ pub fn prompt<C>(registry: &Registry<C>, family: Family) -> String {
     text
 }
 
-/// Returns what the prompt says about the secrets a model can use: their names, and the notes the
-/// user gave them. Nothing when there are none.
+/// Returns the part of the prompt about usable secrets: names and notes; `None` when there are none.
 #[must_use]
 pub fn secrets(known: &[(SecretName, Option<String>)]) -> String {
     if known.is_empty() {

@@ -1,15 +1,14 @@
-//! The calls of a message as JSON, for programs: what `karyi parse --json` prints.
+//! Calls of a message as JSON for programs, as `karyi parse --json` prints them.
 //!
-//! A call of a core tool is `{"type", "id"?, ...}` with its arguments under their own names; a call
-//! of any other tool is `{"type", "id"?, "arguments"}`. An id is there when the model gave one. Texts
-//! are to the letter: nothing is trimmed, dedented or resolved. A file of which only `src` is given
-//! is that path alone.
+//! A call of a core tool is `{"type", "id"?, ...}` with its arguments under their own names; a call of any
+//! other tool is `{"type", "id"?, "arguments"}`. The id is present when the model gave one. Texts are verbatim:
+//! nothing is trimmed, dedented or resolved. A file with only a `src` is abbreviated to its path.
 
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use crate::tool::decode::{self, Texts};
+use crate::tool::decode::{self, TextMode};
 use crate::tool::registry::Entry;
 use crate::tool::spec::Form;
 use karyi_core::call::RawCall;
@@ -25,7 +24,7 @@ pub fn call<C>(raw: &RawCall, entry: &Entry<C>) -> Result<Map<String, Value>, Bo
     if raw.has_own_id {
         map.insert("id".into(), json!(raw.id));
     }
-    let arguments = decode::arguments(raw, &entry.spec, &entry.schema, Texts::Verbatim)?;
+    let arguments = decode::arguments(raw, &entry.spec, &entry.schema, TextMode::Verbatim)?;
     match (entry.spec.form, arguments) {
         (Form::Attributes | Form::Text { .. }, Value::Object(arguments)) => {
             let plain = arguments
@@ -40,7 +39,7 @@ pub fn call<C>(raw: &RawCall, entry: &Entry<C>) -> Result<Map<String, Value>, Bo
     Ok(map)
 }
 
-/// Puts paths in the place of files of which nothing else is given.
+/// Replaces files with only a `src` by their paths.
 fn plain(value: Value) -> Value {
     let Value::Array(items) = value else {
         return value;
@@ -54,13 +53,13 @@ fn plain(value: Value) -> Value {
     items.into_iter().map(path).collect()
 }
 
-/// The calls of a message on their way to one JSON value.
+/// Collects the calls of a message into one JSON value.
 ///
-/// Whether that is a list, or an object that says why the message is refused, is known at its end
-/// only; until then the calls are held as the JSON they will be printed as.
+/// Only at the end of the message is it known whether that is a list or an error object; until then the
+/// calls are stored as serialized JSON.
 #[derive(Debug, Default)]
 pub struct CallList {
-    /// The items, with commas between them.
+    /// The items, separated by commas.
     items: Vec<u8>,
 }
 
@@ -76,8 +75,7 @@ impl CallList {
         Ok(serde_json::to_writer(&mut self.items, call)?)
     }
 
-    /// Writes the list, or what stands in its place when the message is refused: the diagnostic and
-    /// the calls that were complete before.
+    /// Writes the list, or, for a refused message, the diagnostic with the calls before it.
     ///
     /// # Errors
     /// It could not be written.

@@ -1,7 +1,7 @@
-//! The calls of a message for a person: what `karyi parse` prints.
+//! Calls of a message as text for people, as `karyi parse` prints them.
 //!
-//! One block per call. Words and numbers stand on the line of their name; a text of several lines,
-//! or one whose ends could not be seen, stands below its name behind bars, each line as it is.
+//! One block per call. Words and numbers are on the line of their name. A text of several lines, or with
+//! invisible ends, is below its name behind bars, line by line.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ impl<W: Write> CallText<W> {
         Self { out, colour }
     }
 
-    /// Returns where it writes.
+    /// Returns the writer it writes to.
     pub fn out(&mut self) -> &mut W {
         &mut self.out
     }
@@ -39,7 +39,7 @@ impl<W: Write> CallText<W> {
         self.object(arguments, STEP)
     }
 
-    /// Says that there is no call.
+    /// Writes that there is no call.
     ///
     /// # Errors
     /// It could not be written.
@@ -55,7 +55,7 @@ impl<W: Write> CallText<W> {
         Ok(())
     }
 
-    /// Writes `name: value`; the cursor is where the name starts.
+    /// Writes `name: value` at the cursor.
     fn named(&mut self, name: &str, value: &Value, indent: usize) -> io::Result<()> {
         let label = format!("{}:", safe_line(name));
         let label = self.colour.paint(Ink::Faint, &label);
@@ -106,7 +106,7 @@ impl<W: Write> CallText<W> {
         Ok(())
     }
 
-    /// Writes the entries of an object whose first one stands beside the mark of its item.
+    /// Writes the entries of an object; the first one is on the line of the item's mark.
     fn item(&mut self, map: &Map<String, Value>, indent: usize) -> io::Result<()> {
         for (number, (name, value)) in map.iter().enumerate() {
             if number > 0 {
@@ -127,12 +127,12 @@ impl<W: Write> CallText<W> {
     }
 }
 
-/// Whether a text can stand beside its name and be seen as a whole.
+/// Returns true when a text fits beside its name with visible ends.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains(['\n', '\t'])
 }
 
-/// Says what a repair did.
+/// Describes a repair.
 #[must_use]
 pub fn repair(code: &str) -> &'static str {
     match code {

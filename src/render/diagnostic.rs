@@ -1,13 +1,12 @@
-//! A diagnostic for a person: what, where, the source line with a caret under the place, and what
-//! to do.
+//! A diagnostic for people: message, position, source line with a caret, and hint.
 
 use crate::render::paint::{Colour, Ink, safe, safe_line};
-use crate::render::{Noted, wire};
+use crate::render::{SeverityDiagnostic, wire};
 use karyi_core::error::{Diagnostic, Severity};
 
 /// Returns the lines of a diagnostic.
 #[must_use]
-pub fn text(noted: &Noted, colour: Colour) -> String {
+pub fn text(noted: &SeverityDiagnostic, colour: Colour) -> String {
     let diagnostic = &noted.diagnostic;
     let ink = match noted.severity {
         Severity::Warning => Ink::Warning,

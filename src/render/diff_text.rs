@@ -1,4 +1,4 @@
-//! A unified diff for a person: line numbers and signs at the side, in colour.
+//! A unified diff for people: line numbers and signs in a margin, in colour.
 
 use crate::render::paint::{Colour, Ink, safe};
 
@@ -40,7 +40,7 @@ pub fn paint(diff: &str, colour: Colour) -> String {
     text
 }
 
-/// Reads the first lines of a hunk out of its header.
+/// Parses the first line numbers in a hunk header.
 fn places(line: &str) -> Option<(usize, usize)> {
     let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
     let first = |text: &str| text.split([',', ' ']).next()?.parse().ok();

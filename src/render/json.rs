@@ -1,4 +1,4 @@
-//! The report as one JSON object on one line, written piece by piece.
+//! The report as one JSON object on one line, written incrementally.
 
 use std::io::{self, Write};
 

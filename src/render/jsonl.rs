@@ -1,12 +1,12 @@
-//! The report as one JSON object per event and line, the moment it happens.
+//! The report as one JSON object per event and line, written as events happen.
 
 use std::io::{self, Write};
 
 use serde_json::Map;
 
-use crate::render::fields::{Field, Fields};
+use crate::render::borrowed_fields::{BorrowedFields, Field};
 use crate::render::json::summary_fields;
-use crate::render::{Noted, Printed, Started, Style, Summary, wire};
+use crate::render::{CallOutput, CallStart, SeverityDiagnostic, Style, Summary, wire};
 use karyi_core::outcome::Outcome;
 
 /// Writes JSON lines.
@@ -25,7 +25,7 @@ impl<W: Write> Jsonl<W> {
         event: &'a str,
         fields: impl IntoIterator<Item = (&'a str, Field<'a>)>,
     ) -> io::Result<()> {
-        let mut line = Fields::default();
+        let mut line = BorrowedFields::default();
         line.set("event", Field::Text(event));
         for (name, field) in fields {
             line.set(name, field);
@@ -41,12 +41,12 @@ fn text<'a>((name, text): (&'a str, &'a str)) -> (&'a str, Field<'a>) {
 }
 
 impl<W: Write> Style for Jsonl<W> {
-    fn started(&mut self, call: &Started<'_>) -> io::Result<()> {
+    fn started(&mut self, call: &CallStart<'_>) -> io::Result<()> {
         let fields = [("id", call.id), ("tool", call.tool), ("title", call.title)];
         self.line("started", fields.map(text))
     }
 
-    fn output(&mut self, output: &Printed<'_>) -> io::Result<()> {
+    fn output(&mut self, output: &CallOutput<'_>) -> io::Result<()> {
         let fields = [("id", output.id), ("text", output.text)];
         self.line("output", fields.map(text))
     }
@@ -55,16 +55,19 @@ impl<W: Write> Style for Jsonl<W> {
         self.line("finished", wire::result(outcome).iter())
     }
 
-    fn diagnostic(&mut self, noted: &Noted) -> io::Result<()> {
-        self.line("diagnostic", Fields::of(&wire::diagnostic(noted)).iter())
+    fn diagnostic(&mut self, noted: &SeverityDiagnostic) -> io::Result<()> {
+        self.line(
+            "diagnostic",
+            BorrowedFields::of(&wire::diagnostic(noted)).iter(),
+        )
     }
 
-    /// Results were told one by one; the report counts them.
+    /// Results were written one by one, so the report only counts them.
     fn end(&mut self, summary: &Summary<'_>) -> io::Result<()> {
         let mut fields = Map::new();
         fields.insert("calls".into(), summary.calls.into());
         fields.extend(summary_fields(summary));
-        self.line("report", Fields::of(&fields).iter())
+        self.line("report", BorrowedFields::of(&fields).iter())
     }
 
     fn is_unordered(&self) -> bool {

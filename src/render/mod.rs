@@ -1,19 +1,19 @@
-//! Events of a run to a report: XML, JSON, JSON lines or text for a person.
+//! Renders the events of a run as a report: XML, JSON, JSON lines or text for people.
 //!
-//! Results come out in document order, each as soon as everything before it is out, so that a long
-//! run needs no memory for what it has already told. JSON lines tell events as they happen.
-//! [`call_list`] and [`call_text`] show calls that were read and not run.
+//! Results are written in document order, each as soon as all earlier ones are written, so that a long run
+//! does not accumulate them. JSON lines are written as events happen. [`call_list`] and [`call_text`] show calls
+//! that were parsed and not run.
 
+pub mod borrowed_fields;
 pub mod call_list;
 pub mod call_text;
 pub mod diagnostic;
 pub mod diff_text;
-pub mod fields;
 pub mod json;
 pub mod jsonl;
 pub mod paint;
 pub mod reporter;
-pub mod text;
+pub mod text_report;
 pub mod wire;
 pub mod xml;
 
@@ -24,10 +24,10 @@ use karyi_core::outcome::{JobNews, Outcome, ReportStatus};
 
 pub use reporter::Reporter;
 
-/// The shape of a report.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// For a person at a terminal.
+    /// Text for people at a terminal.
     Text,
     /// One XML element.
     Xml,
@@ -37,87 +37,87 @@ pub enum Format {
     Jsonl,
 }
 
-/// What stands at the end of a report.
+/// Contents of the end of a report.
 #[derive(Debug)]
 pub struct Summary<'a> {
-    /// How the message went.
+    /// Status of the message.
     pub status: ReportStatus,
-    /// Results there are.
+    /// Number of results.
     pub calls: u64,
     /// Warnings and the refusal, in order of appearance.
-    pub diagnostics: &'a [Noted],
-    /// Diagnostics left out because there were too many.
+    pub diagnostics: &'a [SeverityDiagnostic],
+    /// Number of diagnostics left out because there were too many.
     pub omitted_diagnostics: u64,
-    /// Commands that went on after their call, and those in the background.
+    /// Jobs: commands that outlived their call, and background processes.
     pub jobs: &'a [JobNews],
-    /// Jobs left out because there were too many.
+    /// Number of jobs left out because there were too many.
     pub omitted_jobs: u64,
     /// Name of the session's shell, when one was started.
     pub shell: Option<&'a str>,
-    /// Why that is not the shell the user has.
+    /// Reason why it is not the user's own shell.
     pub note: Option<&'a str>,
 }
 
-/// Writes one shape of report. Results arrive in document order; output arrives live. A shape that
-/// tells everything in its results leaves the rest as it is.
+/// Writes one format of report. Results arrive in document order; output arrives live. A format without live
+/// output ignores it.
 pub trait Style {
     /// A call starts.
-    fn started(&mut self, _: &Started<'_>) -> io::Result<()> {
+    fn started(&mut self, _: &CallStart<'_>) -> io::Result<()> {
         Ok(())
     }
-    /// A running call printed something.
-    fn output(&mut self, _: &Printed<'_>) -> io::Result<()> {
+    /// A running call prints output.
+    fn output(&mut self, _: &CallOutput<'_>) -> io::Result<()> {
         Ok(())
     }
     /// The next result in document order.
     fn result(&mut self, index: u64, outcome: &Outcome) -> io::Result<()>;
-    /// A warning or the refusal, at the moment it is known.
-    fn diagnostic(&mut self, _: &Noted) -> io::Result<()> {
+    /// A warning or the refusal, as soon as it is known.
+    fn diagnostic(&mut self, _: &SeverityDiagnostic) -> io::Result<()> {
         Ok(())
     }
-    /// Time passes while a call runs.
+    /// Periodic tick while a call runs.
     fn tick(&mut self) -> io::Result<()> {
         Ok(())
     }
     /// The end of the report.
     fn end(&mut self, summary: &Summary<'_>) -> io::Result<()>;
-    /// Whether results are told the moment they are there, in no order.
+    /// Returns true when results are written immediately, in any order.
     fn is_unordered(&self) -> bool {
         false
     }
 }
 
-/// A diagnostic and what it means.
+/// A diagnostic and its severity.
 #[derive(Debug)]
-pub struct Noted {
-    /// Whether it ends the message.
+pub struct SeverityDiagnostic {
+    /// Severity.
     pub severity: Severity,
-    /// What it says.
+    /// The diagnostic.
     pub diagnostic: Diagnostic,
 }
 
-/// A call that starts.
+/// The start of a call.
 #[derive(Debug)]
-pub struct Started<'a> {
-    /// Its place in the message, from 0.
+pub struct CallStart<'a> {
+    /// Index of the call in the message, from 0.
     pub index: u64,
-    /// Its id.
+    /// Id of the call.
     pub id: &'a str,
-    /// Its tool.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// What stands before its title.
+    /// Text before the title.
     pub heading: &'a str,
-    /// What it is about, one line.
+    /// One-line summary.
     pub title: &'a str,
 }
 
-/// What a running call printed.
+/// Output of a running call.
 #[derive(Debug)]
-pub struct Printed<'a> {
-    /// Its place in the message, from 0.
+pub struct CallOutput<'a> {
+    /// Index of the call in the message, from 0.
     pub index: u64,
-    /// Its id.
+    /// Id of the call.
     pub id: &'a str,
-    /// The text, redacted.
+    /// Redacted text.
     pub text: &'a str,
 }

@@ -1,8 +1,8 @@
-//! Text that is safe to show on a terminal, and its colours.
+//! Makes text safe for a terminal, and colours it.
 
 use std::borrow::Cow;
 
-/// Whether colours are used.
+/// Use of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// ANSI colours.
@@ -11,7 +11,7 @@ pub enum Colour {
     Off,
 }
 
-/// What a stretch of text is.
+/// Meaning of a stretch of text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
     /// A heading.
@@ -22,7 +22,7 @@ pub enum Ink {
     Bad,
     /// Something doubtful.
     Warning,
-    /// Something of less weight.
+    /// Something less important.
     Faint,
 }
 
@@ -44,8 +44,7 @@ impl Colour {
     }
 }
 
-/// Replaces every character a terminal would act on or that would hide or turn text around; line
-/// breaks and tabs stay.
+/// Replaces characters that control a terminal, are invisible or reorder text; line breaks and tabs stay.
 #[must_use]
 pub fn safe(text: &str) -> Cow<'_, str> {
     match has_unsafe(text) {
@@ -54,7 +53,7 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Bytes looked at together: most stretches are plain, which is seen without telling characters apart.
+/// Bytes examined together: most text is plain, which a quick scan shows.
 const STRETCH_BYTES: usize = 64;
 
 fn has_unsafe(text: &str) -> bool {
@@ -70,14 +69,14 @@ fn has_unsafe(text: &str) -> bool {
     false
 }
 
-/// Whether a text has nothing but printable ASCII, line breaks and tabs.
+/// Returns true for printable ASCII, line breaks and tabs.
 fn is_plain(text: &str) -> bool {
     let is_plain = |byte: u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
-    // Without a branch for each byte, many are looked at in one step.
+    // No branch per byte, so the compiler can vectorise the loop.
     text.bytes().fold(true, |all, byte| all & is_plain(byte))
 }
 
-/// Does so with text whose own colours may stay: a colour sequence is the only one that does.
+/// Like [`safe`], for text that may keep its own colours; only colour sequences stay.
 #[must_use]
 pub fn safe_in_colour(text: &str) -> Cow<'_, str> {
     if !text.contains('\x1b') {
@@ -106,7 +105,7 @@ pub fn safe_in_colour(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Does so with text that is shown on one line, where a line break would look like a new one.
+/// Like [`safe`], for text on one line; line breaks are replaced as well.
 #[must_use]
 pub fn safe_line(text: &str) -> Cow<'_, str> {
     match safe(text) {
@@ -117,15 +116,15 @@ pub fn safe_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Does so with text of a question, where a word must not look like another one: also what only changes the
-/// look of the character before it is replaced, and a picture of nothing.
+/// Like [`safe_line`], for text of a question, where no word may look like another: variation selectors and
+/// blank patterns are replaced as well.
 #[must_use]
 pub fn safe_question(text: &str) -> String {
     let replaced = |c: char| if is_faint(c) { '\u{FFFD}' } else { visible(c) };
     text.chars().map(replaced).collect()
 }
 
-/// Does so with JSON text, which means the same afterwards.
+/// Like [`safe`], for JSON text, without changing its meaning.
 #[must_use]
 pub fn safe_json(text: &str) -> Cow<'_, str> {
     if !has_unsafe(text) {
@@ -148,7 +147,7 @@ pub fn safe_json(text: &str) -> Cow<'_, str> {
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // Marks of direction, joiners and what is ignored where it is not known.
+        // Direction marks, joiners and default-ignorable characters.
         '\u{034F}'
         | '\u{061C}'
         | '\u{17B4}'..='\u{17B5}'
@@ -159,15 +158,15 @@ fn is_unsafe(c: char) -> bool {
         | '\u{FFF0}'..='\u{FFFB}'
         | '\u{1BCA0}'..='\u{1BCA3}'
         | '\u{1D173}'..='\u{1D17A}' => true,
-        // Letters that are filled with nothing.
+        // Filler letters.
         '\u{115F}'..='\u{1160}' | '\u{3164}' | '\u{FFA0}' => true,
         '\u{E0000}'..='\u{E0FFF}' => !is_faint(c),
         _ => c.is_control(),
     }
 }
 
-/// Whether a character has its place in ordinary text and cannot be seen there: soft hyphens, selectors of the
-/// look of a letter or an emoji, and the Braille pattern without dots, of which drawings are made.
+/// Returns true for invisible characters of ordinary text: soft hyphens, variation selectors, and the empty
+/// Braille pattern, which occurs in drawings.
 fn is_faint(c: char) -> bool {
     matches!(
         c,
@@ -179,7 +178,7 @@ fn is_faint(c: char) -> bool {
     )
 }
 
-/// Returns the picture of a control character, or the replacement character.
+/// Returns the symbol for a control character, or the replacement character.
 fn visible(c: char) -> char {
     match c {
         c if !is_unsafe(c) => c,

@@ -1,24 +1,24 @@
-//! Puts results into document order, adds them up, and hands them to a style.
+//! Orders results by their calls, sums them up and passes them to a style.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use crate::exec::Event;
-use crate::render::{Noted, Printed, Started, Style, Summary};
+use crate::render::{CallOutput, CallStart, SeverityDiagnostic, Style, Summary};
 use karyi_core::error::{Code, Diagnostic, Severity};
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, Outcome, Tally};
 use karyi_vault::redact::Redacted;
 
-/// Makes the report of one message.
+/// Reporter of one message.
 pub struct Reporter {
     style: Box<dyn Style + Send>,
     tally: Tally,
-    /// Results that wait for one before them.
+    /// Results that wait for earlier ones.
     early: BTreeMap<u64, Outcome>,
     next_index: u64,
     ignored_blocks: u64,
-    diagnostics: Vec<Noted>,
+    diagnostics: Vec<SeverityDiagnostic>,
     omitted_diagnostics: u64,
     jobs: Vec<JobNews>,
     omitted_jobs: u64,
@@ -45,7 +45,7 @@ impl Reporter {
         }
     }
 
-    /// Takes one event.
+    /// Handles one event.
     ///
     /// # Errors
     /// The report could not be written.
@@ -57,14 +57,14 @@ impl Reporter {
                 tool,
                 heading,
                 title,
-            } => self.style.started(&Started {
+            } => self.style.started(&CallStart {
                 index,
                 id: &id,
                 tool,
                 heading,
                 title: &title,
             }),
-            Event::Output { index, id, text } => self.style.output(&Printed {
+            Event::Output { index, id, text } => self.style.output(&CallOutput {
                 index,
                 id: &id,
                 text: text.as_str(),
@@ -108,7 +108,7 @@ impl Reporter {
         }
     }
 
-    /// Ends the report and returns what it adds up to.
+    /// Ends the report and returns its totals.
     ///
     /// # Errors
     /// The report could not be written.
@@ -146,7 +146,7 @@ impl Reporter {
     }
 
     fn diagnostic(&mut self, severity: Severity, diagnostic: Diagnostic) -> io::Result<()> {
-        let noted = Noted {
+        let noted = SeverityDiagnostic {
             severity,
             diagnostic,
         };

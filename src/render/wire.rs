@@ -1,19 +1,19 @@
 //! Outcomes and diagnostics as JSON values, in the order of the specification.
 //!
-//! All shapes of report are made from these, so a field has one name everywhere.
+//! All formats are built from these, so a field has the same name in each.
 
 use serde_json::{Map, Value, json};
 
-use crate::render::Noted;
-use crate::render::fields::{Field, Fields};
+use crate::render::SeverityDiagnostic;
+use crate::render::borrowed_fields::{BorrowedFields, Field};
 use crate::render::paint::safe;
 use karyi_core::error::Excerpt;
 use karyi_core::outcome::{JobNews, Outcome};
 
 /// Returns a result as the fields of an object.
 #[must_use]
-pub fn result(outcome: &Outcome) -> Fields<'_> {
-    let mut fields = Fields::default();
+pub fn result(outcome: &Outcome) -> BorrowedFields<'_> {
+    let mut fields = BorrowedFields::default();
     fields.set("id", Field::Text(&outcome.id));
     fields.set("tool", Field::Text(&outcome.tool));
     fields.set("status", Field::Text(outcome.status.as_str()));
@@ -39,7 +39,7 @@ pub fn result(outcome: &Outcome) -> Fields<'_> {
     fields
 }
 
-/// What [`result`] adds to the fields of a tool: name, type, and what it means.
+/// Fields that [`result`] adds to those of the tool: name, type and description.
 const RESULT_FIELDS: &[(&str, &str, &str)] = &[
     (
         "id",
@@ -90,7 +90,7 @@ const RESULT_FIELDS: &[(&str, &str, &str)] = &[
     ("jobs", "array", "What every job of the session does."),
 ];
 
-/// Returns the schema of a result of a tool, from that of the tool's own fields.
+/// Returns the schema of a tool's result, based on that of its own fields.
 #[must_use]
 pub fn result_schema(mut own: Map<String, Value>) -> Map<String, Value> {
     let properties = own.entry("properties").or_insert_with(|| json!({}));
@@ -102,7 +102,7 @@ pub fn result_schema(mut own: Map<String, Value>) -> Map<String, Value> {
     }
     let required = own.entry("required").or_insert_with(|| json!([]));
     if let Value::Array(required) = required {
-        // The id is left out where no job can go on that it would name.
+        // The id is left out when no job can have it.
         required.extend(["status", "duration_ms"].map(Value::from));
     }
     own
@@ -110,7 +110,7 @@ pub fn result_schema(mut own: Map<String, Value>) -> Map<String, Value> {
 
 /// Returns a diagnostic as a JSON object.
 #[must_use]
-pub fn diagnostic(noted: &Noted) -> Map<String, Value> {
+pub fn diagnostic(noted: &SeverityDiagnostic) -> Map<String, Value> {
     let diagnostic = &noted.diagnostic;
     let mut map = Map::new();
     map.insert("severity".into(), json!(noted.severity.as_str()));
@@ -129,9 +129,9 @@ pub fn diagnostic(noted: &Noted) -> Map<String, Value> {
     map
 }
 
-/// Returns the source line and, under it, the caret.
+/// Returns the source line with the caret below it.
 ///
-/// The caret stands in the columns of a terminal: wide characters take two, combining ones none.
+/// The caret is placed in terminal columns: wide characters take two, combining ones none.
 #[must_use]
 pub fn excerpt_text(excerpt: &Excerpt) -> String {
     let line = safe(&excerpt.line);
@@ -142,7 +142,7 @@ pub fn excerpt_text(excerpt: &Excerpt) -> String {
     format!("{line}\n{pad}{caret}")
 }
 
-/// Returns how many columns of a terminal the first characters of a line take.
+/// Returns the width of the first characters of a line in terminal columns.
 #[must_use]
 pub fn width(line: &str, characters: usize) -> usize {
     use unicode_width::UnicodeWidthStr;
@@ -178,7 +178,7 @@ pub fn job(job: &JobNews) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    /// Checks the line under a source line whose place is at `[` and as long as `[...]`.
+    /// Checks the caret below a source line in which `[...]` marks the place.
     fn check(marked: &str, expected: &str) {
         let caret_start = marked.chars().position(|c| c == '[').unwrap();
         let end = marked.chars().position(|c| c == ']').unwrap();

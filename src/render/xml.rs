@@ -1,19 +1,18 @@
 //! The report as one XML element.
 //!
-//! A result is an element; its scalars are attributes, its texts and lists children named as in
-//! JSON; the items of a list bear the singular of its name. Characters that XML cannot carry
-//! become U+FFFD.
+//! A result is an element; its scalars are attributes, its texts and lists are children named as in JSON, and
+//! list items have the singular name. Characters that XML cannot represent become U+FFFD.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use crate::render::fields::{Field, Fields};
+use crate::render::borrowed_fields::{BorrowedFields, Field};
 use crate::render::{Style, Summary, wire};
 use karyi_core::outcome::Outcome;
 
-/// Fields that hold text and not a word or number.
+/// Fields with text instead of a word or number.
 const TEXTS: &[&str] = &[
     "message",
     "hint",
@@ -76,7 +75,7 @@ impl<W: Write> Style for Xml<W> {
             summary.diagnostics.iter().map(wire::diagnostic).collect(),
         )?;
         self.list("jobs", summary.jobs.iter().map(wire::job).collect())?;
-        let mut fields = Fields::default();
+        let mut fields = BorrowedFields::default();
         fields.set("status", Field::Text(summary.status.as_str()));
         for (name, text) in [("shell", summary.shell), ("note", summary.note)] {
             if let Some(text) = text {
@@ -99,7 +98,7 @@ impl<W: Write> Style for Xml<W> {
 }
 
 /// Writes an object as an element.
-fn element(out: &mut dyn Write, name: &str, fields: &Fields<'_>) -> io::Result<()> {
+fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::Result<()> {
     write!(out, "<{name}")?;
     for (key, field) in fields
         .iter()
@@ -131,7 +130,7 @@ fn element(out: &mut dyn Write, name: &str, fields: &Fields<'_>) -> io::Result<(
 /// Writes a text, list or object as a child element.
 fn child(out: &mut dyn Write, name: &str, field: Field<'_>) -> io::Result<()> {
     if let Field::Value(Value::Object(map)) = field {
-        return element(out, name, &Fields::of(map));
+        return element(out, name, &BorrowedFields::of(map));
     }
     write!(out, "<{name}>")?;
     match field {
@@ -168,7 +167,7 @@ fn is_child(key: &str, field: &Field<'_>) -> bool {
     *field != Field::Value(&Value::Null) && !is_attribute(key, field)
 }
 
-/// Returns the name of one item of a list.
+/// Returns the element name of a list item.
 fn singular(name: &str) -> Cow<'_, str> {
     if let Some(stem) = name.strip_suffix("ies") {
         return format!("{stem}y").into();
@@ -192,13 +191,13 @@ fn escape_attribute(out: &mut dyn Write, text: &str) -> io::Result<()> {
     escape(out, text, &ATTRIBUTE_STOPS)
 }
 
-/// The first bytes of characters that may not stand as they are.
+/// First bytes of characters that must be escaped or replaced.
 type Stops = [bool; 256];
 
 const TEXT_STOPS: Stops = stops(b"&<>\r");
 const ATTRIBUTE_STOPS: Stops = stops(b"&<>\"\t\n\r");
 
-/// Adds what XML cannot carry.
+/// Appends a character, escaped or replaced.
 const fn stops(escaped: &[u8]) -> Stops {
     let mut stops = [false; 256];
     let mut byte = 0;
@@ -206,7 +205,7 @@ const fn stops(escaped: &[u8]) -> Stops {
         stops[byte as usize] = !matches!(byte, b'\t' | b'\n' | b'\r');
         byte += 1;
     }
-    // How U+FFFE and U+FFFF start, and others that are fine.
+    // First bytes of U+FFFE and U+FFFF, and of valid characters.
     stops[0xEF] = true;
     let mut at = 0;
     while at < escaped.len() {
@@ -216,7 +215,7 @@ const fn stops(escaped: &[u8]) -> Stops {
     stops
 }
 
-/// Writes a text; what stands between two characters that may not goes out as a whole.
+/// Writes a text; stretches without special characters are written at once.
 fn escape(out: &mut dyn Write, text: &str, stops: &Stops) -> io::Result<()> {
     let mut rest = text;
     loop {
@@ -252,7 +251,7 @@ fn reference(c: char) -> Option<&'static str> {
     }
 }
 
-/// Whether XML 1.0 can carry a character.
+/// Returns true when XML 1.0 can represent a character.
 fn is_xml(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
@@ -265,7 +264,7 @@ mod tests {
     fn check(value: Value, expected: &str) {
         let mut out = Vec::new();
         if let Value::Object(map) = &value {
-            element(&mut out, "r", &Fields::of(map)).unwrap();
+            element(&mut out, "r", &BorrowedFields::of(map)).unwrap();
         }
         assert_eq!(String::from_utf8(out).unwrap(), expected, "{value}");
     }

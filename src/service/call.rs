@@ -20,8 +20,8 @@ use crate::service::principal::{self, Principal, Proof};
 use crate::service::rate_limit::{self, Limiter};
 use crate::service::rejection::Rejection;
 use crate::tool::service::{Access, Audience};
-use crate::tool::site::Sight;
-use crate::tool::{FieldText, SiteAccess, fit};
+use crate::tool::site::ContentVisibility;
+use crate::tool::{FieldText, SiteAccess, validate};
 use crate::tools::Call;
 use karyi_core::limits;
 use karyi_store::StoreError;
@@ -116,7 +116,7 @@ impl ActiveCall<'_> {
 
     fn decode(&self, mut input: Value) -> Result<Call, CallResult> {
         if self.tool.takes_paths {
-            fit::spread_paths(&mut input, self.tool.entry.schema.annotated());
+            validate::spread_paths(&mut input, self.tool.entry.schema.annotated());
         }
         let problems = self.tool.check.problems(&mut input);
         if !problems.is_empty() {
@@ -270,10 +270,10 @@ impl ActiveCall<'_> {
             user_id: self.caller.user_id.clone(),
             session_id: self.caller.session_id.clone(),
             trace_id: self.caller.trace_id.clone(),
-            sight: if may_see_drafts {
-                Sight::Drafts
+            visibility: if may_see_drafts {
+                ContentVisibility::Drafts
             } else {
-                Sight::Published
+                ContentVisibility::Published
             },
         };
         let contexts = self.contexts;

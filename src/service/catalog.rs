@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::service::input_check::InputCheck;
 use crate::service::principal::CALL;
-use crate::tool::fit;
 use crate::tool::registry::Entry;
 use crate::tool::service::{Audience, Service};
 use crate::tool::spec::Family;
+use crate::tool::validate;
 use crate::tools::{self, Call};
 
 /// One tool on offer.
@@ -103,7 +103,7 @@ pub fn offered_tools(named: &[String]) -> Result<Vec<OfferedTool>, Vec<String>> 
         .map(|entry| OfferedTool {
             check: InputCheck::of(&entry.schema),
             scopes: scopes(&entry.service),
-            takes_paths: fit::takes_paths(entry.schema.annotated()),
+            takes_paths: validate::takes_paths(entry.schema.annotated()),
             entry,
         })
         .collect();

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::service::schema_rule::{AdditionalProperties, SchemaRule, ValueType};
-use crate::tool::fit;
 use crate::tool::schema::ArgumentSchema;
+use crate::tool::validate;
 use karyi_vault::redact::Redactor;
 
 /// Most problems in a response.
@@ -90,7 +90,7 @@ impl InputCheck {
         } = found;
         if has_point && problems.is_empty() {
             // The input is valid, so the check cannot fail.
-            let _ = fit::check(input, &self.schema, "");
+            let _ = validate::check(input, &self.schema, "");
         }
         problems
     }

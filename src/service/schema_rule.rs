@@ -3,8 +3,8 @@
 use regex::Regex;
 use serde_json::Value;
 
-use crate::tool::fit;
 use crate::tool::schema;
+use crate::tool::validate;
 
 /// Rule for a value.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl ValueTypes {
                 Value::Object(_) => self.has(ValueType::Object),
                 Value::Number(number) => {
                     self.has(ValueType::Number)
-                        || (self.has(ValueType::Integer) && fit::is_whole(number))
+                        || (self.has(ValueType::Integer) && validate::is_whole(number))
                 }
             }
     }

@@ -3,7 +3,7 @@
 
 use tokio::sync::Mutex;
 
-use crate::exec::{message, resolve};
+use crate::exec::{message_runner, resolve};
 use crate::service::log::{Log, LogLine};
 use crate::tool::context::blocking;
 use karyi_vault::session::{LoadIssue, Need, Secrets};
@@ -48,7 +48,7 @@ impl SecretRefresher {
             return;
         };
         for lack in lacks.iter().filter(|lack| !reported.contains(lack)) {
-            let (code, message) = message::lack_in_words(lack);
+            let (code, message) = message_runner::describe_load_issue(lack);
             log.write(&LogLine {
                 event: code.as_str(),
                 message: Some(&message),

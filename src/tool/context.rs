@@ -1,7 +1,7 @@
-//! What a tool may use while it runs.
+//! Resources a tool may use while it runs.
 //!
-//! A tool reaches the world only through here: it never reads the environment, the home directory
-//! or the terminal by itself.
+//! A tool reaches the outside world only through its context: it never reads the environment, the home
+//! directory or the terminal by itself.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -19,30 +19,30 @@ use karyi_files::transaction::Recorder;
 use karyi_pty::background::Background;
 use karyi_vault::session::Secrets;
 
-/// Asks the user.
+/// Asks the user for values and consent.
 pub trait Prompter: Send + Sync {
-    /// Whether somebody may be there to be asked for a value.
-    fn is_there(&self) -> bool {
+    /// Returns true when a user may be available to enter a value.
+    fn is_available(&self) -> bool {
         true
     }
 
-    /// Asks for one value; one question at a time, further ones queue.
+    /// Asks for one value. Questions are shown one at a time; others queue.
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply>;
 
-    /// Says why nobody is asked where that is known.
-    fn absence(&self) -> Option<&str> {
+    /// Returns the reason why no user is available, when it is known.
+    fn unavailable_reason(&self) -> Option<&str> {
         None
     }
 
-    /// Asks whether a secret may be used; one question at a time, further ones queue.
-    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent>;
+    /// Asks for consent to use a secret. Requests are shown one at a time; others queue.
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest) -> Boxed<'a, Consent>;
 }
 
 /// Answers nothing: nobody is there to be asked.
 pub struct Nobody;
 
 impl Prompter for Nobody {
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         false
     }
 
@@ -50,7 +50,7 @@ impl Prompter for Nobody {
         Box::pin(async { Reply::Unavailable })
     }
 
-    fn agree<'a>(&'a self, _: &'a Request) -> Boxed<'a, Consent> {
+    fn approve<'a>(&'a self, _: &'a ApprovalRequest) -> Boxed<'a, Consent> {
         Box::pin(async { Consent::Unavailable })
     }
 }
@@ -58,13 +58,13 @@ impl Prompter for Nobody {
 /// A boxed future, for traits that are used as objects.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Keeps values beyond the session, in the store of the run.
-pub trait Keeper: Send + Sync {
-    /// Checks that the store can take a value, before the user types one. Returns what it is called, for a person.
+/// Saves values beyond the session, in the store of the run.
+pub trait SecretSaver: Send + Sync {
+    /// Checks that the store can take a value, before the user types one. Returns its name for people.
     fn probe(&self) -> Boxed<'_, Result<&'static str, ToolError>>;
 
-    /// Keeps a value the user gave when asked, with the default policy, in the store that was tried last.
-    fn keep<'a>(
+    /// Saves a value the user entered, with the default policy, in the store that was probed last.
+    fn save<'a>(
         &'a self,
         name: &'a SecretName,
         value: &'a SecretValue,
@@ -72,42 +72,42 @@ pub trait Keeper: Send + Sync {
     ) -> Boxed<'a, Result<(), ToolError>>;
 }
 
-/// What the user is asked for.
+/// A question that asks the user for a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// Name of the value.
     pub name: SecretName,
-    /// Why it is needed, as the model says; not yet safe to show.
+    /// The model's reason; not yet safe to show.
     pub reason: String,
-    /// A note suggested for it; not yet safe to show.
+    /// A suggested note; not yet safe to show.
     pub note: Option<String>,
-    /// Name of the store that could keep the value, when there is one.
+    /// Name of the store that can save the value, when there is one.
     pub store: Option<&'static str>,
-    /// Why the store cannot, and what to do about it.
+    /// The reason why the store cannot, and a remedy.
     pub cannot_save: Option<String>,
-    /// Whether there is a value already, which the new one takes the place of.
+    /// True when the new value replaces an existing one.
     pub is_known: bool,
-    /// How many bytes it must have, white space not counted.
+    /// Minimum length in bytes without white space.
     pub least_bytes: usize,
 }
 
-/// What the user is asked to agree to.
+/// A request for consent to use a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct ApprovalRequest {
     /// Name of the secret.
     pub name: SecretName,
     /// The tool that would use it.
     pub tool: &'static str,
-    /// The texts it stands in; not yet safe to show.
+    /// The texts that contain its placeholder; not yet safe to show.
     pub text: String,
-    /// Hosts of the addresses that those texts spell out.
+    /// Hosts of the addresses in those texts.
     pub hosts: Vec<String>,
-    /// What a person should know about its use there.
+    /// Warnings for the user about this use.
     pub warnings: Vec<String>,
 }
 
-impl Request {
-    /// Returns what a person is told beside the texts, a line each.
+impl ApprovalRequest {
+    /// Returns facts to show beside the texts, one per line.
     #[must_use]
     pub fn facts(&self) -> Vec<String> {
         let hosts = self.hosts.join(", ");
@@ -116,81 +116,81 @@ impl Request {
     }
 }
 
-/// Whether the user agreed.
+/// The user's answer to a request for consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// They did.
+    /// The user agreed.
     Yes,
-    /// They did not.
+    /// The user refused.
     No,
-    /// Nobody answered.
+    /// No user is available.
     Unavailable,
 }
 
-/// How long a value the user gave is there.
+/// Lifetime of a value the user entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// In the next block only.
+    /// The next block only.
     Once,
-    /// In this session.
+    /// This session.
     Session,
-    /// In this session and, by the store, in later ones.
+    /// This session and, from the store, later ones.
     Saved,
 }
 
-/// What the user answered.
+/// The user's answer to a question.
 pub enum Reply {
-    /// The value, and how long it is wanted.
+    /// The value and its lifetime.
     Value(SecretValue, Lifetime),
-    /// No.
+    /// The user refused.
     Declined,
-    /// There is nobody to ask.
+    /// No user is available.
     Unavailable,
-    /// Nothing, in the time there was.
+    /// No answer in time.
     Timeout,
 }
 
-/// Takes the bytes a command prints.
+/// Receives the bytes a command prints.
 pub type OutputSink = Box<dyn FnMut(&[u8]) + Send>;
 
-/// Makes a sink for the output of one call.
+/// Creates a sink for the output of one call.
 pub type MakeSink = Arc<dyn Fn() -> OutputSink + Send + Sync>;
 
-/// What a tool may use while it runs.
+/// Resources a tool may use while it runs.
 #[derive(Clone)]
 pub struct Context {
     /// The shells.
     pub sessions: Arc<Sessions>,
-    /// The shell that the call speaks to, for a tool of the session.
+    /// The shell of the call, for a session tool.
     pub terminal: Option<Terminal>,
-    /// The job that the call is to end, when it is in the background of that shell.
+    /// The background job the call ends, if any.
     pub background: Option<Background>,
     /// The confinement of paths.
     pub root: Arc<Root>,
-    /// The values the user gave.
+    /// Values the user gave.
     pub secrets: Secrets,
-    /// The way to the user.
+    /// Access to the user.
     pub prompter: Arc<dyn Prompter>,
-    /// The store that keeps values beyond the session, when there is one.
-    pub keeper: Option<Arc<dyn Keeper>>,
-    /// How long a command runs when its call says nothing; forever when `None`.
+    /// The store that saves values beyond the session, when there is one.
+    pub saver: Option<Arc<dyn SecretSaver>>,
+    /// Default time limit of a command; unlimited when `None`.
     pub command_timeout: Option<Duration>,
-    /// Where the bytes go that a command prints while its call waits.
+    /// Receives output while the call waits.
     pub sink: MakeSink,
-    /// Where those go that it prints while no call waits.
+    /// Receives output between calls.
     pub rest: MakeSink,
-    /// The files with the whole output of jobs.
+    /// Files with the whole output of jobs.
     pub job_files: JobFiles,
-    /// Where changes of files are recorded.
+    /// Records changes of files.
     pub recorder: Recorder,
     /// Set when the run is cancelled.
     pub cancelled: Arc<AtomicBool>,
-    /// The site a call of the server is about.
+    /// The site of a server call.
     pub site: Option<SiteAccess>,
 }
 
 impl Context {
-    /// Returns `path` as an absolute one, by the session's directory, inside the root.
+    /// Returns the absolute form of `path`, relative to the session's directory and inside the root.
     ///
     /// # Errors
     /// The path leaves the root.
@@ -198,7 +198,7 @@ impl Context {
         self.root.resolve(&self.sessions.cwd(), Path::new(path))
     }
 
-    /// Returns the shell that the call speaks to.
+    /// Returns the shell of the call.
     ///
     /// # Errors
     /// `no_job` when there is none.
@@ -207,7 +207,7 @@ impl Context {
         self.terminal.as_ref().ok_or_else(nothing)
     }
 
-    /// Returns the site that the call is about.
+    /// Returns the site of the call.
     ///
     /// # Errors
     /// `no_site` outside a server.
@@ -217,8 +217,7 @@ impl Context {
     }
 }
 
-/// Does work that blocks on the disk, off the thread that everything else runs on. A panic in it
-/// goes on in the caller.
+/// Runs blocking work on a blocking thread. A panic in it is resumed in the caller.
 ///
 /// # Errors
 /// The error of the work.

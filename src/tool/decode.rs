@@ -1,30 +1,29 @@
-//! Raw calls to the JSON arguments of a tool, by its schema.
+//! Turns raw calls into the JSON arguments of a tool, guided by its schema.
 //!
-//! The XML spelling is turned into the JSON spelling first, so that both are one thing: what
-//! [`serde_json`] then makes of it is what MCP and HTTP would get. A value that does not fit is
-//! refused with its path, the expected type and what was found.
+//! The XML form is converted to the JSON form first, so [`serde_json`] decodes exactly what MCP and HTTP
+//! send. A value that does not fit is refused with its path, the expected type and the value found.
 
 use serde_json::{Map, Value};
 
-use crate::tool::misfit::{Misfit, join, shortened};
+use crate::tool::mismatch::{Mismatch, join, shortened};
 use crate::tool::schema::{self, ArgumentSchema, Property};
 use crate::tool::spec::{Form, Spec};
-use crate::tool::{fit, generic, normalise, scalar};
+use crate::tool::{generic, normalise, scalar, validate};
 use karyi_core::call::{RawBody, RawCall, RawElement, RawText};
 use karyi_core::error::{Code, Diagnostic, Excerpt};
 use karyi_core::limits::EXCERPT_REACH_BYTES;
 use karyi_syntax::grammar::LeafKind;
 
-/// How the texts of raw leaves are taken.
+/// Treatment of the text of raw leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Texts {
-    /// Without the white space that only lays out the XML around them.
+pub enum TextMode {
+    /// Removes the white space that only lays out the XML.
     Normalised,
-    /// To the letter.
+    /// Keeps the text as it is.
     Verbatim,
 }
 
-/// Turns the element of a call into the tool's JSON arguments.
+/// Converts the element of a call to the tool's JSON arguments.
 ///
 /// # Errors
 /// A value that does not fit its type.
@@ -32,7 +31,7 @@ pub fn arguments(
     call: &RawCall,
     spec: &Spec,
     schema: &ArgumentSchema,
-    texts: Texts,
+    texts: TextMode,
 ) -> Result<Value, Box<Diagnostic>> {
     let (element, schema) = (&call.element, schema.annotated());
     let map = match spec.form {
@@ -41,20 +40,23 @@ pub fn arguments(
         Form::Parameters => generic::parameters(element, schema),
     };
     map.map(Value::Object)
-        .map_err(|misfit| diagnostic(&misfit, element))
+        .map_err(|mismatch| diagnostic(&mismatch, element))
 }
 
-/// Checks JSON arguments by the schema of their tool and makes their spelling one.
+/// Validates JSON arguments against the schema of their tool and normalises them.
 ///
 /// # Errors
 /// A value that does not fit its type.
-pub fn json_arguments(mut value: Value, schema: &ArgumentSchema) -> Result<Value, Misfit<'static>> {
-    fit::spread_paths(&mut value, schema.annotated());
-    fit::check(&mut value, schema.annotated(), "").map_err(Misfit::in_json)?;
+pub fn json_arguments(
+    mut value: Value,
+    schema: &ArgumentSchema,
+) -> Result<Value, Mismatch<'static>> {
+    validate::spread_paths(&mut value, schema.annotated());
+    validate::check(&mut value, schema.annotated(), "").map_err(Mismatch::in_json)?;
     Ok(value)
 }
 
-/// Returns the text of a find or replace as it was written, when decoding changed it.
+/// Returns the source text of a find or replace element when decoding changed it.
 #[must_use]
 pub fn as_written(text: &RawText) -> Option<&str> {
     let source = text.source.as_deref()?;
@@ -64,9 +66,9 @@ pub fn as_written(text: &RawText) -> Option<&str> {
     }
 }
 
-/// Makes the diagnostic of an argument that does not fit.
+/// Returns the diagnostic of an invalid argument.
 #[must_use]
-pub fn misfit(element: &RawElement, message: String, hint: String) -> Box<Diagnostic> {
+pub fn mismatch(element: &RawElement, message: String, hint: String) -> Box<Diagnostic> {
     let line = opening_tag(element);
     Box::new(Diagnostic {
         code: Code::BadAttribute,
@@ -82,7 +84,7 @@ pub fn misfit(element: &RawElement, message: String, hint: String) -> Box<Diagno
     })
 }
 
-fn diagnostic(found: &Misfit<'_>, element: &RawElement) -> Box<Diagnostic> {
+fn diagnostic(found: &Mismatch<'_>, element: &RawElement) -> Box<Diagnostic> {
     let tool = &element.name;
     let types = format!("see `karyi tools {tool}` for the arguments and their types");
     let hint = match &found.hint {
@@ -90,7 +92,7 @@ fn diagnostic(found: &Misfit<'_>, element: &RawElement) -> Box<Diagnostic> {
         None => types,
     };
     let message = found.message(tool);
-    let diagnostic = misfit(found.element.unwrap_or(element), message, hint);
+    let diagnostic = mismatch(found.element.unwrap_or(element), message, hint);
     match found.is_in_json {
         true => Box::new(Diagnostic {
             code: Code::BadJson,
@@ -100,7 +102,7 @@ fn diagnostic(found: &Misfit<'_>, element: &RawElement) -> Box<Diagnostic> {
     }
 }
 
-/// Writes the opening tag of an element, shortened: the source is gone when arguments are read.
+/// Returns the opening tag of an element, shortened. The source is no longer available here.
 fn opening_tag(element: &RawElement) -> String {
     const MOST_CHARS: usize = 60;
     let mut line = format!("<{}", shortened(&element.name));
@@ -117,17 +119,17 @@ fn opening_tag(element: &RawElement) -> String {
     line
 }
 
-type Decoded<'e, T> = Result<T, Misfit<'e>>;
+type DecodeResult<'e, T> = Result<T, Mismatch<'e>>;
 
-impl Texts {
-    /// An element whose text is one parameter.
+impl TextMode {
+    /// Reads an element whose text is one parameter.
     fn text<'e>(
         self,
         element: &'e RawElement,
         schema: &Value,
         parameter: &str,
         kind: LeafKind,
-    ) -> Decoded<'e, Map<String, Value>> {
+    ) -> DecodeResult<'e, Map<String, Value>> {
         let mut map = attributes(element, schema, "")?;
         let text = match &element.body {
             RawBody::Text(text) => self.leaf(text, kind),
@@ -137,13 +139,13 @@ impl Texts {
         Ok(map)
     }
 
-    /// An element whose scalars are attributes and whose lists are children.
+    /// Reads an element whose scalars are attributes and whose lists are children.
     fn structured<'e>(
         self,
         element: &'e RawElement,
         schema: &Value,
         path: &str,
-    ) -> Decoded<'e, Map<String, Value>> {
+    ) -> DecodeResult<'e, Map<String, Value>> {
         let mut map = attributes(element, schema, path)?;
         let children = match &element.body {
             RawBody::Elements(children) => children.as_slice(),
@@ -169,7 +171,7 @@ impl Texts {
         name: &str,
         property: &Property<'_>,
         path: &str,
-    ) -> Decoded<'e, Vec<Value>> {
+    ) -> DecodeResult<'e, Vec<Value>> {
         let item = schema::items(property.schema);
         let matching = children.iter().filter(|child| child.name == name);
         let read = |(i, child)| {
@@ -185,7 +187,7 @@ impl Texts {
         names: &[&str],
         property: &Property<'_>,
         path: &str,
-    ) -> Decoded<'e, Vec<Value>> {
+    ) -> DecodeResult<'e, Vec<Value>> {
         let item = schema::items(property.schema);
         let is_member = |child: &&RawElement| names.contains(&child.name.as_str());
         let members: Vec<&RawElement> = children.iter().filter(is_member).collect();
@@ -205,7 +207,7 @@ impl Texts {
         group: &[&'e RawElement],
         item: &Value,
         path: &str,
-    ) -> Decoded<'e, Value> {
+    ) -> DecodeResult<'e, Value> {
         let mut map = Map::new();
         for child in group {
             let text = match &child.body {
@@ -238,7 +240,7 @@ fn attributes<'e>(
     element: &'e RawElement,
     schema: &Value,
     path: &str,
-) -> Decoded<'e, Map<String, Value>> {
+) -> DecodeResult<'e, Map<String, Value>> {
     let mut map = Map::new();
     for attribute in &element.attributes {
         let properties = schema.get("properties");
@@ -249,7 +251,7 @@ fn attributes<'e>(
         let value = scalar::attribute(&attribute.value, known, &path);
         map.insert(
             attribute.name.to_string(),
-            value.map_err(|misfit| misfit.at(element))?,
+            value.map_err(|mismatch| mismatch.at(element))?,
         );
     }
     Ok(map)

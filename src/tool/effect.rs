@@ -1,15 +1,15 @@
-//! What a call may touch, as far as it can be known before it runs.
+//! Resources a call may touch, as far as they are known before it runs.
 
 use karyi_core::secret::Template;
 
-/// What a call may touch. From this alone the executor decides which calls may overlap.
+/// Resources a call may touch. The executor decides from this alone which calls may overlap.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// The session: the shell, its directory, and through it any file.
     Session,
-    /// These paths, relative to the session's directory when the call's turn comes.
+    /// These paths, relative to the session's directory at the time the call starts.
     Files(Vec<Access>),
-    /// Nothing that another call could see: a question to the user.
+    /// Nothing another call could observe: a question to the user.
     Alone,
 }
 
@@ -18,12 +18,12 @@ pub enum Effect {
 pub struct Access {
     /// The path as written.
     pub path: Template,
-    /// Whether it is changed.
+    /// True for a write.
     pub is_write: bool,
 }
 
 impl Access {
-    /// Makes an access that only looks.
+    /// Returns a read access.
     #[must_use]
     pub fn read(path: &Template) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Access {
         }
     }
 
-    /// Makes an access that changes.
+    /// Returns a write access.
     #[must_use]
     pub fn write(path: &Template) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The fields of a result in the form they are wanted in.
+//! The fields of a result, as a tree of values or as JSON text.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,22 +9,22 @@ use serde_json::{Map, Value};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
-/// A form of the fields of a result.
+/// A representation of a result's fields.
 pub trait Fields: Sized {
-    /// Makes it of a tool's output, which `later` may be able to write when its text is wanted.
+    /// Converts a tool's output. `later`, if given, can serialize it on demand.
     ///
     /// # Errors
     /// The output cannot be written as JSON.
     fn of(
         output: &impl Serialize,
-        later: impl FnOnce() -> Option<Arc<dyn Later>>,
+        later: impl FnOnce() -> Option<Arc<dyn DeferredJson>>,
     ) -> Result<Self, ToolError>;
 }
 
 impl Fields for Map<String, Value> {
     fn of(
         output: &impl Serialize,
-        _: impl FnOnce() -> Option<Arc<dyn Later>>,
+        _: impl FnOnce() -> Option<Arc<dyn DeferredJson>>,
     ) -> Result<Self, ToolError> {
         Ok(match serde_json::to_value(output).map_err(unwritten)? {
             Value::Object(map) => map,
@@ -33,22 +33,21 @@ impl Fields for Map<String, Value> {
     }
 }
 
-/// A result that is written when its text is wanted: until then it need not take the room of a text.
-pub trait Later: Send + Sync {
-    /// Returns how long the text is, about, in bytes.
+/// A result that is serialized on demand, to save the memory of its text.
+pub trait DeferredJson: Send + Sync {
+    /// Returns the approximate length of the text in bytes.
     fn bytes(&self) -> usize;
 
-    /// Adds the text, just as the result serializes: a JSON object.
+    /// Appends the JSON object, exactly as the result serializes.
     fn write(&self, text: &mut Vec<u8>);
 }
 
-/// The fields of a result as the text of a JSON object: for who only passes them on, this is much
-/// less work than a tree of values.
+/// The fields of a result as the text of a JSON object. Passing it on is cheaper than building values.
 #[derive(Clone)]
 pub struct FieldText {
     text: OnceLock<String>,
-    /// What writes the text, when it is not there from the start.
-    later: Option<Arc<dyn Later>>,
+    /// Serializes the text, when it was not there from the start.
+    later: Option<Arc<dyn DeferredJson>>,
 }
 
 impl FieldText {
@@ -58,19 +57,19 @@ impl FieldText {
         self.text.get_or_init(|| {
             let mut text = Vec::with_capacity(self.bytes());
             self.add_to(&mut text);
-            // What is put together of texts is text.
+            // The serializer writes only UTF-8.
             String::from_utf8(text).unwrap_or_default()
         })
     }
 
-    /// Returns how long the text is, about, in bytes.
+    /// Returns the approximate length of the text in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let later = || self.later.as_ref().map_or(0, |later| later.bytes());
         self.text.get().map_or_else(later, String::len)
     }
 
-    /// Adds the text to another one.
+    /// Appends the text to a buffer.
     pub fn add_to(&self, text: &mut Vec<u8>) {
         match (self.text.get(), &self.later) {
             (Some(own), _) => text.extend_from_slice(own.as_bytes()),
@@ -89,7 +88,7 @@ impl FieldText {
 impl Fields for FieldText {
     fn of(
         output: &impl Serialize,
-        later: impl FnOnce() -> Option<Arc<dyn Later>>,
+        later: impl FnOnce() -> Option<Arc<dyn DeferredJson>>,
     ) -> Result<Self, ToolError> {
         match later() {
             Some(later) => Ok(Self {

@@ -1,31 +1,34 @@
-//! The parameters of a generic tool: elements and attributes to the JSON the schema describes.
+//! Converts the elements and attributes of a generic tool to the JSON its schema describes.
 //!
-//! A list is its element repeated, or one element with `<item>` children; an object is one child
-//! element per key, or `<entry key="...">` where a key is no XML name; any list, object or choice
-//! may be one JSON text instead. One element alone whose text is a JSON list is the whole list, and
-//! an empty one is the empty list.
+//! A list is a repeated element, or one element with `<item>` children. An object has one child element
+//! per key, or `<entry key="...">` for a key that is no XML name. Any list, object or choice may also be
+//! one JSON text. A single element whose text is a JSON list is the whole list; an empty one is the
+//! empty list.
 
 use serde_json::{Map, Value};
 
-use crate::tool::fit;
-use crate::tool::misfit::{Misfit, join, shortened};
+use crate::tool::mismatch::{Mismatch, join, shortened};
 use crate::tool::scalar;
 use crate::tool::schema;
+use crate::tool::validate;
 use karyi_core::call::{RawBody, RawElement};
 
-type Decoded<'e, T> = Result<T, Misfit<'e>>;
+type DecodeResult<'e, T> = Result<T, Mismatch<'e>>;
 
 /// Reads the parameters of a tool.
 ///
 /// # Errors
 /// The first value that does not fit.
-pub fn parameters<'e>(element: &'e RawElement, schema: &Value) -> Decoded<'e, Map<String, Value>> {
+pub fn parameters<'e>(
+    element: &'e RawElement,
+    schema: &Value,
+) -> DecodeResult<'e, Map<String, Value>> {
     let mut map = Map::new();
     for attribute in &element.attributes {
         let name = &attribute.name;
         let value = match schema::key(schema, name) {
             Some(known) => scalar::attribute(&attribute.value, known, name),
-            None => Err(fit::unknown_key(
+            None => Err(validate::unknown_key(
                 name,
                 &Value::from(attribute.value.as_str()),
                 schema,
@@ -33,24 +36,25 @@ pub fn parameters<'e>(element: &'e RawElement, schema: &Value) -> Decoded<'e, Ma
         };
         map.insert(
             name.to_string(),
-            value.map_err(|misfit| misfit.at(element))?,
+            value.map_err(|mismatch| mismatch.at(element))?,
         );
     }
     for (name, given) in grouped(children(element), |child| &child.name) {
         let first = given.first().copied().unwrap_or(element);
-        let known = schema::key(schema, name)
-            .ok_or_else(|| fit::unknown_key(name, &Value::from("an element"), schema).at(first))?;
+        let known = schema::key(schema, name).ok_or_else(|| {
+            validate::unknown_key(name, &Value::from("an element"), schema).at(first)
+        })?;
         let mut value = repeated(&given, known, name)?;
-        fit::check(&mut value, known, name).map_err(|misfit| misfit.at(first))?;
+        validate::check(&mut value, known, name).map_err(|mismatch| mismatch.at(first))?;
         if map.insert(name.to_owned(), value).is_some() {
-            let misfit = Misfit::new(name, "given once", "an attribute and an element");
-            return Err(misfit.at(first));
+            let mismatch = Mismatch::new(name, "given once", "an attribute and an element");
+            return Err(mismatch.at(first));
         }
     }
     Ok(map)
 }
 
-/// Returns the key an element stands for inside an object.
+/// Returns the object key of an element.
 fn key(element: &RawElement) -> &str {
     match element.attribute("key") {
         Some(key) if element.name == "entry" => key,
@@ -65,7 +69,7 @@ fn children(element: &RawElement) -> &[RawElement] {
     }
 }
 
-/// Puts elements of the same key together, in order of appearance.
+/// Groups elements by key, in order of appearance.
 fn grouped<'e>(
     children: &'e [RawElement],
     key: fn(&'e RawElement) -> &'e str,
@@ -83,9 +87,8 @@ fn grouped<'e>(
     groups
 }
 
-/// The value that all elements of one name spell together. A choice one of whose forms is a list is
-/// spelled by one element.
-fn repeated<'e>(given: &[&'e RawElement], schema: &Value, path: &str) -> Decoded<'e, Value> {
+/// Returns the value of all elements with one name. A choice that includes a list takes one element.
+fn repeated<'e>(given: &[&'e RawElement], schema: &Value, path: &str) -> DecodeResult<'e, Value> {
     let is_list = schema::has_type(schema, "array");
     match given {
         [one] if !is_list || is_whole_list(one) || schema::is_union(schema) => {
@@ -93,10 +96,10 @@ fn repeated<'e>(given: &[&'e RawElement], schema: &Value, path: &str) -> Decoded
         }
         many if is_list => items(many.iter().copied(), schema, path),
         many => {
-            let misfit = Misfit::new(path, "given once", format!("{} elements", many.len()));
+            let mismatch = Mismatch::new(path, "given once", format!("{} elements", many.len()));
             Err(match many.get(1) {
-                Some(second) => misfit.at(second),
-                None => misfit,
+                Some(second) => mismatch.at(second),
+                None => mismatch,
             })
         }
     }
@@ -106,7 +109,7 @@ fn items<'e>(
     given: impl Iterator<Item = &'e RawElement>,
     list: &Value,
     path: &str,
-) -> Decoded<'e, Value> {
+) -> DecodeResult<'e, Value> {
     let item = |(index, child): (usize, &'e RawElement)| {
         value(
             child,
@@ -114,11 +117,11 @@ fn items<'e>(
             &format!("{path}[{index}]"),
         )
     };
-    let values: Decoded<'e, Vec<Value>> = given.enumerate().map(item).collect();
+    let values: DecodeResult<'e, Vec<Value>> = given.enumerate().map(item).collect();
     values.map(Value::Array)
 }
 
-/// Whether one element stands for a whole list: nothing, `<item>` children or a JSON list.
+/// Returns true when one element is a whole list: nothing, `<item>` children or a JSON list.
 fn is_whole_list(element: &RawElement) -> bool {
     match &element.body {
         RawBody::Empty => true,
@@ -130,42 +133,42 @@ fn is_whole_list(element: &RawElement) -> bool {
     }
 }
 
-/// The value one element spells.
-fn value<'e>(element: &'e RawElement, schema: &Value, path: &str) -> Decoded<'e, Value> {
+/// Returns the value of one element.
+fn value<'e>(element: &'e RawElement, schema: &Value, path: &str) -> DecodeResult<'e, Value> {
     refuse_attributes(element, path)?;
     let text = match &element.body {
         RawBody::Elements(children) => return structured(element, children, schema, path),
         RawBody::Empty => "",
         RawBody::Text(text) => &text.text,
     };
-    scalar::element(text, schema, path).map_err(|misfit| misfit.at(element))
+    scalar::element(text, schema, path).map_err(|mismatch| mismatch.at(element))
 }
 
-/// An attribute in a value would be lost.
-fn refuse_attributes<'e>(element: &'e RawElement, path: &str) -> Decoded<'e, ()> {
+/// Refuses attributes in a value, which would be lost.
+fn refuse_attributes<'e>(element: &'e RawElement, path: &str) -> DecodeResult<'e, ()> {
     let is_key = |name: &str| name == "key" && element.name == "entry";
     match element.attributes.iter().find(|a| !is_key(&a.name)) {
         None => Ok(()),
         Some(attribute) => {
             let name = shortened(&attribute.name);
-            let misfit = Misfit::text(
+            let mismatch = Mismatch::text(
                 &join(path, &name),
                 "an element inside the value, not an attribute",
                 &attribute.value,
             );
             let hint = format!("write <{name}>...</{name}> inside <{}>", element.name);
-            Err(misfit.with_hint(hint).at(element))
+            Err(mismatch.with_hint(hint).at(element))
         }
     }
 }
 
-/// The value that child elements spell.
+/// Returns the value of child elements.
 fn structured<'e>(
     element: &'e RawElement,
     children: &'e [RawElement],
     schema: &Value,
     path: &str,
-) -> Decoded<'e, Value> {
+) -> DecodeResult<'e, Value> {
     if let Some(choices) = schema::alternatives(schema) {
         return chosen(element, children, choices, schema, path);
     }
@@ -180,32 +183,32 @@ fn structured<'e>(
     if is_any || schema::has_type(schema, "object") || schema.get("properties").is_some() {
         return object(children, schema, path);
     }
-    let misfit = Misfit::new(path, schema::expected(schema), "elements");
-    Err(misfit.at(element))
+    let mismatch = Mismatch::new(path, schema::expected(schema), "elements");
+    Err(mismatch.at(element))
 }
 
-fn list<'e>(children: &'e [RawElement], schema: &Value, path: &str) -> Decoded<'e, Value> {
+fn list<'e>(children: &'e [RawElement], schema: &Value, path: &str) -> DecodeResult<'e, Value> {
     if let Some(other) = children.iter().find(|child| child.name != "item") {
         let found = format!("<{}>", other.name);
-        let misfit = Misfit::new(path, "a list of <item> elements", found);
-        return Err(misfit.at(other));
+        let mismatch = Mismatch::new(path, "a list of <item> elements", found);
+        return Err(mismatch.at(other));
     }
     items(children.iter(), schema, path)
 }
 
-fn object<'e>(children: &'e [RawElement], schema: &Value, path: &str) -> Decoded<'e, Value> {
+fn object<'e>(children: &'e [RawElement], schema: &Value, path: &str) -> DecodeResult<'e, Value> {
     let mut map = Map::new();
     for (key, given) in grouped(children, key) {
         let inside = join(path, key);
         let Some(first) = given.first() else { continue };
         let known = schema::key(schema, key).ok_or_else(|| {
-            let found = Misfit::new(
+            let found = Mismatch::new(
                 &inside,
                 "left out, since there is no such key",
                 "an element",
             );
-            let unknown = fit::unknown_key(&inside, &Value::Null, schema);
-            Misfit {
+            let unknown = validate::unknown_key(&inside, &Value::Null, schema);
+            Mismatch {
                 hint: unknown.hint,
                 ..found
             }
@@ -216,28 +219,28 @@ fn object<'e>(children: &'e [RawElement], schema: &Value, path: &str) -> Decoded
     Ok(Value::Object(map))
 }
 
-/// The first choice that the elements fit. When only one can hold elements its misfit is told.
+/// Returns the first choice the elements fit. When only one accepts elements, its error is reported.
 fn chosen<'e>(
     element: &'e RawElement,
     children: &'e [RawElement],
     choices: &[Value],
     schema: &Value,
     path: &str,
-) -> Decoded<'e, Value> {
-    let mut misfits = Vec::new();
+) -> DecodeResult<'e, Value> {
+    let mut mismatches = Vec::new();
     for choice in choices {
         let read = structured(element, children, choice, path).and_then(|mut value| {
-            fit::check(&mut value, choice, path).map_err(|misfit| misfit.at(element))?;
+            validate::check(&mut value, choice, path).map_err(|mismatch| mismatch.at(element))?;
             Ok(value)
         });
         match read {
             Ok(value) => return Ok(value),
-            Err(misfit) if misfit.path != path => misfits.push(misfit),
+            Err(mismatch) if mismatch.path != path => mismatches.push(mismatch),
             Err(_) => {}
         }
     }
-    match misfits.pop() {
-        Some(only) if misfits.is_empty() => Err(only),
-        _ => Err(Misfit::new(path, schema::expected(schema), "elements").at(element)),
+    match mismatches.pop() {
+        Some(only) if mismatches.is_empty() => Err(only),
+        _ => Err(Mismatch::new(path, schema::expected(schema), "elements").at(element)),
     }
 }

@@ -1,4 +1,4 @@
-//! JSON text of an argument to a value; a key given twice is refused instead of forgotten.
+//! Parses the JSON text of an argument; a duplicate key is refused.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-/// Reads one JSON text.
+/// Parses one JSON text.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The error and its position.
 pub fn parse(text: &str) -> Result<Value, String> {
     let Unique(value) = serde_json::from_str(text).map_err(|error| error.to_string())?;
     Ok(value)
 }
 
-/// A value whose objects have every key once.
+/// A value without duplicate keys.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -24,7 +24,7 @@ impl<'de> Deserialize<'de> for Unique {
     }
 }
 
-/// An object that has every key once, and so has all that is in it.
+/// An object without duplicate keys, at any depth.
 pub struct Object(pub Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Object {

@@ -1,17 +1,16 @@
-//! What a tool is: one declaration, one argument type, one function.
+//! Tools: a declaration, an argument type and a function each.
 //!
-//! A tool is one file that implements [`Tool`]. Everything else about it (the XML it accepts, its
-//! JSON Schema, help, the text for a model's prompt) is derived from that file; rendering, secrets
-//! and permissions are stages around it and never part of it.
+//! A tool is one file that implements [`Tool`]. The XML it accepts, its JSON Schema, its help and its
+//! text in a model's prompt are derived from that file; rendering, secrets and permissions are separate
+//! stages.
 
 pub mod context;
 pub mod decode;
 pub mod effect;
 pub mod fields;
-pub mod fit;
 pub mod generic;
 pub mod json_text;
-pub mod misfit;
+pub mod mismatch;
 pub mod normalise;
 pub mod registry;
 pub mod scalar;
@@ -25,6 +24,7 @@ pub mod site;
 #[path = "no_site.rs"]
 pub mod site;
 pub mod spec;
+pub mod validate;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -41,7 +41,7 @@ use karyi_core::secret::{SecretName, Template};
 
 pub use context::Context;
 pub use effect::Effect;
-pub use fields::{FieldText, Fields, Later};
+pub use fields::{DeferredJson, FieldText, Fields};
 pub use registry::Registry;
 pub use schema::ArgumentSchema;
 pub use seconds::Seconds;
@@ -49,34 +49,34 @@ pub use service::Service;
 pub use site::SiteAccess;
 pub use spec::{Example, Form, Spec};
 
-/// How a placeholder in a text becomes a value.
+/// Treatment of placeholders in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// The value replaces the placeholder to the letter.
+    /// Placeholders are replaced by the exact values.
     Literal,
-    /// As literal, in text that is written to a file.
+    /// As `Literal`, in text that is written to a file.
     Written,
-    /// No value may stand in it: it says what to look for.
+    /// Secrets are refused: the text is a search pattern.
     Pattern,
-    /// As literal, in text whose backslash escapes are read later: those of the value are doubled.
+    /// As `Literal`, with backslashes of the values doubled: escapes in the text are decoded later.
     Typed,
-    /// The text is a shell script: it refers to the value and never holds it.
+    /// The text is a shell script: it refers to values and never contains them.
     Script,
 }
 
-/// What a tool returns when it came to a result.
+/// Result of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer<T> {
-    /// How it ended.
+    /// Final status.
     pub status: Status,
     /// The tool's own fields.
     pub output: T,
-    /// What could not be done, beside what could.
+    /// The part that failed, when the rest succeeded.
     pub problem: Option<ToolError>,
 }
 
 impl<T> Answer<T> {
-    /// Makes the answer of a tool that did what was asked.
+    /// Returns the answer of a tool that succeeded.
     pub fn ok(output: T) -> Self {
         Self {
             status: Status::Ok,
@@ -86,70 +86,68 @@ impl<T> Answer<T> {
     }
 }
 
-/// A capability a model can ask for.
+/// A capability that models can call.
 pub trait Tool {
-    /// Its arguments. Doc comments are the parameter docs; the JSON Schema is what XML, MCP and
-    /// HTTP accept.
+    /// Arguments. Doc comments document the parameters; the JSON Schema defines the input of XML, MCP and HTTP.
     type Args: DeserializeOwned + JsonSchema + Clone + Debug + PartialEq + Send + Sync + 'static;
-    /// Its result.
+    /// Result.
     type Output: Serialize + Send;
-    /// Its declaration.
+    /// Declaration.
     const SPEC: Spec;
-    /// Its name for a person, when the wire name with blanks is not good enough.
+    /// Name for people, when the wire name with spaces is not good enough.
     const TITLE: Option<&'static str> = None;
-    /// What the callers of a server must know of it, beyond its declaration.
+    /// Properties for callers of a server.
     const SERVICE: Service = Service::LOCAL;
 
-    /// Notes how the texts of a call were written, for a tool to which that matters beside what they
-    /// mean.
+    /// Records the source form of texts, for a tool that needs it besides their meaning.
     fn note_sources(_: &mut Self::Args, _: &RawElement) {}
 
-    /// Returns what the call may touch.
+    /// Returns the resources the call may touch.
     fn effect(args: &Self::Args) -> Effect;
 
-    /// Says what a call is about, for a person.
+    /// Returns a title of the call for people.
     fn title(args: &Self::Args) -> String;
 
-    /// Returns the name of the secret a good call brings, for the blocks after its own.
+    /// Returns the name of the secret that a successful call provides to later blocks.
     fn provides(_: &Self::Args) -> Option<SecretName> {
         None
     }
 
-    /// Returns the id of the job the call is for, when it names one.
+    /// Returns the id of the job that the call names.
     fn job(_: &Self::Args) -> Option<&str> {
         None
     }
 
-    /// Whether the call ends its job, wherever that is.
+    /// Returns true when the call ends its job, in the foreground or background.
     fn ends_job(_: &Self::Args) -> bool {
         false
     }
 
-    /// Checks what can be refused before anything of the call's block runs.
+    /// Checks for errors that can be found before any call of the block runs.
     ///
     /// # Errors
-    /// The call can never be run as it is.
+    /// The call can never run.
     fn check(_: &Self::Args) -> Result<(), ToolError> {
         Ok(())
     }
 
-    /// Returns the schema of its result, when that is promised to callers.
+    /// Returns the schema of its result, when callers may rely on it.
     fn output_schema() -> Option<ArgumentSchema> {
         None
     }
 
-    /// Returns what writes a result when its text is wanted, when the tool has something for that.
-    fn later(_: &Self::Output) -> Option<Arc<dyn Later>> {
+    /// Returns the serializer of a result that is written on demand.
+    fn deferred(_: &Self::Output) -> Option<Arc<dyn DeferredJson>> {
         None
     }
 
-    /// Visits every text of the arguments that may hold a placeholder.
+    /// Visits every text argument that may contain a placeholder.
     fn templates(args: &mut Self::Args, visit: &mut dyn FnMut(Use, &mut Template));
 
-    /// Does what was asked.
+    /// Runs the call.
     ///
     /// # Errors
-    /// When it could not; then nothing was changed.
+    /// The call failed; then nothing was changed.
     fn run(
         args: Self::Args,
         context: &Context,

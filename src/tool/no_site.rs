@@ -1,5 +1,5 @@
-//! Stands in for the access to a site in a build without the feature `serve`.
+//! Placeholder for site access in builds without the feature `serve`.
 
-/// A site: there is none.
+/// Site access, which such builds never have.
 #[derive(Clone)]
 pub enum SiteAccess {}

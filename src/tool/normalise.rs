@@ -1,10 +1,10 @@
-//! Takes away the white space that only lays out the XML around a text.
+//! Removes white space that only lays out the XML around a text.
 //!
-//! Source of the rules: ToolsXML as karyi speaks it, "Text normalisation". A text with CDATA or
-//! under `xml:space="preserve"` never comes here.
+//! The rules are in ToolsXML, "Text normalisation". They do not apply to CDATA and
+//! `xml:space="preserve"`.
 
-/// Takes the layout off a script: one leading line break, trailing white space, and the longest
-/// run of blanks that every non-blank line starts with.
+/// Removes the layout of a script: one leading line break, trailing white space, and the common
+/// indentation of all non-blank lines.
 #[must_use]
 pub fn script(text: &str) -> String {
     let text = text.strip_prefix('\n').unwrap_or(text).trim_end();
@@ -22,7 +22,7 @@ pub fn script(text: &str) -> String {
     out
 }
 
-/// Returns the longest run of blanks that starts every line that is not blank.
+/// Returns the common indentation of all non-blank lines.
 fn common_indent(text: &str) -> &str {
     let mut common: Option<&str> = None;
     for line in text.split('\n').filter(|line| !line.trim().is_empty()) {
@@ -45,8 +45,8 @@ fn shared_prefix<'a>(left: &'a str, right: &str) -> &'a str {
     &left[..length]
 }
 
-/// Takes the frame off a text to find or its replacement: the first line break and the last one
-/// with the blanks after it, when both are there.
+/// Removes the frame of a find or replace text: the first line break, and the last one with the blanks
+/// after it, when both exist.
 #[must_use]
 pub fn framed(text: &str) -> &str {
     let Some(rest) = text.strip_prefix('\n') else {

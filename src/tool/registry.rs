@@ -1,12 +1,12 @@
-//! The list of all tools, as far as it can be walked without knowing their types.
+//! The registry of all tools, independent of their types.
 //!
-//! Parser, help, prompt and grammars read it; a call is decoded through it.
+//! The parser, help, prompt and grammars read it; calls are decoded through it.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::tool::decode::{self, Texts};
+use crate::tool::decode::{self, TextMode};
 use crate::tool::schema::ArgumentSchema;
 use crate::tool::service::Service;
 use crate::tool::spec::{Family, Spec};
@@ -14,28 +14,28 @@ use karyi_core::call::{RawCall, RawElement};
 use karyi_core::error::Diagnostic;
 use karyi_syntax::grammar::Grammar;
 
-/// One tool of the list; `C` is the typed call the list is made for.
+/// One tool of the registry; `C` is the typed call.
 pub struct Entry<C> {
     /// Its declaration.
     pub spec: Spec,
-    /// Its name for a person.
+    /// Name for people.
     pub title: String,
-    /// The schema of its arguments, made when it is asked for: a run needs few of them.
+    /// Schema of the arguments, built on first use.
     pub schema: Lazy<ArgumentSchema>,
-    /// The schema of its result, when that is promised to callers.
+    /// Schema of the result, when callers may rely on it.
     pub output_schema: Lazy<Option<ArgumentSchema>>,
-    /// What the callers of a server must know of it.
+    /// Properties for callers of a server.
     pub service: Service,
-    /// Makes a typed call of JSON arguments.
+    /// Decodes JSON arguments into a typed call.
     pub from_json: fn(Value) -> Result<C, serde_json::Error>,
-    /// Notes how the texts of a typed call were written.
+    /// Records the source form of texts in a typed call.
     pub note_sources: fn(&mut C, &RawElement),
 }
 
-/// Something that is made when it is first asked for.
+/// A value that is built on first use.
 pub type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
-/// Returns the name of a tool for a person: the one it has, else its wire name with blanks.
+/// Returns the name of a tool for people: its own, else the wire name with spaces.
 #[must_use]
 pub fn title(own: Option<&str>, name: &str) -> String {
     if let Some(own) = own {
@@ -53,26 +53,26 @@ pub struct Registry<C> {
 }
 
 impl<C> Registry<C> {
-    /// Makes a registry of its rows.
+    /// Creates a registry from its rows.
     #[must_use]
     pub fn new(entries: Vec<Entry<C>>) -> Self {
         Self { entries }
     }
 
-    /// Returns the registry of those tools that are fit for something.
+    /// Returns the registry reduced to the tools that match.
     #[must_use]
     pub fn only(mut self, is_fit: impl Fn(&Entry<C>) -> bool) -> Self {
         self.entries.retain(is_fit);
         self
     }
 
-    /// Takes the tools out, in documentation order.
+    /// Returns the entries, in documentation order.
     #[must_use]
     pub fn into_entries(self) -> Vec<Entry<C>> {
         self.entries
     }
 
-    /// Returns every tool, in documentation order.
+    /// Returns all tools, in documentation order.
     #[must_use]
     pub fn entries(&self) -> &[Entry<C>] {
         &self.entries
@@ -105,7 +105,7 @@ impl<C> Registry<C> {
         }
     }
 
-    /// Makes a typed call of a raw one.
+    /// Decodes a raw call into a typed one.
     ///
     /// # Errors
     /// An argument that does not fit its type; the diagnostic names its path.
@@ -113,16 +113,16 @@ impl<C> Registry<C> {
         let name = &call.element.name;
         let Some(entry) = self.get(name) else {
             let message = format!("no tool is called {name:?}");
-            return Err(decode::misfit(
+            return Err(decode::mismatch(
                 &call.element,
                 message,
                 "see `karyi tools` for the list".into(),
             ));
         };
-        let arguments = decode::arguments(call, &entry.spec, &entry.schema, Texts::Normalised)?;
+        let arguments = decode::arguments(call, &entry.spec, &entry.schema, TextMode::Normalised)?;
         let mut decoded = (entry.from_json)(arguments).map_err(|error| {
             let hint = format!("see `karyi tools {name}` for the arguments and their types");
-            decode::misfit(
+            decode::mismatch(
                 &call.element,
                 format!("an argument of <{name}> does not fit: {error}"),
                 hint,

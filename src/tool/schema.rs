@@ -1,7 +1,6 @@
-//! The JSON Schema of a tool's arguments, and the XML grammar that follows from it.
+//! The JSON Schema of a tool's arguments and the XML grammar derived from it.
 //!
-//! A property may carry the annotation `x-karyi` to say how XML spells it; the annotation never
-//! leaves the program. Its keys:
+//! The internal annotation `x-karyi` of a property defines its XML form. Its keys:
 //!
 //! | key | meaning |
 //! |---|---|
@@ -20,7 +19,7 @@ use karyi_syntax::grammar::{AttributeRule, ContentRule, ElementRule, LeafKind, P
 /// Name of the annotation.
 const ANNOTATION: &str = "x-karyi";
 
-/// The schema of a tool's arguments, definitions written out in place.
+/// The schema of a tool's arguments, with definitions inlined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentSchema(Value);
 
@@ -29,14 +28,14 @@ pub struct ArgumentSchema(Value);
 pub struct Property<'a> {
     /// Name in JSON.
     pub name: &'a str,
-    /// Its own schema.
+    /// Schema of the value.
     pub schema: &'a Value,
-    /// Whether it must be given.
+    /// True when the property must be given.
     pub is_required: bool,
 }
 
 impl<'a> Property<'a> {
-    /// Returns the text under `key` of the annotation.
+    /// Returns the annotation's text under `key`.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&'a str> {
         self.schema.get(ANNOTATION)?.get(key)?.as_str()
@@ -49,7 +48,7 @@ impl<'a> Property<'a> {
         Some(names.iter().filter_map(Value::as_str).collect())
     }
 
-    /// Whether the value is a list.
+    /// Returns true when the value is a list.
     #[must_use]
     pub fn is_array(&self) -> bool {
         has_type(self.schema, "array")
@@ -61,7 +60,7 @@ impl<'a> Property<'a> {
     }
 }
 
-/// Whether a schema names `expected` as (one of) its types.
+/// Returns true when `expected` is one of the schema's types.
 #[must_use]
 pub fn has_type(schema: &Value, expected: &str) -> bool {
     match schema.get("type") {
@@ -101,33 +100,33 @@ pub fn item(schema: &Value, index: usize) -> &Value {
     first.unwrap_or_else(|| items(schema))
 }
 
-/// Returns the schemas of which a value must fit one, when the schema is such a choice.
+/// Returns the alternatives of a choice.
 #[must_use]
 pub fn alternatives(schema: &Value) -> Option<&[Value]> {
     let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"))?;
-    // With properties of its own it is an object that was put together from parts; the argument
-    // type alone knows how.
+    // A choice with properties of its own is an object assembled from parts; only the argument type can
+    // check it.
     choices
         .as_array()
         .filter(|_| schema.get("properties").is_none())
         .map(Vec::as_slice)
 }
 
-/// Whether a schema says nothing about the kind of its values.
+/// Returns true when a schema does not restrict the kind of its values.
 #[must_use]
 pub fn is_any(schema: &Value) -> bool {
     const TELLING: [&str; 6] = ["type", "enum", "const", "anyOf", "oneOf", "properties"];
     TELLING.iter().all(|key| schema.get(key).is_none())
 }
 
-/// Whether values of several kinds fit a schema.
+/// Returns true when a schema accepts values of several kinds.
 #[must_use]
 pub fn is_union(schema: &Value) -> bool {
     let has_types = schema.get("type").is_some_and(Value::is_array);
     has_types || alternatives(schema).is_some() || is_any(schema)
 }
 
-/// Returns the schema of the value under `key` of an object; nothing when there is no such key.
+/// Returns the schema of an object's value under `key`, or `None` when the key does not exist.
 #[must_use]
 pub fn key<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     let named = schema.get("properties").and_then(Value::as_object);
@@ -137,8 +136,8 @@ pub fn key<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     others(schema)
 }
 
-/// Returns the schema of the values under keys that an object does not name; nothing when there are
-/// no such keys.
+/// Returns the schema of values under keys that an object does not name, or `None` when no other keys are
+/// allowed.
 #[must_use]
 pub fn others(schema: &Value) -> Option<&Value> {
     let named = schema.get("properties").and_then(Value::as_object);
@@ -153,7 +152,7 @@ pub fn others(schema: &Value) -> Option<&Value> {
     }
 }
 
-/// Says in words what fits a schema.
+/// Returns a description of the values a schema accepts.
 #[must_use]
 pub fn expected(schema: &Value) -> String {
     let words = match words(schema) {
@@ -167,7 +166,7 @@ pub fn expected(schema: &Value) -> String {
     }
 }
 
-/// Returns the literal values of a schema that lists them.
+/// Returns the literal values of an enumeration.
 fn words(schema: &Value) -> Option<Vec<String>> {
     if let Some(only) = schema.get("const") {
         return Some(vec![only.to_string()]);
@@ -216,13 +215,13 @@ fn kind(name: &str, schema: &Value) -> String {
 }
 
 impl ArgumentSchema {
-    /// Makes the schema of an argument type.
+    /// Returns the schema of an argument type.
     #[must_use]
     pub fn of<T: JsonSchema>() -> Self {
         Self::by::<T>(SchemaSettings::draft2020_12())
     }
 
-    /// Makes the schema of a result: what may be left out when it is written is not required.
+    /// Returns the schema of a result; fields that may be omitted are not required.
     #[must_use]
     pub fn of_result<T: JsonSchema>() -> Self {
         Self::by::<T>(SchemaSettings::draft2020_12().for_serialize())
@@ -247,7 +246,7 @@ impl ArgumentSchema {
         &self.0
     }
 
-    /// Returns the schema as it is published.
+    /// Returns the schema without annotations, for publication.
     #[must_use]
     pub fn published(&self) -> Value {
         let mut value = self.0.clone();
@@ -257,8 +256,7 @@ impl ArgumentSchema {
         value
     }
 
-    /// Returns the schema of arguments as it is published: it says what is required even when nothing
-    /// is.
+    /// Returns the schema of arguments for publication: `required` is present even when it is empty.
     #[must_use]
     pub fn of_input(&self) -> Value {
         let mut value = self.published();
@@ -281,7 +279,7 @@ impl ArgumentSchema {
     }
 }
 
-/// Makes optional mean absent instead of null and drops number formats and the type's own title.
+/// Makes optional values absent instead of null; removes number formats and the type's title.
 fn tidy(schema: &mut Value) {
     walk(schema, &mut |map| {
         if let Some(Value::String(format)) = map.shift_remove("format") {
@@ -295,8 +293,7 @@ fn tidy(schema: &mut Value) {
     });
 }
 
-/// Writes the range out that a number format stands for, so that a value outside of it is found
-/// with its path.
+/// Replaces a number format by its range, so that a violation is reported with its path.
 fn bound(map: &mut Map<String, Value>, format: &str) {
     let (least, most) = match format {
         "int32" => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -332,7 +329,7 @@ fn drop_null_type(map: &mut Map<String, Value>) {
     }
 }
 
-/// Calls `change` on every schema object, children first.
+/// Applies `change` to every schema object, children first.
 fn walk(schema: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
     match schema {
         Value::Object(map) => {
@@ -360,7 +357,7 @@ fn attribute(property: &Property<'_>) -> AttributeRule {
     }
 }
 
-/// An element whose scalars are attributes and whose lists are children.
+/// Returns the rule of an element whose scalars are attributes and whose lists are children.
 fn element(name: &str, schema: &Value) -> ElementRule {
     let mut rule = ElementRule {
         name: name.into(),

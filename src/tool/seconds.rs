@@ -1,4 +1,4 @@
-//! A time limit as a call gives it.
+//! Time limits in calls.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Longest time limit a call may give, in seconds: a year.
+/// Maximum time limit in seconds: a year.
 const MAX_SECONDS: f64 = 31_536_000.0;
 
-/// A time limit in seconds, decimals allowed; at least 0 and at most a year.
+/// A time limit in seconds: a decimal number from 0 to a year.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Seconds(f64);
 
 impl Seconds {
-    /// Makes a limit when the number is one.
+    /// Returns a limit when the number is in range.
     #[must_use]
     pub fn new(seconds: f64) -> Option<Self> {
         (0.0..=MAX_SECONDS)

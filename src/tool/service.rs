@@ -1,131 +1,131 @@
-//! What callers of a server must know of a tool, beyond its declaration.
+//! Properties of a tool for the callers of a server.
 
 use std::time::Duration;
 
 use karyi_core::limits;
 
-/// What callers of a server must know of a tool.
+/// Properties of a tool for the callers of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// The category it is listed under; a caller needs the scope `tools:call:CATEGORY`.
+    /// Its category; a caller needs the scope `tools:call:CATEGORY`.
     pub category: &'static str,
     /// Version of its input and output.
     pub version: &'static str,
-    /// Whether it changes anything.
+    /// Read or write access.
     pub access: Access,
-    /// Whether a model may decide to call it.
+    /// Callers that may use it.
     pub audience: Audience,
-    /// Scopes a caller needs beside that of the category.
+    /// Further scopes a caller needs.
     pub scopes: &'static [&'static str],
-    /// What a client may tell its user before a call.
+    /// Hints about a call for clients.
     pub hints: Hints,
 }
 
-/// What a call does, as far as a client may tell its user.
+/// Hints about a call for clients, as in MCP tool annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
-    /// It changes nothing.
+    /// The call changes nothing.
     pub is_read_only: bool,
-    /// What it changes may be lost.
+    /// The call may destroy data.
     pub is_destructive: bool,
-    /// To call it again with the same arguments changes nothing more.
+    /// Repeating the call has no further effect.
     pub is_idempotent: bool,
-    /// It may reach whatever there is, beyond what karyi keeps.
+    /// The call may reach anything outside karyi.
     pub is_open_world: bool,
 }
 
 impl Hints {
-    /// It only looks.
-    pub const LOOKS: Self = Self {
+    /// A call that only reads.
+    pub const READ_ONLY: Self = Self {
         is_read_only: true,
         is_destructive: false,
         is_idempotent: true,
         is_open_world: false,
     };
-    /// It adds something.
-    pub const ADDS: Self = Self {
+    /// A call that adds data.
+    pub const ADDITIVE: Self = Self {
         is_read_only: false,
         is_destructive: false,
         is_idempotent: false,
         is_open_world: false,
     };
-    /// It changes what is there.
-    pub const CHANGES: Self = Self {
+    /// A call that changes existing data.
+    pub const DESTRUCTIVE: Self = Self {
         is_destructive: true,
-        ..Self::ADDS
+        ..Self::ADDITIVE
     };
-    /// It does whatever it is told.
-    pub const ACTS: Self = Self {
+    /// A call that may do anything.
+    pub const OPEN_WORLD: Self = Self {
         is_open_world: true,
-        ..Self::CHANGES
+        ..Self::DESTRUCTIVE
     };
 }
 
-/// Whether a tool changes anything.
+/// Access of a tool to data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It only looks; it may be called again after any failure.
+    /// Only reads; may be retried after any failure.
     Read,
-    /// It changes something every time it is called.
+    /// Changes something with every call.
     Write,
 }
 
-/// Who may call a tool.
+/// Callers that may use a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// Models too.
+    /// Everyone, including models.
     Anyone,
     /// Only services with the scope `tools:call:internal`.
     Internal,
 }
 
 impl Service {
-    /// A tool that works on this machine; a server offers it only when told to.
+    /// A tool that works on this machine; a server offers it only when configured to.
     pub const LOCAL: Self = Self {
         category: "local",
         version: env!("CARGO_PKG_VERSION"),
         access: Access::Write,
         audience: Audience::Anyone,
         scopes: &[],
-        hints: Hints::ACTS,
+        hints: Hints::OPEN_WORLD,
     };
 
-    /// Makes a tool of a site that only looks.
+    /// Returns the properties of a site tool that only reads.
     #[must_use]
-    pub const fn reads(category: &'static str) -> Self {
+    pub const fn reading(category: &'static str) -> Self {
         Self {
             category,
             version: "1.0.0",
             access: Access::Read,
             audience: Audience::Anyone,
             scopes: &[],
-            hints: Hints::LOOKS,
+            hints: Hints::READ_ONLY,
         }
     }
 
-    /// Makes a tool of a site that changes something.
+    /// Returns the properties of a site tool that changes something.
     #[must_use]
-    pub const fn writes(category: &'static str) -> Self {
+    pub const fn writing(category: &'static str) -> Self {
         Self {
             access: Access::Write,
-            hints: Hints::ADDS,
-            ..Self::reads(category)
+            hints: Hints::ADDITIVE,
+            ..Self::reading(category)
         }
     }
 
     /// Adds scopes that a caller needs.
     #[must_use]
-    pub const fn needing(self, scopes: &'static [&'static str]) -> Self {
+    pub const fn with_scopes(self, scopes: &'static [&'static str]) -> Self {
         Self { scopes, ..self }
     }
 
-    /// Says what a client may tell its user.
+    /// Sets the hints for clients.
     #[must_use]
-    pub const fn hinting(self, hints: Hints) -> Self {
+    pub const fn with_hints(self, hints: Hints) -> Self {
         Self { hints, ..self }
     }
 
-    /// Returns how long a call may take.
+    /// Returns the time limit of a call.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         match (self.category, self.access) {

@@ -1,8 +1,7 @@
-//! The shells of a run: the first one, and those that stand beside it while it is busy.
+//! The shells of a run: the first one, and siblings used while it is busy.
 //!
-//! A command runs in the first shell whenever that is free. While a job holds its terminal, a
-//! command runs in a sibling that begins with the same directory, environment and functions, and
-//! later commands stay there until the first shell is free again.
+//! A command runs in the first shell when that is free. While a job has its terminal, commands run in a
+//! sibling with the same directory, environment and functions, until the first shell is free again.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +13,12 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_pty::{Session, SessionOptions};
 
-/// What stands before the id of a job whose output is read.
+/// Prefix of a job id in a path.
 pub const JOB_PREFIX: &str = "job:";
 /// The number of the first shell.
 pub const FIRST: u64 = 1;
 
-/// The shells of a run, each started when it is first needed.
+/// The shells of a run, each started on first use.
 pub struct Sessions {
     options: SessionOptions,
     first: OnceCell<Session>,
@@ -29,37 +28,37 @@ pub struct Sessions {
 #[derive(Default)]
 struct Siblings {
     open: Vec<Terminal>,
-    /// The one that commands run in now; the first shell when `None`.
+    /// The sibling that commands run in; the first shell when `None`.
     current: Option<u64>,
     opened: u64,
 }
 
-/// A shell and its place among those of the run.
+/// A shell and its number in the run.
 #[derive(Clone)]
 pub struct Terminal {
     /// The shell.
     pub session: Session,
     /// Its number, from 1.
     pub number: u64,
-    /// What it was opened with, on the first command in it.
+    /// Start information of a sibling, on its first command.
     pub opening: Option<Opening>,
-    /// The sibling that the command before ran in, on the first one that runs here again.
+    /// The sibling of the previous command, on the first command that runs here again.
     pub back_from: Option<u64>,
 }
 
-/// How a sibling began.
+/// Start information of a sibling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
-    /// The number of the busy shell it was made after.
+    /// Number of the busy shell it was copied from.
     pub after: u64,
-    /// Where it began, when that is not the directory of the busy one.
+    /// Its start directory, when it differs from that of the busy shell.
     pub elsewhere: Option<PathBuf>,
-    /// Age of the functions, aliases and options it was given; it has none without.
+    /// Age of the functions, aliases and options it received; `None` when it received none.
     pub snapshot_age: Option<Duration>,
 }
 
 impl Sessions {
-    /// Makes the shells of a run; nothing is started.
+    /// Creates the shells of a run without starting any.
     #[must_use]
     pub fn new(options: SessionOptions) -> Self {
         Self {
@@ -69,7 +68,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the first shell, starting it if need be.
+    /// Returns the first shell, and starts it if necessary.
     ///
     /// # Errors
     /// No shell could be started.
@@ -79,7 +78,7 @@ impl Sessions {
             .await
     }
 
-    /// Returns every shell that was started.
+    /// Returns all started shells.
     #[must_use]
     pub fn all(&self) -> Vec<Terminal> {
         let first = self.first.get().map(|session| terminal(session, FIRST));
@@ -87,7 +86,7 @@ impl Sessions {
         first.into_iter().chain(siblings).collect()
     }
 
-    /// Returns the shell that commands run in now, if it was started.
+    /// Returns the shell that commands run in, if it was started.
     #[must_use]
     pub fn current(&self) -> Option<Terminal> {
         let siblings = self.siblings();
@@ -95,7 +94,7 @@ impl Sessions {
         current.or_else(|| self.first.get().map(|session| terminal(session, FIRST)))
     }
 
-    /// Returns the directory of the shell that commands run in now, started or not.
+    /// Returns the directory of the shell that commands run in, started or not.
     #[must_use]
     pub fn cwd(&self) -> PathBuf {
         self.current().map_or_else(
@@ -104,8 +103,8 @@ impl Sessions {
         )
     }
 
-    /// Presses Ctrl+C in the shell that commands run in now, else in another one with a job; returns
-    /// whether there was a job.
+    /// Sends Ctrl+C to the shell that commands run in, else to another one with a job. Returns true when
+    /// there was a job.
     #[must_use]
     pub fn interrupt(&self) -> bool {
         let current = self.current();
@@ -137,7 +136,7 @@ impl Sessions {
         self.open().await
     }
 
-    /// Opens a sibling of the shell that commands run in now.
+    /// Opens a sibling of the shell that commands run in.
     async fn open(&self) -> Result<Terminal, ToolError> {
         let (number, busy) = {
             let mut siblings = self.siblings();
@@ -175,7 +174,7 @@ impl Sessions {
         })
     }
 
-    /// Closes the siblings in which nothing runs any more.
+    /// Closes idle siblings.
     async fn close_idle(&self) {
         let is_idle = |session: &Session| !session.has_job() && !session.has_others();
         let idle: Vec<Terminal> = {
@@ -201,8 +200,7 @@ impl Siblings {
         open.find(|terminal| terminal.number == number).cloned()
     }
 
-    /// Returns the sibling that commands run in, when it is free. Others may have been opened long
-    /// ago, when directory and environment were different.
+    /// Returns the current sibling when it is free. Others may have an outdated directory and environment.
     fn take_free(&mut self) -> Option<Terminal> {
         let current = self.current.and_then(|number| self.find(number));
         let free = current.filter(|terminal| !terminal.session.has_job())?;
@@ -228,25 +226,25 @@ fn too_many() -> ToolError {
     ToolError::new(ErrorCode::SessionBusy, message)
 }
 
-/// The files with the whole output of jobs, by the jobs' ids.
+/// Files with the whole output of jobs, by job id.
 #[derive(Debug, Clone, Default)]
 pub struct JobFiles(Arc<Mutex<Vec<(String, PathBuf)>>>);
 
 impl JobFiles {
-    /// Notes the file of a job.
+    /// Adds the file of a job.
     pub fn insert(&self, id: &str, path: PathBuf) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|(known, _)| known != id);
         files.push((id.to_owned(), path));
     }
 
-    /// Forgets a file that was removed.
+    /// Removes a deleted file.
     pub fn remove(&self, path: &Path) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|(_, known)| known != path);
     }
 
-    /// Whether a job has a file.
+    /// Returns true when a job has a file.
     #[must_use]
     pub fn contains(&self, id: &str) -> bool {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -256,7 +254,7 @@ impl JobFiles {
     /// Returns the file of a job.
     ///
     /// # Errors
-    /// `not_found` when there is none, with the ids that have one.
+    /// `not_found` when there is none; lists the ids that have one.
     pub fn find(&self, id: &str) -> Result<PathBuf, ToolError> {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = files.iter().find(|(known, _)| known == id);

@@ -1,4 +1,4 @@
-//! The site that a call of the server is about, and what its caller may see of it.
+//! The site of a server call and the caller's access to it.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_store::SiteStore;
 use karyi_store::site::Scope;
 
-/// The site that a call is about.
+/// The site of a call.
 #[derive(Clone)]
 pub struct SiteAccess {
     /// The data of sites.
     pub store: Arc<dyn SiteStore>,
-    /// Which site, and until when.
+    /// The site, with the deadline of the call.
     pub scope: Scope,
     /// The user the call is made for.
     pub user_id: Option<String>,
@@ -19,20 +19,20 @@ pub struct SiteAccess {
     pub session_id: Option<String>,
     /// The trace of the call.
     pub trace_id: String,
-    /// Which contents the caller may see.
-    pub sight: Sight,
+    /// Contents the caller may see.
+    pub visibility: ContentVisibility,
 }
 
-/// Which contents a caller may see.
+/// Contents a caller may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight {
-    /// Published ones.
+pub enum ContentVisibility {
+    /// Published content.
     Published,
-    /// Also drafts and what is offline.
+    /// Drafts and offline content as well.
     Drafts,
 }
 
-/// Makes the error of something that a site does not have.
+/// Returns the error of something a site does not have.
 #[must_use]
 pub fn not_found(what: &str, id: &str) -> ToolError {
     ToolError::new(ErrorCode::NotFound, format!("{what} not found: {id}"))

@@ -1,28 +1,28 @@
-//! The declaration of a tool: the part that its argument type cannot say.
+//! The declaration of a tool, apart from its arguments.
 
 use karyi_core::outcome::Status;
 use karyi_syntax::grammar::LeafKind;
 
-/// What a tool is called, what it is for and how it is written.
+/// Name, purpose and XML form of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
-    /// Name of its element and of its MCP tool.
+    /// Name of its XML element and MCP tool.
     pub name: &'static str,
-    /// What it does, imperative, one line, no full stop.
+    /// Purpose: imperative, one line, no full stop.
     pub summary: &'static str,
-    /// What a model must know beyond the summary and the parameters, in sentences.
+    /// Facts a model needs beyond the summary and the parameters, in sentences.
     pub details: &'static str,
-    /// Names that models give to such a tool: an unknown tool of that name is told to be this one.
+    /// Names under which models look for the tool; the error for such a name points here.
     pub also_called: &'static [&'static str],
-    /// What stands before a call's title for a person.
+    /// Text before a call's title for people.
     pub heading: &'static str,
-    /// Whether it starts a job that later calls speak to.
+    /// True when it starts a job that later calls use.
     pub starts_job: bool,
-    /// The family it is listed under.
+    /// The family it belongs to.
     pub family: Family,
-    /// How it is written in XML.
+    /// Its XML form.
     pub form: Form,
-    /// At least a success and the commonest mistake.
+    /// Examples: at least a success and the commonest mistake.
     pub examples: &'static [Example],
 }
 
@@ -48,7 +48,7 @@ impl Family {
         }
     }
 
-    /// Whether its tools can be called in the `<tools>` blocks of a script.
+    /// Returns true when scripts can call its tools in `<tools>` blocks.
     #[must_use]
     pub fn is_for_scripts(self) -> bool {
         match self {
@@ -58,33 +58,33 @@ impl Family {
     }
 }
 
-/// How the arguments of a tool are spelled in XML.
+/// The XML form of a tool's arguments.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
     /// Scalars are attributes; children follow the annotations of the schema.
     Attributes,
-    /// Scalars are attributes; the text of the element is the parameter named here.
+    /// Scalars are attributes; the element's text is one parameter.
     Text {
         /// The parameter the text belongs to.
         parameter: &'static str,
-        /// What the text must be.
+        /// The kind of text.
         kind: LeafKind,
     },
     /// Each parameter is an attribute or a child element of its name.
     Parameters,
 }
 
-/// One use of a tool with what must come of it.
+/// An example call and its expected result.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
     /// What the example shows, one line.
     pub title: &'static str,
-    /// The calls before it, as XML inside `<tools>`; empty when it needs none.
+    /// Calls before it, as XML inside `<tools>`; may be empty.
     pub before: &'static str,
     /// The call, as XML inside `<tools>`.
     pub xml: &'static str,
-    /// The status of its result.
+    /// Status of its result.
     pub status: Status,
-    /// The error code of its result, or nothing.
+    /// Error code of its result, if any.
     pub code: Option<&'static str>,
 }

@@ -1,5 +1,5 @@
-//! The list of tools, in documentation order, and what is made of it: the typed [`Call`], the
-//! registry and the dispatch.
+//! The list of tools in documentation order; the typed [`Call`], the registry and the dispatch are
+//! generated from it.
 
 pub mod core;
 #[cfg(feature = "serve")]
@@ -11,10 +11,10 @@ use crate::tool::{Answer, Context, Effect, Fields, Spec, Tool, Use};
 use karyi_core::error::ToolError;
 use karyi_core::secret::{SecretName, Template};
 
-/// Makes the typed call, the registry and the dispatch from the list of tools.
+/// Generates the typed call, the registry and the dispatch from the list of tools.
 macro_rules! tools {
     ($($(#[$cfg:meta])* $variant:ident: $tool:ty,)*) => {
-        /// A call whose arguments have been read.
+        /// A call with typed arguments.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Call {
             $(
@@ -24,7 +24,7 @@ macro_rules! tools {
             )*
         }
 
-        /// Returns all tools, also those that a script cannot call.
+        /// Returns all tools, including those that scripts cannot call.
         #[must_use]
         pub fn all() -> Registry<Call> {
             Registry::new(Vec::from([$(
@@ -52,61 +52,61 @@ macro_rules! tools {
                 match self { $($(#[$cfg])* Self::$variant(_) => <$tool as Tool>::SPEC,)* }
             }
 
-            /// Returns what the call may touch.
+            /// Returns the resources the call may touch.
             #[must_use]
             pub fn effect(&self) -> Effect {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::effect(args),)* }
             }
 
-            /// Says what the call is about, for a person.
+            /// Returns a title of the call for people.
             #[must_use]
             pub fn title(&self) -> String {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::title(args),)* }
             }
 
-            /// Returns the name of the secret a good call brings.
+            /// Returns the name of the secret that a successful call provides.
             #[must_use]
             pub fn provides(&self) -> Option<SecretName> {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::provides(args),)* }
             }
 
-            /// Returns the id of the job the call is for, when it names one.
+            /// Returns the id of the job that the call names.
             #[must_use]
             pub fn job(&self) -> Option<&str> {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::job(args),)* }
             }
 
-            /// Whether the call ends its job, wherever that is.
+            /// Returns true when the call ends its job, in the foreground or background.
             #[must_use]
             pub fn ends_job(&self) -> bool {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::ends_job(args),)* }
             }
 
-            /// Checks what can be refused before anything of the call's block runs.
+            /// Checks for errors that can be found before any call of the block runs.
             ///
             /// # Errors
-            /// The call can never be run as it is.
+            /// The call can never run.
             pub fn check(&self) -> Result<(), ToolError> {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::check(args),)* }
             }
 
-            /// Visits every text that may hold a placeholder.
+            /// Visits every text that may contain a placeholder.
             pub fn templates(&mut self, visit: &mut dyn FnMut(Use, &mut Template)) {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }
             }
 
-            /// Runs the call; returns the tool's answer with its fields in the form that is wanted.
+            /// Runs the call; returns the tool's answer with its fields in the requested representation.
             ///
             /// # Errors
-            /// The tool could not do what was asked.
+            /// The call failed.
             pub async fn run<F: Fields>(self, context: &Context) -> Result<Answer<F>, ToolError> {
                 match self {
                     $($(#[$cfg])* Self::$variant(args) => {
-                        // Each in a place of its own: the smallest need not be as large as the largest.
+                        // Boxed separately: the smallest future must not take the size of the largest.
                         let answer = Box::pin(<$tool as Tool>::run(args, context)).await?;
                         Ok(Answer {
                             status: answer.status,
-                            output: F::of(&answer.output, || <$tool as Tool>::later(&answer.output))?,
+                            output: F::of(&answer.output, || <$tool as Tool>::deferred(&answer.output))?,
                             problem: answer.problem,
                         })
                     })*
@@ -137,7 +137,7 @@ tools! {
     GetPromptActive: site::get_prompt_active::GetPromptActive,
 }
 
-/// Returns the tools that a script can call.
+/// Returns the tools that scripts can call.
 #[must_use]
 pub fn registry() -> Registry<Call> {
     all().only(|entry| entry.spec.family.is_for_scripts())

@@ -62,7 +62,7 @@ fn a_session_beside_one_without_a_directory_says_where_it_began() {
     let place = results[1]["output"].as_str().unwrap().trim_end();
     let note = results[1]["note"].as_str().unwrap();
     let wanted = format!(
-        "opened in {place} with its exported environment, because its directory is gone or may not be entered;"
+        "opened in {place} with its exported environment, because its directory is gone or cannot be entered;"
     );
     assert!(note.contains(&wanted), "{note}");
 }

@@ -141,7 +141,7 @@ fn json_schema_accepts_what_examples_decode_to() {
                 &calls[0],
                 &entry.spec,
                 &entry.schema,
-                decode::Texts::Normalised,
+                decode::TextMode::Normalised,
             )
             .unwrap();
             let call = json!({ "name": entry.spec.name, "arguments": arguments });

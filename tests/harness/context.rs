@@ -6,9 +6,9 @@ use std::sync::Arc;
 use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
 use karyi::exec::jobs::Jobs;
-use karyi::exec::log::Logs;
-use karyi::exec::permit::Permits;
-use karyi::exec::stage::Stage;
+use karyi::exec::output_log::OutputLogs;
+use karyi::exec::policy_gate::PolicyGate;
+use karyi::exec::run_context::RunContext;
 use karyi::files::root::Root;
 use karyi::head_tail::Cap;
 use karyi::pty::{SessionOptions, ShellSecrets, StartupFiles};
@@ -46,7 +46,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         root: Arc::new(Root::unconfined()),
         secrets: secrets.clone(),
         prompter: user,
-        keeper: None,
+        saver: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
@@ -58,15 +58,15 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
 }
 
 /// Makes the stage of a context, with whole outputs in `dir`; `cancel` ends its calls.
-pub fn stage(
+pub fn run_context(
     context: Context,
     dir: &Path,
     redactor: Redactor,
     (events, cancel): (mpsc::Sender<Redacted<Event>>, Cancel),
-) -> Stage {
+) -> RunContext {
     let files = context.job_files.clone();
-    let logs = Logs::new(dir.join("output"), 1 << 20, false, files);
-    Stage {
+    let logs = OutputLogs::new(dir.join("output"), 1 << 20, false, files);
+    RunContext {
         cap: Cap::default(),
         is_live: false,
         is_watched: false,
@@ -75,7 +75,7 @@ pub fn stage(
         events,
         jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
         redactor,
-        permits: Permits::default(),
+        policy_gate: PolicyGate::default(),
         context: Context {
             cancelled: cancel.flag(),
             ..context

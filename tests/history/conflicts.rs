@@ -19,7 +19,7 @@ fn a_file_changed_since_is_shown_three_ways_and_left_alone() {
     let path = place(&karyi, "b");
     let expected = format!(
         "{path}\nwhat changed since karyi wrote it:\n     1 - two\n     1 + three\n\
-         what undo would make of what is there now:\n     1 - three\n     1 + one\n"
+         the result of undo on the current content:\n     1 - three\n     1 + one\n"
     );
     assert_eq!(text(&output, 1), expected);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -51,7 +51,7 @@ fn a_conflict_has_no_heading_without_lines() {
     let make =
         |text: &str| format!("<file src=\"new\"><find></find><replace>{text}</replace></file>");
     let delete = "<file src=\"a\" delete=\"true\"/>";
-    let gone = "karyi wrote it, and it is not there any more";
+    let gone = "karyi wrote it, and it no longer exists";
     type Meddle<'a> = &'a dyn Fn(&std::path::Path);
     let remove: Meddle<'_> = &|path| std::fs::remove_file(path).unwrap();
     let directory: Meddle<'_> = &|path| {
@@ -65,14 +65,14 @@ fn a_conflict_has_no_heading_without_lines() {
         std::fs::write(path, text.collect::<Vec<u8>>()).unwrap();
     };
     let cases: [(&str, &str, Meddle<'_>, String); 7] = [
-        ("new", &make("<![CDATA[x\n]]>"), remove, format!("{gone}:\n     1 - x\nundo would remove it, which is done already\n")),
-        ("new", &make(""), remove, format!("{gone}\nundo would remove it, which is done already\n")),
+        ("new", &make("<![CDATA[x\n]]>"), remove, format!("{gone}:\n     1 - x\nundo would remove it, which has already happened\n")),
+        ("new", &make(""), remove, format!("{gone}\nundo would remove it, which has already happened\n")),
         ("new", &make("<![CDATA[x\n]]>"), directory, "karyi wrote it, and there is a directory now:\n     1 - x\nundo would remove it\n".into()),
         ("new", &make("<![CDATA[x\n]]>"), &write(""), "what changed since karyi wrote it:\n     1 - x\nundo would remove it\n".into()),
-        ("a", &edit, &write("one\n"), "what changed since karyi wrote it:\n     1 - two\n     1 + one\nit is what undo would make of it already\n".into()),
-        ("a", delete, &write(""), "karyi removed it, and it is there again\nwhat undo would make of what is there now:\n     1 + one\n".into()),
-        ("a", &edit, &utf16, "what changed since karyi wrote it: nothing that can be shown, only the encoding or the value of a secret\n\
-            what undo would make of what is there now:\n     1 - two\n     1 + one\n".into()),
+        ("a", &edit, &write("one\n"), "what changed since karyi wrote it:\n     1 - two\n     1 + one\nit already has the content that undo would restore\n".into()),
+        ("a", delete, &write(""), "karyi removed it, and it exists again\nthe result of undo on the current content:\n     1 + one\n".into()),
+        ("a", &edit, &utf16, "what changed since karyi wrote it: no visible difference, only the encoding or the value of a secret\n\
+            the result of undo on the current content:\n     1 - two\n     1 + one\n".into()),
     ];
     for (name, edit, meddle, expected) in cases {
         let karyi = Karyi::new().file("a", "one\n");
@@ -104,7 +104,7 @@ fn an_undo_below_later_changes_names_them() {
     }
     let short = again(&karyi, &["undo", "--last", "3"]);
     let said = String::from_utf8_lossy(&short.stderr).into_owned();
-    let expected = "2 changes fewer than asked for: there are no more to take back";
+    let expected = "2 changes fewer than requested: there are no more to undo";
     assert!(short.status.success() && said.contains(expected), "{said}");
     assert_eq!(read(&karyi, "a").as_deref(), Some("one\n"));
 }

@@ -33,7 +33,7 @@ fn a_rename_with_an_edit_tells_both_and_what_cannot_be_undone_says_why() {
     }
     text(&again(&karyi, &["undo", "2"]), 0);
     let (renamed, git) = (json!("renamed"), "belongs to git, which undo never touches");
-    let undone = json!("it was already taken back");
+    let undone = json!("it is already undone");
     assert_eq!(
         kinds(&karyi),
         [

@@ -137,7 +137,7 @@ fn a_full_journal_drops_the_oldest_changes_and_says_so() {
     assert!(
         error
             .message
-            .starts_with("change 1 is not in the journal any more"),
+            .starts_with("change 1 is no longer in the journal"),
         "{}",
         error.message
     );

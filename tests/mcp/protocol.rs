@@ -1,6 +1,6 @@
 //! What the protocol wants, message by message.
 
-use karyi::tool::fit;
+use karyi::tool::validate;
 use serde_json::{Value, json};
 
 use super::{Client, modern};
@@ -184,7 +184,7 @@ fn results_fit_the_schemas_of_their_tools() {
     for (name, arguments) in calls {
         let mut result = client.good(name, arguments.clone());
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
-        let fits = fit::check(&mut result, &tool["outputSchema"], "");
+        let fits = validate::check(&mut result, &tool["outputSchema"], "");
         assert!(fits.is_ok(), "{name} {arguments}: {fits:?}\n{result}");
         for required in tool["outputSchema"]["required"].as_array().unwrap() {
             assert!(

@@ -86,7 +86,7 @@ fn without_a_way_to_ask_the_error_says_what_to_do() {
             "id": "1",
             "status": "unavailable",
             "code": "secret_prompt_unavailable",
-            "message": "NPM_TOKEN must be asked for and the client cannot ask",
+            "message": "NPM_TOKEN is needed and the client cannot ask",
             "hint": "the client cannot open a page for it (elicitation in URL mode); let the user store it \
                 with `karyi var set NPM_TOKEN`, or start karyi mcp with --vars-fd",
             "names": ["NPM_TOKEN"],

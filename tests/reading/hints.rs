@@ -58,15 +58,15 @@ fn a_text_of_which_the_encoding_is_a_guess_says_how_to_convert_it() {
         // Shift_JIS: settei; too short to tell.
         (
             &b"\x90\xDD\x92\xE8\n"[..],
-            "what is no character was replaced by U+FFFD; if the file is in another encoding, ",
+            "invalid bytes were replaced by U+FFFD; if the file is in another encoding, ",
         ),
         (
             b"\xC5\xE4\xD6\xC3\n",
-            "is only a guess; if the text makes no sense, ",
+            "is a guess; if the text makes no sense, ",
         ),
         (
             b"\xC3\xA9\xC3\xA9\xC3\xA9 \xFF\n",
-            "what is no character was replaced by U+FFFD; if the file is in another encoding, ",
+            "invalid bytes were replaced by U+FFFD; if the file is in another encoding, ",
         ),
     ] {
         let karyi = || Karyi::new().file("a", bytes);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use karyi::exec::message::Pace;
-use karyi::exec::permit::Permits;
+use karyi::exec::message_runner::Pace;
+use karyi::exec::policy_gate::PolicyGate;
 use karyi::tool::context::Consent;
 use karyi::vault::policy::{Policy, PolicyFile, PolicyTerms};
 use karyi::vault::session::Origin;
@@ -209,14 +209,14 @@ fn a_secret_is_bound_to_its_project() {
         dirs: Some(vec![dir.into()]),
         ..PolicyTerms::default()
     };
-    let run_in = |dir: &str| Permits::new(PolicyFile::default(), dir.into(), BTreeSet::new());
+    let run_in = |dir: &str| PolicyGate::new(PolicyFile::default(), dir.into(), BTreeSet::new());
     check(
-        &mut stored(terms("/project")).permits(run_in("/project/src")),
+        &mut stored(terms("/project")).policy_gate(run_in("/project/src")),
         COMMAND,
         &["ok"],
     );
     check(
-        &mut stored(terms("/project")).permits(run_in("/other")),
+        &mut stored(terms("/project")).policy_gate(run_in("/other")),
         COMMAND,
         &["policy_denied"],
     );
@@ -258,20 +258,22 @@ fn the_user_agrees_once() {
         (asked[0].tool, asked[0].text.as_str()),
         ("command", "printf %s $KARYI{K}")
     );
-    let allowed = Permits::new(
+    let allowed = PolicyGate::new(
         PolicyFile::default(),
         "/".into(),
         BTreeSet::from([name("K")]),
     );
-    check(&mut stored(ask()).permits(allowed), COMMAND, &["ok"]);
+    check(&mut stored(ask()).policy_gate(allowed), COMMAND, &["ok"]);
 }
 
 #[test]
 fn a_policy_file_narrows() {
     let file = PolicyFile::parse("[secret.K]\ntools = ['input']").unwrap();
-    let permits = Permits::new(file, "/".into(), BTreeSet::new());
+    let policy_gate = PolicyGate::new(file, "/".into(), BTreeSet::new());
     check(
-        &mut Bench::new().given("K", "value-of-k").permits(permits),
+        &mut Bench::new()
+            .given("K", "value-of-k")
+            .policy_gate(policy_gate),
         COMMAND,
         &["policy_denied"],
     );

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
-use karyi::exec::intake::Intake;
-use karyi::exec::message::{Pace, Runner};
-use karyi::exec::permit::Permits;
-use karyi::exec::stage::Stage;
+use karyi::exec::decoder::MessageDecoder;
+use karyi::exec::message_runner::{MessageRunner, Pace};
+use karyi::exec::policy_gate::PolicyGate;
+use karyi::exec::run_context::RunContext;
 use karyi::outcome::Outcome;
 use karyi::secret::{SecretName, SecretValue};
 use karyi::syntax::Mode;
-use karyi::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
+use karyi::tool::context::{ApprovalRequest, Boxed, Consent, Prompter, Question, Reply};
 use karyi::tool::sessions::Sessions;
 use karyi::tools;
 use karyi::vault::policy::Policy;
@@ -27,7 +27,7 @@ pub struct Answers {
     /// What they answer.
     pub consent: Consent,
     /// What they were asked.
-    pub asked: Mutex<Vec<Request>>,
+    pub asked: Mutex<Vec<ApprovalRequest>>,
 }
 
 impl Prompter for Answers {
@@ -35,7 +35,7 @@ impl Prompter for Answers {
         Box::pin(async { Reply::Unavailable })
     }
 
-    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
+    fn approve<'a>(&'a self, request: &'a ApprovalRequest) -> Boxed<'a, Consent> {
         self.asked.lock().unwrap().push(request.clone());
         Box::pin(async { self.consent })
     }
@@ -46,7 +46,7 @@ pub struct Bench {
     pub dir: tempfile::TempDir,
     pub shell: PathBuf,
     pub secrets: Secrets,
-    pub permits: Permits,
+    pub policy_gate: PolicyGate,
     pub user: Arc<Answers>,
     pub pace: Pace,
     runtime: tokio::runtime::Runtime,
@@ -68,7 +68,7 @@ impl Bench {
             dir: tempfile::tempdir().unwrap(),
             shell: shell.into(),
             secrets: Secrets::default(),
-            permits: Permits::default(),
+            policy_gate: PolicyGate::default(),
             user: Arc::new(Answers {
                 consent,
                 asked: Mutex::default(),
@@ -93,8 +93,8 @@ impl Bench {
         self
     }
 
-    pub fn permits(mut self, permits: Permits) -> Self {
-        self.permits = permits;
+    pub fn policy_gate(mut self, policy_gate: PolicyGate) -> Self {
+        self.policy_gate = policy_gate;
         self
     }
 
@@ -110,7 +110,7 @@ impl Bench {
         self.dir.path()
     }
 
-    fn stage(&mut self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
+    fn run_context(&mut self, events: mpsc::Sender<Redacted<Event>>) -> RunContext {
         let make = || context::sessions(&self.shell, self.dir.path(), &self.secrets);
         let sessions = Arc::clone(self.sessions.get_or_insert_with(make));
         let user = Arc::clone(&self.user) as Arc<dyn Prompter>;
@@ -118,31 +118,31 @@ impl Bench {
         let make = || Redactor::new(&self.secrets);
         let redactor = self.redactor.get_or_insert_with(make).clone();
         let way = (events, Cancel::default());
-        Stage {
-            permits: self.permits.clone(),
-            ..context::stage(context, self.dir.path(), redactor, way)
+        RunContext {
+            policy_gate: self.policy_gate.clone(),
+            ..context::run_context(context, self.dir.path(), redactor, way)
         }
     }
 
     /// Runs a message in the session; returns the outcomes in document order.
     pub fn run(&mut self, message: &str) -> Vec<Outcome> {
         let (events, mut received) = mpsc::channel(64);
-        let stage = self.stage(events);
+        let run_context = self.run_context(events);
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
-        let intake = Intake::new(registry, grammar, Mode::Repair);
+        let decoder = MessageDecoder::new(registry, grammar, Mode::Repair);
         let (pace, mut outcomes) = (self.pace, Vec::new());
         self.runtime.block_on(async {
             let (sender, chunks) = mpsc::channel(1);
             sender.send(Ok(message.as_bytes().to_vec())).await.unwrap();
             drop(sender);
-            let runner = Runner::new(stage);
+            let runner = MessageRunner::new(run_context);
             let work = async {
-                runner.message(intake, chunks, pace).await;
+                runner.run_message(decoder, chunks, pace).await;
                 let (is_interrupted, shell, note) = (false, None, None);
                 #[rustfmt::skip]
                 let ended = Event::MessageEnded { is_interrupted, shell, note };
-                runner.tell(ended).await;
+                runner.emit(ended).await;
             };
             let collect = async {
                 while let Some(event) = received.recv().await {

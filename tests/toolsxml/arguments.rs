@@ -11,7 +11,7 @@ use karyi::outcome::Status;
 use karyi::secret::Template;
 use karyi::syntax::Mode;
 use karyi::syntax::grammar::Grammar;
-use karyi::tool::decode::{self, Texts};
+use karyi::tool::decode::{self, TextMode};
 use karyi::tool::schema::ArgumentSchema;
 use karyi::tool::spec::{Example, Family, Form, Spec};
 use schemars::JsonSchema;
@@ -146,7 +146,7 @@ fn raw(mode: Mode, xml: &str) -> Result<RawCall, String> {
 /// Reads a call; both the schema's and the type's own opinion count.
 fn read(xml: &str) -> Result<Fetch, String> {
     let call = raw(Mode::Repair, xml)?;
-    let arguments = decode::arguments(&call, &SPEC, &SCHEMA, Texts::Normalised);
+    let arguments = decode::arguments(&call, &SPEC, &SCHEMA, TextMode::Normalised);
     let value = arguments.map_err(|e| format!("{}: {}", e.code.as_str(), e.message))?;
     serde_json::from_value(value).map_err(|error| format!("type: {error}"))
 }
@@ -157,7 +157,8 @@ pub(super) fn is_read(xml: &str) -> bool {
 }
 
 fn read_json(value: Value) -> Result<Fetch, String> {
-    let value = decode::json_arguments(value, &SCHEMA).map_err(|misfit| misfit.message("fetch"))?;
+    let value =
+        decode::json_arguments(value, &SCHEMA).map_err(|mismatch| mismatch.message("fetch"))?;
     serde_json::from_value(value).map_err(|error| format!("type: {error}"))
 }
 

@@ -159,7 +159,7 @@ fn a_value_is_there_from_the_next_block_on_and_nowhere_else() {
         .hides(VALUE)
         .stderr;
     let expected = format!(
-        "karyi: warning: a session has no notes, so this one is not kept\n\
+        "karyi: warning: a session has no notes, so this one is ignored\n\
          karyi: TOKEN is given to process {}: karyi run of standard input in {} since ",
         run.pid(),
         home.work().display()
@@ -453,7 +453,7 @@ fn another_user_is_refused() {
     let refused: Value = serde_json::from_slice(&output.stdout).unwrap();
     let expected = json!({"refused": {
         "code": "permission_denied",
-        "message": "a session takes values of its own user only",
+        "message": "a session accepts values only from its own user",
         "hint": "run `karyi var set` as the user of the session",
     }});
     assert_eq!(refused, expected);

@@ -40,7 +40,7 @@ fn the_encrypted_file_is_offered_where_there_is_no_keyring() {
     terminal.expect("Esc gives up): ").keys(VALUE).keys("\r");
     let (screen, status) = terminal.end();
     assert!(
-        screen.contains("TOKEN is kept in the store age"),
+        screen.contains("TOKEN is stored in the store age"),
         "{screen}"
     );
     assert_eq!(status, 0, "{screen}");

@@ -91,7 +91,7 @@ fn a_home_behind_a_link_to_nothing_is_told() {
     let (link, target) = (home.path().join("karyi"), home.path().join("disk"));
     std::os::unix::fs::symlink(&target, &link).unwrap();
     let said = format!(
-        "is not there: {} is a link to {}, and nothing is there",
+        "does not exist: {} is a link to {}, which does not exist",
         link.display(),
         target.display()
     );

@@ -73,12 +73,12 @@ fn a_value_that_is_replaced_is_told() {
         ];
         home.karyi(&args.concat(), value).exit(0).stderr
     };
-    assert_eq!(set(VALUE), "karyi: TOKEN is kept in the store age\n");
+    assert_eq!(set(VALUE), "karyi: TOKEN is stored in the store age\n");
     let today = jiff::Timestamp::now().strftime("%Y-%m-").to_string();
     let old = format!("in place of the one of {today}");
     says(&set("another-value"), &[&old]);
     let mut terminal = on_terminal(&home, &["var", "set", "TOKEN"], "");
-    terminal.expect("the new value of TOKEN takes the place of the one of");
+    terminal.expect("the new value of TOKEN replaces the one of");
     terminal.expect("value of TOKEN (hidden");
     terminal.keys("a-third-value\r");
     let (screen, status) = terminal.end();
@@ -235,7 +235,7 @@ fn a_secret_that_has_expired_is_told() {
     let set = home.karyi(&["var", "set", "TOKEN", "--stdin"], "token-321");
     says(
         &set.exit(0).stderr,
-        &["until --expires gives it a later end"],
+        &["until --expires sets a later expiry"],
     );
     let set = ["var", "set", "TOKEN", "--keep-value", "--expires", "never"];
     let set = home.karyi(&set, "").exit(0).stderr;
@@ -282,7 +282,7 @@ fn what_was_removed_or_renamed_is_told() {
         "karyi: ONE is removed from the store age\nkaryi: TWO is removed from the store age\n";
     assert_eq!(removed, expected);
     let renamed = told(&["rename", "THREE", "FOUR"]);
-    assert_eq!(renamed, "karyi: THREE is called FOUR now\n");
+    assert_eq!(renamed, "karyi: THREE is now called FOUR\n");
 }
 
 #[test]

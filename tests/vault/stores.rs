@@ -197,7 +197,7 @@ fn a_migration_replaces_no_other_value() {
     let removed = with_file(&home, &["var", "rm", "HERE"], "").exit(0);
     says(
         &removed,
-        &["removed from the store age; HERE is still kept in the store os"],
+        &["removed from the store age; HERE is still in the store os"],
     );
     assert_eq!(held(), None);
     home.karyi(&to_file, "").exit(0);

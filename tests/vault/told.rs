@@ -81,7 +81,7 @@ fn what_is_said_helps() {
         "2020-01-01",
     ];
     let past = home.karyi(&past, "").exit(0);
-    let told = "warning: TOKEN expired on 2020-01-01 23:59 UTC, and it cannot be used until --expires gives";
+    let told = "warning: TOKEN expired on 2020-01-01 23:59 UTC, and it cannot be used until --expires sets";
     assert!(past.stderr.contains(told), "{}", past.stderr);
 }
 

@@ -61,7 +61,7 @@ fn a_value_is_kept_listed_and_removed() {
 
     home.karyi(&["var", "rm", "TOKEN"], "").exit(0);
     let empty = home.karyi(&["var", "list"], "").exit(0);
-    let told = "karyi: no secrets yet; `karyi var set NAME` keeps one\n";
+    let told = "karyi: no secrets yet; `karyi var set NAME` stores one\n";
     assert_eq!((empty.stdout.as_str(), empty.stderr.as_str()), ("", told));
     let empty = home.karyi(&["var", "list", "--json"], "").exit(0).json();
     assert_eq!(empty["secrets"], serde_json::json!([]));

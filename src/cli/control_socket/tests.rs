@@ -1,4 +1,4 @@
-//! Who is at the other end of a control socket, and what comes through it.
+//! The peer of a control socket, and the requests it sends.
 
 use std::os::unix::net::UnixListener as Listener;
 use std::process::{Child, Command, Stdio};
@@ -24,7 +24,7 @@ fn names_are_read_back_and_nothing_else() {
     }
 }
 
-/// Returns the name of the socket of a process that runs.
+/// Returns the name of the socket of a running process.
 fn name_of(pid: u32) -> SocketName {
     let started = inherited::start_time(pid.cast_signed()).unwrap();
     SocketName { pid, started }
@@ -39,7 +39,7 @@ async fn only_sockets_that_nobody_listens_on_are_removed() {
         started: own.started - 1,
         ..own
     };
-    // As of a process of another container, which cannot be seen here.
+    // Like a process of another container, which is invisible here.
     let unseen = SocketName { pid: 0, started: 1 };
     let _listening = [own, unseen].map(bind);
     drop(bind(earlier));
@@ -74,7 +74,7 @@ fn runtime_dir_in(directory: &Path) {
     builder.mode(0o700).create(directory).unwrap();
 }
 
-/// A program that connects to a socket and stays until it is ended.
+/// A program that connects to a socket and stays until it is killed.
 fn caller(path: &Path) -> Child {
     let script = format!(
         "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(\"{}\") or die; sysread STDIN, my $x, 1",
@@ -93,18 +93,18 @@ async fn who_has_ended_is_nobody() {
     let listener = UnixListener::bind(&path).unwrap();
     let mut child = caller(&path);
     let (stream, _) = listener.accept().await.unwrap();
-    // What a process of ours connects is inside; as if its number were that of one outside.
-    let outside = || outside(&stream, nix::unistd::getppid().as_raw());
+    // A process of ours that connects is inside the session, even if its number says otherwise.
+    let process = || process_outside_sessions(&stream, nix::unistd::getppid().as_raw());
     assert_eq!(peer(&stream).unwrap_err().code, ErrorCode::InsideSession);
-    assert!(outside().is_some());
-    let process = nix::sys::socket::getsockopt(&stream, nix::sys::socket::sockopt::PeerPidfd);
-    let is_untold = process.is_err_and(|error| error == nix::errno::Errno::ENOPROTOOPT);
+    assert!(process().is_some());
+    let pidfd = nix::sys::socket::getsockopt(&stream, nix::sys::socket::sockopt::PeerPidfd);
+    let is_unsupported = pidfd.is_err_and(|error| error == nix::errno::Errno::ENOPROTOOPT);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(outside().is_some(), is_untold);
+    assert_eq!(process().is_some(), is_unsupported);
 }
 
-/// Sends frames and reads a request of them.
+/// Sends frames and receives a request from them.
 async fn received(frames: &[&[u8]]) -> Result<String, ErrorCode> {
     let (mut near, mut far) = UnixStream::pair().unwrap();
     let (request, ()) = tokio::join!(receive(&mut near), async {

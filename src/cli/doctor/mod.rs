@@ -1,11 +1,10 @@
-//! `karyi doctor`: what works on this machine, and what to do about what does not.
+//! `karyi doctor`: checks what works on this machine and suggests fixes.
 //!
-//! Every check runs in a thread of its own and has a time limit, so that a file system or a shell
-//! that hangs is a line in the list. A real session is started last, because only it tells whether
-//! all the rest is enough.
+//! Every check runs in its own thread with a time limit, so that a hanging file system or shell is a line in the
+//! list. A real session is started last, since only it shows that everything works together.
 
+mod environment;
 mod session;
-mod surroundings;
 
 use std::process::ExitCode;
 use std::sync::mpsc;
@@ -18,7 +17,7 @@ use crate::render::paint::{Colour, Ink, safe_line};
 use karyi_core::limits;
 use karyi_pty::health::{Check, Health, SYSTEM};
 
-/// Exit status when something is missing that a session needs.
+/// Exit status when a session lacks something it needs.
 const MISSING: u8 = 1;
 
 /// Runs `karyi doctor`.
@@ -32,7 +31,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> ExitCode {
     };
     let mut checks: Vec<Check> = SYSTEM
         .iter()
-        .chain(surroundings::CHECKS)
+        .chain(environment::CHECKS)
         .map(|(name, check)| bounded(name, *check))
         .collect();
     checks.extend(runtime.block_on(session::checks(args)));
@@ -48,18 +47,18 @@ pub(super) fn doctor(args: &DoctorArgs) -> ExitCode {
     }
 }
 
-/// Runs a check, which may never come back.
+/// Runs a check, which may hang.
 fn bounded(name: &str, check: fn() -> Check) -> Check {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::Builder::new().name("check".into());
-    // Abandoned at its deadline: nothing ends a thread that hangs in the kernel.
+    // Abandoned at its deadline: a thread that hangs in the kernel cannot be stopped.
     let started = thread.spawn(move || sender.send(check()));
     let found = started
         .ok()
         .and_then(|_| receiver.recv_timeout(limits::CHECK_TIMEOUT).ok());
     found.unwrap_or_else(|| {
         let found = format!("no answer in {} s", limits::CHECK_TIMEOUT.as_secs());
-        Check::limited(name, found, "not known", "find out what hangs")
+        Check::limited(name, found, "not known", "find the cause of the hang")
     })
 }
 
@@ -117,7 +116,7 @@ fn text_of(checks: &[Check], colour: Colour) -> String {
     text.push_str(match worst(checks) {
         Health::Ok => "\nEverything works.\n",
         Health::Limited => "\nSessions work, with the limits above.\n",
-        Health::Missing => "\nSomething is missing that a session needs.\n",
+        Health::Missing => "\nA session lacks something it needs.\n",
     });
     text
 }

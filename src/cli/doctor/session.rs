@@ -1,4 +1,4 @@
-//! Checks with real shells: which there are, which of them a session can use, how fast it is.
+//! Checks with real shells: which exist, which a session can use, and how fast it is.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use karyi_core::limits;
 use karyi_pty::health::{self, Check};
 use karyi_pty::{CommandRequest, Session, SessionOptions, StartupFiles, find_shell};
 
-/// The shells looked for, and what makes each tell its version, if anything does.
+/// The shells to look for, with the arguments that print their versions.
 const SHELLS: &[(&str, &[&str])] = &[
     ("bash", &["--version"]),
     ("zsh", &["--version"]),
@@ -25,12 +25,12 @@ const SHELLS: &[(&str, &[&str])] = &[
     ("sh", &[]),
     ("fish", &["--version"]),
 ];
-/// Most bytes of what a shell says about its version.
+/// Maximum length of a shell's version text, in bytes.
 const MAX_VERSION_BYTES: u64 = 4096;
-/// Commands run to find out how long one takes.
+/// Number of commands run to measure the time of one.
 const ROUNDS: usize = 9;
 
-/// Checks every shell that is found, and then the one a session would use.
+/// Checks every shell that exists, and then the one a session would use.
 pub(super) async fn checks(args: &DoctorArgs) -> Vec<Check> {
     let mut checks = Vec::new();
     let start = Instant::now();
@@ -56,7 +56,7 @@ fn options(shell: Option<PathBuf>, rc: StartupFiles) -> anyhow::Result<SessionOp
     })
 }
 
-/// Checks a shell: starts it when there is time for that.
+/// Checks a shell; starts it if there is time.
 async fn shell(name: &str, arguments: &[&str], is_in_time: bool) -> Check {
     let label = format!("shell {name}");
     let search_path = std::env::var_os("PATH").unwrap_or_default();
@@ -72,7 +72,10 @@ async fn shell(name: &str, arguments: &[&str], is_in_time: bool) -> Check {
     if !is_in_time {
         return Check::limited(
             &label,
-            format!("{}: not tried, as those before took long", path.display()),
+            format!(
+                "{}: not tried, since earlier shells took too long",
+                path.display()
+            ),
             "not known",
             "find out what is slow, or try it with --shell",
         );
@@ -90,7 +93,7 @@ async fn shell(name: &str, arguments: &[&str], is_in_time: bool) -> Check {
     }
 }
 
-/// Starts a session with a shell and ends it.
+/// Starts a session with a shell and closes it.
 async fn try_shell(path: PathBuf) -> Result<(), String> {
     let options = options(Some(path), StartupFiles::None).map_err(|error| format!("{error:#}"))?;
     match timeout(limits::CHECK_TIMEOUT, Session::start(options)).await {
@@ -103,7 +106,7 @@ async fn try_shell(path: PathBuf) -> Result<(), String> {
     }
 }
 
-/// Returns a comma and the first line of what a shell says about itself.
+/// Returns a comma and the first line of a shell's version text.
 async fn version(path: &Path, arguments: &[&str]) -> String {
     if arguments.is_empty() {
         return String::new();
@@ -126,7 +129,7 @@ async fn version(path: &Path, arguments: &[&str]) -> String {
         .await
         .is_err()
     {
-        return ", does not tell its version in time".to_owned();
+        return ", did not report its version in time".to_owned();
     }
     let text = String::from_utf8_lossy(&bytes);
     let line = text.lines().next().unwrap_or_default().trim();
@@ -173,7 +176,7 @@ async fn session(args: &DoctorArgs) -> Vec<Check> {
     checks
 }
 
-/// Returns how long a command takes, and the shell's process id.
+/// Returns the time of a command, and the shell's process id.
 async fn measure(session: &Session) -> Result<(Duration, i32), String> {
     let (sender, receiver) = std::sync::mpsc::channel();
     run(session, "echo $$", Some(sender)).await?;
@@ -213,7 +216,7 @@ async fn run(
     }
 }
 
-/// Why a session uses this shell.
+/// Returns the reason why a session uses this shell.
 fn reason(args: &DoctorArgs, preferred: Option<&Path>, name: &str) -> &'static str {
     let is_preferred = preferred
         .and_then(Path::file_name)
@@ -221,7 +224,7 @@ fn reason(args: &DoctorArgs, preferred: Option<&Path>, name: &str) -> &'static s
     match (&args.shell, is_preferred) {
         (Some(_), _) => "by --shell",
         (None, true) => "by $SHELL",
-        (None, false) => "as $SHELL is not usable",
+        (None, false) => "since $SHELL is not usable",
     }
 }
 

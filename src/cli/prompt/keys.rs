@@ -1,4 +1,4 @@
-//! Bytes of a terminal become keys, and keys become a value. What is left of them in memory is overwritten.
+//! Decodes keys from terminal input and assembles a value from them. Buffers are overwritten after use.
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -7,28 +7,28 @@ use karyi_core::secret::SecretValue;
 
 const ESCAPE: u8 = 0x1b;
 const PASTE_END: &[u8] = b"\x1b[201~";
-/// Bytes that are kept of a paste: more than fit into a value, also when each of its lines ends in two.
+/// Maximum bytes of a paste: more than a value may have, even if each line ends in two bytes.
 const MOST_PASTED: usize = 2 * limits::MAX_SECRET_BYTES + 2;
-/// Room for a value and one more character: what is too long stays so.
+/// Room for a value and one more character, so that a value that is too long stays too long.
 const ROOM: usize = limits::MAX_SECRET_BYTES + 4;
 
-/// Something that the user did.
+/// A key or paste.
 pub(super) enum Key {
     /// A character.
     Char(char),
-    /// A small letter with Ctrl; Tab is one.
+    /// A lowercase letter with Ctrl; Tab is one.
     Control(char),
     Enter,
     Backspace,
     Escape,
-    /// A text, with the line breaks it came with.
+    /// Pasted text with its line breaks.
     Paste(Zeroizing<String>),
-    /// Anything else.
+    /// Any other key.
     Other,
 }
 
-/// Reads a key, if one comes. `next` returns the next byte, and none when the user pauses: what was begun is all there is
-/// of it then.
+/// Reads a key, if one arrives. `next` returns the next byte, or `None` when the user pauses, which ends an
+/// incomplete key.
 pub(super) fn read_key<E>(
     next: &mut impl FnMut() -> Result<Option<u8>, E>,
 ) -> Result<Option<Key>, E> {
@@ -46,7 +46,7 @@ pub(super) fn read_key<E>(
     }))
 }
 
-/// Reads what comes after Esc: a sequence, a paste, a key with Alt, or nothing.
+/// Reads the rest after Esc: a sequence, a paste, a key with Alt, or nothing.
 fn escaped<E>(next: &mut impl FnMut() -> Result<Option<u8>, E>) -> Result<Key, E> {
     match next()? {
         None | Some(0x00..=0x1f | 0x7f) => return Ok(Key::Escape),
@@ -104,21 +104,21 @@ fn character<E>(first: u8, next: &mut impl FnMut() -> Result<Option<u8>, E>) -> 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     More,
-    /// From now on line breaks belong to the value.
+    /// Line breaks belong to the value from now on.
     SeveralLines,
     Complete,
     Declined,
 }
 
-/// A value while it is typed.
-pub(super) struct Line {
+/// A value being typed.
+pub(super) struct ValueInput {
     typed: Zeroizing<String>,
-    /// Number of characters behind those that have room.
+    /// Number of characters beyond the available room.
     lost: usize,
     has_lines: bool,
 }
 
-impl Line {
+impl ValueInput {
     pub(super) fn new() -> Self {
         Self {
             typed: Zeroizing::new(String::with_capacity(ROOM)),
@@ -127,17 +127,17 @@ impl Line {
         }
     }
 
-    /// Returns the value. One that is too long is not all of it.
+    /// Returns the value; one that is too long is truncated.
     pub(super) fn into_value(mut self) -> SecretValue {
         SecretValue::new(std::mem::take(&mut *self.typed))
     }
 
-    /// Takes one key; `has_more` says that the next one is there already.
+    /// Processes one key; `has_more` is true when another one is available already.
     pub(super) fn take(&mut self, key: Key, has_more: bool) -> Step {
         match key {
             Key::Paste(text) => return self.paste(&text),
             Key::Escape => return Step::Declined,
-            // Nobody types so fast: a line break with more behind it is a pasted one.
+            // Nobody types that fast: a line break followed by more input was pasted.
             Key::Enter if self.has_lines || has_more => {
                 self.add(['\n']);
                 return self.several_lines();
@@ -157,8 +157,7 @@ impl Line {
         Step::More
     }
 
-    /// Takes pasted text. The line break after a single line belongs to whoever copied it, those of several lines to
-    /// the value.
+    /// Processes pasted text. The line break after a single line is dropped; those of several lines are kept.
     fn paste(&mut self, text: &str) -> Step {
         let breaks = unified(text).filter(|c| *c == '\n').count();
         if breaks <= usize::from(text.ends_with(['\r', '\n'])) && !self.has_lines {
@@ -187,7 +186,7 @@ impl Line {
     }
 }
 
-/// Returns text with one character for each of its line breaks, without a copy that would stay in memory.
+/// Normalises line breaks to one character each, without a copy that would stay in memory.
 fn unified(text: &str) -> impl Iterator<Item = char> {
     let mut last = ' ';
     text.chars().filter_map(move |c| {

@@ -1,4 +1,4 @@
-//! Questions on a terminal: what is shown, and what their ends leave behind.
+//! Questions on a terminal: their text, and the terminal's state after them.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -61,7 +61,7 @@ fn what_cannot_be_used_is_refused() {
 
 #[test]
 fn the_script_is_shown_safely_and_not_without_end() {
-    let request = |text: String| Request {
+    let request = |text: String| ApprovalRequest {
         name: SecretName::parse("K").unwrap(),
         tool: "command",
         text,
@@ -81,12 +81,12 @@ fn the_script_is_shown_safely_and_not_without_end() {
     assert!(told.contains(&line), "{told}");
 }
 
-/// Tells this program, started again on a terminal, to ask there.
+/// Set in the child process that asks on a terminal.
 const ASKS: &str = "KARYI_TEST_ASKS";
 
-/// Asks for one key; `x` breaks the question. A late one waits, before it is shown, for the first key to lie there.
-fn ask(is_late: bool) -> Result<char, Unanswered> {
-    let mut tty = Tty::open(&Outside::default(), false)?;
+/// Asks for one key; `x` panics. A late question waits until the first key was typed.
+fn ask(is_late: bool) -> Result<char, NoAnswer> {
+    let mut tty = Tty::open(&StopSource::default(), false)?;
     if is_late {
         println!("type now");
         let terminal = tty::open().unwrap();
@@ -103,8 +103,8 @@ fn ask(is_late: bool) -> Result<char, Unanswered> {
     Ok(answer)
 }
 
-/// Starts this program again on a terminal, for one of its tests, and types each key once its text is
-/// there, with the echo off. Returns whether it is on in the end.
+/// Runs a test of this program on a terminal and types each key once its text appears with echo off. Returns
+/// true when echo is on at the end.
 fn answer(test: &str, keys: &[(&str, &str)]) -> bool {
     let size = portable_pty::PtySize::default();
     let pair = portable_pty::native_pty_system().openpty(size).unwrap();
@@ -126,7 +126,7 @@ fn answer(test: &str, keys: &[(&str, &str)]) -> bool {
         assert!(!is_echoing(pair.master.as_ref()));
         writer.write_all(key.as_bytes()).unwrap();
     }
-    // What it says must be read, or it waits for room.
+    // Its output must be read, or it blocks.
     let rest = std::thread::spawn(move || while let Ok(1..) = reader.read(&mut buffer) {});
     assert!(child.wait().unwrap().success());
     let is_echoing = is_echoing(pair.master.as_ref());
@@ -164,7 +164,7 @@ fn a_key_before_the_question_is_no_answer() {
 #[test]
 fn an_interrupt_before_the_question_declines() {
     if std::env::var_os(ASKS).is_some() {
-        assert_eq!(ask(true), Err(Unanswered::Declined));
+        assert_eq!(ask(true), Err(NoAnswer::Declined));
         return;
     }
     let name = "an_interrupt_before_the_question_declines";
@@ -174,7 +174,7 @@ fn an_interrupt_before_the_question_declines() {
 #[test]
 fn an_interrupt_right_after_an_answer_takes_it_back() {
     if std::env::var_os(ASKS).is_some() {
-        assert_eq!(ask(false), Err(Unanswered::Declined));
+        assert_eq!(ask(false), Err(NoAnswer::Declined));
         return;
     }
     let name = "an_interrupt_right_after_an_answer_takes_it_back";

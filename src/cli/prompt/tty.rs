@@ -1,7 +1,7 @@
-//! The terminal while a question stands on it: nothing that is typed is shown, and its modes are restored at the end.
+//! The terminal during a question: input is not echoed, and the modes are restored at the end.
 //!
-//! Keys are read here and not with crossterm's events: those read for ever from a terminal that is gone, and leave
-//! a pasted value in memory.
+//! Keys are not read with crossterm's events, which loop forever on a lost terminal and leave pasted values
+//! in memory.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -19,25 +19,25 @@ use nix::sys::termios::{
 use nix::unistd::{getpgid, getpgrp, getppid, getsid, tcgetpgrp, ttyname};
 use zeroize::Zeroizing;
 
-use super::Outside;
+use super::StopSource;
 use super::keys::{Key, read_key};
 use crate::cli::screen::is_dumb;
 use karyi_core::limits;
 
-/// The signal of a terminal that is gone.
+/// Signal of a lost terminal.
 const HANGUP: u8 = 1;
 /// Bytes to read at once.
 const CHUNK: usize = 1024;
 
-/// Reason why a question has no answer.
+/// The reason why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unanswered {
+pub(super) enum NoAnswer {
     Declined,
     Timeout,
     Unavailable,
 }
 
-impl<E: std::error::Error> From<E> for Unanswered {
+impl<E: std::error::Error> From<E> for NoAnswer {
     fn from(_: E) -> Self {
         Self::Unavailable
     }
@@ -50,19 +50,19 @@ pub(super) fn open() -> io::Result<File> {
     options.open("/dev/tty")
 }
 
-/// The terminal in raw mode, with one question on it.
+/// The terminal in raw mode, during one question.
 pub(super) struct Tty {
     terminal: File,
-    /// The modes that are restored.
+    /// Modes to restore.
     prior: Termios,
-    /// The locked device: one program of ours asks at a time. None where no stream leads to the terminal.
+    /// The locked device: only one of our processes asks at a time. `None` when no stream is a terminal.
     device: Option<File>,
-    /// Bytes that were read, and the part of them that is not a key yet.
+    /// Bytes read, and the part of them not decoded yet.
     read: Zeroizing<[u8; CHUNK]>,
     unused: std::ops::Range<usize>,
-    outside: Outside,
+    stop_source: StopSource,
     deadline: Instant,
-    /// The question, which is shown again when the program was stopped.
+    /// The question, shown again after the program was stopped.
     question: String,
     /// True when Ctrl+C ends the run instead of declining.
     breaks_run: bool,
@@ -71,8 +71,8 @@ pub(super) struct Tty {
 }
 
 impl Tty {
-    /// Takes the terminal for a question.
-    pub(super) fn open(outside: &Outside, breaks_run: bool) -> Result<Self, Unanswered> {
+    /// Opens the terminal for a question.
+    pub(super) fn open(stop_source: &StopSource, breaks_run: bool) -> Result<Self, NoAnswer> {
         let terminal = open()?;
         let mut tty = Self {
             prior: tcgetattr(&terminal)?,
@@ -80,7 +80,7 @@ impl Tty {
             device: device(),
             read: Zeroizing::new([0; CHUNK]),
             unused: 0..0,
-            outside: outside.clone(),
+            stop_source: stop_source.clone(),
             deadline: Instant::now() + limits::PROMPT_TIMEOUT,
             question: String::new(),
             breaks_run,
@@ -90,8 +90,8 @@ impl Tty {
         Ok(tty)
     }
 
-    /// Sets raw mode, once the program is in the foreground and no other one of ours asks.
-    fn enter(&mut self) -> Result<(), Unanswered> {
+    /// Sets raw mode, once the program is in the foreground and no other process of ours asks.
+    fn enter(&mut self) -> Result<(), NoAnswer> {
         self.come_to_front()?;
         while let Some(Err(TryLockError::WouldBlock)) = self.device.as_ref().map(File::try_lock) {
             self.check_time()?;
@@ -105,17 +105,17 @@ impl Tty {
         cfmakeraw(&mut modes);
         tcsetattr(&self.terminal, SetArg::TCSANOW, &modes)?;
         self.deadline = Instant::now() + limits::PROMPT_TIMEOUT;
-        // Pastes are told from typing, and the line is cleared.
+        // Distinguish pastes from typing, and clear the line.
         self.control("\x1b[?2004h\r\x1b[2K")?;
         self.show(&self.question.clone())
     }
 
-    /// Stops the job, as the system stops every program in the background that wants the terminal, until it is in
-    /// the foreground. The system would stop it again before it could act on a signal that ends it.
-    fn come_to_front(&self) -> Result<(), Unanswered> {
+    /// Stops the process, as the system does with background programs that use the terminal, until it is in the
+    /// foreground. The system itself would stop it again before it could handle a signal.
+    fn come_to_front(&self) -> Result<(), NoAnswer> {
         while tcgetpgrp(&self.terminal)? != getpgrp() {
             if !has_shell() {
-                return Err(Unanswered::Unavailable);
+                return Err(NoAnswer::Unavailable);
             }
             stop_job(Signal::SIGTTOU)?;
             self.check_time()?;
@@ -123,7 +123,7 @@ impl Tty {
         Ok(())
     }
 
-    /// Restores the modes, unless another program has the terminal meanwhile.
+    /// Restores the modes, unless another program has the terminal.
     fn leave(&mut self) {
         if tcgetpgrp(&self.terminal) == Ok(getpgrp()) {
             let _ = self.control("\x1b[?2004l");
@@ -144,8 +144,8 @@ impl Tty {
         }
     }
 
-    /// Sends the terminal control sequences, if it understands any.
-    fn control(&mut self, sequences: &str) -> Result<(), Unanswered> {
+    /// Sends control sequences, if the terminal supports them.
+    fn control(&mut self, sequences: &str) -> Result<(), NoAnswer> {
         match is_dumb() {
             true => Ok(()),
             false => self.show(sequences),
@@ -153,20 +153,20 @@ impl Tty {
     }
 
     /// Shows a text.
-    pub(super) fn show(&mut self, text: &str) -> Result<(), Unanswered> {
+    pub(super) fn show(&mut self, text: &str) -> Result<(), NoAnswer> {
         let text = text.replace('\n', "\r\n");
         Ok(self.terminal.write_all(text.as_bytes())?)
     }
 
-    /// Shows a question. What was typed before it stands there is no answer to it.
-    pub(super) fn ask(&mut self, question: &str) -> Result<(), Unanswered> {
+    /// Shows a question. Input typed before it is discarded.
+    pub(super) fn ask(&mut self, question: &str) -> Result<(), NoAnswer> {
         self.settle()?;
         question.clone_into(&mut self.question);
         self.show(question)
     }
 
-    /// Discards what is typed until the user pauses.
-    pub(super) fn settle(&mut self) -> Result<(), Unanswered> {
+    /// Discards input until the user pauses.
+    pub(super) fn settle(&mut self) -> Result<(), NoAnswer> {
         let end = Instant::now() + limits::TYPING_LIMIT;
         while let Some(key) = self.next_key(limits::TYPING_PAUSE)? {
             if matches!(key, Key::Control('c')) {
@@ -179,8 +179,8 @@ impl Tty {
         Ok(())
     }
 
-    /// Waits for the next key of the answer.
-    pub(super) fn key(&mut self) -> Result<Key, Unanswered> {
+    /// Waits for the next key.
+    pub(super) fn key(&mut self) -> Result<Key, NoAnswer> {
         loop {
             match self.next_key(limits::KEY_WAIT)? {
                 Some(Key::Control('c')) => return Err(self.interrupt()),
@@ -190,49 +190,49 @@ impl Tty {
                     self.enter()?;
                 }
                 Some(key) => return Ok(key),
-                // The program was stopped, and somebody else changed the modes.
+                // The program was stopped, and another program changed the modes.
                 None if is_echoing(&tcgetattr(&self.terminal)?) => self.enter()?,
                 None => {}
             }
         }
     }
 
-    /// Returns true when more was typed already.
-    pub(super) fn has_more(&self) -> Result<bool, Unanswered> {
+    /// Returns true when more input is available.
+    pub(super) fn has_more(&self) -> Result<bool, NoAnswer> {
         Ok(!self.unused.is_empty() || self.is_readable(limits::NO_GRACE)?)
     }
 
-    fn check_time(&self) -> Result<(), Unanswered> {
-        if self.outside.cancel.is_cancelled() {
-            return Err(Unanswered::Declined);
+    fn check_time(&self) -> Result<(), NoAnswer> {
+        if self.stop_source.cancel.is_cancelled() {
+            return Err(NoAnswer::Declined);
         }
         match Instant::now() < self.deadline {
             true => Ok(()),
-            false => Err(Unanswered::Timeout),
+            false => Err(NoAnswer::Timeout),
         }
     }
 
-    /// Takes the first Ctrl+C as an answer.
-    fn interrupt(&mut self) -> Unanswered {
+    /// Treats the first Ctrl+C as an answer.
+    fn interrupt(&mut self) -> NoAnswer {
         self.was_interrupted = true;
         if self.breaks_run {
             self.cancel_run();
         }
-        Unanswered::Declined
+        NoAnswer::Declined
     }
 
     fn cancel_run(&self) {
-        self.outside.received.note_interrupt();
-        self.outside.cancel.cancel();
+        self.stop_source.received.note_interrupt();
+        self.stop_source.cancel.cancel();
     }
 
-    /// Returns the next key, if one comes within this time.
-    fn next_key(&mut self, patience: Duration) -> Result<Option<Key>, Unanswered> {
+    /// Returns the next key, if one arrives in time.
+    fn next_key(&mut self, patience: Duration) -> Result<Option<Key>, NoAnswer> {
         let mut first = Some(patience);
         read_key(&mut || self.byte(first.take().unwrap_or(limits::KEY_WAIT)))
     }
 
-    fn byte(&mut self, patience: Duration) -> Result<Option<u8>, Unanswered> {
+    fn byte(&mut self, patience: Duration) -> Result<Option<u8>, NoAnswer> {
         if self.unused.is_empty() {
             self.check_time()?;
             if !self.is_readable(patience)? {
@@ -247,7 +247,7 @@ impl Tty {
         Ok(self.unused.next().map(|at| self.read[at]))
     }
 
-    fn is_readable(&self, patience: Duration) -> Result<bool, Unanswered> {
+    fn is_readable(&self, patience: Duration) -> Result<bool, NoAnswer> {
         let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
         let mut polled = [PollFd::new(self.terminal.as_fd(), PollFlags::POLLIN)];
         match poll(&mut polled, timeout) {
@@ -258,11 +258,11 @@ impl Tty {
         }
     }
 
-    /// Ends the run as the signal of a terminal that is gone does, which may come later.
-    fn hang_up(&self) -> Unanswered {
-        self.outside.received.note_end(HANGUP);
-        self.outside.cancel.cancel();
-        Unanswered::Unavailable
+    /// Ends the run as the hangup signal does, which may arrive later.
+    fn hang_up(&self) -> NoAnswer {
+        self.stop_source.received.note_end(HANGUP);
+        self.stop_source.cancel.cancel();
+        NoAnswer::Unavailable
     }
 }
 
@@ -277,22 +277,22 @@ fn is_echoing(modes: &Termios) -> bool {
     modes.local_flags.intersects(shown)
 }
 
-/// Whether a shell waits for the job and can continue it.
+/// Returns true when a shell waits for the job and can continue it.
 fn has_shell() -> bool {
     let parent = Some(getppid());
     getsid(parent).is_ok_and(|session| getsid(None) == Ok(session))
         && getpgid(parent).is_ok_and(|group| group != getpgrp())
 }
 
-/// Stops the job until its shell lets it go on.
-fn stop_job(signal: Signal) -> Result<(), Unanswered> {
+/// Stops the job until its shell continues it.
+fn stop_job(signal: Signal) -> Result<(), NoAnswer> {
     killpg(getpgrp(), signal)?;
-    // Another thread may take the signal a moment later.
+    // Another thread may receive the signal a moment later.
     std::thread::sleep(limits::KEY_WAIT);
     Ok(())
 }
 
-/// Opens the device of the terminal, which is the same file for all programs on it.
+/// Opens the terminal device, which is the same file for all programs on it.
 fn device() -> Option<File> {
     let streams: [&dyn AsFd; 3] = [&io::stderr(), &io::stdout(), &io::stdin()];
     let mut paths = streams

@@ -1,4 +1,4 @@
-//! The scripts of a run: opened before the first one runs, and read beside everything else.
+//! The scripts of a run: all opened before the first one runs, and read in the background.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::args::RunArgs;
 use crate::cli::bare_calls::BareCalls;
-use crate::exec::message::{Chunk, Unreadable};
+use crate::exec::message_runner::{Chunk, Unreadable};
 use crate::render::paint::safe_line;
 
 /// Bytes read from a script at a time.
@@ -36,7 +36,7 @@ impl Input {
     }
 }
 
-/// Opens every script before the first one runs, so that a wrong name runs nothing.
+/// Opens all scripts before the first one runs, so that a wrong name runs nothing.
 pub(super) fn inputs(args: &RunArgs) -> anyhow::Result<Vec<Input>> {
     if let Some(code) = &args.code {
         return Ok(vec![Input::Text(code.clone())]);
@@ -65,18 +65,17 @@ pub(in crate::cli) fn open(path: &Path) -> anyhow::Result<Input> {
     Ok(Input::File(path.to_owned(), file))
 }
 
-/// Tells afterwards whether a script could be read to its end.
+/// Reports whether a script was read to its end.
 pub(super) struct Reader(std::sync::mpsc::Receiver<anyhow::Result<Option<&'static str>>>);
 
 impl Reader {
-    /// Returns the tool of a call outside of any block, when the script could be read.
+    /// Returns the tool of a call outside any block, when the script could be read.
     pub(super) fn check(self) -> anyhow::Result<Option<&'static str>> {
         self.0.try_recv().unwrap_or(Ok(None))
     }
 }
 
-/// Reads a script in a thread of its own, unless it is there already; a blocked read must not hold up
-/// anything.
+/// Reads a script in its own thread, unless its text is available: a blocking read must not delay anything.
 pub(super) fn read(
     input: Input,
     mut bare_calls: BareCalls,
@@ -86,7 +85,7 @@ pub(super) fn read(
     let (name, source): (String, Box<dyn Read + Send>) = match input {
         Input::Text(text) => {
             bare_calls.feed(text.as_bytes());
-            // There is room for it, and somebody who receives it.
+            // The channel has room and a receiver.
             let _ = chunks.try_send(Ok(text.into_bytes()));
             let _ = ends.send(Ok(bare_calls.finish()));
             return Ok((Reader(ended), receiver));
@@ -97,7 +96,7 @@ pub(super) fn read(
     let work = move || {
         let result = copy(source, &chunks, &mut bare_calls);
         let result = result.with_context(|| format!("reading {name}"));
-        // Told before the channel closes, so that it is known when the message has ended.
+        // Sent before the channel closes, so that it is available when the message has ended.
         let is_readable = result.is_ok();
         let _ = ends.send(result.map(|()| bare_calls.finish()));
         if !is_readable {

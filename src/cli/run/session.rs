@@ -1,4 +1,4 @@
-//! What the calls of a session may use: directories, environment, secrets, outputs.
+//! Resources of a session's calls: directories, environment, secrets, output files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::cli::args::SessionArgs;
 use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
-use crate::cli::{journal, own_program, say, vault};
+use crate::cli::{own_program, say, undo_journal, vault};
 use crate::exec::cancel::Cancel;
-use crate::exec::log::Logs;
-use crate::exec::permit::Permits;
+use crate::exec::output_log::OutputLogs;
+use crate::exec::policy_gate::PolicyGate;
 use crate::tool::Seconds;
 use crate::tool::context::{Context, Prompter};
 use crate::tool::sessions::{JobFiles, Sessions};
@@ -23,7 +23,7 @@ use karyi_vault::policy::PolicyFile;
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
 
-/// Makes what the calls of a session may use.
+/// Creates the context of a session's calls.
 pub(in crate::cli) fn context(
     args: &SessionArgs,
     cancel: &Cancel,
@@ -77,19 +77,22 @@ pub(in crate::cli) fn context(
         root: Arc::new(root.with_private(&own, &output_parent())),
         secrets,
         prompter,
-        keeper: None,
+        saver: None,
         command_timeout: args.timeout.map(Seconds::duration),
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
-        recorder: journal::recorder(),
+        recorder: undo_journal::recorder(),
         cancelled: cancel.flag(),
         site: None,
     })
 }
 
-/// Reads what narrows the policies of secrets, and what the user agreed to beforehand.
-pub(in crate::cli) fn permits(args: &SessionArgs, context: &Context) -> anyhow::Result<Permits> {
+/// Reads the policy file and the names in `--allow`.
+pub(in crate::cli) fn policy_gate(
+    args: &SessionArgs,
+    context: &Context,
+) -> anyhow::Result<PolicyGate> {
     let file = match &args.policy {
         None => PolicyFile::default(),
         Some(path) => {
@@ -100,20 +103,20 @@ pub(in crate::cli) fn permits(args: &SessionArgs, context: &Context) -> anyhow::
         }
     };
     let name = |text: &String| {
-        // What it is instead may be a value.
+        // The word may be a value.
         SecretName::parse(text).context("--allow: this is no name of a secret")
     };
     let allowed = args.allow.iter().map(name).collect::<anyhow::Result<_>>()?;
-    let permits = Permits::new(file, context.sessions.cwd(), allowed);
-    Ok(permits.read_in(args.policy.as_deref()))
+    let policy_gate = PolicyGate::new(file, context.sessions.cwd(), allowed);
+    Ok(policy_gate.with_path(args.policy.as_deref()))
 }
 
-/// Plans where whole outputs go.
-pub(in crate::cli) fn logs(args: &SessionArgs, context: &Context) -> Logs {
+/// Prepares the directory of output files.
+pub(in crate::cli) fn logs(args: &SessionArgs, context: &Context) -> OutputLogs {
     let files = context.job_files.clone();
     match output_dir(args.keep) {
-        Ok(directory) => Logs::new(directory, args.max_output_file, args.keep, files),
-        Err(error) => Logs::unusable(error.message, files),
+        Ok(directory) => OutputLogs::new(directory, args.max_output_file, args.keep, files),
+        Err(error) => OutputLogs::unusable(error.message, files),
     }
 }
 

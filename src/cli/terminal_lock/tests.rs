@@ -7,47 +7,53 @@ use karyi_vault::session::Secrets;
 
 use super::*;
 
-/// What happened on the terminal, in order.
+/// Events on the terminal, in order.
 type Log = Arc<Mutex<Vec<&'static str>>>;
 
 fn note(log: &Log, what: &'static str) {
     log.lock().unwrap().push(what);
 }
 
-/// A terminal_lock, its report's channel with this many events in it, and the way to tell more.
-fn told(count: usize) -> (TerminalLock, mpsc::Sender<Told>, mpsc::Receiver<Told>) {
+/// Returns a lock, its report's channel with this many events, and the sender.
+fn told(
+    count: usize,
+) -> (
+    TerminalLock,
+    mpsc::Sender<ReportEvent>,
+    mpsc::Receiver<ReportEvent>,
+) {
     let terminal_lock = TerminalLock::default();
     let (sender, receiver) = mpsc::channel(8);
-    terminal_lock.hear(&sender);
+    terminal_lock.attach_report(&sender);
     for _ in 0..count {
         tell(&sender);
     }
     (terminal_lock, sender, receiver)
 }
 
-fn tell(sender: &mpsc::Sender<Told>) {
+fn tell(sender: &mpsc::Sender<ReportEvent>) {
     let event = Redactor::new(&Secrets::default()).seal(Event::Tick);
     let sent = sender.try_send(event);
     assert!(!matches!(sent, Err(TrySendError::Full(_))), "no room");
 }
 
-/// Lets a question wait for the terminal; its thread notes when it stands there.
+/// Waits for the terminal in a thread, which records when it has it.
 fn ask(terminal_lock: &TerminalLock, cancel: &Cancel, log: &Log) -> thread::JoinHandle<bool> {
     let (asked, cancel, log) = (terminal_lock.clone(), cancel.clone(), Arc::clone(log));
     let asking = thread::spawn(move || {
-        let held = asked.take(&cancel);
+        let held = asked.lock_for_question(&cancel);
         let is_held = held.is_some();
         note(&log, "question");
         drop(held);
         is_held
     });
-    while terminal_lock.shared.lock().wanted.is_none() && !asking.is_finished() {
+    while terminal_lock.shared.lock().events_before_question.is_none() && !asking.is_finished() {
         thread::yield_now();
     }
     asking
 }
 
-fn write(terminal_lock: &TerminalLock, events: &mut mpsc::Receiver<Told>, log: &Log) {
+fn write(terminal_lock: &TerminalLock, events: &mut mpsc::Receiver<ReportEvent>, log: &Log) {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let next = terminal_lock.next(events, |_| note(log, "event"));
     assert_eq!(runtime.unwrap().block_on(next), Some(()));
@@ -76,14 +82,30 @@ fn a_question_comes_behind_what_was_told_before_it_and_ahead_of_the_rest() {
 #[test]
 fn a_question_does_not_wait_for_a_report_that_is_told_nothing_or_is_gone() {
     let (terminal_lock, _sender, _events) = told(0);
-    assert!(terminal_lock.take(&Cancel::default()).is_some());
+    assert!(
+        terminal_lock
+            .lock_for_question(&Cancel::default())
+            .is_some()
+    );
     let (terminal_lock, _sender, events) = told(2);
     drop(events);
-    assert!(terminal_lock.take(&Cancel::default()).is_some());
+    assert!(
+        terminal_lock
+            .lock_for_question(&Cancel::default())
+            .is_some()
+    );
     let (terminal_lock, sender, _events) = told(2);
     drop(sender);
-    assert!(terminal_lock.take(&Cancel::default()).is_some());
-    assert!(TerminalLock::default().take(&Cancel::default()).is_some());
+    assert!(
+        terminal_lock
+            .lock_for_question(&Cancel::default())
+            .is_some()
+    );
+    assert!(
+        TerminalLock::default()
+            .lock_for_question(&Cancel::default())
+            .is_some()
+    );
 }
 
 #[test]
@@ -100,15 +122,18 @@ fn a_question_that_waits_for_a_report_nobody_reads_ends_with_the_run() {
 #[test]
 fn questions_take_the_floor_one_after_the_other() {
     let (terminal_lock, _sender, _events) = told(0);
-    let first = terminal_lock.take(&Cancel::default()).unwrap();
+    let first = terminal_lock.lock_for_question(&Cancel::default()).unwrap();
     assert!(!terminal_lock.is_free());
     let cancel = Cancel::default();
     cancel.cancel();
-    assert!(terminal_lock.take(&cancel).is_none(), "the run is to end");
+    assert!(
+        terminal_lock.lock_for_question(&cancel).is_none(),
+        "the run is to end"
+    );
     let log = Log::default();
     let (second, told) = (terminal_lock.clone(), Arc::clone(&log));
     let second = thread::spawn(move || {
-        let held = second.take(&Cancel::default());
+        let held = second.lock_for_question(&Cancel::default());
         note(&told, "second");
         held.is_some()
     });
@@ -118,7 +143,7 @@ fn questions_take_the_floor_one_after_the_other() {
     assert_eq!(*log.lock().unwrap(), ["first", "second"]);
 }
 
-/// Who writes may wait for a reader, and nobody waits for that.
+/// The writer may wait for a reader; others must not wait for the writer.
 #[test]
 fn whoever_looks_while_the_report_writes_does_not_wait() {
     let (terminal_lock, _sender, mut events) = told(1);

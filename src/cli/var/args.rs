@@ -1,4 +1,4 @@
-//! What can be said to `karyi var`.
+//! Arguments of `karyi var`.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -23,24 +23,24 @@ pub(in crate::cli) struct VarArgs {
 
 const AFTER: &str = "\
 A script or a model writes $KARYI{NAME} and never sees the value. Values are typed hidden or piped in
-with --stdin, never given as arguments: those stand in the shell's history and in lists of processes.
+with --stdin, never given as arguments: those are visible in the shell's history and in lists of processes.
 
 Exit status:
   0    done
   1    it failed
   2    wrong usage, or refused
-  3    the store needs its user: no keyring, a locked one, a passphrase
+  3    the store needs the user: no keyring, a locked one, a passphrase
   130  interrupted";
 
 const EXEC: &str = "\
-What the program prints is not masked. The policy of each secret counts as for a command of a script
-in this directory; starting the program is the agreement that --use ask wants.
+The output of the program is not masked. The policy of each secret applies as for a command of a script
+in this directory; starting the program is the consent that --use ask requires.
 
 Exit status:
-  that of the program, once it was started
+  that of the program, once started
   126  it cannot be run
-  127  it is not there
-  else as of every command of `karyi var`";
+  127  it does not exist
+  otherwise as for all commands of `karyi var`";
 
 const DOCTOR: &str = "\
 Exit status:
@@ -50,14 +50,14 @@ Exit status:
 /// A command of `karyi var`.
 #[derive(Debug, Subcommand)]
 pub(super) enum VarCommand {
-    /// Keep a value; it is asked for, hidden
+    /// Store a value; it is typed hidden
     Set(SetArgs),
     /// Print a value on the terminal
     Get {
         /// Name of the secret
         name: String,
     },
-    /// Show what is known of a secret, without its value
+    /// Show the metadata of a secret, without its value
     Show {
         /// Name of the secret
         name: String,
@@ -77,14 +77,14 @@ pub(super) enum VarCommand {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Give a secret another name
+    /// Rename a secret
     Rename {
-        /// The name it has
+        /// Current name
         from: String,
-        /// The name it gets
+        /// New name
         to: String,
     },
-    /// Keep values of a .env file
+    /// Store values of a .env file
     Import(ImportArgs),
     /// Print all values on the terminal, as a .env file
     Export,
@@ -112,7 +112,7 @@ pub(super) enum VarCommand {
         /// As JSON
         #[arg(long)]
         json: bool,
-        /// Make the index say what the store holds
+        /// Rebuild the index from the store
         #[arg(long)]
         repair: bool,
     },
@@ -126,33 +126,33 @@ pub(super) struct SetArgs {
     /// Refused: see the end of `karyi var --help`
     #[arg(hide = true, value_name = "VALUE")]
     pub(super) value: Vec<OsString>,
-    /// What it is for
+    /// A note: its purpose
     #[arg(long, value_name = "TEXT")]
     pub(super) note: Option<String>,
     #[command(flatten)]
     pub(super) input: InputArgs,
-    /// Keep the value that is there; change note and policy only
+    /// Keep the current value; change only note and policy
     #[arg(long, conflicts_with_all = ["stdin", "session"])]
     pub(super) keep_value: bool,
-    /// Give it to the session that runs, in memory only; --session=PID chooses one of several
+    /// Send it to the running session, in memory only; --session=PID selects one of several
     #[arg(long, value_name = "PID", num_args = 0..=1, require_equals = true)]
     pub(super) session: Option<Option<u32>>,
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Args)]
 pub(super) struct InputArgs {
     /// Read the value from standard input, without one line break at its end
     #[arg(long)]
     pub(super) stdin: bool,
-    /// Leave the line break at the end of what --stdin reads
+    /// Keep the line break at the end of the input of --stdin
     #[arg(long, requires = "stdin")]
     pub(super) raw: bool,
 }
 
-/// What a secret may be used for.
+/// Permitted use of a secret.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Policy")]
 pub(super) struct PolicyArgs {
@@ -165,35 +165,35 @@ pub(super) struct PolicyArgs {
     /// Programs it is meant for; another one that gets it as an argument gives a warning
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(super) commands: Option<Vec<String>>,
-    /// Directories it is bound to; a relative one is taken from here, and kept absolute
+    /// Directories it is bound to; relative ones are resolved here and stored absolute
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_hint = ValueHint::DirPath)]
     pub(super) dirs: Option<Vec<PathBuf>>,
-    /// Whether the user must agree
+    /// Consent required for its use
     #[arg(long = "use", value_parser = words::<Approval>(APPROVALS), value_name = "WHEN")]
     pub(super) approval: Option<Approval>,
-    /// What is shown of results
+    /// Visible part of results
     #[arg(long, value_parser = words::<OutputPolicy>(OUTPUTS), value_name = "HOW")]
     pub(super) output: Option<OutputPolicy>,
     /// It may be written to files
     #[arg(long)]
     pub(super) write: bool,
-    /// When it ends: a date (its last second, in UTC), a moment with its zone such as 2030-12-31T18:00+02:00, a time
+    /// Expiry: a date (its last second, in UTC), a time with its zone such as 2030-12-31T18:00+02:00, a duration
     /// from now such as 30d, or never
     #[arg(long, value_name = "WHEN")]
     pub(super) expires: Option<String>,
     /// Accept a value of 4 to 7 bytes, which is masked as a whole word only
     #[arg(long)]
     pub(super) allow_short: bool,
-    /// It goes to no host
+    /// It may be sent to no host
     #[arg(long, conflicts_with = "hosts")]
     no_hosts: bool,
-    /// It is meant for no programs in particular
+    /// It is meant for any program
     #[arg(long, conflicts_with = "commands")]
     no_commands: bool,
-    /// It is bound to no directories
+    /// It is bound to no directory
     #[arg(long, conflicts_with = "dirs")]
     no_dirs: bool,
-    /// It may not be written to files; --write had also added edit to its tools
+    /// It may not be written to files; --write also added edit to its tools
     #[arg(long, conflicts_with = "write")]
     no_write: bool,
     /// Refuse a value of 4 to 7 bytes again
@@ -202,16 +202,16 @@ pub(super) struct PolicyArgs {
 }
 
 const APPROVALS: &[(&str, &str)] = &[
-    ("ask", "The user is asked, or the run says --allow NAME"),
-    ("session", "Running a script is the approval"),
-    ("always", "Also where no user is at hand"),
+    ("ask", "The user is asked, or --allow NAME is given"),
+    ("session", "Running a script is the consent"),
+    ("always", "Also without a user"),
 ];
 const OUTPUTS: &[(&str, &str)] = &[
-    ("redact", "Everything but the value"),
+    ("redact", "Everything except the value"),
     ("sealed", "The status of a url_fetch, and nothing else"),
 ];
 
-/// Reads one of some words, which have the same names where they are kept.
+/// Parses one of some words, which have the same names in policy files.
 fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     words: &'static [(&'static str, &'static str)],
 ) -> impl TypedValueParser<Value = T> {
@@ -221,7 +221,7 @@ fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
 }
 
 impl PolicyArgs {
-    /// Returns what is said about the policy; directories become absolute.
+    /// Returns the given policy terms; directories become absolute.
     pub(super) fn terms(&self) -> PolicyTerms {
         let either = |yes: bool, no: bool| (yes || no).then_some(yes);
         let dirs = self.dirs.as_ref();
@@ -243,9 +243,9 @@ impl PolicyArgs {
 
 fn absolute(dir: &Path) -> PathBuf {
     let found = match dir.as_os_str().as_encoded_bytes() {
-        // Only shells know whose home directory that is; it is refused as it stands.
+        // Only a shell can expand it; it is refused unchanged.
         [b'~', ..] => return dir.to_owned(),
-        // Where that leads depends on links, so it must be there.
+        // The target depends on links, so the directory must exist.
         _ if dir.components().any(|part| part == Component::ParentDir) => dir.canonicalize(),
         _ => std::path::absolute(dir),
     };
@@ -255,19 +255,19 @@ fn absolute(dir: &Path) -> PathBuf {
 /// Arguments of `karyi var import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// The file; without a choice below, what looks like a secret is listed and nothing is kept
+    /// The file; without an option below, entries that look like secrets are listed and nothing is stored
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) file: PathBuf,
-    /// Keep what looks like a secret
+    /// Store entries that look like secrets
     #[arg(long, group = "choice")]
     pub(super) yes: bool,
-    /// Keep these
+    /// Store these entries
     #[arg(long, value_name = "NAMES", value_delimiter = ',', group = "choice")]
     pub(super) select: Vec<String>,
-    /// Keep everything
+    /// Store all entries
     #[arg(long, group = "choice")]
     pub(super) all: bool,
-    /// Also those that are kept already
+    /// Replace existing secrets, too
     #[arg(long)]
     pub(super) replace: bool,
     #[command(flatten)]
@@ -281,7 +281,7 @@ pub(super) struct RotateArgs {
     pub(super) name: String,
     #[command(flatten)]
     pub(super) input: InputArgs,
-    /// When the new value ends: as with set
+    /// Expiry of the new value, as with set
     #[arg(long, value_name = "WHEN")]
     pub(super) expires: Option<String>,
 }

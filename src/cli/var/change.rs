@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use crate::cli::say;
-use crate::cli::var::{Done, existing, place};
+use crate::cli::var::{CommandResult, existing, place};
 use crate::cli::vault::{self, StoreName, VaultFlags};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::SecretName;
@@ -12,19 +12,19 @@ use karyi_vault::index::Index;
 use karyi_vault::store::{Key, Kind};
 use karyi_vault::vault::Vault;
 
-/// Removes secrets: every name is looked for before one of them is removed.
-pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
+/// Removes secrets; all names are checked before any is removed.
+pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> CommandResult {
     let names = names.iter().map(|name| vault::name(name));
     let names: Vec<SecretName> = names
         .collect::<Result<BTreeSet<_>, _>>()?
         .into_iter()
         .collect();
     let vault = existing(flags).map_err(|error| match error.code {
-        // Where nothing is kept no name is there either.
+        // Without a store no name exists.
         ErrorCode::UndefinedVariable => absent(&names, names.len()),
         _ => error,
     })?;
-    // Whoever names a store means what that one holds, and not another value of the name.
+    // A named store means its own value, not another value of the name.
     let is_any_store = flags.vault.0.is_none();
     let held = vault.store().list()?;
     let mut missing = Vec::new();
@@ -47,10 +47,10 @@ pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
         };
         match copy {
             Some(other) => say(&format!(
-                "removed from the store {own}; {name} is still kept in the store {other}"
+                "removed from the store {own}; {name} is still in the store {other}"
             )),
             None => {
-                // When it went meanwhile, it is gone all the same.
+                // Removed by another process meanwhile: that is success.
                 vault.remove(name)?;
                 say(&format!("{name} is removed from the store {own}"));
             }
@@ -59,7 +59,7 @@ pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the error for names that no secret has, of so many that are to be removed.
+/// Returns the error for names without a secret, out of `count` names to remove.
 fn absent(names: &[SecretName], count: usize) -> ToolError {
     let (more, hint) = match names.len() == count {
         true => ("", "see `karyi var list`"),
@@ -73,21 +73,21 @@ fn absent(names: &[SecretName], count: usize) -> ToolError {
     ToolError::new(ErrorCode::NotFound, message).with_hint(hint)
 }
 
-/// Gives a secret another name.
-pub(super) fn rename(flags: &VaultFlags, from: &str, to: &str) -> Done {
+/// Renames a secret.
+pub(super) fn rename(flags: &VaultFlags, from: &str, to: &str) -> CommandResult {
     let (from, to) = (vault::name(from)?, vault::name(to)?);
     existing(flags)?.rename(&from, &to)?;
-    say(&format!("{from} is called {to} now"));
+    say(&format!("{from} is now called {to}"));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Moves everything of the store that is used, or of one that is named, into another store. Into the store that is used
-/// nothing is moved: what a migration left in the other one is removed there.
-pub(super) fn migrate(flags: &VaultFlags, target: Kind) -> Done {
+/// Moves all secrets of the store in use, or of a named one, into another store. When the target is in use,
+/// only the leftovers of an interrupted migration are removed.
+pub(super) fn migrate(flags: &VaultFlags, target: Kind) -> CommandResult {
     let from = existing(flags)?;
     let kind = from.store().kind();
     if !kind.is_persistent() {
-        let message = format!("the store {kind} keeps nothing to move");
+        let message = format!("the store {kind} has nothing to move");
         return Err(ToolError::new(ErrorCode::BadArguments, message)
             .with_hint("name the store to move from: --vault os or --vault age"));
     }
@@ -116,8 +116,8 @@ pub(super) fn migrate(flags: &VaultFlags, target: Kind) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Moves what a migration into the store in use left in the other one, which both may hold alike.
-fn finish(used: &Vault, old: &Vault, had_file: bool) -> Done {
+/// Completes an interrupted migration: removes what the other store still holds.
+fn finish(used: &Vault, old: &Vault, had_file: bool) -> CommandResult {
     let (own, other) = (used.store().kind(), old.store().kind());
     let names = old.store().list();
     let names = names.map_err(|error| unseen(own, other, &error))?;
@@ -131,7 +131,7 @@ fn finish(used: &Vault, old: &Vault, had_file: bool) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the error for a store that may have what a migration left, and cannot be looked into.
+/// Returns the error for a store that may hold leftovers and cannot be read.
 fn unseen(own: Kind, other: Kind, error: &ToolError) -> ToolError {
     let message = format!(
         "the secrets are in the store {own} already; whether copies are left in the store {other} could not be \
@@ -150,7 +150,7 @@ fn unseen(own: Kind, other: Kind, error: &ToolError) -> ToolError {
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
-/// Returns the error for a migration of what is where it is to go.
+/// Returns the error for a migration into the store in use.
 fn already(own: Kind) -> ToolError {
     let message = format!("the secrets are in the store {own} already");
     let hint = format!(

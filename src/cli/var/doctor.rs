@@ -1,4 +1,4 @@
-//! `karyi var doctor`: whether index and store can be used and agree.
+//! `karyi var doctor`: checks that the index and the store work and agree.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::cli::doctor::list_of;
-use crate::cli::var::{Done, existing, to_a_person};
-use crate::cli::vault::{Place, VaultFlags};
+use crate::cli::var::{CommandResult, existing, to_a_person};
+use crate::cli::vault::{VaultFlags, VaultLocation};
 use crate::cli::{print, say};
 use crate::render::paint::safe_line;
 use karyi_core::error::{ErrorCode, ToolError};
@@ -21,8 +21,8 @@ use karyi_vault::store::record;
 use karyi_vault::store::{Key, Kind, Store, read_entries};
 use karyi_vault::vault::{SecretState, check_same_store, names_in_other_stores, secret_statuses};
 
-/// Checks the vault; with `repair` the index is made anew from the store first.
-pub(super) fn doctor(flags: &VaultFlags, is_json: bool, repair: bool) -> Done {
+/// Checks the vault; with `repair` the index is first rebuilt from the store.
+pub(super) fn doctor(flags: &VaultFlags, is_json: bool, repair: bool) -> CommandResult {
     if repair {
         let vault = existing(flags).map_err(|error| match error.code {
             ErrorCode::UndefinedVariable => {
@@ -40,7 +40,7 @@ pub(super) fn doctor(flags: &VaultFlags, is_json: bool, repair: bool) -> Done {
             }
         }
     }
-    let checks = checks(&Place::find(flags, None)?, true);
+    let checks = checks(&VaultLocation::find(flags, None)?, true);
     let is_well = checks.iter().all(|check| check.health == Health::Ok);
     let status = if is_well { "ok" } else { "limited" };
     print(&match is_json {
@@ -53,15 +53,15 @@ pub(super) fn doctor(flags: &VaultFlags, is_json: bool, repair: bool) -> Done {
     Ok(u8::from(!is_well).into())
 }
 
-/// Returns what there is to say about the vault; with `is_written` a value is kept and removed to try the store.
-pub(in crate::cli) fn checks(place: &Place, is_written: bool) -> Vec<Check> {
+/// Returns the checks of the vault; with `is_written` a test value is stored and removed.
+pub(in crate::cli) fn checks(place: &VaultLocation, is_written: bool) -> Vec<Check> {
     let index = match Index::read(&place.directory) {
         Ok(index) => index,
         Err(error) => return vec![failed("index", &error)],
     };
     let chosen = place.chosen(&index);
     let mut checks = vec![index_check(place, &index)];
-    // Before anything is locked: that closes the directory.
+    // Check before locking, which tightens the mode of the directory.
     checks.extend(modes(place, chosen.as_ref()));
     let Some(chosen) = chosen else {
         checks.push(no_store(place));
@@ -80,7 +80,7 @@ pub(in crate::cli) fn checks(place: &Place, is_written: bool) -> Vec<Check> {
         return checks;
     }
     let store = place.store(&chosen);
-    // A file that is gone asks for no key, and would be a new one to the probe.
+    // A missing file needs no key, and the probe would create a new one.
     let names = store.list().and_then(|names| {
         check_same_store(&index, kind, &names)?;
         Ok(names)
@@ -106,7 +106,7 @@ fn meaning(kind: Kind) -> &'static str {
     }
 }
 
-/// Tells whether values can be kept in a store.
+/// Checks that values can be stored.
 fn store_check(store: &dyn Store, is_written: bool) -> Check {
     let kind = store.kind();
     let tried = store.probe().and_then(|()| match is_written {
@@ -117,12 +117,12 @@ fn store_check(store: &dyn Store, is_written: bool) -> Check {
         return Check::ok("store", kind.to_string(), meaning(kind));
     };
     let (code, message) = (error.code.as_str(), &error.message);
-    let found = format!("{kind}, and nothing can be changed: {code}: {message}");
-    let meaning = "secrets can be used, and none can be kept or removed";
+    let found = format!("{kind}, but nothing can be changed: {code}: {message}");
+    let meaning = "secrets can be used, but not stored or removed";
     Check::limited("store", found, meaning, &error.hint)
 }
 
-/// Keeps a value, reads it back and removes it.
+/// Stores a value, reads it back and removes it.
 fn try_value(store: &dyn Store) -> Result<(), ToolError> {
     let key = Key::probe();
     let value = SecretValue::new(format!("karyi-probe-{}", std::process::id()));
@@ -132,12 +132,12 @@ fn try_value(store: &dyn Store) -> Result<(), ToolError> {
     if read?.is_some_and(|read| read.expose() == value.expose()) {
         return Ok(());
     }
-    let message = "a value that was kept to try the store was not read back";
+    let message = "a test value was stored and could not be read back";
     Err(ToolError::new(ErrorCode::VaultUnavailable, message))
 }
 
-/// Tells how many names are listed, or that the index is gone.
-fn index_check(place: &Place, index: &Index) -> Check {
+/// Checks that the index exists and counts its names.
+fn index_check(place: &VaultLocation, index: &Index) -> Check {
     let path = place.directory.join(FILE_NAME);
     let path = path.display();
     if place.has_unlisted(index) {
@@ -145,7 +145,7 @@ fn index_check(place: &Place, index: &Index) -> Check {
             "{path} lists nothing, and {} is there",
             place.age_file().display()
         );
-        let meaning = "names, notes and the chosen store were lost; values were not";
+        let meaning = "names, notes and the choice of the store were lost; values were not";
         let advice = "make it anew: karyi var doctor --repair, with --vault age --age-identity FILE if an identity opens the file";
         return Check::limited("index", found, meaning, advice);
     }
@@ -153,9 +153,9 @@ fn index_check(place: &Place, index: &Index) -> Check {
     Check::ok("index", found, "secrets are listed without their values")
 }
 
-/// Tells that no store was chosen and where the first value would go, or of a keyring whose index is gone. No value is
-/// read.
-fn no_store(place: &Place) -> Check {
+/// Checks where the first value would go when no store was chosen, or finds a keyring whose index is lost. Reads
+/// no value.
+fn no_store(place: &VaultLocation) -> Check {
     let is_open = !inherited::is_inside_session();
     let held = is_open.then(|| place.store(&StoreChoice::os()).list());
     let meaning = "`karyi var set` keeps the first value in the keyring of the system";
@@ -179,8 +179,8 @@ fn no_store(place: &Place) -> Check {
     Check::limited("store", found, UNUSED, advice)
 }
 
-/// Names what others than the owner can read or write.
-fn modes(place: &Place, chosen: Option<&StoreChoice>) -> Option<Check> {
+/// Lists files that other users can read or write.
+fn modes(place: &VaultLocation, chosen: Option<&StoreChoice>) -> Option<Check> {
     let open = place.open_to_others(chosen);
     let shown = |(path, mode): &(PathBuf, u32)| format!("{} ({mode:04o})", path.display());
     let found: Vec<String> = open.iter().map(shown).collect();
@@ -189,17 +189,17 @@ fn modes(place: &Place, chosen: Option<&StoreChoice>) -> Option<Check> {
         .iter()
         .map(|(path, _)| quote(path.as_os_str()))
         .collect();
-    let meaning = "who writes there can put another store in the place of this one";
+    let meaning = "anyone who writes there can replace the store";
     let advice = format!("chmod go-rwx {}", paths.join(" "));
     (!open.is_empty()).then(|| Check::limited("modes", found, meaning, &advice))
 }
 
-/// Meaning of values in a store that is not used.
+/// Consequence for values in an unused store.
 const UNUSED: &str = "runs neither use nor mask them";
 
-/// Tells of what other stores than the one that is used hold: what the index lists there, an encrypted file that it lists
-/// nothing in, and values in the keyring that a migration which broke off left there.
-fn other_stores(place: &Place, index: &Index, used: Kind) -> Vec<Check> {
+/// Checks unused stores: entries of the index, an encrypted file without entries, and keyring values left by an
+/// interrupted migration.
+fn other_stores(place: &VaultLocation, index: &Index, used: Kind) -> Vec<Check> {
     let mut checks = Vec::new();
     let others = names_in_other_stores(index, used);
     if let Some((_, other)) = others.first() {
@@ -226,7 +226,7 @@ fn other_stores(place: &Place, index: &Index, used: Kind) -> Vec<Check> {
                       age --to os, or move the file away";
         checks.push(Check::limited("stores", found, UNUSED, advice));
     }
-    // A keyring that does not answer is no matter of the file.
+    // A keyring that does not answer says nothing about the file.
     let is_asked = used == Kind::Age && !inherited::is_inside_session();
     let held = is_asked.then(|| place.store(&StoreChoice::os()).list().ok());
     let held = held.flatten().unwrap_or_default();
@@ -242,7 +242,7 @@ fn other_stores(place: &Place, index: &Index, used: Kind) -> Vec<Check> {
     checks
 }
 
-/// Compares index and store. What cannot be read no repair can list; it is told of by itself.
+/// Compares index and store. Unreadable values cannot be listed and have their own check.
 fn agreement(index: &Index, kind: Kind, names: &[SecretName], unreadable: &[SecretName]) -> Check {
     let rows = secret_statuses(index, Some(kind), Some(names)).into_iter();
     let odd = rows.filter(|row| match row.state {
@@ -255,7 +255,7 @@ fn agreement(index: &Index, kind: Kind, names: &[SecretName], unreadable: &[Secr
         .collect();
     if odd.is_empty() {
         let found = "index and store agree".to_owned();
-        return Check::ok("agreement", found, "nothing was lost on the way");
+        return Check::ok("agreement", found, "nothing was lost");
     }
     let meaning = "a value without an entry, or the other way round";
     Check::limited(
@@ -266,8 +266,7 @@ fn agreement(index: &Index, kind: Kind, names: &[SecretName], unreadable: &[Secr
     )
 }
 
-/// Tells of secrets that have ended or cannot be read, each with what is to be done about it. Returns the names of the
-/// latter, too.
+/// Checks for expired and unreadable secrets, each with a remedy. Returns the names of the unreadable ones, too.
 fn policies(store: &dyn Store) -> (Vec<Check>, Vec<SecretName>) {
     let (mut checks, mut unreadable) = (Vec::new(), Vec::new());
     for (key, texts) in read_entries(store).unwrap_or_default() {
@@ -296,7 +295,7 @@ fn policies(store: &dyn Store) -> (Vec<Check>, Vec<SecretName>) {
 
 fn failed(name: &str, error: &ToolError) -> Check {
     let found = format!("{}: {}", error.code.as_str(), error.message);
-    // The usual advice is to look here.
+    // The usual advice is to run this command.
     let advice = match error.hint == error.code.hint() && error.code == ErrorCode::BadVault {
         true => "restore it from a backup, or move it away and keep the values anew",
         false => &error.hint,

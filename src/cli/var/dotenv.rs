@@ -1,4 +1,4 @@
-//! Files of `KEY=value` lines, as `.env` files are. Nothing in them is expanded: `$X` is `$X`.
+//! Reads files of `KEY=value` lines such as `.env`. Nothing is expanded: `$X` stays `$X`.
 
 use std::borrow::Cow;
 
@@ -14,16 +14,16 @@ pub(super) struct Entry {
     pub(super) value: SecretValue,
 }
 
-/// A line that is no entry: its number, from 1, and the reason.
+/// An invalid line: its number, from 1, and the reason.
 pub(super) type BadLine = (usize, &'static str);
 
 const NO_ASSIGNMENT: &str = "is no KEY=value";
 const OPEN: &str = "has a quotation mark that is not closed, so nothing from there on was read";
 const TEXT_BEHIND: &str = "has text behind its closing quotation mark";
 
-/// Reads a file: its entries, and the lines that are none.
+/// Reads a file: its entries and its invalid lines.
 pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<BadLine>) {
-    // Of a file whose lines all end in CR LF, the CR is no part of a value of several lines.
+    // In a file with CR LF line ends, the CR does not belong to values of several lines.
     let is_windows = text.matches("\r\n").count() == text.matches('\n').count();
     let text = match is_windows {
         true => Cow::Owned(text.replace("\r\n", "\n")),
@@ -38,7 +38,7 @@ pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<BadLine>) {
             Ok(None) => {}
             Err(reason) => {
                 bad.push((line, reason));
-                // Lines behind an open quotation mark may be parts of the value, and are no names.
+                // Lines after an open quotation mark may be parts of the value, so they are no names.
                 if reason == OPEN {
                     break;
                 }
@@ -50,7 +50,7 @@ pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<BadLine>) {
     (entries, bad)
 }
 
-/// Takes the first entry from a text, or a line that is none: an empty one or a comment.
+/// Reads the first entry of a text; `None` for an empty line or a comment.
 fn entry(rest: &mut &str) -> Result<Option<(String, SecretValue)>, &'static str> {
     let whole = *rest;
     let line = next_line(rest);
@@ -70,7 +70,7 @@ fn entry(rest: &mut &str) -> Result<Option<(String, SecretValue)>, &'static str>
             quoted(rest, quote)?
         }
         _ => {
-            // A comment needs white space before it: `#` is a good character of a password.
+            // A comment needs white space before it: `#` may be part of a password.
             let end = value.find(" #").or_else(|| value.find("\t#"));
             let value = value.get(..end.unwrap_or(value.len())).unwrap_or_default();
             value.trim_end().to_owned()
@@ -79,14 +79,14 @@ fn entry(rest: &mut &str) -> Result<Option<(String, SecretValue)>, &'static str>
     Ok(Some((key.trim_end().to_owned(), SecretValue::new(value))))
 }
 
-/// Takes the first line from a text and returns it without its end.
+/// Removes the first line from a text and returns it without its end.
 fn next_line<'a>(rest: &mut &'a str) -> &'a str {
     let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
     *rest = behind;
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// Takes a value that begins with a quotation mark, and the rest of its last line; it may have several lines.
+/// Reads a quoted value, possibly of several lines, and the rest of its last line.
 fn quoted(rest: &mut &str, quote: char) -> Result<String, &'static str> {
     let whole = *rest;
     let mut value = Zeroizing::new(String::with_capacity(whole.len()));
@@ -113,7 +113,7 @@ fn quoted(rest: &mut &str, quote: char) -> Result<String, &'static str> {
     }
 }
 
-/// Returns the line of one value, as this module and shells read it.
+/// Returns the line of one value, readable by this module and by shells.
 pub(super) fn line(key: &str, value: &str) -> Zeroizing<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
     let mut line = Zeroizing::new(String::with_capacity(key.len() + 2 * value.len() + 4));
@@ -172,7 +172,7 @@ mod tests {
             &[(1, "A", "one\ntwo"), (3, "B", "3")],
             &[],
         );
-        // Of a key whose quotation mark is not closed no line becomes a name.
+        // After an open quotation mark no line becomes a name.
         check("nothing\nA='open\nB=2", &[], &[1, 2]);
         check(
             "A=1\nK=\"-----BEGIN KEY-----\nAQEF=\n-----END KEY-----\nB=1",
@@ -180,7 +180,7 @@ mod tests {
             &[2],
         );
         check("A=密码'🔑'", &[(1, "A", "密码'🔑'")], &[]);
-        // Of a file whose lines all end so, the ends are no part of a value.
+        // In a file with CR LF line ends, they are no part of a value.
         check(
             "A='one\r\ntwo'\r\nB=\"3\" # c\r\n",
             &[(1, "A", "one\ntwo"), (3, "B", "3")],

@@ -1,5 +1,5 @@
-//! `karyi var import`: keeps values of a .env file. Most of such a file are no secrets, so what looks
-//! like one is listed first and nothing is kept without a choice.
+//! `karyi var import`: stores values of a .env file. Most entries of such a file are no secrets, so likely
+//! ones are listed first, and nothing is stored without an option.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::var::args::ImportArgs;
 use crate::cli::var::dotenv::{self, Entry};
-use crate::cli::var::{Done, place, set, shell_word, writable};
+use crate::cli::var::{CommandResult, place, set, shell_word, writable};
 use crate::cli::vault::{VaultFlags, read_secretly};
 use crate::cli::{print, say, secret_lints};
 use karyi_core::error::{ErrorCode, ToolError};
@@ -22,24 +22,24 @@ use karyi_vault::store::concerns_one_value;
 use karyi_vault::vault::{CurrentSecret, SecretDetails, Vault};
 use karyi_vault::visible_bytes;
 
-/// Parts of names that say that the value is a secret.
+/// Parts of names that indicate a secret.
 const TELLING: &str = "KEY TOKEN SECRET PASS PWD CREDENTIAL AUTH PRIVATE DSN SIGNING WEBHOOK";
-/// Endings of names that say that it is none.
+/// Endings of names that indicate no secret.
 const HARMLESS: &str = "_ID _NAME _USER _HOST _PORT _PATH _FILE _DIR _URL";
-/// How a key in PEM begins.
+/// Start of a key in PEM.
 const PEM: &str = "-----BEGIN ";
-/// Shortest value that may be a token by its look, in bytes.
+/// Minimum length of a value that may be a token, in bytes.
 const MIN_TOKEN_BYTES: usize = 20;
 
-/// Keeps values of a file.
-pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
+/// Stores values of a file.
+pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> CommandResult {
     let file = args.file.display();
     let bytes = bytes_of(&args.file)?;
     let (mut entries, bad) = dotenv::read(list_in(&bytes, &args.file)?);
     for (line, reason) in bad {
         say(&format!("warning: line {line} {reason}"));
     }
-    // The last line with a name counts, as for programs that read such files. What stands there may be a part of a value.
+    // The last line with a name counts, as in other programs. The words may be part of a value.
     let mut later = BTreeMap::new();
     entries.reverse();
     entries.retain(
@@ -56,7 +56,7 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
     entries.reverse();
     let is_missing = |name: &String| entries.iter().all(|entry| entry.key != *name);
     if let Some(at) = args.select.iter().position(is_missing) {
-        // What stands there may be a value and is not repeated.
+        // The word may be a value and is not repeated.
         let message = format!(
             "{file} has no entry for name number {} after --select",
             at + 1
@@ -96,7 +96,7 @@ fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
         let found = ToolError::from_io(path, &error);
         let message = match path.symlink_metadata() {
             Ok(_) => found.message,
-            // A secret that was typed in the place of a file, for all anybody knows.
+            // The argument may be a secret, so it is not repeated.
             Err(_) => "there is no such file to import".into(),
         };
         ToolError::new(found.code, message).with_hint(hint)
@@ -130,8 +130,8 @@ fn list_in<'a>(bytes: &'a [u8], file: &Path) -> Result<&'a str, ToolError> {
     ))
 }
 
-/// Returns an entry that is to be kept, or else tells why it is left out. A text that is no name may be a part of a value
-/// and is not repeated.
+/// Returns an entry to store, or reports why it is skipped. A malformed name may be part of a value and is not
+/// repeated.
 fn choose(entry: Entry, args: &ImportArgs) -> Option<(SecretName, Entry)> {
     let is_named = args.select.contains(&entry.key);
     if !args.select.is_empty() && !is_named {
@@ -153,9 +153,9 @@ fn choose(entry: Entry, args: &ImportArgs) -> Option<(SecretName, Entry)> {
     }
 }
 
-fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Done {
+fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> CommandResult {
     let (said, now) = (args.policy.terms(), Timestamp::now());
-    // A policy that means nothing is told before anything is kept.
+    // Check the policy before anything is stored.
     said.policy(now)?;
     let file = args.file.file_name().unwrap_or_default().to_string_lossy();
     let file = file.replace(char::is_control, " ");
@@ -166,7 +166,7 @@ fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Don
     let kind = vault.store().kind();
     let (mut kept, mut failed) = (0, 0);
     for (name, Entry { line, value, .. }) in chosen {
-        // One that is there already stays unless it is to be replaced, and then policy and note stay.
+        // An existing secret stays unless it is to be replaced; its policy and note stay in any case.
         let terms = |earlier: &CurrentSecret| {
             if !earlier.is_nothing() && !args.replace {
                 return Ok(None);
@@ -204,8 +204,8 @@ fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Don
     Ok(u8::from(failed > 0).into())
 }
 
-/// Reason why an entry does not look like a secret; none for a secret by its name, a URL with a password, a private key
-/// or a token.
+/// Returns the reason why an entry does not look like a secret. Secrets are recognised by name, as a URL with a
+/// password, a private key or a token.
 fn reason_to_leave(entry: &Entry) -> Option<&'static str> {
     let value = entry.value.expose();
     let key = entry.key.to_ascii_uppercase();
@@ -227,7 +227,7 @@ fn reason_to_leave(entry: &Entry) -> Option<&'static str> {
     }
 }
 
-/// Whether a text looks random: long, of one piece, with letters and digits mixed.
+/// Returns true when a text looks random: long, in one piece, with letters and digits.
 fn is_token(value: &str) -> bool {
     let is_word = |b: u8| b.is_ascii_alphanumeric() || b"_-+/=".contains(&b);
     let digits = value.bytes().filter(u8::is_ascii_digit).count();

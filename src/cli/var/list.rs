@@ -1,12 +1,12 @@
-//! `karyi var list` and `karyi var show`: what is known of secrets. No value is read for it.
+//! `karyi var list` and `karyi var show`: metadata of secrets. No value is read.
 
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::cli::var::Done;
-use crate::cli::vault::{self, Place, VaultFlags};
+use crate::cli::var::CommandResult;
+use crate::cli::vault::{self, VaultFlags, VaultLocation};
 use crate::cli::{print, say};
 use crate::render::paint::safe_line;
 use karyi_core::error::{ErrorCode, ToolError};
@@ -17,19 +17,19 @@ use karyi_vault::policy::Policy;
 use karyi_vault::store::Kind;
 use karyi_vault::vault::{SecretState, SecretStatus, secret_statuses};
 
-/// The secrets there are, and the store that was asked about them.
+/// The secrets, and the store that was queried.
 struct Listing {
     store: Option<Kind>,
     rows: Vec<SecretStatus>,
-    /// Why the store could not be asked.
+    /// Reason why the store could not be queried.
     problem: Option<ToolError>,
 }
 
-/// Lists the secrets, by the index and, where that asks nobody and reads no value, by the store.
-fn listing(place: &Place) -> Result<Listing, ToolError> {
+/// Lists the secrets from the index and, where it needs no question and no value, from the store.
+fn listing(place: &VaultLocation) -> Result<Listing, ToolError> {
     let index = Index::read(&place.directory)?;
     let was_chosen = place.chosen(&index);
-    // Where none is known the keyring may hold what an index listed that is gone.
+    // Without a known store the keyring may hold values of a lost index.
     let chosen = was_chosen.clone().unwrap_or_else(StoreChoice::os);
     let chosen = Some(chosen).filter(|chosen| chosen.kind.is_persistent());
     let is_askable =
@@ -61,16 +61,16 @@ fn listing(place: &Place) -> Result<Listing, ToolError> {
     })
 }
 
-/// Whether names come out of the store together with their values only: out of an encrypted file. One that is gone
-/// holds none, and one that no index lists is all there is to go by.
-fn is_whole(place: &Place, index: &Index, chosen: &StoreChoice) -> bool {
+/// Returns true when the store can list names only with their values: an encrypted file. A missing file has none,
+/// and one without an index is the only source.
+fn is_whole(place: &VaultLocation, index: &Index, chosen: &StoreChoice) -> bool {
     let is_known = index.store.is_some() && index.is_whole();
     chosen.kind == Kind::Age && is_known && place.has_age_file()
 }
 
 /// Lists the secrets.
-pub(super) fn list(flags: &VaultFlags, is_json: bool) -> Done {
-    let listing = listing(&Place::find(flags, None)?)?;
+pub(super) fn list(flags: &VaultFlags, is_json: bool) -> CommandResult {
+    let listing = listing(&VaultLocation::find(flags, None)?)?;
     if let Some(problem) = &listing.problem {
         say(&format!(
             "the store could not be asked, this is the index alone: {}: {} ({})",
@@ -88,9 +88,9 @@ pub(super) fn list(flags: &VaultFlags, is_json: bool) -> Done {
     if listing.rows.is_empty() && listing.problem.is_none() {
         say(match flags.vault.0 {
             Some(Kind::Env) => {
-                "the store env keeps nothing: runs take its values as KARYI_VAR_NAME"
+                "the store env stores nothing: runs read its values from KARYI_VAR_NAME"
             }
-            _ => "no secrets yet; `karyi var set NAME` keeps one",
+            _ => "no secrets yet; `karyi var set NAME` stores one",
         });
         return Ok(ExitCode::SUCCESS);
     }
@@ -98,9 +98,9 @@ pub(super) fn list(flags: &VaultFlags, is_json: bool) -> Done {
 }
 
 /// Shows one secret.
-pub(super) fn show(flags: &VaultFlags, name: &str, is_json: bool) -> Done {
+pub(super) fn show(flags: &VaultFlags, name: &str, is_json: bool) -> CommandResult {
     let name: SecretName = vault::name(name)?;
-    let listing = listing(&Place::find(flags, None)?)?;
+    let listing = listing(&VaultLocation::find(flags, None)?)?;
     let Some(row) = listing.rows.iter().find(|row| row.name == name) else {
         let message = format!("there is no secret called {name}");
         return Err(ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi var list`"));
@@ -112,7 +112,7 @@ pub(super) fn show(flags: &VaultFlags, name: &str, is_json: bool) -> Done {
     }))
 }
 
-/// Returns what is known of a secret, for programs.
+/// Returns the metadata of a secret for programs.
 fn json_of(row: &SecretStatus) -> Map<String, Value> {
     let mut fields = json!({ "name": row.name.as_str(), "state": row.state.as_str() });
     if let Some(listed) = &row.listed {
@@ -132,7 +132,7 @@ fn json_of(row: &SecretStatus) -> Map<String, Value> {
     fields.as_object().cloned().unwrap_or_default()
 }
 
-/// Returns one line for each field; those of the policy too.
+/// Returns one line per field, including those of the policy.
 fn lines(fields: &Map<String, Value>) -> String {
     let mut text = String::new();
     for (key, value) in fields {
@@ -145,7 +145,7 @@ fn lines(fields: &Map<String, Value>) -> String {
     text
 }
 
-/// Returns the name of a field as flags and policy files have it.
+/// Returns a field's name as in flags and policy files.
 fn flag(key: &str) -> String {
     key.replace('_', "-")
 }
@@ -158,7 +158,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Returns the parts of a policy that are not as they are by default.
+/// Returns the parts of a policy that differ from the default.
 fn summary(policy: &Policy) -> String {
     let fields = |policy: &Policy| serde_json::to_value(policy).unwrap_or_default();
     let (own, usual) = (fields(policy), fields(&Policy::default()));
@@ -171,14 +171,14 @@ fn summary(policy: &Policy) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the policy in the index says that the secret has ended.
+/// Returns true when the secret has expired by the policy in the index.
 fn has_ended(row: &SecretStatus) -> bool {
     let now = Timestamp::now();
     let listed = row.listed.as_ref();
     listed.is_some_and(|listed| listed.policy.check_end(&row.name, now).is_err())
 }
 
-/// Returns what is to be known of a secret before it is used.
+/// Returns warnings to know before a secret is used.
 fn state_of(row: &SecretStatus) -> String {
     let state = match row.state {
         SecretState::Kept | SecretState::Unknown => None,

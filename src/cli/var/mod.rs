@@ -1,8 +1,8 @@
-//! `karyi var`: keeps the secrets that scripts use by name.
+//! `karyi var`: manages the secrets that scripts use by name.
 //!
-//! The store is tried before the user types anything, and never chosen behind their back: without a
-//! keyring `set` asks before it takes the encrypted file. Inside a session of karyi every command that
-//! would open the store is refused.
+//! The store is probed before the user types anything, and never chosen silently: without a keyring, `set`
+//! asks before it uses the encrypted file. Inside a session of karyi, commands that open the store are
+//! refused.
 
 pub(super) mod args;
 mod change;
@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use crate::cli::interrupts::Interrupts;
 use crate::cli::prompt::Asker;
 use crate::cli::var::args::{VarArgs, VarCommand};
-use crate::cli::vault::{self, Place, VaultFlags};
+use crate::cli::vault::{self, VaultFlags, VaultLocation};
 use crate::cli::{fail_as_given, run};
 use crate::render::paint::safe_line;
 use karyi_core::error::{ErrorCode, ToolError};
@@ -32,8 +32,8 @@ use karyi_vault::index::{Index, StoreChoice};
 use karyi_vault::store::Kind;
 use karyi_vault::vault::Vault;
 
-/// What a command gives back: the exit status when it printed what there was to say.
-type Done = Result<ExitCode, ToolError>;
+/// Result of a command: the exit status after it has printed its output.
+type CommandResult = Result<ExitCode, ToolError>;
 
 /// Runs `karyi var`.
 pub(super) fn var(args: VarArgs) -> ExitCode {
@@ -58,8 +58,8 @@ pub(super) fn var(args: VarArgs) -> ExitCode {
     signal.map_or(code, ExitCode::from)
 }
 
-/// Replaces the hints of paths, which are for a model and its tools: what is missing here is a place for the vault. Others
-/// speak to the user, and not of them.
+/// Replaces hints about paths, which are for a model and its tools: here the vault lacks a directory. Other hints
+/// stay.
 fn for_a_person(error: ToolError) -> ToolError {
     let is_of_path = matches!(
         error.code,
@@ -67,23 +67,22 @@ fn for_a_person(error: ToolError) -> ToolError {
     );
     let hint = match is_of_path && error.hint == error.code.hint() {
         true => {
-            "set KARYI_HOME, or HOME, to a directory that you can write to: the vault is kept there"
-                .into()
+            "set KARYI_HOME, or HOME, to a directory that you can write to, for the vault".into()
         }
         false => to_a_person(&error.hint),
     };
     error.with_hint(hint)
 }
 
-/// Says a hint to the user that tells a model what its user can do.
+/// Rewords a hint to the model as one to the user.
 fn to_a_person(hint: &str) -> String {
     hint.replace("ask the user to ", "")
 }
 
-/// The signals of a command that may ask; caught until the program ends.
+/// Signals of a command that may ask questions; caught until the program ends.
 static INTERRUPTS: OnceLock<Interrupts> = OnceLock::new();
 
-/// Returns whom a command can ask that opens the store or is given a value.
+/// Returns the user to ask, for a command that opens the store or receives a value.
 ///
 /// # Errors
 /// `inside_session`.
@@ -93,25 +92,21 @@ fn asker() -> Result<Option<Asker>, ToolError> {
     }
     let asker = Asker::default().found(!run::is_ci());
     if let (Some(asker), None) = (&asker, INTERRUPTS.get())
-        && let Ok(interrupts) = Interrupts::watch(&asker.outside)
+        && let Ok(interrupts) = Interrupts::watch(&asker.stop_source)
     {
         let _ = INTERRUPTS.set(interrupts);
     }
     Ok(asker)
 }
 
-/// Finds the place of the vault for a command that opens the store.
-///
-/// # Errors
-/// `inside_session`, or there is no such place.
-/// Returns the command that karyi was started with, as a shell takes it. No value is an argument of one.
+/// Returns the command line of karyi, quoted for a shell. It contains no values.
 fn own_command() -> String {
     let words = std::env::args_os().skip(1).map(|word| shell_word(&word));
     let words: Vec<String> = std::iter::once("karyi".to_owned()).chain(words).collect();
     words.join(" ")
 }
 
-/// Returns a word as a shell takes it, in quotes where it needs them.
+/// Quotes a word for a shell where necessary.
 pub(super) fn shell_word(word: &OsStr) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
     match word.to_str() {
@@ -120,34 +115,34 @@ pub(super) fn shell_word(word: &OsStr) -> String {
     }
 }
 
-fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
-    Place::find(flags, asker()?)
+fn place(flags: &VaultFlags) -> Result<VaultLocation, ToolError> {
+    VaultLocation::find(flags, asker()?)
 }
 
-/// Returns the vault of a command that reads or changes what is kept.
+/// Returns the vault of a command that reads or changes secrets.
 ///
 /// # Errors
-/// As [`place`]; `undefined_variable` when no store was ever chosen.
+/// The same as [`place`]; `undefined_variable` when no store was ever chosen.
 pub(super) fn existing(flags: &VaultFlags) -> Result<Vault, ToolError> {
     existing_in(&place(flags)?)
 }
 
-fn existing_in(place: &Place) -> Result<Vault, ToolError> {
+fn existing_in(place: &VaultLocation) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
     let Some(chosen) = place.chosen(&index) else {
-        let message = "nothing is kept: no store was chosen yet";
+        let message = "nothing is stored: no store was chosen yet";
         return Err(ToolError::new(ErrorCode::UndefinedVariable, message)
-            .with_hint("keep something with `karyi var set NAME`"));
+            .with_hint("store a value with `karyi var set NAME`"));
     };
     Ok(place.vault(chosen))
 }
 
-/// Returns the vault of a command that keeps something, after its store was tried. Without a keyring the user may
+/// Returns the vault of a command that stores a secret, after probing its store. Without a keyring the user may
 /// choose the encrypted file.
 ///
 /// # Errors
-/// The reason why nothing can be kept.
-fn writable(place: &Place) -> Result<Vault, ToolError> {
+/// The reason why nothing can be stored.
+fn writable(place: &VaultLocation) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
     let tried = |chosen: StoreChoice| {
         let vault = place.vault(place.with_identity(chosen)?);
@@ -155,13 +150,13 @@ fn writable(place: &Place) -> Result<Vault, ToolError> {
     };
     match place.chosen(&index) {
         Some(chosen) if chosen.kind == Kind::Memory => {
-            let message = "memory ends with this command, so nothing can be kept there";
+            let message = "memory ends with this command, so it cannot store anything";
             return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
         }
         Some(chosen) => return tried(chosen),
         None => {}
     }
-    // The first value is kept in the keyring, else in the encrypted file when the user agrees.
+    // The first value goes to the keyring, else to the encrypted file with the user's consent.
     let error = match tried(StoreChoice::os()) {
         Err(error) if error.code == ErrorCode::KeyringUnavailable => error,
         result => return result,

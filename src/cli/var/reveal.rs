@@ -1,9 +1,9 @@
-//! The commands that give values away: `karyi var get` and `export` print them, on a terminal only, and `exec` runs a
+//! Commands that reveal values: `karyi var get` and `export` print them, on a terminal only, and `exec` runs a
 //! program with them in its environment.
 //!
-//! That program takes the place of this process. What it prints is not masked: this is for a person who runs a program of
-//! their own. The policy counts as it does for a command of a script, but that starting the program is the agreement that
-//! `use = ask` wants.
+//! The program replaces this process. Its output is not masked, since a person runs a program of their own. The
+//! policy applies as to a command of a script, except that starting the program is the consent that `use = ask`
+//! requires.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal};
@@ -14,14 +14,14 @@ use std::process::{Command, ExitCode};
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use crate::cli::var::{Done, dotenv, existing};
+use crate::cli::var::{CommandResult, dotenv, existing};
 use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{print, say};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_pty::guard;
 
 /// Prints one value.
-pub(super) fn get(flags: &VaultFlags, name: &str) -> Done {
+pub(super) fn get(flags: &VaultFlags, name: &str) -> CommandResult {
     let name = vault::name(name)?;
     let vault = existing(flags)?;
     check_terminal()?;
@@ -31,7 +31,7 @@ pub(super) fn get(flags: &VaultFlags, name: &str) -> Done {
 }
 
 /// Prints all values.
-pub(super) fn export(flags: &VaultFlags) -> Done {
+pub(super) fn export(flags: &VaultFlags) -> CommandResult {
     let vault = existing(flags)?;
     check_terminal()?;
     for name in vault.store().list()? {
@@ -44,27 +44,27 @@ pub(super) fn export(flags: &VaultFlags) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Values are for eyes: what is redirected ends in a file or in a program's memory.
+/// Refuses redirected output, which would store values in a file or in another program.
 fn check_terminal() -> Result<(), ToolError> {
     if std::io::stdout().is_terminal() {
         return Ok(());
     }
-    let message = "values are printed on a terminal only, and standard output is none";
+    let message = "values are printed only on a terminal, and standard output is not one";
     Err(ToolError::new(ErrorCode::PermissionDenied, message)
-        .with_hint("give a program its values with `karyi var exec NAME -- CMD`"))
+        .with_hint("pass values to a program with `karyi var exec NAME -- CMD`"))
 }
 
 /// Runs a program.
-pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -> Done {
+pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -> CommandResult {
     let Some((program, arguments)) = command.split_first() else {
         let message = "there is no program to run";
         return Err(ToolError::new(ErrorCode::Usage, message).with_hint("name it after --"));
     };
     let vault = existing(flags)?;
     let cwd = std::env::current_dir().map_err(|error| {
-        ToolError::from_io(".".as_ref(), &error).with_hint("start it in a directory that is there")
+        ToolError::from_io(".".as_ref(), &error).with_hint("start it in an existing directory")
     })?;
-    // As a policy calls it.
+    // The name as policies use it.
     let called = Path::new(program).file_name().unwrap_or(program);
     let called = called.to_string_lossy();
     let mut command = Command::new(program);
@@ -81,17 +81,17 @@ pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -
         }
         command.env(name.as_str(), record.value.expose());
     }
-    // Nothing of this process is left when it works.
+    // On success nothing of this process remains.
     guard::restore_core_limit();
-    // The statuses are those of a shell.
+    // The exit statuses are those of a shell.
     let (code, problem) = match command.exec() {
         error if error.kind() == ErrorKind::NotFound => (
             127,
-            "it is not there, or the interpreter of its first line is not".to_owned(),
+            "it does not exist, or the interpreter in its first line does not".to_owned(),
         ),
         error => (126, error.to_string()),
     };
-    // Its name is not repeated: a value may stand there by mistake.
+    // The name is not repeated, since it may be a misplaced value.
     say(&format!("the program after -- cannot be run: {problem}"));
     say("hint: name it by its path; `ls -l` of that says whether it can be run");
     Ok(ExitCode::from(code))

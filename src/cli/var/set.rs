@@ -1,5 +1,5 @@
-//! `karyi var set` and `karyi var rotate`: take a value, typed hidden or piped in, and keep it, or give it to a session
-//! that runs, which has it in its memory until it ends.
+//! `karyi var set` and `karyi var rotate`: read a value, typed hidden or piped in, and store it or send it to a
+//! running session, which has it in memory until it ends.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use crate::cli::control_socket::{self, RunningSession};
 use crate::cli::prompt::{Asker, hidden};
 use crate::cli::var::args::{InputArgs, RotateArgs, SetArgs};
-use crate::cli::var::{Done, asker, existing_in, place, writable};
+use crate::cli::var::{CommandResult, asker, existing_in, place, writable};
 use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{say, secret_lints};
 use karyi_core::error::{ErrorCode, ToolError};
@@ -24,15 +24,15 @@ use karyi_vault::index::Index;
 use karyi_vault::policy::{self, Policy};
 use karyi_vault::vault::{CurrentSecret, NewSecret, SecretDetails, Vault};
 
-/// Keeps a value, or gives it to a session.
-pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
+/// Stores a value, or sends it to a session.
+pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> CommandResult {
     check_arguments(flags, args)?;
     let name = vault::name(&args.name)?;
     let (said, now) = (args.policy.terms(), Timestamp::now());
-    // Before anything is typed: a policy that means nothing, and a store that takes nothing.
+    // Check the policy and the store before anything is typed.
     let new_policy = said.policy(now)?;
     if let Some(pid) = args.session {
-        return give(args, pid, &name, &new_policy);
+        return send_to_session(args, pid, &name, &new_policy);
     }
     let place = place(flags)?;
     let vault = writable(&place)?;
@@ -40,7 +40,7 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     let earlier = vault.current(&name)?;
     said.applied(&base(&earlier, &said)?, now)?;
     if let (false, false, Some(old)) = (args.keep_value, args.input.stdin, replaced_by(&earlier)) {
-        say(&format!("the new value of {name} takes the place of {old}"));
+        say(&format!("the new value of {name} replaces {old}"));
     }
     let value = match args.keep_value {
         true => vault.require_record(&name, &earlier).map(|_| None)?,
@@ -54,8 +54,8 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     };
     let kept = keep(&vault, &name, value.as_ref(), &terms)?;
     let replaced = kept.and_then(|kept| kept.replaced);
-    tell_of_keeping(&vault, &name, replaced.filter(|_| value.is_some()));
-    // Runs that use another store than the one that was named will not know the value.
+    report_stored(&vault, &name, replaced.filter(|_| value.is_some()));
+    // Runs that use another store than the named one will not know the value.
     let own = vault.store().kind();
     let used = Index::read(&place.directory)?.store;
     if let Some(used) = used.map(|chosen| chosen.kind).filter(|used| *used != own) {
@@ -67,8 +67,8 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Gives a secret a new value.
-pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
+/// Replaces the value of a secret.
+pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> CommandResult {
     let name = vault::name(&args.name)?;
     check_input(flags, &args.input)?;
     let place = place(flags)?;
@@ -80,13 +80,13 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
         expires: args.expires.clone(),
         ..policy::PolicyTerms::default()
     };
-    // Under the policy of then: its user may have narrowed it while the question stood there.
+    // Use the policy of that time: it may have been narrowed during the question.
     let terms = |earlier: &CurrentSecret| {
         let policy = said.applied(&vault.require_record(&name, earlier)?.policy, now)?;
         if policy.expires.is_some_and(|end| end <= now) {
             let message = format!("{name} has expired, and so would a new value");
             return Err(ToolError::new(ErrorCode::SecretExpired, message)
-                .with_hint("say when the new one ends: --expires 30d"));
+                .with_hint("set the expiry of the new one: --expires 30d"));
         }
         Ok(Some(SecretDetails { note: None, policy }))
     };
@@ -100,33 +100,33 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
         ));
     }
     keep(&vault, &name, Some(&value), &terms)?;
-    tell_of_keeping(&vault, &name, None);
+    report_stored(&vault, &name, None);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Result of keeping a secret.
-pub(super) struct KeptSecret {
-    /// Says which value went for it.
+/// Result of storing a secret.
+pub(super) struct StoredSecret {
+    /// Describes the value that was replaced.
     replaced: Option<String>,
     policy: Policy,
-    /// Why what was there could not be read.
+    /// The reason why the earlier record could not be read.
     damage: Option<ToolError>,
 }
 
-/// Keeps a value, or the one that is there, with what `terms` makes of what is there then: another karyi may have changed
-/// it since. Warns of what is probably a mistake. Returns nothing when `terms` leaves things as they are.
+/// Stores a value, or keeps the current one, with the policy that `terms` makes of the current record, which another
+/// karyi may have changed. Warns about probable mistakes. Returns `None` when `terms` changes nothing.
 pub(super) fn keep(
     vault: &Vault,
     name: &SecretName,
     value: Option<&SecretValue>,
     terms: &dyn Fn(&CurrentSecret) -> Result<Option<SecretDetails>, ToolError>,
-) -> Result<Option<KeptSecret>, ToolError> {
+) -> Result<Option<StoredSecret>, ToolError> {
     let kept = RefCell::new(None);
     let is_kept = vault.update(name, &|earlier: &CurrentSecret| {
         let Some(terms) = terms(earlier)? else {
             return Ok(None);
         };
-        kept.replace(Some(KeptSecret {
+        kept.replace(Some(StoredSecret {
             replaced: replaced_by(earlier),
             policy: terms.policy.clone(),
             damage: earlier.damage.clone(),
@@ -139,23 +139,23 @@ pub(super) fn keep(
         Ok(Some(NewSecret { value, terms }))
     })?;
     let kept = kept.take().filter(|_| is_kept);
-    if let Some(KeptSecret { policy, damage, .. }) = &kept {
+    if let Some(StoredSecret { policy, damage, .. }) = &kept {
         if let Some(damage) = damage {
             say(&format!(
                 "warning: {}; what it may be used for is now what `karyi var show {name}` says",
                 damage.message
             ));
         }
-        // Not before: a directory that is the value of another secret was refused.
-        secret_lints::tell(name, value, Some(policy));
+        // Only now: a directory that equals the value of another secret was refused.
+        secret_lints::warn(name, value, Some(policy));
     }
     Ok(kept)
 }
 
-/// Returns the policy that what is said is added to.
+/// Returns the policy to which the given terms are added.
 ///
 /// # Errors
-/// `bad_vault` when nobody knows what the secret may be used for, and nothing is said of it.
+/// `bad_vault` when the current policy is unreadable and no terms are given.
 pub(super) fn base(
     earlier: &CurrentSecret,
     said: &policy::PolicyTerms,
@@ -176,19 +176,24 @@ fn replaced_by(earlier: &CurrentSecret) -> Option<String> {
     let day = earlier.listed.as_ref().map(|listed| listed.updated);
     Some(match day {
         Some(day) => format!("the one of {}", day.strftime("%Y-%m-%d")),
-        None => "the one that was there".to_owned(),
+        None => "the earlier one".to_owned(),
     })
 }
 
-fn tell_of_keeping(vault: &Vault, name: &SecretName, replaced: Option<String>) {
+fn report_stored(vault: &Vault, name: &SecretName, replaced: Option<String>) {
     let kind = vault.store().kind();
     let instead = replaced.map(|old| format!(", in place of {old}"));
     let instead = instead.unwrap_or_default();
-    say(&format!("{name} is kept in the store {kind}{instead}"));
+    say(&format!("{name} is stored in the store {kind}{instead}"));
 }
 
-/// Gives a value to the session of a process, or to the one there is.
-fn give(args: &SetArgs, pid: Option<u32>, name: &SecretName, policy: &Policy) -> Done {
+/// Sends a value to the session of a process, or to the only one.
+fn send_to_session(
+    args: &SetArgs,
+    pid: Option<u32>,
+    name: &SecretName,
+    policy: &Policy,
+) -> CommandResult {
     let asker = asker()?;
     // Before anything is typed.
     let session = chosen(control_socket::find()?, pid)?;
@@ -196,15 +201,17 @@ fn give(args: &SetArgs, pid: Option<u32>, name: &SecretName, policy: &Policy) ->
     let what = format!("{name} for {description}");
     let value = take(asker.as_ref(), &what, &args.input)?;
     control_socket::send(&session, name, policy, &value)?;
-    secret_lints::tell(name, Some(&value), Some(policy));
+    secret_lints::warn(name, Some(&value), Some(policy));
     if args.note.is_some() {
-        say("warning: a session has no notes, so this one is not kept");
+        say("warning: a session has no notes, so this one is ignored");
     }
-    say(&format!("{name} is given to {description} until that ends"));
+    say(&format!(
+        "{name} is available in {description} until it ends"
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Chooses the session.
+/// Selects the session.
 ///
 /// # Errors
 /// `no_session`; `bad_arguments` when several run and none is named.
@@ -214,9 +221,9 @@ fn chosen(mut found: Vec<RunningSession>, pid: Option<u32>) -> Result<RunningSes
         .map(|session| format!("\n  {}", session.description))
         .collect();
     if pid.is_none() && found.len() > 1 {
-        let message = format!("expected one session, found several; nothing was given:{list}");
+        let message = format!("expected one session, found several; nothing was sent:{list}");
         return Err(ToolError::new(ErrorCode::BadArguments, message)
-            .with_hint("name one of them by its number: --session=PID"));
+            .with_hint("select one by its process id: --session=PID"));
     }
     found.retain(|session| pid.is_none_or(|pid| session.pid == pid));
     found.pop().ok_or_else(|| {
@@ -224,7 +231,7 @@ fn chosen(mut found: Vec<RunningSession>, pid: Option<u32>) -> Result<RunningSes
             Some(pid) => format!("process {pid} is no session"),
             None => "no session runs".to_owned(),
         };
-        let message = format!("{what} that takes values; nothing was given");
+        let message = format!("{what} that accepts values; nothing was sent");
         let error = ToolError::new(ErrorCode::NoSession, message);
         match list.is_empty() {
             true => error,
@@ -233,7 +240,7 @@ fn chosen(mut found: Vec<RunningSession>, pid: Option<u32>) -> Result<RunningSes
     })
 }
 
-/// Checks all that can be known to be wrong before anything is opened or asked for.
+/// Checks the arguments before anything is opened or asked.
 ///
 /// # Errors
 /// `usage` or `bad_arguments`.
@@ -255,10 +262,10 @@ fn check_arguments(flags: &VaultFlags, args: &SetArgs) -> Result<(), ToolError> 
     check_input(flags, &args.input)
 }
 
-/// Checks where a value is to come from.
+/// Checks the source of a value.
 ///
 /// # Errors
-/// `usage`: standard input is a terminal, which would show the value, or is to give a passphrase as well.
+/// `usage`: standard input is a terminal, which would show the value, or also provides a passphrase.
 fn check_input(flags: &VaultFlags, input: &InputArgs) -> Result<(), ToolError> {
     let (message, hint) = if input.stdin && flags.age_passphrase_fd == Some(0) {
         (
@@ -276,12 +283,12 @@ fn check_input(flags: &VaultFlags, input: &InputArgs) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::Usage, message).with_hint(hint))
 }
 
-/// Takes a value as it comes; `what` says in the question what it is the value of.
+/// Reads a value; `what` names its purpose in the question.
 fn take(asker: Option<&Asker>, what: &str, input: &InputArgs) -> Result<SecretValue, ToolError> {
     if input.stdin {
         return piped(input.raw);
     }
-    // Somebody gave standard input something to read: a pipe or a file.
+    // Standard input is a pipe or a file.
     let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
     let found = stdin.and_then(|stdin| stdin.metadata());
     let is_piped = found.is_ok_and(|found| found.is_file() || found.file_type().is_fifo());
@@ -292,7 +299,7 @@ fn take(asker: Option<&Asker>, what: &str, input: &InputArgs) -> Result<SecretVa
     hidden(asker, &label, "pipe the value in with --stdin")
 }
 
-/// Reads a value from standard input, and takes one line break from its end unless it is wanted raw.
+/// Reads a value from standard input and removes one line break at its end, unless it is raw.
 fn piped(is_raw: bool) -> Result<SecretValue, ToolError> {
     let most = limits::MAX_SECRET_BYTES + 3;
     let mut bytes = Zeroizing::new(Vec::with_capacity(most));

@@ -1,4 +1,4 @@
-//! The identity that karyi makes by itself for an encrypted file, when its user names none.
+//! Creates the identity of an encrypted file, when the user names none.
 
 use std::fs::DirBuilder;
 use std::io::{ErrorKind, Write};
@@ -11,7 +11,7 @@ use karyi_vault::store::age::new_identity;
 /// Name of the identity file, beside the encrypted file.
 pub(super) const IDENTITY_FILE: &str = "vault-identity.txt";
 
-/// Makes an identity file that only its user can read. One that is there stays. Returns whether it was made.
+/// Creates an identity file that only its user can read, unless it exists. Returns true when it was created.
 ///
 /// # Errors
 /// It cannot be written.
@@ -21,7 +21,7 @@ pub(super) fn make_identity(path: &Path) -> Result<bool, ToolError> {
         let directory = path.parent().unwrap_or(path);
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(directory)?;
-        // Of mode 0600, and there as a whole or not at all.
+        // With mode 0600, and atomically.
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
         writeln!(
             file,

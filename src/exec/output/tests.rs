@@ -1,11 +1,11 @@
-//! What a result and a watcher see of one job's output.
+//! Output of one job in results and for a watcher.
 
 use super::*;
 use karyi_core::secret::{SecretName, SecretValue};
 use karyi_vault::session::Secrets;
 
-fn output(secrets: &Secrets) -> Output {
-    Output::new(&Redactor::new(secrets), Cap::default(), None, None)
+fn output(secrets: &Secrets) -> OutputPipeline {
+    OutputPipeline::new(&Redactor::new(secrets), Cap::default(), None, None)
 }
 
 fn learn(secrets: &Secrets) {
@@ -37,7 +37,7 @@ fn the_start_of_a_value_is_masked_in_an_unfinished_line() {
     assert!(line.starts_with("is ") && !line.contains("hunt"), "{line}");
 }
 
-/// The longest part of `value` in a text.
+/// Returns the longest part of `value` in a text.
 fn longest_part(text: &str, value: &str) -> usize {
     let ends = (0..value.len()).map(|start| {
         let lengths = (1..=value.len() - start).rev();
@@ -86,9 +86,9 @@ fn the_start_of_a_value_is_masked_when_a_signal_ended_it() {
     }
 }
 
-/// The start of a value does not reach a program, in whatever pieces the value comes.
+/// A program never sees the start of a value, in whatever chunks the value arrives.
 #[test]
-fn a_program_sees_no_start_of_a_value_when_nothing_comes() {
+fn a_program_sees_no_start_of_a_value_when_output_pauses() {
     let secrets = Secrets::default();
     learn(&secrets);
     let text = |event: Option<Redacted<Event>>| match event.map(Redacted::into_inner) {
@@ -99,7 +99,7 @@ fn a_program_sees_no_start_of_a_value_when_nothing_comes() {
     for at in 1..8 {
         let output = output(&secrets);
         let (index, id) = (0, "1".to_owned());
-        let _ = output.attach(Owner { index, id }, Some(Watcher::Plain));
+        let _ = output.attach(OutputOwner { index, id }, Some(WatcherStyle::Plain));
         let (first, second) = value.split_at(at);
         output.sink(None)(format!("the {first}").as_bytes());
         let _ = output.show_idle(false);
@@ -116,12 +116,12 @@ fn a_program_sees_no_start_of_a_value_when_nothing_comes() {
 }
 
 #[test]
-fn a_watcher_sees_what_is_held_back_when_nothing_comes() {
+fn a_watcher_sees_withheld_output_when_output_pauses() {
     let secrets = Secrets::default();
     learn(&secrets);
     let output = output(&secrets);
     let (index, id) = (0, "1".to_owned());
-    let _ = output.attach(Owner { index, id }, Some(Watcher::Plain));
+    let _ = output.attach(OutputOwner { index, id }, Some(WatcherStyle::Plain));
     let text = |event: Option<Redacted<Event>>| match event.map(Redacted::into_inner) {
         Some(Event::Output { text, .. }) => text.into_string(),
         _ => String::new(),
@@ -137,12 +137,12 @@ fn a_watcher_sees_what_is_held_back_when_nothing_comes() {
 }
 
 #[test]
-fn a_watcher_sees_what_came_before_its_call_was_ready() {
+fn a_watcher_sees_output_from_before_its_call_was_ready() {
     let output = output(&Secrets::default());
     let (index, id) = (0, "1".to_owned());
     assert!(
         output
-            .attach(Owner { index, id }, Some(Watcher::Plain))
+            .attach(OutputOwner { index, id }, Some(WatcherStyle::Plain))
             .is_none()
     );
     output.sink(None)(b"early\n");

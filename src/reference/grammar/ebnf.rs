@@ -1,12 +1,12 @@
 //! EBNF as the XML specification writes it, for people.
 //!
-//! `S`, `Char`, `CharRef`, `Comment` and `CDSect` are those of XML 1.0. What a grammar of this
-//! kind cannot say stands beside it as a constraint in a comment.
+//! `S`, `Char`, `CharRef`, `Comment` and `CDSect` are those of XML 1.0. Constraints beyond this kind of grammar are
+//! in comments.
 
 use super::language::{Attribute, Content, Element, Language, Parameter, Value};
-use super::text;
+use super::layout;
 
-/// What follows from XML and not from the tools.
+/// Rules of XML, independent of the tools.
 const SHARED: &str = r#"
 /* Text between the tags of a leaf: no comments and no processing instructions. */
 text       ::= ((Char - [<&]) | reference | CDSect)*      /* but no ']]>' outside CDSect */
@@ -31,7 +31,7 @@ CDSect     ::= '<![CDATA[' (Char* - (Char* ']]>' Char*)) ']]>'
 
 /// Prints the grammar.
 pub(super) fn print(language: &Language) -> String {
-    let lines = text::header("  ", &["Notation: the EBNF of the XML 1.0 specification."]);
+    let lines = layout::header("  ", &["Notation: the EBNF of the XML 1.0 specification."]);
     let mut out = format!("/*\n{lines}*/\n\n");
     let names: Vec<String> = language.tools.iter().map(|tool| tool.label(".")).collect();
     out.push_str(
@@ -103,7 +103,7 @@ fn has_attributes(element: &Element) -> bool {
     !all_attributes(element).is_empty()
 }
 
-/// Returns the attributes of an element, those that may be children instead included.
+/// Returns the attributes of an element, including those that may be children.
 fn all_attributes(element: &Element) -> Vec<Attribute> {
     let mut attributes = element.attributes.clone();
     if let Content::Parameters(list) = &element.content {
@@ -160,7 +160,7 @@ fn argument(parameter: &Parameter) -> String {
     format!("'<{name}' S? ('/>' | '>' ({value}) '</{name}' S? '>')")
 }
 
-/// What an element that spells a value holds.
+/// Returns the content of an element that represents a value.
 fn leaf(value: &Value) -> String {
     match value {
         Value::List(_) | Value::Object { .. } => children(value),

@@ -1,21 +1,21 @@
-//! GBNF, the grammars that hold a model to a language while it writes in llama.cpp.
+//! GBNF: grammars that constrain a model's output in llama.cpp.
 //!
-//! One spelling of each call, not every one that karyi reads: attributes in the order of the
-//! documentation and in double quotes, children on lines of their own. Every repetition is bounded,
-//! since a small model that may go on for ever does. llama.cpp takes at most 1999 repetitions of a
-//! rule, and multiplies those of groups in groups, so what is repeated is a rule of its own.
+//! It has one form of each call, not every one that karyi accepts: attributes in documentation order and in double
+//! quotes, children on lines of their own. Every repetition is bounded, since small models may loop forever.
+//! llama.cpp allows at most 1999 repetitions of a rule and multiplies those of nested groups, so repeated parts are
+//! rules of their own.
 
 use super::language::{Attribute, Content, Element, Language, Parameter, Range, Value};
-use super::text;
+use super::layout;
 
 mod leaf;
 
-/// How the text of a leaf is written.
+/// Form of the text of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
     /// With entities, or as one CDATA section.
     Escaped,
-    /// As it is, up to the end tag; or as one CDATA section.
+    /// Verbatim up to the end tag, or as one CDATA section.
     Raw,
 }
 
@@ -52,9 +52,9 @@ pub(super) fn print(language: &Language, spelling: Spelling) -> String {
          {MAX_LINES} characters, {MAX_VALUE} characters of an attribute."
     );
     let more = ["Notation: GBNF of llama.cpp.", texts, &bounds];
-    let mut out = text::header("#", &more);
+    let mut out = layout::header("#", &more);
     for rule in grammar.rules {
-        out.push_str(&text::comment("\n#", &rule.about));
+        out.push_str(&layout::comment("\n#", &rule.about));
         out.push_str(&format!("{} ::= {}\n", rule.name, rule.body));
     }
     out
@@ -68,7 +68,7 @@ struct Rule {
     body: String,
 }
 
-/// Rules written so far.
+/// The rules so far.
 #[derive(Debug)]
 struct Grammar {
     rules: Vec<Rule>,
@@ -76,7 +76,7 @@ struct Grammar {
 }
 
 impl Grammar {
-    /// Adds a rule once; returns its name.
+    /// Adds a rule, if it is new; returns its name.
     fn rule(&mut self, name: &str, about: &str, body: String) -> String {
         if self.rules.iter().all(|rule| rule.name != name) {
             self.rules.push(Rule {
@@ -181,7 +181,7 @@ impl Grammar {
         }
     }
 
-    /// What an element that spells a value holds.
+    /// Returns the content of an element that represents a value.
     fn content(&mut self, place: &str, value: &Value) -> String {
         match value {
             Value::List(item) => {
@@ -234,7 +234,7 @@ impl Grammar {
         }
     }
 
-    /// The text of a leaf in the spelling of this grammar.
+    /// Returns the text of a leaf in the form of this grammar.
     fn leaf(&mut self, place: &str, name: &str, value: &Value, is_escaped: bool) -> String {
         match (value, self.spelling) {
             (Value::Text, Spelling::Raw) => self.raw_text(place, name, is_escaped),
@@ -251,7 +251,7 @@ impl Grammar {
         }
     }
 
-    /// JSON text of so many levels; strings write markup as `\u003c`.
+    /// Returns JSON text with this many levels; strings write markup as `\u003c`.
     fn json(&mut self, levels: usize) -> String {
         let string = leaf::none_of("\"\\<&>\n\t");
         let escape = r#""\\" ([\\/bfnrt"] | "u" [0-9a-fA-F]{4})"#;
@@ -277,7 +277,7 @@ impl Grammar {
     }
 }
 
-/// Whether a parameter is spelled as an attribute here.
+/// Returns true when a parameter is an attribute in this grammar.
 fn is_attribute(parameter: &Parameter) -> bool {
     parameter.value.is_scalar() && !parameter.is_raw && parameter.value != Value::Json
 }
@@ -304,7 +304,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// Digits that stay within the bounds, not all that do.
+/// Returns digits that stay within the bounds, though not all of them.
 fn integer(range: Range) -> String {
     let most = range.max.map_or(MAX_DIGITS, |max| {
         max.to_string().len().saturating_sub(1).min(MAX_DIGITS)
@@ -321,12 +321,12 @@ fn integer(range: Range) -> String {
     }
 }
 
-/// The name of an element's rule.
+/// Returns the name of an element's rule.
 fn label(element: &Element) -> String {
     dashed(&element.label("--"))
 }
 
-/// Rules have no underscore in their names.
+/// Replaces underscores, which rule names cannot have.
 fn dashed(name: &str) -> String {
     name.replace('_', "-")
 }

@@ -1,8 +1,8 @@
-//! The language of blocks as one description, from which every notation is printed.
+//! One description of the language of blocks, from which every notation is printed.
 //!
-//! Structure (elements, attributes, what must be there) comes from the rules the parser itself
-//! walks; types and texts for people come from the schemas the decoder reads. Nothing about a tool
-//! is decided here. What the description leaves out is told in `grammar/README.md`.
+//! The structure (elements, attributes, required parts) comes from the parser's own rules; types and descriptions
+//! come from the decoder's schemas. Nothing about a tool is decided here. `grammar/README.md` lists what the
+//! description leaves out.
 
 use serde_json::Value as Json;
 
@@ -11,7 +11,7 @@ use crate::tool::schema::{self, Property};
 use crate::tool::spec::Form;
 use karyi_syntax::grammar::{ContentRule, ElementRule, LeafKind, ParameterRule};
 
-/// Everything a block may hold.
+/// The content of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Language {
     /// Attributes of `<tools>`.
@@ -25,13 +25,13 @@ pub(super) struct Language {
 pub(super) struct Element {
     /// Its name.
     pub(super) name: String,
-    /// The names that lead to it, `tool` first: two elements of one name are told apart by it.
+    /// Names of the path to it, starting with `tool`: distinguishes elements of the same name.
     pub(super) path: Vec<String>,
-    /// What it is for.
+    /// Purpose.
     pub(super) about: String,
     /// Its attributes, in documentation order.
     pub(super) attributes: Vec<Attribute>,
-    /// What stands between its tags.
+    /// Content.
     pub(super) content: Content,
 }
 
@@ -40,31 +40,31 @@ pub(super) struct Element {
 pub(super) struct Attribute {
     /// Its name.
     pub(super) name: String,
-    /// What it is for.
+    /// Purpose.
     pub(super) about: String,
-    /// What it may be.
+    /// Allowed values.
     pub(super) value: Value,
-    /// Whether it must be there.
+    /// True when it is required.
     pub(super) is_required: bool,
 }
 
-/// What stands between the tags of an element.
+/// Content of an element.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
     /// Nothing.
     Empty,
     /// Text.
     Text {
-        /// What the text may be.
+        /// Allowed texts.
         value: Value,
-        /// Whether backslash escapes are read in it.
+        /// True when backslash escapes are decoded.
         is_escaped: bool,
     },
-    /// One of the groups, again and again; a group is a fixed sequence of elements.
+    /// One of the groups, repeated; a group is a fixed sequence of elements.
     Groups {
         /// The groups to choose from.
         groups: Vec<Vec<Element>>,
-        /// Whether there must be one.
+        /// True when at least one group is required.
         is_required: bool,
     },
     /// Arguments, each an attribute or a child element, in any order.
@@ -76,24 +76,24 @@ pub(super) enum Content {
 pub(super) struct Parameter {
     /// Name of the attribute or the child element.
     pub(super) name: String,
-    /// What it is for.
+    /// Purpose.
     pub(super) about: String,
-    /// What it may be.
+    /// Allowed values.
     pub(super) value: Value,
-    /// Whether it is usually written as a child element whose text is taken as it is.
+    /// True when it is usually a child element with verbatim text.
     pub(super) is_raw: bool,
-    /// Whether it must be given.
+    /// True when it is required.
     pub(super) is_required: bool,
 }
 
-/// What a value may be.
+/// Allowed values of a type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     /// Any text.
     Text,
-    /// One of these texts, to the letter.
+    /// One of these exact texts.
     Choice(Vec<String>),
-    /// One of these words; white space around it and case do not matter.
+    /// One of these words; white space around it and case are ignored.
     Word(Vec<String>),
     /// `true` or `false`.
     Boolean,
@@ -101,20 +101,20 @@ pub(super) enum Value {
     Integer(Range),
     /// A number.
     Number(Range),
-    /// Any JSON value, as text.
+    /// Any JSON value as text.
     Json,
-    /// `<item>` children, or JSON text.
+    /// `<item>` children or JSON text.
     List(Box<Value>),
-    /// A child per key, or JSON text.
+    /// One child per key, or JSON text.
     Object {
-        /// The keys that have a name.
+        /// The named keys.
         keys: Vec<Key>,
-        /// What any other key may hold; `<entry key="...">` where it is no XML name.
+        /// Values of other keys, written `<entry key="...">` when the key is no XML name.
         other: Option<Box<Value>>,
     },
 }
 
-/// The bounds of a number, both included.
+/// Inclusive bounds of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Range {
     /// The least.
@@ -128,14 +128,14 @@ pub(super) struct Range {
 pub(super) struct Key {
     /// Its name.
     pub(super) name: String,
-    /// What it may hold.
+    /// Allowed values.
     pub(super) value: Value,
-    /// Whether it must be there.
+    /// True when it is required.
     pub(super) is_required: bool,
 }
 
 impl Language {
-    /// Describes the blocks that a registry's tools allow.
+    /// Describes the blocks that the tools of a registry allow.
     pub(super) fn of<C>(registry: &Registry<C>) -> Self {
         let rules = registry.grammar().tools;
         let tools = registry.entries().iter().zip(&rules);
@@ -154,13 +154,13 @@ impl Element {
 }
 
 impl Value {
-    /// Whether text alone can spell it in full.
+    /// Returns true when text alone can represent every value.
     pub(super) fn is_scalar(&self) -> bool {
         !matches!(self, Self::List(_) | Self::Object { .. })
     }
 }
 
-/// The attributes of `<tools>`; a test holds the parser against them.
+/// Returns the attributes of `<tools>`; a test compares them with the parser.
 fn block_attributes() -> Vec<Attribute> {
     let choice = |name: &str, about: &str, words: [&str; 2]| Attribute {
         name: name.into(),
@@ -213,15 +213,15 @@ fn tool<C>(entry: &Entry<C>, rule: &ElementRule) -> Element {
     element
 }
 
-/// Where the schema tells about an element.
+/// Source of an element's description in the schema.
 struct Place<'a> {
-    /// Path of the element around it.
+    /// Path of the parent element.
     path: Vec<String>,
-    /// Schema of the object that the element spells.
+    /// Schema of the object that the element represents.
     schema: &'a Json,
-    /// What the element is for.
+    /// Purpose of the element.
     about: String,
-    /// The property that is the element's text.
+    /// Property that is the element's text.
     text: Option<&'a str>,
 }
 
@@ -285,7 +285,7 @@ fn leaf(kind: LeafKind, place: &Place<'_>) -> Content {
     }
 }
 
-/// Describes a child element by the property that it stands for, or that it is a part of.
+/// Describes a child element by its property.
 fn child(rule: &ElementRule, path: &[String], schema: &Json) -> Element {
     let properties = schema::properties(schema);
     let is_element = |p: &&Property<'_>| p.annotation("element") == Some(&rule.name);
@@ -334,7 +334,7 @@ fn about(schema: &Json, name: &str) -> String {
     property(schema, name).map(description).unwrap_or_default()
 }
 
-/// Returns the text for people of a schema, on one line.
+/// Returns the description in a schema, on one line.
 fn description(schema: &Json) -> String {
     let text = schema.get("description").and_then(Json::as_str);
     text.unwrap_or_default().replace('\n', " ")
@@ -344,7 +344,7 @@ fn value_named(schema: &Json, name: &str) -> Value {
     property(schema, name).map_or(Value::Text, value)
 }
 
-/// Reads a schema as the decoder does, in the same order of types.
+/// Interprets a schema as the decoder does, testing types in the same order.
 fn value(schema: &Json) -> Value {
     let is = |name| schema::has_type(schema, name);
     match () {

@@ -1,23 +1,23 @@
-//! Lark, in the part that both llguidance and the Python package read.
+//! Lark, restricted to what both llguidance and the Python package support.
 //!
-//! The whole strict language: attributes in any order, both quotes, comments between elements,
-//! references, CDATA. No lookahead, no priorities, no empty terminals. llguidance never goes back
-//! when it has read on for a longer match, so a terminal ends where the next byte says so: text
-//! and CDATA are two terminals, and so are blanks and comments.
+//! It covers the whole strict language: attributes in any order, both quotes, comments between elements,
+//! references, CDATA. It uses no lookahead, priorities or empty terminals. llguidance never backtracks after reading
+//! on for a longer match, so a terminal ends where the next byte shows it: text and CDATA are separate terminals,
+//! and so are blanks and comments.
 
 use super::language::{Attribute, Content, Element, Language, Parameter, Value};
-use super::text;
+use super::layout;
 
 /// White space of XML, inside a character class.
 const BLANK: &str = r" \t\r\n";
-/// What no XML document holds, inside a character class.
+/// Characters that XML documents cannot contain, for a character class.
 const ILLEGAL: &str = r"\x00-\x08\x0B\x0C\x0E-\x1F\uFFFE\uFFFF";
-/// The five entities, and references to characters that XML can hold.
+/// The five entities, and references to valid characters.
 const REFERENCE: &str = "&(lt|gt|amp|quot|apos|#0*(9|10|13|3[2-9]|[4-9][0-9]|[1-9][0-9]{2,6})\
     |#x0*(9|[aAdD]|[2-9a-fA-F][0-9a-fA-F]|[1-9a-fA-F][0-9a-fA-F]{2,5}));";
-/// A number that is not whole.
+/// A number with a fraction or an exponent.
 const NUMBER: &str = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?";
-/// More orders than these of needed attributes are not spelled out.
+/// Maximum number of orders of required attributes that are spelled out.
 const MAX_ORDERED: usize = 3;
 
 /// Prints the grammar.
@@ -31,7 +31,7 @@ pub(super) fn print(language: &Language) -> String {
         "Notation: Lark, as llguidance and the Python package `lark` (LALR) read it.",
         "An attribute that may be missing could come twice here; karyi refuses that.",
     ];
-    let mut out = text::header("//", &more);
+    let mut out = layout::header("//", &more);
     out.push_str(&grammar.rules);
     out.push_str("\n// Terminals. White space before an attribute belongs to it.\n");
     for (name, regex) in &grammar.terminals {
@@ -40,7 +40,7 @@ pub(super) fn print(language: &Language) -> String {
     out
 }
 
-/// Rules written so far and the terminals they use.
+/// The rules so far and their terminals.
 #[derive(Debug, Default)]
 struct Grammar {
     rules: String,
@@ -86,7 +86,8 @@ impl Grammar {
                 format!("({empty} | {gt} ({gap}* ({children}))* {gap}* {end})")
             }
         };
-        self.rules.push_str(&text::comment("\n//", &element.about));
+        self.rules
+            .push_str(&layout::comment("\n//", &element.about));
         let (label, name) = (label(element), &element.name);
         let line = format!("{label}: \"<{name}\"{attributes} {body}\n");
         self.rules.push_str(&line);
@@ -112,7 +113,7 @@ impl Grammar {
         }
     }
 
-    /// Attributes in any order; those that are needed exactly once.
+    /// Attributes in any order; required ones exactly once.
     fn attributes(&mut self, attributes: &[Attribute]) -> String {
         let (needed, free): (Vec<&Attribute>, Vec<&Attribute>) =
             attributes.iter().partition(|a| a.is_required);
@@ -172,8 +173,7 @@ impl Grammar {
         }
     }
 
-    /// Text and CDATA in turn; `start` is what the text begins with, `mark` says whether it may be
-    /// missing.
+    /// Alternating text and CDATA. `start` is the pattern of the text's start; `mark` tells whether it may be missing.
     fn text_after(&mut self, start: &str, mark: &str) -> String {
         let first = self.terminal(
             if start.is_empty() {
@@ -211,7 +211,7 @@ impl Grammar {
         format!("\"<{name}\" ({empty} | {gt} {body})")
     }
 
-    /// What stands between `>` and the end tag of an element that spells a list or an object.
+    /// Content between `>` and the end tag of an element for a list or an object.
     fn structured(&mut self, name: &str, value: &Value) -> String {
         let json = self.text_after(&format!(r"[{BLANK}]*[\[{{]"), "");
         let members = self.members(value);
@@ -238,14 +238,14 @@ impl Grammar {
         }
     }
 
-    /// An element inside a value; what stands before it belongs to its start tag.
+    /// An element inside a value; preceding blanks belong to its start tag.
     fn child(&mut self, name: &str, value: &Value) -> String {
         let start = format!("{}<{name}[{BLANK}]*>", gap_regex());
         let start = self.terminal(&format!("{}_START", name.to_ascii_uppercase()), start);
         format!("{start} {}", self.inner(name, value))
     }
 
-    /// A key of its own name is `<entry>` here: a grammar cannot compare two names.
+    /// A key with a name of its own is `<entry>` here: a grammar cannot compare two names.
     fn other_child(&mut self, value: &Value) -> String {
         let key = format!("([^\"<&{ILLEGAL}]|{REFERENCE})*");
         let start = format!(
@@ -282,14 +282,14 @@ impl Grammar {
         self.terminal(&word, format!("</{name}[{BLANK}]*>"))
     }
 
-    /// An end tag with what stands before it.
+    /// An end tag with preceding blanks.
     fn late_end(&mut self, name: &str) -> String {
         let word = format!("{}_LATE_END", name.to_ascii_uppercase());
         let regex = format!("{}</{name}[{BLANK}]*>", gap_regex());
         self.terminal(&word, regex)
     }
 
-    /// Returns the name of a terminal; one regex has one name.
+    /// Returns the name of a terminal; each regex has one name.
     fn terminal(&mut self, word: &str, regex: String) -> String {
         if let Some((name, _)) = self.terminals.iter().find(|(_, known)| *known == regex) {
             return name.clone();
@@ -315,7 +315,7 @@ fn label(element: &Element) -> String {
     element.label("__").replacen("tool__", "tool_", 1)
 }
 
-/// The attributes of a generic tool: each of them may be a child instead.
+/// Attributes of a generic tool: each may be a child instead.
 fn loose(element: &Element, list: &[Parameter]) -> Vec<Attribute> {
     let mut attributes = element.attributes.clone();
     attributes.extend(list.iter().map(|parameter| Attribute {
@@ -327,7 +327,7 @@ fn loose(element: &Element, list: &[Parameter]) -> Vec<Attribute> {
     attributes
 }
 
-/// Returns the regex of a value that is no free text.
+/// Returns the regex of a value other than free text.
 fn scalar(value: &Value) -> Option<String> {
     let framed = |regex: &str| Some(format!("[{BLANK}]*({regex})[{BLANK}]*"));
     match value {
@@ -346,7 +346,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Text without markup and without `]]>`; `start` is what it begins with.
+/// Text without markup and without `]]>`; `start` is the pattern of its start.
 fn text_regex(start: &str) -> String {
     let any = format!(r"([^<&\]{ILLEGAL}]|{REFERENCE})");
     let after_brackets = format!(r"([^<&\]>{ILLEGAL}]|{REFERENCE})");
@@ -357,7 +357,7 @@ fn text_regex(start: &str) -> String {
     }
 }
 
-/// How a text starts that is not all white space.
+/// Start of a text that is not only white space.
 fn filled() -> String {
     format!(r"[{BLANK}]*([^<&\]{BLANK}{ILLEGAL}]|{REFERENCE})")
 }
@@ -383,7 +383,7 @@ fn any_case(word: &str) -> String {
     word.chars().map(letter).collect()
 }
 
-/// Escapes what means something in a regex, and markup.
+/// Escapes regex syntax and markup.
 fn literal(word: &str) -> String {
     let escaped = |c: char| match c {
         '<' => "&lt;".into(),

@@ -1,23 +1,23 @@
 //! The grammars and schemas of the language, printed from the registry.
 //!
-//! `language` says once what blocks may hold; every other file here is one way to write that
-//! down. The files in `grammar/` are these texts, and a test holds them against the registry.
+//! `language` describes the content of blocks once; every other file prints that description in one notation. The
+//! files in `grammar/` are these texts, and a test compares them with the registry.
 
 mod ebnf;
 mod gbnf;
 mod json_schema;
 mod language;
 mod lark;
+mod layout;
 mod relax;
 mod rnc;
 mod rng;
-mod text;
 mod xsd;
 
 use crate::tool::registry::Registry;
 use language::Language;
 
-/// A way to write the language down.
+/// A notation of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
     /// RELAX NG, compact syntax.
@@ -26,9 +26,9 @@ pub enum Notation {
     Rng,
     /// W3C XML Schema 1.0.
     Xsd,
-    /// llama.cpp's grammars; texts are escaped.
+    /// GBNF of llama.cpp, with escaped texts.
     Gbnf,
-    /// llama.cpp's grammars; texts are written as they are.
+    /// GBNF of llama.cpp, with verbatim texts.
     GbnfRaw,
     /// Lark, as llguidance and the Python package read it.
     Lark,
@@ -66,7 +66,7 @@ impl Notation {
         }
     }
 
-    /// Says what it is, on one line.
+    /// Returns its description, on one line.
     #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl Notation {
     }
 }
 
-/// Writes down the blocks that the tools of a registry allow.
+/// Prints the grammar of the blocks that the tools of a registry allow.
 #[must_use]
 pub fn grammar<C>(registry: &Registry<C>, notation: Notation) -> String {
     let language = Language::of(registry);

@@ -1,7 +1,7 @@
-//! The language as RELAX NG patterns; the two syntaxes print the same ones.
+//! The language as RELAX NG patterns, shared by its two syntaxes.
 //!
-//! RELAX NG says nearly everything: an argument is an attribute or a child element and never both,
-//! children of a generic tool come in any order, and each of them once.
+//! RELAX NG expresses nearly everything: an argument is either an attribute or a child element; children of a
+//! generic tool come in any order, each once.
 
 use super::language::{Attribute, Content, Element, Key, Language, Parameter, Range, Value};
 
@@ -10,9 +10,9 @@ use super::language::{Attribute, Content, Element, Key, Language, Parameter, Ran
 pub(super) struct Define {
     /// Its name.
     pub(super) name: String,
-    /// What it is for.
+    /// Purpose.
     pub(super) about: String,
-    /// What it allows.
+    /// Its pattern.
     pub(super) pattern: Pattern,
 }
 
@@ -23,33 +23,33 @@ pub(super) enum Pattern {
     Text,
     /// Nothing.
     Empty,
-    /// Text of a type of W3C XML Schema, with facets.
+    /// Text of a W3C XML Schema type, with facets.
     Data(&'static str, Vec<(&'static str, String)>),
-    /// This text, as a `string` (to the letter) or a `token` (white space around it is ignored).
+    /// This text, as a `string` (exact) or a `token` (white space around it is ignored).
     Value(&'static str, String),
     /// A named pattern.
     Ref(String),
-    /// An attribute: name, what it is for, value.
+    /// An attribute: name, purpose, value.
     Attribute(String, String, Box<Pattern>),
-    /// An element: name, what it is for, content.
+    /// An element: name, purpose, content.
     Element(String, String, Box<Pattern>),
-    /// An element of any name but these.
+    /// An element with any other name.
     OtherElement(Vec<String>, Box<Pattern>),
-    /// All of them, in this order (attributes in any).
+    /// All of them in this order (attributes in any).
     Group(Vec<Pattern>),
     /// All of them, in any order.
     Interleave(Vec<Pattern>),
     /// One of them.
     Choice(Vec<Pattern>),
-    /// It or nothing.
+    /// Optional.
     Optional(Box<Pattern>),
-    /// It any number of times.
+    /// Zero or more times.
     ZeroOrMore(Box<Pattern>),
-    /// It at least once.
+    /// One or more times.
     OneOrMore(Box<Pattern>),
 }
 
-/// Returns the patterns of the language; the first is where a document starts.
+/// Returns the patterns of the language; the first one is the start.
 pub(super) fn defines(language: &Language) -> Vec<Define> {
     let mut block: Vec<Pattern> = language.block.iter().map(attribute).collect();
     block.push(Pattern::ZeroOrMore(Box::new(Pattern::Ref("call".into()))));
@@ -78,7 +78,7 @@ fn reference(element: &Element) -> Pattern {
     Pattern::Ref(element.label("."))
 }
 
-/// Adds the pattern of an element and those of the elements in it.
+/// Adds the pattern of an element and of the elements in it.
 fn push_element(element: &Element, defines: &mut Vec<Define>) {
     let body = body(element);
     let pattern = Pattern::Element(element.name.clone(), String::new(), Box::new(body));
@@ -119,7 +119,7 @@ fn attribute(attribute: &Attribute) -> Pattern {
     optional(pattern, attribute.is_required)
 }
 
-/// An attribute or a child element, never both.
+/// An attribute or a child element, but not both.
 fn parameter(parameter: &Parameter) -> Pattern {
     let (name, about) = (parameter.name.clone(), parameter.about.clone());
     let value = Box::new(text(&parameter.value));
@@ -137,7 +137,7 @@ fn parameter(parameter: &Parameter) -> Pattern {
     optional(choice(vec![spelled, child]), parameter.is_required)
 }
 
-/// What an element that spells a value holds.
+/// Returns the content of an element that represents a value.
 fn content(value: &Value) -> Pattern {
     match value {
         Value::List(item) => {
@@ -178,7 +178,7 @@ fn named(name: &str, value: &Value) -> Pattern {
     Pattern::Element(name.into(), String::new(), Box::new(content(value)))
 }
 
-/// What text that spells a value must be.
+/// Returns the pattern of text that represents a value.
 fn text(value: &Value) -> Pattern {
     let values = |kind, words: &[String]| {
         let words = words.iter().map(|word| Pattern::Value(kind, word.clone()));
@@ -196,7 +196,7 @@ fn text(value: &Value) -> Pattern {
     }
 }
 
-/// JSON text, known by its first and last character.
+/// JSON text, recognised by its first and last character.
 fn json(open: &str) -> Pattern {
     let pattern = match open {
         "[" => r"\s*\[[\s\S]*\]\s*",
@@ -212,7 +212,7 @@ pub(super) fn facets(range: Range) -> Vec<(&'static str, String)> {
     min.into_iter().chain(max).collect()
 }
 
-/// As [`facets`]; without bounds the names of what is no finite number are excluded.
+/// Like [`facets`]; without bounds it excludes the names of infinite values.
 pub(super) fn number_facets(range: Range) -> Vec<(&'static str, String)> {
     let mut facets = facets(range);
     if facets.len() < 2 {

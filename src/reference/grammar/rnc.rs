@@ -1,11 +1,11 @@
 //! RELAX NG in its compact syntax.
 
+use super::layout;
 use super::relax::{Define, Pattern};
-use super::text;
 
-/// Prints patterns; the first is where a document starts.
+/// Prints patterns; the first one is the start.
 pub(super) fn print(defines: &[Define]) -> String {
-    let mut out = text::header("#", &[]);
+    let mut out = layout::header("#", &[]);
     out.push_str("\ndatatypes xsd = \"http://www.w3.org/2001/XMLSchema-datatypes\"\n");
     if let Some(first) = defines.first() {
         out.push_str(&format!("\nstart = {}\n", first.name));
@@ -110,7 +110,7 @@ fn push_flat(parts: &[Pattern], separator: &str, depth: usize, out: &mut String)
     out.push(')');
 }
 
-/// Puts a pattern that has parts of its own into parentheses.
+/// Puts a compound pattern into parentheses.
 fn push_inner(pattern: &Pattern, depth: usize, out: &mut String) {
     match pattern {
         Pattern::Group(parts) => push_flat(parts, ", ", depth, out),

@@ -1,13 +1,13 @@
 //! RELAX NG in its XML syntax.
 
+use super::layout::{self, Markup};
 use super::relax::{Define, Pattern};
-use super::text::{self, Markup};
 
 const ROOT: &str = "grammar xmlns=\"http://relaxng.org/ns/structure/1.0\" \
     xmlns:a=\"http://relaxng.org/ns/compatibility/annotations/1.0\" \
     datatypeLibrary=\"http://www.w3.org/2001/XMLSchema-datatypes\"";
 
-/// Prints patterns; the first is where a document starts.
+/// Prints patterns; the first one is the start.
 pub(super) fn print(defines: &[Define]) -> String {
     let mut out = Markup::new(&[]);
     out.open(ROOT);
@@ -25,7 +25,7 @@ pub(super) fn print(defines: &[Define]) -> String {
 
 fn push_about(about: &str, out: &mut Markup) {
     if !about.is_empty() {
-        let about = text::escape(about);
+        let about = layout::escape(about);
         out.line(&format!("<a:documentation>{about}</a:documentation>"));
     }
 }
@@ -36,7 +36,7 @@ fn push(pattern: &Pattern, out: &mut Markup) {
         Pattern::Empty => out.line("<empty/>"),
         Pattern::Data(name, facets) => push_data(name, facets, out),
         Pattern::Value(kind, word) => {
-            let word = text::escape(word);
+            let word = layout::escape(word);
             let line = format!("<value type=\"{kind}\" datatypeLibrary=\"\">{word}</value>");
             out.line(&line);
         }
@@ -59,7 +59,7 @@ fn push_data(name: &str, facets: &[(&str, String)], out: &mut Markup) {
     }
     out.open(&format!("data type=\"{name}\""));
     for (facet, value) in facets {
-        let value = text::escape(value);
+        let value = layout::escape(value);
         out.line(&format!("<param name=\"{facet}\">{value}</param>"));
     }
     out.close();

@@ -1,12 +1,12 @@
 //! W3C XML Schema 1.0.
 //!
-//! Where it can say less than RELAX NG: an argument of a generic tool that may be an attribute or
-//! a child is optional as both, and a key over the two says that it is given once; that works for
-//! arguments that are one text, lists and objects are not counted.
+//! It expresses less than RELAX NG: an argument that may be an attribute or a child is optional as both, and a key
+//! over the two ensures that it is given once. That works for arguments with one text; lists and objects are not
+//! counted.
 
 use super::language::{Attribute, Content, Element, Key, Language, Parameter, Value};
+use super::layout::{self, Markup};
 use super::relax::{facets, number_facets};
-use super::text::{self, Markup};
 
 /// Prints the schema.
 pub(super) fn print(language: &Language) -> String {
@@ -37,7 +37,7 @@ fn push_block(language: &Language, out: &mut Markup) {
     out.close();
 }
 
-/// Declares an element at its place, of the type that its path names.
+/// Declares an element in its context, with the type named by its path.
 fn push_use(element: &Element, out: &mut Markup) {
     let (name, label) = (&element.name, element.label("."));
     let keys = match &element.content {
@@ -177,7 +177,7 @@ fn push_parameter_attribute(parameter: &Parameter, out: &mut Markup) {
     );
 }
 
-/// Declares an element that spells a value.
+/// Declares an element that represents a value.
 fn push_child(name: &str, about: &str, value: &Value, occurs: &str, out: &mut Markup) {
     if value.is_scalar() {
         let tag = format!("xs:element name=\"{name}\"{occurs}");
@@ -222,7 +222,7 @@ fn push_attribute(attribute: &Attribute, out: &mut Markup) {
     push_text(&tag, &attribute.about, &attribute.value, out);
 }
 
-/// Declares an attribute or an element whose value is one text.
+/// Declares an attribute or an element with one text as its value.
 fn push_text(tag: &str, about: &str, value: &Value, out: &mut Markup) {
     let (base, facets) = simple(value);
     let plain = match facets.is_empty() {
@@ -245,7 +245,7 @@ fn push_text(tag: &str, about: &str, value: &Value, out: &mut Markup) {
 
 fn push_about(about: &str, out: &mut Markup) {
     if !about.is_empty() {
-        let about = text::escape(about);
+        let about = layout::escape(about);
         out.line(&format!(
             "<xs:annotation><xs:documentation>{about}</xs:documentation></xs:annotation>"
         ));
@@ -261,13 +261,13 @@ fn push_simple(name: &str, base: &str, facets: &[(&str, String)], out: &mut Mark
 fn push_facets(base: &str, facets: &[(&str, String)], out: &mut Markup) {
     out.open(&format!("xs:restriction base=\"xs:{base}\""));
     for (facet, value) in facets {
-        let value = text::escape(value);
+        let value = layout::escape(value);
         out.line(&format!("<xs:{facet} value=\"{value}\"/>"));
     }
     out.close();
 }
 
-/// Returns the base type and the facets of a text that spells a value.
+/// Returns the base type and the facets of a text that represents a value.
 fn simple(value: &Value) -> (&'static str, Vec<(&'static str, String)>) {
     let words = |words: &[String]| {
         let facets = words.iter().map(|word| ("enumeration", word.clone()));

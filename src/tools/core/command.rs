@@ -1,7 +1,7 @@
 //! `<command>`: runs a shell script in the session.
 //!
-//! The result is final when the script ends, waits for input, is stopped, or its time is up; in
-//! the last three cases it goes on and later calls speak to it.
+//! The result is final when the script ends, waits for input, is stopped or reaches its time limit. In
+//! the last three cases it goes on, and later calls can use it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,9 @@ pub struct Command;
 pub struct Args {
     /// The shell script.
     pub text: Template,
-    /// Seconds after which the result is final; the script goes on.
+    /// Seconds until the result is final; the script goes on.
     pub timeout: Option<Seconds>,
-    /// The directory for this script only.
+    /// Directory for this script only.
     pub cwd: Option<Template>,
     /// A label.
     pub name: Option<Template>,
@@ -38,43 +38,43 @@ pub struct Output {
     /// The label of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Exit status of the script, 128 + n for the signal n; only when it ended.
+    /// Exit status of the script, or 128 + n after signal n; only when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The session's directory; only when the script ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// `off` when what is typed now is not shown: a password is asked for.
+    /// `off` when the terminal does not show what is typed, as for a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub echo: Option<&'static str>,
-    /// Number of the session, when it is not the first one: that was busy.
+    /// Number of the session, when the first one was busy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
-    /// What there is to know about a session that was opened for this command.
+    /// Facts about a session that was opened for this command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// `true` when the status is a guess: the system did not show what the script waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probably: Option<bool>,
-    /// How much of the input was not typed, because the script ended or did not read it.
+    /// Length of the input that was not typed, because the script ended or did not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsent_bytes: Option<usize>,
     /// `restarted` when the shell was gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<&'static str>,
-    /// What the new shell has of the old one.
+    /// State carried over to the restarted shell, such as `cwd` and exports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub restored: Vec<String>,
-    /// What it has not.
+    /// State lost in the restart.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
-    /// Age of what was restored, in milliseconds.
+    /// Age of the restored state, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_age_ms: Option<u64>,
 }
 
 impl Output {
-    /// Makes the answer of a session tool.
+    /// Returns the answer of a session tool.
     #[must_use]
     pub fn answer(progress: Progress, terminal: &Terminal, name: Option<String>) -> Answer<Self> {
         let waits = progress.status == Status::AwaitingInput;
@@ -107,7 +107,7 @@ impl Output {
     }
 }
 
-/// Says what a session is that was opened beside a busy one.
+/// Describes a session that was opened beside a busy one.
 fn note(terminal: &Terminal, opening: &Opening) -> String {
     let (number, after) = (terminal.number, opening.after);
     let begins = match opening.snapshot_age {
@@ -116,7 +116,7 @@ fn note(terminal: &Terminal, opening: &Opening) -> String {
             match terminal.session.prints_functions() {
                 true => format!("its functions, aliases and options are {age:.1} s old"),
                 false => format!(
-                    "its aliases and options are {age:.1} s old; functions are not there, which \
+                    "its aliases and options are {age:.1} s old; its functions are missing, which \
                      {} cannot print",
                     terminal.session.shell_name()
                 ),
@@ -127,18 +127,18 @@ fn note(terminal: &Terminal, opening: &Opening) -> String {
     let place = match &opening.elsewhere {
         None => "with its directory and exported environment".to_owned(),
         Some(place) => format!(
-            "in {} with its exported environment, because its directory is gone or may not be entered",
+            "in {} with its exported environment, because its directory is gone or cannot be entered",
             place.display()
         ),
     };
     format!(
-        "session {after} is busy, so this ran in session {number}, opened {place}; {begins}; other variables are not there. Commands run here until \
+        "session {after} is busy, so this ran in session {number}, opened {place}; {begins}; other variables are missing. Commands run here until \
          session {} is free",
         sessions::FIRST
     )
 }
 
-/// Says where commands run again once the first session is free.
+/// Explains that commands run in the first session again.
 fn note_back(last: u64) -> String {
     let first = sessions::FIRST;
     format!(
@@ -158,7 +158,7 @@ impl Tool for Command {
             `exit_code`, `cwd` and `output`. With status `awaiting_input` the script waits: answer \
             with <input>. With `running` the timeout passed and it goes on as a job, named by the \
             call's id: read what it prints with <read><file src=\"job:ID\"/></read>, wait for it with \
-            an empty <input>, or end it with <ctrl>c</ctrl>. A command meanwhile runs in a session \
+            an empty <input>, or end it with <ctrl>c</ctrl>. Another command meanwhile runs in a session \
             beside it.",
         also_called: &[
             "bash",

@@ -24,11 +24,11 @@ pub struct Args {
     /// pgup pgdn backspace delete f1 to f12.
     #[schemars(extend("enum" = key::names()))]
     pub key: String,
-    /// Seconds to wait for the job to end or read again; 10 when absent.
+    /// Seconds to wait for the job to end or read again; 10 by default.
     pub timeout: Option<Seconds>,
     /// `c`, then TERM, then KILL.
     pub end: Option<bool>,
-    /// Id of the job; the one spoken to last when absent.
+    /// Id of the job; by default the one used last.
     pub job: Option<Template>,
 }
 
@@ -101,7 +101,7 @@ impl Tool for Ctrl {
         let key = Key::parse(&args.key).ok_or_else(|| {
             ToolError::new(
                 ErrorCode::BadArguments,
-                format!("{:?} names no key", args.key),
+                format!("{:?} is not a key", args.key),
             )
         })?;
         let is_end = args.end == Some(true);

@@ -1,7 +1,7 @@
 //! `<edit>`: finds and replaces text in files, all of them or none.
 //!
-//! Every pair of every file is matched in memory first; only when all match are the files written,
-//! so a call that fails has changed nothing.
+//! All files are matched in memory first and written only when every find matches, so a failed call
+//! changes nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub struct File {
     /// Allow breaking hard links.
     #[serde(default)]
     pub break_links: bool,
-    /// Texts to find and what to put in their place, in order.
+    /// Texts to find and their replacements, in order.
     #[serde(default)]
     #[schemars(extend("x-karyi" = {"group": ["find", "replace"]}))]
     pub edits: Vec<Pair>,
@@ -64,33 +64,33 @@ pub struct File {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// The text to find, exactly as it stands in the file; empty to create the file.
+    /// The text to find, exactly as in the file; empty to create the file.
     #[schemars(extend("x-karyi" = {"leaf": "text"}))]
     pub find: Template,
-    /// What to put in its place.
+    /// The replacement.
     #[schemars(extend("x-karyi" = {"leaf": "text"}))]
     pub replace: Template,
-    /// Replace every match; without it the text must be there exactly once.
+    /// Replace every match; by default the text must occur exactly once.
     #[serde(default)]
     #[schemars(extend("x-karyi" = {"attribute_of": "find"}))]
     pub all: bool,
-    /// The pair before its escapes were decoded.
+    /// Source form of the pair, before its escapes were decoded.
     #[serde(skip)]
-    pub written: Written,
+    pub source_texts: SourceTexts,
 }
 
-/// How a pair was written, when decoding changed the text to find. It is no part of what the call
-/// means: two spellings of one call are equal.
+/// Source form of a pair, when decoding changed the text to find. It does not affect equality: two forms
+/// of one call are equal.
 #[derive(Debug, Clone, Default)]
-pub struct Written(Option<Box<WrittenTexts>>);
+pub struct SourceTexts(Option<Box<PairSource>>);
 
 #[derive(Debug, Clone)]
-struct WrittenTexts {
+struct PairSource {
     find: Template,
     replace: Template,
 }
 
-impl PartialEq for Written {
+impl PartialEq for SourceTexts {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -99,35 +99,35 @@ impl PartialEq for Written {
 /// Result of `<edit>`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
-    /// What became of each file, in order.
-    pub files: Vec<Edited>,
+    /// Outcome for each file, in order.
+    pub files: Vec<FileResult>,
     /// `unavailable` when the change cannot be undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<&'static str>,
-    /// Files that an earlier run had left half changed when it was killed, and what became of them.
+    /// Files that an interrupted run left half changed, with their recovery.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<RecoveredFile>,
-    /// What of the journal of earlier changes cannot be read any more or had to go, which attributes of files
-    /// could not be kept, and what lies beside them and could not be removed.
+    /// Damage in the journal of earlier changes, attributes that could not be preserved, and temporary files that
+    /// could not be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
 
-/// A file that an earlier run had left half changed.
+/// A file that an interrupted run left half changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RecoveredFile {
     /// Its path.
     pub src: String,
-    /// `completed`, `taken_back`, `left_alone`, or `waiting` when that is tried again later.
+    /// `completed`, `taken_back`, `left_alone`, or `waiting` for a later attempt.
     pub change: &'static str,
-    /// Why it is not whole.
+    /// Reason why it was not fully recovered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
 
-/// What became of one file.
+/// Outcome for one file.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Edited {
+pub struct FileResult {
     /// Path as given.
     pub src: String,
     /// `edited`, `created`, `deleted`, `renamed`, `already_applied` or `unchanged`.
@@ -135,32 +135,32 @@ pub struct Edited {
     /// New path as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Matches replaced.
+    /// Number of matches replaced.
     pub replacements: usize,
-    /// Line of the first one; with `already_applied`, of the text that is there.
+    /// Line of the first replacement, or of the existing text with `already_applied`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_line: Option<usize>,
-    /// `verbatim` when a text was found only as it was written, with its escapes not decoded; its
-    /// replacement was then taken as written, too.
+    /// `verbatim` when a text was found only with its escapes not decoded; its replacement was then used
+    /// verbatim, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<&'static str>,
-    /// `trailing` when a text differed from its place in blanks at the ends of lines.
+    /// `trailing` when a match differed in blanks at the ends of lines.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub match_: Option<&'static str>,
-    /// Encoding of the file, when it is not UTF-8.
+    /// Encoding of the file, unless it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<&'static str>,
-    /// Why the change deserves a second look: `environment`, `credentials`, `key`, `database`,
-    /// `state` or `git`.
+    /// Kind of a sensitive file, which deserves a second look: `environment`, `credentials`, `key`,
+    /// `database`, `state` or `git`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<&'static str>,
-    /// `git` when a secret was written to a file that git follows.
+    /// `git` when a secret was written to a file that git tracks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracked: Option<&'static str>,
-    /// Changed lines that the diff leaves out.
+    /// Number of changed lines that the diff omits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_omitted_lines: Option<usize>,
-    /// What changed in the file, unified.
+    /// Unified diff of the change.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diff: String,
 }
@@ -175,7 +175,7 @@ impl Tool for Edit {
         details: "Each find must match exactly once, pairs apply in order, line endings and encoding are \
             kept. If one pair does not match, nothing is changed and the hint shows the closest \
             passage. An empty find creates a file. Blanks at line ends may differ. A find with escapes \
-            such as &amp; that is there only as written is used as written.",
+            such as &amp; that occurs only undecoded is used undecoded.",
         also_called: &[
             "write",
             "patch",
@@ -217,11 +217,11 @@ impl Tool for Edit {
         for (file, element) in args.files.iter_mut().zip(children(element)) {
             let leaves = children(element).chunks(2);
             for (pair, leaves) in file.edits.iter_mut().zip(leaves) {
-                pair.written = written(pair, leaves);
+                pair.source_texts = source_texts(pair, leaves);
             }
         }
     }
-    const SERVICE: Service = Service::LOCAL.hinting(Hints::CHANGES);
+    const SERVICE: Service = Service::LOCAL.with_hints(Hints::DESTRUCTIVE);
 
     fn effect(args: &Args) -> Effect {
         let paths = args
@@ -249,9 +249,9 @@ impl Tool for Edit {
             for pair in &mut file.edits {
                 visit(Use::Literal, &mut pair.find);
                 visit(Use::Written, &mut pair.replace);
-                if let Some(written) = &mut pair.written.0 {
-                    visit(Use::Literal, &mut written.find);
-                    visit(Use::Written, &mut written.replace);
+                if let Some(source_texts) = &mut pair.source_texts.0 {
+                    visit(Use::Literal, &mut source_texts.find);
+                    visit(Use::Written, &mut source_texts.replace);
                 }
             }
         }
@@ -310,8 +310,8 @@ fn warning(
 ) -> Option<String> {
     let damage = damage.map(|damage| {
         format!(
-            "the journal of earlier changes is damaged: {damage}; what stood there cannot be undone. \
-             This change is recorded; tell the user, to whom `karyi history` says more"
+            "the journal of earlier changes is damaged: {damage}; those changes cannot be undone. \
+             This change is recorded; tell the user to run `karyi history` for details"
         )
     });
     let lost = |(path, names): &(PathBuf, String)| {
@@ -329,21 +329,21 @@ fn children(element: &RawElement) -> &[RawElement] {
     }
 }
 
-/// Reads a find and its replace as they were written.
-fn written(pair: &Pair, leaves: &[RawElement]) -> Written {
+/// Records the source form of a pair.
+fn source_texts(pair: &Pair, leaves: &[RawElement]) -> SourceTexts {
     let texts: Vec<&RawText> = leaves.iter().filter_map(text).collect();
     let [find, replace] = texts.as_slice() else {
-        return Written(None);
+        return SourceTexts(None);
     };
     let Some(source) = decode::as_written(find).filter(|_| has_same_names(find)) else {
-        return Written(None);
+        return SourceTexts(None);
     };
     let replace_source = match decode::as_written(replace) {
-        Some(_) if !has_same_names(replace) => return Written(None),
+        Some(_) if !has_same_names(replace) => return SourceTexts(None),
         Some(source) => source,
         None => pair.replace.source(),
     };
-    Written(Some(Box::new(WrittenTexts {
+    SourceTexts(Some(Box::new(PairSource {
         find: Template::new(source),
         replace: Template::new(replace_source),
     })))
@@ -356,12 +356,12 @@ fn text(leaf: &RawElement) -> Option<&RawText> {
     }
 }
 
-/// Whether a text holds the same placeholders as written and as decoded. One whose placeholders came
-/// out of escapes has one reading only.
+/// Returns true when the source form and the decoded text have the same placeholders. A text whose
+/// placeholders result from escapes has only one reading.
 fn has_same_names(text: &RawText) -> bool {
     let names = |text: &str| Template::new(text).names().ok();
-    let written = text.source.as_deref().and_then(names);
-    written.is_some() && written == names(&text.text)
+    let source_texts = text.source.as_deref().and_then(names);
+    source_texts.is_some() && source_texts == names(&text.text)
 }
 
 fn file_edit(file: &File) -> FileEdit {
@@ -369,10 +369,14 @@ fn file_edit(file: &File) -> FileEdit {
         find: pair.find.text().to_owned(),
         replace: pair.replace.text().to_owned(),
         all: pair.all,
-        written: pair.written.0.as_ref().map(|written| WrittenPair {
-            find: written.find.text().to_owned(),
-            replace: written.replace.text().to_owned(),
-        }),
+        written: pair
+            .source_texts
+            .0
+            .as_ref()
+            .map(|source_texts| WrittenPair {
+                find: source_texts.find.text().to_owned(),
+                replace: source_texts.replace.text().to_owned(),
+            }),
         has_secret: pair.find.has_secret() || pair.replace.has_secret(),
         values: values(pair),
     };
@@ -385,23 +389,23 @@ fn file_edit(file: &File) -> FileEdit {
     }
 }
 
-/// Returns the bytes of the values that a pair puts in, in either reading.
+/// Returns the bytes of the values in a replacement, in either reading.
 fn values(pair: &Pair) -> ByteSet {
     let mut values = pair.replace.values();
-    if let Some(written) = &pair.written.0 {
-        values.join(written.replace.values());
+    if let Some(source_texts) = &pair.source_texts.0 {
+        values.join(source_texts.replace.values());
     }
     values
 }
 
-/// Whether a secret goes into a file.
+/// Returns true when a secret is written to a file.
 fn writes_secret(file: &File) -> bool {
     file.edits.iter().any(|pair| pair.replace.has_secret())
 }
 
-fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> Edited {
+fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
     let found_as = |how| edited.found_as == Some(how);
-    Edited {
+    FileResult {
         src: file.src.source().to_owned(),
         change: match edited.kind {
             EditKind::Unchanged => "unchanged",

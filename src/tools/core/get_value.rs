@@ -1,6 +1,6 @@
 //! `<get_value>`: asks the user for a value the model never sees.
 //!
-//! The value is kept for the session and can be used from the next block on.
+//! The value stays for the session and is usable from the next block on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,16 +22,16 @@ pub struct GetValue;
 pub struct Args {
     /// Name of the value: letters, digits and `_`, at most 64, no digit first.
     pub key: String,
-    /// Why it is needed, for the user to read.
+    /// The reason, shown to the user.
     pub reason: String,
-    /// A note about it, shown with the question.
+    /// A note, shown with the question.
     pub note: Option<String>,
-    /// Ask although the value is there already.
+    /// Ask even if the value exists.
     #[serde(default)]
     pub refresh: bool,
 }
 
-/// Result of `<get_value>`: never the value.
+/// Result of `<get_value>`; it never contains the value.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// Name of the value.
@@ -69,7 +69,7 @@ impl Tool for GetValue {
             },
         ],
     };
-    const SERVICE: Service = Service::LOCAL.hinting(Hints::ADDS);
+    const SERVICE: Service = Service::LOCAL.with_hints(Hints::ADDITIVE);
 
     fn effect(_: &Args) -> Effect {
         Effect::Alone
@@ -114,7 +114,7 @@ impl Tool for GetValue {
         if !args.refresh && context.secrets.contains(&name) {
             return answer(Status::Exists);
         }
-        // Before anybody types what could not be taken.
+        // Check before the user types a value that could not be accepted.
         context.secrets.check_new(&name)?;
         let (store, cannot_save) = saving(context).await;
         let question = Question {
@@ -149,18 +149,18 @@ impl Tool for GetValue {
             }
             Reply::Declined => Err(ToolError::new(
                 ErrorCode::Declined,
-                format!("the user did not give {name}"),
+                format!("the user declined to enter {name}"),
             )),
-            Reply::Unavailable => Err(unasked(&name, context.prompter.absence())),
+            Reply::Unavailable => Err(unanswered(&name, context.prompter.unavailable_reason())),
             Reply::Timeout => Err(ToolError::new(
                 ErrorCode::PromptTimeout,
-                format!("nobody gave {name} in time"),
+                format!("no value for {name} was entered in time"),
             )),
         }
     }
 }
 
-/// Returns the name that is asked for, when the question can be asked as it is.
+/// Returns the name, when the question is valid.
 fn checked_name(args: &Args) -> Result<SecretName, ToolError> {
     GetValue::check(args)?;
     SecretName::parse(&args.key).ok_or_else(|| {
@@ -170,14 +170,14 @@ fn checked_name(args: &Args) -> Result<SecretName, ToolError> {
     })
 }
 
-/// Returns the error for a value that nobody can be asked for, with the reason when that is known.
-fn unasked(name: &SecretName, absence: Option<&str>) -> ToolError {
-    let mut message = format!("{name} must be asked for and nobody can be asked");
-    if let Some(absence) = absence {
-        message.push_str(&format!(": {absence}"));
+/// Returns the error for a value when no user is available, with the reason when it is known.
+fn unanswered(name: &SecretName, reason: Option<&str>) -> ToolError {
+    let mut message = format!("{name} is needed and no user is available to enter it");
+    if let Some(reason) = reason {
+        message.push_str(&format!(": {reason}"));
     }
     let hint = format!(
-        "let the user keep it with `karyi var set {name}`, give it with --vars-fd, or run karyi where it may ask: on a \
+        "let the user store it with `karyi var set {name}`, pass it with --vars-fd, or run karyi where it may ask: on a \
          terminal, without CI, --no-interactive and --vars-mode warn"
     );
     ToolError::new(ErrorCode::SecretPromptUnavailable, message)
@@ -185,25 +185,25 @@ fn unasked(name: &SecretName, absence: Option<&str>) -> ToolError {
         .with_names(vec![name.to_string()])
 }
 
-/// Returns the store that can keep a value, tried before the user types one, or why it cannot.
+/// Returns the store that can save a value, probed before the user types one, or the reason why it cannot.
 async fn saving(context: &Context) -> (Option<&'static str>, Option<String>) {
-    let keeper = context.keeper.as_ref();
-    let Some(keeper) = keeper.filter(|_| context.prompter.is_there()) else {
+    let saver = context.saver.as_ref();
+    let Some(saver) = saver.filter(|_| context.prompter.is_available()) else {
         return (None, None);
     };
-    match keeper.probe().await {
+    match saver.probe().await {
         Ok(store) => (Some(store), None),
         Err(error) => (None, Some(format!("{}; {}", error.message, error.hint))),
     }
 }
 
-/// Keeps the value; a store that fails is a problem beside the result, since the session has it.
+/// Saves the value. A failure is reported beside the result, since the session has the value.
 async fn save(
     context: &Context,
     name: &SecretName,
     value: &SecretValue,
     note: Option<&str>,
 ) -> Option<ToolError> {
-    let keeper = context.keeper.as_ref()?;
-    keeper.keep(name, value, note).await.err()
+    let saver = context.saver.as_ref()?;
+    saver.save(name, value, note).await.err()
 }

@@ -1,7 +1,7 @@
 //! `<input>`: types text into the job that waits for it.
 //!
-//! Nothing is written before the kernel says that the job reads the terminal, so a password is
-//! never typed while it would still be shown.
+//! Nothing is typed before the kernel reports that the job reads the terminal, so a password is never
+//! typed while the terminal would show it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,13 @@ pub struct Input;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// What to type, with the escapes `\n \r \t \e \0 \\ \xHH \u{H..}`; no line break is added.
+    /// Text to type, with the escapes `\n \r \t \e \0 \\ \xHH \u{H..}`; no line break is added.
     pub text: Template,
-    /// Seconds to wait for the job to read, and then for it to end or to read again; 10 when absent.
+    /// Seconds to wait for the job to read, and then to end or read again; 10 by default.
     pub timeout: Option<Seconds>,
-    /// Id of the job it is for; the one spoken to last when absent.
+    /// Id of the job; by default the one used last.
     pub job: Option<Template>,
-    /// Send a secret although the terminal shows what is typed.
+    /// Send a secret even if the terminal shows typed text.
     #[serde(default)]
     pub allow_echo: bool,
 }
@@ -104,8 +104,8 @@ impl Tool for Input {
     }
 }
 
-/// Returns the bytes to type. Backslashes of a value were doubled when it was put in, so that only
-/// the model's own escapes mean something.
+/// Returns the bytes to type. Backslashes of values were doubled, so only the model's own escapes are
+/// decoded.
 fn typed(text: &Template) -> Result<Vec<u8>, ToolError> {
     escapes::unescape(text.text()).map_err(|bad| {
         let message = format!("broken escape at byte {} of the text", bad.offset);

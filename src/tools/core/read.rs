@@ -25,9 +25,9 @@ use karyi_files::view::{self, LineRange, PathView, ViewOptions};
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
 
-mod shown;
+mod content;
 
-use shown::{ignored_of_directory, listing_shown, text_shown};
+use content::{directory_content, ignored_of_directory, text_content};
 
 /// The tool.
 pub struct Read;
@@ -50,16 +50,16 @@ pub struct Args {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Path of the file or directory; `job:ID` is the output of a job.
+    /// Path of the file or directory, or `job:ID` for the output of a job.
     pub src: Template,
     /// Lines: `10-40`, `10-`, `7`, or `-50` for the last 50.
     pub lines: Option<String>,
-    /// Most bytes to show, in UTF-8; 262144 when absent.
+    /// Maximum number of UTF-8 bytes; 262144 by default.
     pub max_bytes: Option<u64>,
     /// List ignored files too.
     #[serde(default)]
     pub all: bool,
-    /// Levels to list; 2 when absent.
+    /// Levels to list; 2 by default.
     pub depth: Option<usize>,
 }
 
@@ -67,22 +67,22 @@ pub struct File {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// The text to look for.
+    /// The text to search for.
     pub pattern: Template,
-    /// Where to look, or `job:ID`; the cwd when absent.
+    /// File, directory or `job:ID`; the cwd by default.
     pub path: Option<Template>,
     /// Only files whose path matches, such as `*.rs`.
     pub glob: Option<Template>,
     /// The pattern is a regular expression.
     #[serde(default)]
     pub regex: bool,
-    /// Case does not matter.
+    /// Ignore case.
     #[serde(default)]
     pub ignore_case: bool,
     /// Search hidden and ignored files too.
     #[serde(default)]
     pub all: bool,
-    /// Most matches to show; 200 when absent.
+    /// Maximum number of matches; 200 by default.
     pub max: Option<usize>,
     /// Lines to show around each match.
     #[serde(default)]
@@ -92,17 +92,17 @@ pub struct Search {
 /// Result of `<read>`.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Output {
-    /// What is known of each file, in order.
+    /// Content of each file or directory, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FileShown>,
-    /// What each search found, in order.
+    pub files: Vec<FileContent>,
+    /// Result of each search, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub searches: Vec<SearchShown>,
+    pub searches: Vec<SearchResult>,
 }
 
-/// What is known of one file or directory.
+/// Content of one file or directory.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct FileShown {
+pub struct FileContent {
     /// Path as given.
     pub src: String,
     /// `text`, `directory`, or the name of a binary format; absent when it could not be read.
@@ -111,89 +111,89 @@ pub struct FileShown {
     /// Size of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Width of a picture.
+    /// Width of an image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Height of a picture.
+    /// Height of an image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
-    /// Encoding of a text when it is not UTF-8.
+    /// Encoding of a text, unless it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<&'static str>,
     /// Number of the first line shown, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_line: Option<u64>,
-    /// Lines of the whole file.
+    /// Number of lines of the whole file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_lines: Option<u64>,
-    /// Bytes of the wanted lines that are not shown, in UTF-8.
+    /// UTF-8 bytes of the requested lines that are not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_bytes: Option<u64>,
-    /// Wanted lines of which nothing is shown.
+    /// Number of requested lines that are not shown at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_lines: Option<u64>,
-    /// Entries of a directory that are not shown because there are too many or they lie too deep.
+    /// Number of directory entries not shown, because there are too many or they are too deep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_entries: Option<u64>,
-    /// Entries of a directory that `.gitignore` names.
+    /// Number of directory entries that `.gitignore` excludes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_entries: Option<u64>,
-    /// Whether bytes that no known encoding explains were replaced.
+    /// True when invalid bytes were replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_lossy: bool,
-    /// What to do next when the wanted lines are not there.
+    /// Advice when the requested lines do not exist.
     #[serde(rename = "hint", skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// Why it could not be read.
+    /// Reason why it could not be read.
     #[serde(flatten)]
     pub problem: Option<Problem>,
-    /// The text, or the entries of the directory, one a line.
+    /// The text, or the directory entries, one per line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
 }
 
-/// What one search found.
+/// Result of one search.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct SearchShown {
-    /// The pattern as given.
+pub struct SearchResult {
+    /// Pattern as given.
     pub pattern: String,
-    /// The job whose output was searched, as given.
+    /// Job whose output was searched, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Matching lines, shown or not.
+    /// Number of matching lines, shown or not.
     pub total_matches: u64,
-    /// Matching lines that are not shown.
+    /// Number of matching lines not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_matches: Option<u64>,
-    /// Files with a match.
+    /// Number of files with a match.
     pub files_matched: u64,
-    /// Text files looked at.
+    /// Number of text files searched.
     pub files_searched: u64,
-    /// Binary files, which are not searched.
+    /// Number of binary files, which are not searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_binary: Option<u64>,
-    /// Files and directories that could not be read.
+    /// Number of files and directories that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_unreadable: Option<u64>,
-    /// What to do next when no file was searched.
+    /// Advice when no file was searched.
     #[serde(rename = "hint", skip_serializing_if = "Option::is_none")]
     pub advice: Option<&'static str>,
-    /// Why it could not be done.
+    /// Reason why the search failed.
     #[serde(flatten)]
     pub problem: Option<Problem>,
-    /// `path:line:text` for matches and `path-line-text` for lines around them.
+    /// `path:line:text` for matches and `path-line-text` for context lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
 }
 
-/// Why one item failed.
+/// Error of one item.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Problem {
     /// The error code.
     pub code: &'static str,
-    /// What was found.
+    /// The error message.
     pub message: String,
-    /// What to do next.
+    /// A remedy.
     pub hint: String,
 }
 
@@ -215,7 +215,7 @@ impl Tool for Read {
         name: "read",
         summary: "Show files, list directories, search text",
         details: "Texts come without line numbers; `first_line` says where they start. What \
-            .gitignore names is left out. Binary files are only named.",
+            .gitignore names is left out. Binary files are only identified.",
         also_called: &[
             "cat",
             "open",
@@ -252,7 +252,7 @@ impl Tool for Read {
             },
         ],
     };
-    const SERVICE: Service = Service::LOCAL.hinting(Hints::LOOKS);
+    const SERVICE: Service = Service::LOCAL.with_hints(Hints::READ_ONLY);
 
     fn effect(args: &Args) -> Effect {
         let here = Template::new(".");
@@ -298,7 +298,7 @@ impl Tool for Read {
                 "read needs a file or a search",
             ));
         }
-        let place = Place {
+        let reader = Reader {
             root: Arc::clone(&context.root),
             everywhere: Root::unconfined(),
             cwd: context.sessions.cwd(),
@@ -306,12 +306,12 @@ impl Tool for Read {
             secrets: context.secrets.clone(),
             cancelled: Arc::clone(&context.cancelled),
         };
-        context::blocking(move || place.read(&args).or_nothing()).await
+        context::blocking(move || reader.read(&args).or_nothing()).await
     }
 }
 
 impl Answer<Output> {
-    /// Turns an answer that is about one item alone, which failed, into its error.
+    /// Turns the answer for a single failed item into its error.
     fn or_nothing(self) -> Result<Self, ToolError> {
         let items = self.output.files.len() + self.output.searches.len();
         match self.problem {
@@ -321,35 +321,35 @@ impl Answer<Output> {
     }
 }
 
-/// Where paths start and where they may lead.
-struct Place {
+/// Base directory and limits of a call's paths.
+struct Reader {
     root: Arc<Root>,
-    /// For what jobs printed, which lies outside of the root.
+    /// Root for job files, which are outside the working root.
     everywhere: Root,
     cwd: PathBuf,
     job_files: JobFiles,
-    /// What is masked in the lines that a search shows.
+    /// Values masked in the lines that a search shows.
     secrets: Secrets,
-    /// Set when nobody waits for the result any more.
+    /// Set when the result is no longer needed.
     cancelled: Arc<AtomicBool>,
 }
 
-impl Place {
-    /// Reads everything that can be read; what cannot is told beside it.
+impl Reader {
+    /// Reads all items; errors are reported per item.
     fn read(&self, args: &Args) -> Answer<Output> {
         let mut output = Output::default();
         let mut problem = None;
         for file in &args.files {
             let shown = self.file(file).unwrap_or_else(|error| {
                 let error = error.of_tool(Read::SPEC.name);
-                let shown = FileShown {
+                let shown = FileContent {
                     problem: Some((&error).into()),
-                    ..FileShown::default()
+                    ..FileContent::default()
                 };
                 problem.get_or_insert(error);
                 shown
             });
-            output.files.push(FileShown {
+            output.files.push(FileContent {
                 src: file.src.source().to_owned(),
                 ..shown
             });
@@ -357,14 +357,14 @@ impl Place {
         for search in &args.searches {
             let shown = self.search(search).unwrap_or_else(|error| {
                 let error = error.of_tool(Read::SPEC.name);
-                let shown = SearchShown {
+                let shown = SearchResult {
                     problem: Some((&error).into()),
-                    ..SearchShown::default()
+                    ..SearchResult::default()
                 };
                 problem.get_or_insert(error);
                 shown
             });
-            output.searches.push(SearchShown {
+            output.searches.push(SearchResult {
                 pattern: search.pattern.source().to_owned(),
                 ..shown
             });
@@ -380,7 +380,7 @@ impl Place {
         }
     }
 
-    fn file(&self, file: &File) -> Result<FileShown, ToolError> {
+    fn file(&self, file: &File) -> Result<FileContent, ToolError> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(ToolError::new(
                 ErrorCode::Cancelled,
@@ -407,23 +407,23 @@ impl Place {
         let (root, real) = self.find(path)?;
         Ok(
             match view::view(root, Path::new(path), &real, &options, &self.cancelled)? {
-                PathView::Text(text) => text_shown(text, file.lines.is_some(), options.lines),
-                PathView::Directory(listing) => FileShown {
+                PathView::Text(text) => text_content(text, file.lines.is_some(), options.lines),
+                PathView::Directory(listing) => FileContent {
                     advice: ignored_of_directory(file),
-                    ..listing_shown(&listing)
+                    ..directory_content(&listing)
                 },
-                PathView::Binary { kind, bytes, size } => FileShown {
+                PathView::Binary { kind, bytes, size } => FileContent {
                     kind: Some(kind),
                     bytes: Some(bytes),
                     width: size.map(|(width, _)| width),
                     height: size.map(|(_, height)| height),
-                    ..FileShown::default()
+                    ..FileContent::default()
                 },
             },
         )
     }
 
-    /// Finds what a path leads to, and the root under which it is opened.
+    /// Resolves a path and returns the root under which it is opened.
     fn find(&self, path: &str) -> Result<(&Root, PathBuf), ToolError> {
         Ok(match path.strip_prefix(JOB_PREFIX) {
             Some(id) => (&self.everywhere, self.job_files.find(id)?),
@@ -431,7 +431,7 @@ impl Place {
         })
     }
 
-    fn search(&self, search: &Search) -> Result<SearchShown, ToolError> {
+    fn search(&self, search: &Search) -> Result<SearchResult, ToolError> {
         at_most("max", search.max, limits::MAX_SEARCH_MATCHES)?;
         at_most("context", Some(search.context), limits::MAX_SEARCH_CONTEXT)?;
         let path = search.path.as_ref().map_or(".", Template::text);
@@ -459,15 +459,15 @@ impl Place {
         if !is_job {
             mask_over_lines(&self.secrets, &mut found);
         }
-        Ok(SearchShown {
+        Ok(SearchResult {
             path: is_job.then(|| path.to_owned()),
             advice: nothing_searched(&found, options.glob.is_some()),
-            ..search_shown(&found)
+            ..search_result(&found)
         })
     }
 }
 
-/// Masks values that go on over the end of a line before the path and the number of each stand between.
+/// Masks values that span lines, before the path and line number are put between the lines.
 fn mask_over_lines(secrets: &Secrets, found: &mut SearchOutcome) {
     if secrets.generation() == 0 || found.files.is_empty() {
         return;
@@ -478,7 +478,7 @@ fn mask_over_lines(secrets: &Secrets, found: &mut SearchOutcome) {
     }
 }
 
-/// Says why no file was searched, when that is known.
+/// Returns advice when no file was searched, if the reason is known.
 fn nothing_searched(found: &SearchOutcome, has_glob: bool) -> Option<&'static str> {
     match (found.files_binary, found.files_unreadable) {
         _ if found.files_searched > 0 => None,
@@ -488,13 +488,13 @@ fn nothing_searched(found: &SearchOutcome, has_glob: bool) -> Option<&'static st
         ),
         (0, _) => None,
         _ => Some(
-            "nothing was searched: what is there is binary; <file> in <read> names its kind, and a \
+            "nothing was searched: the files are binary; <file> in <read> names its kind, and a \
              command such as grep -a searches it",
         ),
     }
 }
 
-/// Refuses a number that is too large, rather than show less than was asked for.
+/// Refuses a number above its maximum; showing less than requested would mislead.
 fn at_most<N: PartialOrd + Display>(
     name: &str,
     found: Option<N>,
@@ -512,8 +512,8 @@ fn scope(all: bool) -> Scope {
     if all { Scope::All } else { Scope::NotIgnored }
 }
 
-fn search_shown(found: &SearchOutcome) -> SearchShown {
-    SearchShown {
+fn search_result(found: &SearchOutcome) -> SearchResult {
+    SearchResult {
         total_matches: found.total_matches,
         omitted_matches: more_than_none(found.omitted_matches()),
         files_matched: found.files_matched,
@@ -521,7 +521,7 @@ fn search_shown(found: &SearchOutcome) -> SearchShown {
         files_binary: more_than_none(found.files_binary),
         files_unreadable: more_than_none(found.files_unreadable),
         output: Some(found.text()),
-        ..SearchShown::default()
+        ..SearchResult::default()
     }
 }
 

@@ -1,4 +1,4 @@
-//! `create_draft_content`: a text for somebody to check and publish.
+//! `create_draft_content`: drafts a text for review and publication.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct CreateDraftContent;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// What kind of content it is.
+    /// Kind of content.
     pub content_type: ContentType,
     /// Title.
     #[schemars(length(min = 1, max = 500))]
@@ -26,25 +26,25 @@ pub struct Args {
     /// The text.
     #[schemars(length(min = 1, max = 100_000))]
     pub body: String,
-    /// What it is about.
+    /// Short summary.
     #[schemars(length(max = 2000))]
     pub summary: Option<String>,
     /// Tags.
     #[schemars(length(max = 20), inner(length(min = 1, max = 50)))]
     pub tags: Option<Vec<String>>,
-    /// Fields of knowledge.
+    /// Knowledge domains.
     #[schemars(length(max = 20), inner(length(min = 1, max = 50)))]
     pub domains: Option<Vec<String>>,
-    /// Where it is from.
+    /// Source of the text.
     #[schemars(length(max = 1000))]
     pub source: Option<String>,
 }
 
-/// What kind of content a text is.
+/// Kind of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentType {
-    /// Something to know.
+    /// Knowledge.
     Knowledge,
     /// A story.
     Story,
@@ -74,14 +74,14 @@ impl ContentType {
     }
 }
 
-/// The draft that was made.
+/// The new draft.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// Identifier of the content.
     pub content_id: String,
     /// Always `draft`.
     pub status: &'static str,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: String,
 }
 
@@ -115,7 +115,7 @@ impl Tool for CreateDraftContent {
             },
         ],
     };
-    const SERVICE: Service = Service::writes("content").needing(&["content:draft:write"]);
+    const SERVICE: Service = Service::writing("content").with_scopes(&["content:draft:write"]);
 
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())

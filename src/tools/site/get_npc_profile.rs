@@ -1,4 +1,4 @@
-//! `get_npc_profile`: who a character is.
+//! `get_npc_profile`: the profile of a character.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,39 +22,39 @@ pub struct Args {
     /// Identifier of the character.
     #[schemars(length(min = 1, max = 100))]
     pub npc_id: String,
-    /// Version of the profile; the one in use when absent.
+    /// Version of the profile; by default the active one.
     #[schemars(range(min = 1))]
     pub version: Option<u32>,
 }
 
-/// What is known of a character.
+/// Profile of a character.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// Identifier of the character.
     pub npc_id: String,
     /// Version of the profile.
     pub version: u32,
-    /// Whether it is the version in use.
+    /// True for the active version.
     pub active: bool,
     /// Name of the character.
     pub name: String,
     /// Name as shown to visitors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// What kind of character it is.
+    /// Kind of character.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub npc_type: Option<String>,
     /// Identity, personality and constraints.
     pub persona: Map<String, Value>,
-    /// What it knows about.
+    /// Knowledge domains.
     pub knowledge_domains: Vec<String>,
-    /// How it may greet.
+    /// Templates for greetings.
     pub greeting_templates: Vec<String>,
-    /// What it says when it does not know.
+    /// Responses for unknown topics.
     pub fallback_responses: Vec<String>,
-    /// Longest answer, in characters.
+    /// Maximum length of an answer, in characters.
     pub max_response_length: u32,
-    /// Whether it must name its sources.
+    /// True when answers must cite their sources.
     pub must_cite_sources: bool,
 }
 
@@ -108,7 +108,7 @@ impl Tool for GetNpcProfile {
         ],
     };
     const TITLE: Option<&'static str> = Some("Get NPC profile");
-    const SERVICE: Service = Service::reads("npc");
+    const SERVICE: Service = Service::reading("npc");
 
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())

@@ -1,4 +1,4 @@
-//! `get_prompt_active`: what a model is told to be a character.
+//! `get_prompt_active`: the prompt that makes a model play a character.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,19 +22,19 @@ pub struct Args {
     /// Identifier of the character.
     #[schemars(length(min = 1, max = 100))]
     pub npc_id: String,
-    /// What the text is for; `system` when absent.
+    /// Purpose of the text; `system` by default.
     pub prompt_type: Option<PromptType>,
 }
 
-/// What a prompt is for.
+/// Purpose of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptType {
-    /// It tells a model who it is.
+    /// System prompt of the character.
     System,
-    /// It is said first.
+    /// First message.
     Greeting,
-    /// It is said when there is no answer.
+    /// Message when there is no answer.
     Fallback,
 }
 
@@ -48,18 +48,18 @@ impl PromptType {
     }
 }
 
-/// The prompt in use.
+/// The active prompt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// Identifier of the character.
     pub npc_id: String,
-    /// What the text is for.
+    /// Purpose of the text.
     pub prompt_type: PromptType,
     /// The text.
     pub prompt_text: String,
     /// Version of the prompt, or of the profile it was made from.
     pub version: u32,
-    /// Where it is from: `source` is `prompt_registry` or `npc_profile`.
+    /// Origin of the prompt: `source` is `prompt_registry` or `npc_profile`.
     pub metadata: Map<String, Value>,
 }
 
@@ -93,7 +93,7 @@ impl Tool for GetPromptActive {
             },
         ],
     };
-    const SERVICE: Service = Service::reads("prompt");
+    const SERVICE: Service = Service::reading("prompt");
 
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())
@@ -170,7 +170,7 @@ fn metadata(profile: &Profile) -> Map<String, Value> {
     ])
 }
 
-/// Writes who the character is, sentence by sentence; what the profile does not say is left out.
+/// Composes the system prompt from the profile; missing facts are left out.
 fn system(profile: &Profile) -> String {
     let persona = &profile.persona;
     let word = |path: [&str; 2]| {

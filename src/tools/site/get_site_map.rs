@@ -1,4 +1,4 @@
-//! `get_site_map`: the places of a site and the walks between them.
+//! `get_site_map`: points of interest of a site and routes between them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ pub struct GetSiteMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Whether to list the points of interest; true when absent.
+    /// True to list the points of interest, as by default.
     pub include_pois: Option<bool>,
-    /// Whether to list the routes; false when absent.
+    /// True to list the routes; false by default.
     pub include_routes: Option<bool>,
 }
 
@@ -45,18 +45,18 @@ pub struct Point {
     pub id: String,
     /// Name.
     pub name: String,
-    /// What kind of place it is.
+    /// Kind of place.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it is.
+    /// Geographic position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// What it is.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// A place on the earth, in degrees.
+/// A geographic position, in degrees.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Location {
     /// Latitude.
@@ -65,17 +65,17 @@ pub struct Location {
     pub lng: f64,
 }
 
-/// A walk from point to point.
+/// A route between points of interest.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Route {
     /// Identifier.
     pub id: String,
     /// Name.
     pub name: String,
-    /// What it is.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The points it leads to, in order.
+    /// The points on the route, in order.
     pub stops: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ impl Tool for GetSiteMap {
             },
         ],
     };
-    const SERVICE: Service = Service::reads("site");
+    const SERVICE: Service = Service::reading("site");
 
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())

@@ -1,4 +1,4 @@
-//! `log_user_event`: something a visitor did.
+//! `log_user_event`: records an event of a visitor.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,25 +19,25 @@ pub struct LogUserEvent;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// What happened, in lower case: `page_view`, `chat.started`.
+    /// Kind of event, in lower case: `page_view`, `chat.started`.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_.]{0,99}$"))]
     pub event_type: String,
-    /// More about it, at most 16 KiB of JSON.
+    /// Event data, at most 16 KiB of JSON.
     pub event_data: Option<Map<String, Value>>,
-    /// The user; the one of the request when absent.
+    /// The user; by default that of the request.
     #[schemars(length(min = 1, max = 100))]
     pub user_id: Option<String>,
-    /// The user's session; the one of the request when absent.
+    /// The user's session; by default that of the request.
     #[schemars(length(min = 1, max = 100))]
     pub session_id: Option<String>,
 }
 
-/// The event as it was kept.
+/// The recorded event.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// Identifier of the event.
     pub event_id: String,
-    /// When it was kept.
+    /// Time of the record.
     pub logged_at: String,
 }
 
@@ -71,7 +71,7 @@ impl Tool for LogUserEvent {
             },
         ],
     };
-    const SERVICE: Service = Service::writes("analytics");
+    const SERVICE: Service = Service::writing("analytics");
 
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())
@@ -106,7 +106,7 @@ impl Tool for LogUserEvent {
     }
 }
 
-/// Refuses data that is too large or too deep to be an event's.
+/// Refuses event data that is too large or too deep.
 fn check(data: &Map<String, Value>) -> Result<(), ToolError> {
     let bytes = serde_json::to_vec(data).map_or(usize::MAX, |text| text.len());
     let depth = 1 + data.values().map(depth).max().unwrap_or(0);

@@ -1,6 +1,6 @@
-//! The tools of a site: what services and models ask about a place for visitors.
+//! Tools of a site: content and characters of a place for visitors.
 //!
-//! They run in a server only, each for one tenant and one site.
+//! They run only in a server, each call for one tenant and one site.
 
 pub mod create_draft_content;
 pub mod get_npc_profile;

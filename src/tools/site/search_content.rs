@@ -1,4 +1,4 @@
-//! `search_content`: the texts of a site that match best.
+//! `search_content`: searches the texts of a site.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::tool::site::Sight;
+use crate::tool::site::ContentVisibility;
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, ArgumentSchema, Context, Effect, Later, Service, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, DeferredJson, Effect, Service, Tool, Use};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::Status;
@@ -22,33 +22,33 @@ pub struct SearchContent;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// What to look for.
+    /// Words to search for.
     #[schemars(length(min = 1, max = 200))]
     pub query: String,
     /// Only this kind of content.
     #[schemars(length(min = 1, max = 50))]
     pub content_type: Option<String>,
-    /// Only contents with one of these tags.
+    /// Only content with one of these tags.
     #[schemars(length(max = 20), inner(length(min = 1, max = 50)))]
     pub tags: Option<Vec<String>>,
-    /// Only contents with this status; `published` when absent.
+    /// Only content with this status; `published` by default.
     pub status: Option<ContentStatus>,
-    /// Most contents to return; 10 when absent.
+    /// Maximum number of results; 10 by default.
     #[schemars(range(min = 1, max = 50))]
     pub limit: Option<u32>,
 }
 
-/// How far a content is.
+/// Publication status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentStatus {
-    /// It is being written.
+    /// In preparation.
     Draft,
-    /// It is being checked.
+    /// In review.
     Review,
-    /// Visitors see it.
+    /// Visible to visitors.
     Published,
-    /// Visitors see it no more.
+    /// Withdrawn.
     Offline,
 }
 
@@ -63,19 +63,19 @@ impl ContentStatus {
     }
 }
 
-/// What was found, the best first.
+/// Search results, best first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
-    /// The contents.
+    /// The results.
     #[schemars(with = "Vec<Item<'static>>")]
     pub items: Items,
-    /// How many match in all.
+    /// Total number of matches.
     pub total: u64,
-    /// The query as it was sent.
+    /// The query as sent.
     pub query: String,
 }
 
-/// The contents that were found, as they are shown.
+/// Search results in their serialized form.
 #[derive(Debug)]
 pub struct Items(Arc<SearchResult>);
 
@@ -86,8 +86,7 @@ impl Serialize for Items {
 }
 
 impl Items {
-    /// Returns how a content is shown, made once as long as it is kept; empty when that cannot be
-    /// written.
+    /// Returns the JSON of a content, cached with it; empty when it cannot be serialized.
     fn shown(kept: &CachedContent) -> &str {
         kept.display(|content| {
             let shown = serde_json::to_string(&Item::from(content));
@@ -96,14 +95,14 @@ impl Items {
     }
 }
 
-/// What was found, all of it written already but for what is around it.
-struct Prepared {
+/// A result whose items are already serialized.
+struct SerializedItems {
     found: Arc<SearchResult>,
     /// The query as JSON.
     query: String,
 }
 
-impl Prepared {
+impl SerializedItems {
     fn of(output: &Output) -> Option<Self> {
         let found = Arc::clone(&output.items.0);
         let is_written = found
@@ -115,7 +114,7 @@ impl Prepared {
     }
 }
 
-impl Later for Prepared {
+impl DeferredJson for SerializedItems {
     fn bytes(&self) -> usize {
         let items = self.found.items.iter();
         let items: usize = items.map(|kept| Items::shown(kept).len() + 1).sum();
@@ -132,7 +131,7 @@ impl Later for Prepared {
             text.extend_from_slice(Items::shown(kept).as_bytes());
         }
         let (total, query) = (self.found.total, &self.query);
-        // Into memory nothing fails.
+        // Writing to memory does not fail.
         let _ = write!(text, "],\"total\":{total},\"query\":{query}}}");
     }
 }
@@ -142,23 +141,23 @@ impl Later for Prepared {
 pub struct Item<'a> {
     /// Identifier of the content.
     pub id: &'a str,
-    /// What kind of content it is.
+    /// Kind of content.
     pub content_type: &'a str,
     /// Title.
     pub title: &'a str,
-    /// What it is about.
+    /// Short summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<&'a str>,
-    /// The text, at most 500 characters of it.
+    /// The first 500 characters of the text.
     pub body: &'a str,
     /// Tags.
     pub tags: &'a [String],
-    /// Fields of knowledge.
+    /// Knowledge domains.
     pub domains: &'a [String],
-    /// How far it can be trusted.
+    /// Credibility.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub credibility_score: f64,
-    /// Whether somebody has checked it.
+    /// True when it was verified.
     pub verified: bool,
 }
 
@@ -212,14 +211,14 @@ impl Tool for SearchContent {
             },
         ],
     };
-    const SERVICE: Service = Service::reads("content");
+    const SERVICE: Service = Service::reading("content");
 
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())
     }
 
-    fn later(output: &Output) -> Option<Arc<dyn Later>> {
-        Some(Arc::new(Prepared::of(output)?))
+    fn deferred(output: &Output) -> Option<Arc<dyn DeferredJson>> {
+        Some(Arc::new(SerializedItems::of(output)?))
     }
 
     fn effect(_: &Args) -> Effect {
@@ -239,7 +238,7 @@ impl Tool for SearchContent {
             return Err(error.with_hint("say what to look for, in the words of the texts"));
         }
         let status = args.status.unwrap_or(ContentStatus::Published);
-        if status != ContentStatus::Published && site.sight != Sight::Drafts {
+        if status != ContentStatus::Published && site.visibility != ContentVisibility::Drafts {
             let message = format!(
                 "contents with the status {} need the scope content:draft:read",
                 status.as_str()
@@ -294,7 +293,7 @@ mod tests {
             };
             let expected = serde_json::to_string(&output).unwrap();
             let mut text = b"before".to_vec();
-            SearchContent::later(&output).unwrap().write(&mut text);
+            SearchContent::deferred(&output).unwrap().write(&mut text);
             let text = String::from_utf8(text).unwrap();
             assert_eq!(text, format!("before{expected}"));
         }

@@ -1,4 +1,4 @@
-//! Which keys bytes are, and which value keys make.
+//! Decoding of keys, and values assembled from them.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn shown(key: &Key) -> String {
     }
 }
 
-/// Returns the keys of bytes after which the user pauses, with a space between them.
+/// Returns the keys in some bytes followed by a pause, separated by spaces.
 fn read(bytes: &[u8]) -> String {
     let mut bytes = bytes.iter().copied();
     let mut next = || Ok::<_, ()>(bytes.next());
@@ -52,9 +52,9 @@ fn a_paste_does_not_grow_without_end() {
 
 const PASTE: &str = "paste:";
 
-/// Gives the words as keys, or as pasted text; returns the value.
+/// Processes words as keys or pasted text; returns the value.
 fn typed(words: &[&str]) -> Option<String> {
-    let mut line = Line::new();
+    let mut line = ValueInput::new();
     for word in words {
         let keys: Vec<Key> = match word.strip_prefix(PASTE) {
             Some(text) => vec![Key::Paste(Zeroizing::new(text.into()))],
@@ -101,7 +101,7 @@ fn keys_make_a_value() {
 
 #[test]
 fn lines_pasted_as_keys_are_one_value() {
-    let mut line = Line::new();
+    let mut line = ValueInput::new();
     for c in "begin\nsave\n".chars() {
         assert!(!matches!(line.take(key(c), true), Step::Complete));
     }

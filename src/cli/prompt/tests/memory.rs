@@ -1,4 +1,4 @@
-//! What is left of a pasted value in the memory of the program.
+//! Traces of a pasted value in the memory of the program.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,13 +6,13 @@ use std::os::unix::fs::FileExt;
 
 use zeroize::Zeroizing;
 
-use crate::cli::prompt::keys::{Key, Line, read_key};
+use crate::cli::prompt::keys::{Key, ValueInput, read_key};
 
-/// What a value is made of, hidden by `MASK`: it must not stand in memory by itself.
+/// Parts of a value, hidden by `MASK`, so that it is not in memory by itself.
 const HIDDEN: &[u8] = b"\x1a\x2f\x05\x33\x14\x2b\x07\x38\x11\x3e\x0c\x26\x09\x31\x1d\x22";
 const MASK: u8 = 0x55;
 
-/// Returns what pastes the value in many lines that end like this.
+/// Returns a paste of the value in many lines with this ending.
 fn pasted_value(end: &[u8]) -> Zeroizing<Vec<u8>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(4096));
     bytes.extend_from_slice(b"\x1b[200~");
@@ -24,16 +24,16 @@ fn pasted_value(end: &[u8]) -> Zeroizing<Vec<u8>> {
     bytes
 }
 
-/// Reads the key that a paste is.
+/// Reads a paste as a key.
 fn key_of(pasted: &[u8]) -> Key {
     let mut bytes = pasted.iter().copied();
     let key = read_key(&mut || Ok::<_, ()>(bytes.next()));
     key.unwrap().unwrap()
 }
 
-/// Whether the value stands somewhere in the memory that this program writes to.
+/// Returns true when the value is in the program's writable memory.
 fn remembers() -> bool {
-    // So large that it does not come to lie where something was given back.
+    // Large enough not to reuse freed memory.
     let mut maps = String::with_capacity(1 << 20);
     let mut file = File::open("/proc/self/maps").unwrap();
     file.read_to_string(&mut maps).unwrap();
@@ -48,7 +48,7 @@ fn remembers() -> bool {
             let number = |text| u64::from_str_radix(text, 16).unwrap();
             let starts = (number(start)..number(end)).step_by(chunk.len() - HIDDEN.len());
             starts.into_iter().any(|start| {
-                // It may be gone by now.
+                // The mapping may be gone by now.
                 let length = memory.read_at(&mut chunk, start).unwrap_or(0);
                 let read = &chunk[..length];
                 let mut heads = memchr::memchr_iter(HIDDEN[0] ^ MASK, read);
@@ -59,13 +59,13 @@ fn remembers() -> bool {
 
 #[test]
 fn nothing_of_a_paste_stays_in_memory() {
-    // One after the other: each would find the value of the other.
+    // Run one after the other: each would find the value of the other.
     paste_lines();
     paste_what_is_no_text();
 }
 
 fn paste_lines() {
-    let mut line = Line::new();
+    let mut line = ValueInput::new();
     line.take(key_of(&pasted_value(b"\r\n")), false);
     assert!(remembers(), "not while it is given");
     drop(line);

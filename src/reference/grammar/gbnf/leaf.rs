@@ -1,18 +1,18 @@
-//! The texts between tags: what a model may write before the end tag must stand.
+//! Texts between tags: the rules a model follows up to the end tag.
 //!
-//! A text is made of lines, a line of units, and every unit can be told from the next one by its
-//! first characters, so that a parser never has more than a few ways to go on.
+//! A text consists of lines, a line of units. Units differ in their first characters, so that a parser never has
+//! more than a few alternatives.
 
 use super::{Grammar, MAX_LINES};
 
-/// What no XML document holds, inside a class.
+/// Characters that XML documents cannot contain, for a class.
 const ILLEGAL: &str = r"\x01-\x08\x0B-\x1F\uFFFE\uFFFF";
 /// `<` or `&` in a row.
 const MAX_RUN: usize = 8;
-/// Every character reference and entity, without its `&`.
+/// Character references and entities, without `&`.
 const REFERENCES: &[&str] = &["lt;", "gt;", "amp;", "quot;", "apos;"];
 
-/// Characters, any of which may stand at one place of a word.
+/// The characters allowed at one position of a word.
 type Place = String;
 
 impl Grammar {
@@ -28,17 +28,17 @@ impl Grammar {
         self.rule("leaf", "", format!("{lines} | {cdata}"))
     }
 
-    /// Text with entities in which a backslash starts an escape.
+    /// Text with entities, in which a backslash starts an escape.
     pub(super) fn typed_text(&mut self) -> String {
         let escape = self.escape();
         let unit = format!("{} | entity | {escape}", none_of("<&>\\\n"));
         self.lines("typed", unit, "")
     }
 
-    /// Text as it is, up to the end tag of `name`.
+    /// Verbatim text up to the end tag of `name`.
     ///
-    /// Neither that end tag nor the start tag it belongs to is in it, nor a CDATA section or an
-    /// entity: karyi could read such a text in two ways.
+    /// It contains neither the end tag nor its start tag, no CDATA section and no entity: karyi could read such a text
+    /// in two ways.
     pub(super) fn raw_text(&mut self, place: &str, name: &str, is_escaped: bool) -> String {
         let also = if is_escaped { "\\" } else { "" };
         let amp = self.after_ampersand(is_escaped);
@@ -62,7 +62,7 @@ impl Grammar {
         format!("({lines} | {cdata})")
     }
 
-    /// What follows `&` where no entity does.
+    /// Continuations of `&` that form no entity.
     fn after_ampersand(&mut self, is_escaped: bool) -> String {
         let (name, stop) = match is_escaped {
             true => ("typed-ampersand", "<&\\"),
@@ -92,7 +92,7 @@ impl Grammar {
         self.rule("cdata", "", body)
     }
 
-    /// Lines of units, and what may stand at the very end.
+    /// Lines of units with an optional end.
     fn lines(&mut self, name: &str, unit: String, end: &str) -> String {
         self.rule(&format!("{name}-unit"), "", unit);
         let units = format!("{name}-unit{{0,{MAX_LINES}}}");
@@ -102,7 +102,7 @@ impl Grammar {
     }
 }
 
-/// What may not follow `<`: the leaf's own tags and the start of CDATA.
+/// Continuations of `<` that are excluded: the leaf's own tags and the start of CDATA.
 fn tags(name: &str) -> Vec<Vec<Place>> {
     let letter = |c: char| match c.is_ascii_alphabetic() {
         true => format!("{}{}", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
@@ -117,8 +117,8 @@ fn tags(name: &str) -> Vec<Vec<Place>> {
     ]
 }
 
-/// Spells out "one character or more that do not become one of the words", to the character that
-/// decides it, which is none of `stop`.
+/// Spells out "one or more characters that do not become one of the words", up to the deciding character, which is
+/// not in `stop`.
 fn tail_of(words: &[Vec<Place>], stop: &str) -> String {
     let mut firsts: Vec<&Place> = Vec::new();
     for first in words.iter().filter_map(|word| word.first()) {
@@ -140,7 +140,7 @@ fn tail_of(words: &[Vec<Place>], stop: &str) -> String {
     ways.join(" | ")
 }
 
-/// A class of all characters but these.
+/// A negated character class.
 pub(super) fn none_of(characters: &str) -> String {
     format!("[^{}{ILLEGAL}]", class(characters))
 }

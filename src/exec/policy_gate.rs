@@ -1,7 +1,7 @@
-//! Whether calls may use the secrets they name: the stage between reading a block and running it.
+//! Checks that calls may use the secrets they name, before their block runs.
 //!
-//! Everything that can be known is checked before anything of a block runs: names, policies, the
-//! places in scripts, and the user's agreement where a policy wants it. Values go nowhere here.
+//! Names, policies, contexts in scripts and the user's consent are all checked before any call of a
+//! block starts. No values are passed on here.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::exec::resolve;
 use crate::tool::Use;
-use crate::tool::context::{Consent, Context, Request};
+use crate::tool::context::{ApprovalRequest, Consent, Context};
 use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, Template};
@@ -22,70 +22,72 @@ use karyi_vault::{shell, substitute, usage_warnings};
 
 /// A name that no secret has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unknown {
-    /// Where it stands.
+pub struct UnknownName {
+    /// The file or option that contains it.
     pub place: &'static str,
     /// The name.
     pub name: SecretName,
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, name } = self;
         write!(f, "{place} names {name}, and no secret is called that")
     }
 }
 
-/// What narrows the policies of secrets in a run, and what the user agreed to. Clones share it.
+/// The policy of a run: the policy file and the user's consent. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Permits {
+pub struct PolicyGate {
     file: Arc<PolicyFile>,
-    /// Where that was read.
-    place: Option<PathBuf>,
-    /// Names in the file, or agreed to, that no secret has.
-    unknown: Arc<Vec<Unknown>>,
-    /// The directory the run is about; secrets may be bound to it.
+    /// Path of the policy file.
+    path: Option<PathBuf>,
+    /// Names in the policy file or in `--allow` that no secret has.
+    unknown: Arc<Vec<UnknownName>>,
+    /// Directory of the run; secrets may be bound to it.
     project: PathBuf,
-    granted: Arc<Mutex<BTreeSet<SecretName>>>,
-    /// Secrets of which the model was told that other users can read them in an argument.
-    told: Arc<Mutex<BTreeSet<SecretName>>>,
+    approved: Arc<Mutex<BTreeSet<SecretName>>>,
+    /// Secrets for which the model was warned that other users can read them in an argument.
+    warned: Arc<Mutex<BTreeSet<SecretName>>>,
 }
 
-impl Permits {
-    /// Makes the permits of a run in `project`. The names in `allowed` need no further agreement.
+impl PolicyGate {
+    /// Creates the gate of a run in `project`. The names in `allowed` need no further consent.
     #[must_use]
     pub fn new(file: PolicyFile, project: PathBuf, allowed: BTreeSet<SecretName>) -> Self {
         Self {
             file: Arc::new(file),
-            place: None,
+            path: None,
             unknown: Arc::default(),
             project,
-            granted: Arc::new(Mutex::new(allowed)),
-            told: Arc::default(),
+            approved: Arc::new(Mutex::new(allowed)),
+            warned: Arc::default(),
         }
     }
 
-    /// Says where the policy file was read, for whoever has to change it.
+    /// Sets the path of the policy file, for error messages.
     #[must_use]
-    pub fn read_in(self, place: Option<&Path>) -> Self {
+    pub fn with_path(self, path: Option<&Path>) -> Self {
         Self {
-            place: place.map(Path::to_owned),
+            path: path.map(Path::to_owned),
             ..self
         }
     }
 
-    /// Compares the names in the policy file, and those agreed to, with those of the secrets there are.
+    /// Compares the names in the policy file and in `--allow` with the names of the secrets.
     ///
     /// # Errors
-    /// `bad_policy` for one that differs from that of a secret only in case.
-    pub fn compare(&mut self, known: &BTreeSet<SecretName>) -> Result<(), ToolError> {
+    /// `bad_policy` for a name that differs from a secret's name only in case.
+    pub fn compare_names(&mut self, known: &BTreeSet<SecretName>) -> Result<(), ToolError> {
         let unknown = |place, names: Vec<SecretName>| {
-            names.into_iter().map(move |name| Unknown { place, name })
+            names
+                .into_iter()
+                .map(move |name| UnknownName { place, name })
         };
         let in_file = unknown("the policy file", self.file.unknown(known)?);
         let agreed: Vec<SecretName> = {
-            let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
-            granted.difference(known).cloned().collect()
+            let approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+            approved.difference(known).cloned().collect()
         };
         for name in &agreed {
             if let Some(meant) = known.iter().find(|meant| meant.differs_only_in_case(name)) {
@@ -98,26 +100,26 @@ impl Permits {
         Ok(())
     }
 
-    /// Returns the names in the policy file, and those agreed to, that no secret has.
+    /// Returns the names in the policy file and in `--allow` that no secret has.
     #[must_use]
-    pub fn unknown(&self) -> &[Unknown] {
+    pub fn unknown(&self) -> &[UnknownName] {
         &self.unknown
     }
 
-    /// Checks calls before any of them runs. In a dry run names may be promised by earlier calls;
-    /// nothing else is known of them.
+    /// Checks calls before any of them runs. In a dry run, earlier calls may define names later; other rules
+    /// do not apply to those.
     ///
     /// # Errors
-    /// The first thing that stands against one of the calls, and the place of that call.
+    /// The first error, and the index of its call.
     pub async fn check(
         &self,
         calls: &mut [&mut Call],
         context: &Context,
     ) -> Result<(), (usize, ToolError)> {
-        let mut requests: Vec<(usize, Request)> = Vec::new();
+        let mut requests: Vec<(usize, ApprovalRequest)> = Vec::new();
         for (at, call) in calls.iter_mut().enumerate() {
-            let asked = self.check_call(call, &context.secrets);
-            for name in asked.map_err(|error| (at, error))? {
+            let to_approve = self.check_call(call, &context.secrets);
+            for name in to_approve.map_err(|error| (at, error))? {
                 if !requests.iter().any(|(_, request)| request.name == name) {
                     let warnings = self.all_warnings(call, &context.secrets, &mut |_| true);
                     requests.push((at, request(name, call, warnings)));
@@ -125,18 +127,17 @@ impl Permits {
             }
         }
         for (at, request) in requests {
-            let agreed = self.ask(&request, context).await;
+            let agreed = self.request_approval(&request, context).await;
             agreed.map_err(|error| (at, error))?;
         }
         Ok(())
     }
 
-    /// Checks that no secret of a call has expired since its block was checked: the calls before it may take
-    /// long.
+    /// Checks again that no secret of a call has expired: the calls before it may have taken long.
     ///
     /// # Errors
     /// `secret_expired`.
-    pub fn check_ends(&self, call: &mut Call, secrets: &Secrets) -> Result<(), ToolError> {
+    pub fn check_expiry(&self, call: &mut Call, secrets: &Secrets) -> Result<(), ToolError> {
         let mut checked = Ok(());
         call.templates(&mut |_, template| {
             let names = match template.has_placeholder() && checked.is_ok() {
@@ -146,18 +147,18 @@ impl Permits {
             for name in names {
                 if checked.is_ok() {
                     let check = |policy: &Policy| policy.check_end(&name, Timestamp::now());
-                    checked = self.hold(&name, secrets, check).map(drop);
+                    checked = self.check_policy(&name, secrets, check).map(drop);
                 }
             }
         });
         checked
     }
 
-    /// Returns warnings about the secrets of a call; that one is an argument of a program is told once.
+    /// Returns warnings about the secrets of a call. A secret in a program's argument is reported once.
     #[must_use]
     pub fn warnings(&self, call: &mut Call, secrets: &Secrets) -> Vec<String> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        self.all_warnings(call, secrets, &mut |name| told.insert(name.clone()))
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        self.all_warnings(call, secrets, &mut |name| warned.insert(name.clone()))
     }
 
     fn all_warnings(
@@ -187,9 +188,9 @@ impl Permits {
         warnings
     }
 
-    /// Holds a check against the policy of a secret as this run narrows it, and returns that; nothing for what is no
-    /// secret. What only the file forbids, the file must be changed for.
-    fn hold(
+    /// Runs a check against the secret's policy, narrowed for this run, and returns that policy; `None` when
+    /// the name has no secret. An error caused by the policy file alone points to that file.
+    fn check_policy(
         &self,
         name: &SecretName,
         secrets: &Secrets,
@@ -202,13 +203,13 @@ impl Permits {
             return Ok(Some(policy));
         };
         let own = secrets.policy(name).map(|own| check(&own));
-        match (&self.place, own) {
-            // It can be widened as it is, and not as the file narrows it.
-            (_, Some(Err(own))) => Err(kept(own, secrets.origin(name))),
-            (Some(place), Some(Ok(()))) => {
-                let place = place.display();
+        match (&self.path, own) {
+            // The secret's own policy forbids the use, whatever the file says.
+            (_, Some(Err(own))) => Err(with_storing_hint(own, secrets.origin(name))),
+            (Some(path), Some(Ok(()))) => {
+                let path = path.display();
                 let hint = format!(
-                    "the file {place} of --policy says so: ask the user to change it, or use another secret"
+                    "the file {path} of --policy says so: ask the user to change it, or use another secret"
                 );
                 Err(error.with_hint(hint))
             }
@@ -216,37 +217,37 @@ impl Permits {
         }
     }
 
-    /// Returns the policy of a secret as this run narrows it.
+    /// Returns the policy of a secret, narrowed for this run.
     fn policy(&self, name: &SecretName, secrets: &Secrets) -> Option<Policy> {
         let own = secrets.policy(name)?;
         Some(self.file.narrow(name, &own))
     }
 
-    /// Checks one call; returns the names to whose use the user must still agree.
+    /// Checks one call; returns the names that still need the user's consent.
     fn check_call(&self, call: &mut Call, secrets: &Secrets) -> Result<Vec<SecretName>, ToolError> {
         let tool = call.spec().name;
-        let mut asked = Vec::new();
+        let mut to_approve = Vec::new();
         let mut failed = None;
         call.templates(&mut |purpose, template| {
             if failed.is_none() {
-                let text = Text {
+                let text = CallText {
                     tool,
                     purpose,
                     template,
                 };
-                failed = self.check_text(&text, secrets, &mut asked).err();
+                failed = self.check_text(&text, secrets, &mut to_approve).err();
             }
         });
-        failed.map_or(Ok(asked), Err)
+        failed.map_or(Ok(to_approve), Err)
     }
 
     fn check_text(
         &self,
-        text: &Text<'_>,
+        text: &CallText<'_>,
         secrets: &Secrets,
-        asked: &mut Vec<SecretName>,
+        to_approve: &mut Vec<SecretName>,
     ) -> Result<(), ToolError> {
-        let Text {
+        let CallText {
             tool,
             purpose,
             template,
@@ -257,7 +258,7 @@ impl Permits {
         if !template.has_placeholder() {
             return Ok(());
         }
-        // What no policy can allow is told before the policy, which its user would widen for nothing.
+        // Uses that no policy can allow come first: widening the policy would not help.
         if purpose != Use::Script {
             substitute::check_files(template.source())?;
         }
@@ -275,28 +276,32 @@ impl Permits {
                     _ => Ok(()),
                 }
             };
-            let Some(policy) = self.hold(name, secrets, check)? else {
+            let Some(policy) = self.check_policy(name, secrets, check)? else {
                 is_known = false;
                 continue;
             };
-            let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
-            if policy.approval == Approval::Ask && !granted.contains(name) {
-                asked.push(name.clone());
+            let approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+            if policy.approval == Approval::Ask && !approved.contains(name) {
+                to_approve.push(name.clone());
             }
         }
         if is_known {
-            check_place(purpose, template, secrets)?;
+            check_context(purpose, template, secrets)?;
         }
         Ok(())
     }
 
-    /// Asks the user to agree to the use of a secret, once in a session.
-    async fn ask(&self, request: &Request, context: &Context) -> Result<(), ToolError> {
+    /// Asks the user to consent to the use of a secret, once in a session.
+    async fn request_approval(
+        &self,
+        request: &ApprovalRequest,
+        context: &Context,
+    ) -> Result<(), ToolError> {
         let name = &request.name;
-        match context.prompter.agree(request).await {
+        match context.prompter.approve(request).await {
             Consent::Yes => {
-                let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
-                granted.insert(name.clone());
+                let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+                approved.insert(name.clone());
                 Ok(())
             }
             Consent::No => {
@@ -312,9 +317,8 @@ impl Permits {
     }
 }
 
-/// Returns the error for a use that the own policy of a secret forbids: one that was given for this run alone is to be
-/// kept before its policy can say anything else.
-fn kept(error: ToolError, origin: Option<Origin>) -> ToolError {
+/// Adds to the hint that a secret given for this run only must be stored before its policy can be changed.
+fn with_storing_hint(error: ToolError, origin: Option<Origin>) -> ToolError {
     match origin {
         Some(Origin::Asked) => {
             let hint = error.hint.replace(" --keep-value", "");
@@ -326,14 +330,14 @@ fn kept(error: ToolError, origin: Option<Origin>) -> ToolError {
 
 /// A text of a call.
 #[derive(Clone, Copy)]
-struct Text<'a> {
+struct CallText<'a> {
     tool: &'a str,
     purpose: Use,
     template: &'a Template,
 }
 
-/// Checks that the values fit the places they stand at.
-fn check_place(purpose: Use, template: &Template, secrets: &Secrets) -> Result<(), ToolError> {
+/// Checks that the values can be passed safely in their context.
+fn check_context(purpose: Use, template: &Template, secrets: &Secrets) -> Result<(), ToolError> {
     match purpose {
         Use::Script => shell::check_script(template.source(), secrets),
         Use::Typed => substitute::substitute_typed(template.source(), secrets).map(drop),
@@ -341,7 +345,7 @@ fn check_place(purpose: Use, template: &Template, secrets: &Secrets) -> Result<(
     }
 }
 
-fn request(name: SecretName, call: &mut Call, mut warnings: Vec<String>) -> Request {
+fn request(name: SecretName, call: &mut Call, mut warnings: Vec<String>) -> ApprovalRequest {
     let mut texts = Vec::new();
     call.templates(&mut |_, template| {
         if template.names().is_ok_and(|names| names.contains(&name)) {
@@ -351,7 +355,7 @@ fn request(name: SecretName, call: &mut Call, mut warnings: Vec<String>) -> Requ
     let text = texts.join("\n");
     let about = format!("{name} ");
     warnings.retain(|warning| warning.starts_with(&about));
-    Request {
+    ApprovalRequest {
         tool: call.spec().name,
         hosts: usage_warnings::hosts(&text).into_iter().collect(),
         warnings,

@@ -1,6 +1,6 @@
-//! The fields of an object that is written, as they lie in memory.
+//! Borrowed fields of an object for serialization.
 //!
-//! A result may be of a megabyte and more: it is not copied to be written.
+//! Results may exceed a megabyte, so they are not copied to be written.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ pub enum Field<'a> {
     Number(u64),
     /// A list of words.
     Words(&'a [&'static str]),
-    /// Anything else than a text.
+    /// Any other value.
     Value(&'a Value),
 }
 
@@ -32,11 +32,11 @@ impl<'a> From<&'a Value> for Field<'a> {
     }
 }
 
-/// Fields under their names, in order.
+/// Named fields in order.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Fields<'a>(Vec<(&'a str, Field<'a>)>);
+pub struct BorrowedFields<'a>(Vec<(&'a str, Field<'a>)>);
 
-impl<'a> Fields<'a> {
+impl<'a> BorrowedFields<'a> {
     /// Returns the fields of an object.
     #[must_use]
     pub fn of(map: &'a Map<String, Value>) -> Self {
@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
         )
     }
 
-    /// Puts a field in the place of the one of that name, else behind the others.
+    /// Replaces the field of that name, or appends it.
     pub fn set(&mut self, name: &'a str, field: Field<'a>) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => *known = field,
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         self.0.iter().copied()
     }
 
-    /// Returns an object of their own.
+    /// Returns an owned object.
     #[must_use]
     pub fn to_map(&self) -> Map<String, Value> {
         let value = |field| match field {
@@ -74,7 +74,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Serialize for Fields<'_> {
+impl Serialize for BorrowedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn fields_are_written_as_the_object_they_make() {
         let own = json!({"t": "a\"b", "n": null, "l": [1, {"x": "y"}], "tool": 2.5});
-        let mut fields = Fields::default();
+        let mut fields = BorrowedFields::default();
         fields.set("tool", Field::Text("read"));
         fields.set("ms", Field::Number(7));
-        for (name, field) in Fields::of(own.as_object().unwrap()).iter() {
+        for (name, field) in BorrowedFields::of(own.as_object().unwrap()).iter() {
             fields.set(name, field);
         }
         fields.set("repairs", Field::Words(&["R1", "R4"]));
@@ -101,7 +101,7 @@ mod tests {
         let map = Value::Object(fields.to_map());
         assert_eq!(map.to_string(), text);
         assert_eq!(
-            Fields::of(map.as_object().unwrap()).to_map(),
+            BorrowedFields::of(map.as_object().unwrap()).to_map(),
             fields.to_map()
         );
     }

@@ -1,4 +1,4 @@
-//! A session whose calls come one by one, each from whoever it is for: what stays between them.
+//! State shared by the calls of a session that arrive one at a time, each from its own client.
 
 use std::sync::Arc;
 
@@ -7,47 +7,46 @@ use tokio::sync::mpsc;
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::jobs::Jobs;
-use crate::exec::log::Logs;
-use crate::exec::permit::Permits;
-use crate::exec::stage::Stage;
+use crate::exec::output_log::OutputLogs;
+use crate::exec::policy_gate::PolicyGate;
+use crate::exec::run_context::RunContext;
 use crate::tool::Context;
 use karyi_core::head_tail::Cap;
 use karyi_vault::redact::{Redacted, Redactor};
 
-/// What stays between the calls of a session.
-pub struct Workplace {
-    /// What its calls may use.
+/// State shared by the calls of a session.
+pub struct SessionContext {
+    /// Resources the tools may use.
     pub context: Context,
-    /// Masks values in everything that leaves.
+    /// Masks values in all output.
     pub redactor: Redactor,
-    /// The commands that go on after their call.
+    /// Commands that outlive their call.
     pub jobs: Jobs,
-    permits: Permits,
-    logs: Logs,
+    policy_gate: PolicyGate,
+    logs: OutputLogs,
     cap: Cap,
 }
 
-impl Workplace {
-    /// Makes a session: what its calls may use, what may use secrets, where whole outputs go, and how
-    /// much of an output a result keeps.
+impl SessionContext {
+    /// Creates a session. `cap` limits the output a result shows; `logs` takes whole outputs.
     #[must_use]
-    pub fn new(context: Context, permits: Permits, logs: Logs, cap: Cap) -> Self {
+    pub fn new(context: Context, policy_gate: PolicyGate, logs: OutputLogs, cap: Cap) -> Self {
         let redactor = Redactor::new(&context.secrets);
         let sessions = Arc::clone(&context.sessions);
         Self {
             jobs: Jobs::new(sessions, logs.clone(), redactor.clone()),
             context,
             redactor,
-            permits,
+            policy_gate,
             logs,
             cap,
         }
     }
 
-    /// Returns what one call needs, whose events go to `events` and which `cancel` stops.
+    /// Returns the context of one call, which sends its events to `events` and stops with `cancel`.
     #[must_use]
-    pub fn stage(&self, events: mpsc::Sender<Redacted<Event>>, cancel: Cancel) -> Stage {
-        Stage {
+    pub fn run_context(&self, events: mpsc::Sender<Redacted<Event>>, cancel: Cancel) -> RunContext {
+        RunContext {
             context: Context {
                 cancelled: cancel.flag(),
                 ..self.context.clone()
@@ -60,12 +59,12 @@ impl Workplace {
             events,
             cancel,
             jobs: self.jobs.clone(),
-            permits: self.permits.clone(),
+            policy_gate: self.policy_gate.clone(),
             redactor: self.redactor.clone(),
         }
     }
 
-    /// Ends the session: shells, jobs, files with whole outputs.
+    /// Ends the session: closes shells and jobs, removes output files.
     pub async fn close(&self) {
         self.jobs.close().await;
         self.logs.remove();

@@ -1,8 +1,7 @@
-//! The whole redacted output of a call in a file, for results that show only a part of it and for
-//! jobs that go on after their call.
+//! Files with the whole redacted output of calls, for results that show only part of it and for jobs.
 //!
-//! A file is made when there is something that a result does not show. All files of a run lie in one
-//! private directory, which is removed at the end of the run unless it is to be kept.
+//! A file is created when a result does not show everything. All files of a run are in one private
+//! directory, which is removed at the end of the run unless the user keeps it.
 
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, TryLockError};
@@ -16,41 +15,41 @@ use karyi_core::head_tail;
 use karyi_core::limits;
 use karyi_vault::redact::Redacted;
 
-/// Where the files of a run go.
+/// Output files of a run.
 #[derive(Clone)]
-pub struct Logs {
-    directory: Arc<Mutex<Directory>>,
-    /// Most bytes of one file.
+pub struct OutputLogs {
+    directory: Arc<Mutex<LogDirectory>>,
+    /// Maximum size of one file, in bytes.
     max_bytes: u64,
-    /// Which job each file belongs to, as the tools see it.
+    /// Maps each job to its file, for the tools.
     files: JobFiles,
 }
 
-struct Directory {
+struct LogDirectory {
     path: PathBuf,
-    is_made: bool,
+    is_created: bool,
     is_kept: bool,
-    /// How many files were made.
+    /// Number of files created so far.
     count: u64,
-    /// The files there are, oldest first.
-    names: VecDeque<Made>,
-    /// Why there can be none.
+    /// Existing files, oldest first.
+    created: VecDeque<LogFile>,
+    /// Reason why no file can be created.
     problem: Option<String>,
-    /// Keeps the next runs away, which remove what is abandoned.
+    /// Locks the directory, so that later runs do not remove it as abandoned.
     lock: Option<File>,
 }
 
-/// A file that was made.
-struct Made {
+/// An output file.
+struct LogFile {
     path: PathBuf,
-    /// Gone with the log that writes it.
+    /// Dangling once the log that writes the file is dropped.
     writer: Weak<()>,
 }
 
-impl Directory {
-    /// Makes the directory and locks it; again when somebody took it for an abandoned one before it
-    /// was locked.
-    fn make(&mut self) -> io::Result<()> {
+impl LogDirectory {
+    /// Creates the directory and locks it; retries when another run removed it as abandoned before it was
+    /// locked.
+    fn create(&mut self) -> io::Result<()> {
         if let Some(problem) = &self.problem {
             return Err(io::Error::other(problem.clone()));
         }
@@ -60,7 +59,7 @@ impl Directory {
             let Ok(directory) = File::open(&self.path) else {
                 continue;
             };
-            // Where locks do not work nobody removes anything.
+            // Where locks are not supported, no run removes directories.
             let is_locked = !matches!(directory.try_lock(), Err(TryLockError::WouldBlock));
             let own = directory.metadata().map(|file| (file.dev(), file.ino()));
             let there = std::fs::metadata(&self.path).map(|file| (file.dev(), file.ino()));
@@ -72,30 +71,29 @@ impl Directory {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Makes room for one more file when there are many: the oldest goes that no job writes any more.
-    /// Returns it.
+    /// Removes the oldest file that no job writes any more when there are too many. Returns its path.
     fn remove_oldest(&mut self) -> Option<PathBuf> {
-        if self.is_kept || self.names.len() < limits::MAX_OUTPUT_FILES {
+        if self.is_kept || self.created.len() < limits::MAX_OUTPUT_FILES {
             return None;
         }
-        let is_over = |made: &Made| made.writer.strong_count() == 0;
-        let oldest = self.names.iter().position(is_over)?;
-        let made = self.names.remove(oldest)?;
+        let is_over = |made: &LogFile| made.writer.strong_count() == 0;
+        let oldest = self.created.iter().position(is_over)?;
+        let made = self.created.remove(oldest)?;
         let _ = std::fs::remove_file(&made.path);
         Some(made.path)
     }
 }
 
-impl Logs {
-    /// Plans a directory; it is made with the first file.
+impl OutputLogs {
+    /// Prepares a directory; it is created with the first file.
     #[must_use]
     pub fn new(path: PathBuf, max_bytes: u64, is_kept: bool, files: JobFiles) -> Self {
-        let directory = Directory {
+        let directory = LogDirectory {
             path,
-            is_made: false,
+            is_created: false,
             is_kept,
             count: 0,
-            names: VecDeque::new(),
+            created: VecDeque::new(),
             problem: None,
             lock: None,
         };
@@ -106,7 +104,7 @@ impl Logs {
         }
     }
 
-    /// Makes no files, for a reason that results tell.
+    /// Creates no files, for a reason that results report.
     #[must_use]
     pub fn unusable(problem: String, files: JobFiles) -> Self {
         let logs = Self::new(PathBuf::new(), 0, false, files);
@@ -114,21 +112,21 @@ impl Logs {
         logs
     }
 
-    /// Starts the log of a call; no file is made yet.
+    /// Returns the log of a call; no file is created yet.
     #[must_use]
-    pub fn log(&self, id: &str) -> Log {
-        Log {
+    pub fn log(&self, id: &str) -> OutputLog {
+        OutputLog {
             logs: self.clone(),
             id: id.to_owned(),
             path: None,
             writes: Arc::new(()),
-            state: State::Unmade,
+            state: State::NotCreated,
             length: 0,
             tail: String::new(),
         }
     }
 
-    /// Whether there is a file under an id.
+    /// Returns true when the id has a file.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
         self.files.contains(id)
@@ -137,18 +135,18 @@ impl Logs {
     /// Removes the directory unless it is to be kept.
     pub fn remove(&self) {
         let mut directory = self.lock();
-        if directory.is_made && !directory.is_kept {
+        if directory.is_created && !directory.is_kept {
             let _ = std::fs::remove_dir_all(&directory.path);
-            directory.is_made = false;
+            directory.is_created = false;
             directory.lock = None;
         }
     }
 
     fn open(&self, id: &str, writer: Weak<()>) -> io::Result<(PathBuf, File)> {
         let mut directory = self.lock();
-        if !directory.is_made {
-            directory.make()?;
-            directory.is_made = true;
+        if !directory.is_created {
+            directory.create()?;
+            directory.is_created = true;
         }
         if let Some(oldest) = directory.remove_oldest() {
             self.files.remove(&oldest);
@@ -162,7 +160,7 @@ impl Logs {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        directory.names.push_back(Made {
+        directory.created.push_back(LogFile {
             path: path.clone(),
             writer,
         });
@@ -171,77 +169,77 @@ impl Logs {
         Ok((path, file))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Directory> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LogDirectory> {
         self.directory
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns an id as a part of a file name.
+/// Returns an id as part of a file name.
 fn safe_name(id: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     id.chars().filter(is_plain).take(40).collect()
 }
 
-/// Who printed a text, as far as that is known.
+/// The program that printed a text, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Printer {
-    /// The job whose log it is, or another one in the background of its terminal.
+pub enum OutputSource {
+    /// The job that owns the log, or another background job of its terminal.
     Job,
-    /// A command in the foreground, unless it was a job in the background meanwhile.
-    Another,
+    /// A foreground command, unless a background job printed meanwhile.
+    Other,
 }
 
-/// The log of one call.
-pub struct Log {
-    logs: Logs,
+/// Output log of one call.
+pub struct OutputLog {
+    logs: OutputLogs,
     id: String,
     path: Option<PathBuf>,
-    /// Tells the directory that the file is in use.
+    /// Marks the file as in use for the directory.
     writes: Arc<()>,
     state: State,
-    /// Bytes of the file that stay.
+    /// Bytes of the file that are final.
     length: u64,
-    /// The end of what the job printed.
+    /// The last part of the job's output.
     tail: String,
 }
 
 enum State {
-    /// There is nothing yet that a result would not show.
-    Unmade,
+    /// A result shows everything so far.
+    NotCreated,
     Open(File),
-    /// The file has all the bytes it may have.
+    /// The file has reached its maximum size.
     Full,
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     Broken(String),
 }
 
-impl Log {
-    /// Makes the file if there is none, with what came before.
-    pub fn begin(&mut self, earlier: &Redacted) {
-        if !self.is_unmade() {
+impl OutputLog {
+    /// Creates the file with the earlier output, if there is none.
+    pub fn create(&mut self, earlier: &Redacted) {
+        if !self.is_not_created() {
             return;
         }
         match self.logs.open(&self.id, Arc::downgrade(&self.writes)) {
             Ok((path, file)) => {
                 self.path = Some(path);
                 self.state = State::Open(file);
-                self.append(earlier, Printer::Job);
+                self.append(earlier, OutputSource::Job);
             }
             Err(error) => {
                 self.state = State::Broken(error.to_string());
-                self.append(earlier, Printer::Job);
+                self.append(earlier, OutputSource::Job);
             }
         }
     }
 
-    /// Begins the log of another job with what is in this one, or with its end when that is long:
+    /// Returns the log of another job that begins with a copy of this one, or of its end when it is long:
     /// a command may leave many jobs.
     #[must_use]
     pub fn copy(&self, id: &str) -> Self {
         let mut copy = self.logs.log(id);
-        copy.begin(&Redacted::default());
+        copy.create(&Redacted::default());
         match self.end() {
             Ok((0, text)) => copy.write(&text),
             Ok((omitted, text)) => {
@@ -255,7 +253,7 @@ impl Log {
         copy
     }
 
-    /// Returns the last lines of the file, and how many bytes stand before them.
+    /// Returns the last lines of the file and the number of bytes before them.
     fn end(&self) -> io::Result<(u64, String)> {
         let Some(path) = &self.path else {
             return Ok((0, String::new()));
@@ -267,7 +265,7 @@ impl Log {
         file.take(self.length - from).read_to_end(&mut bytes)?;
         let start = match from {
             0 => 0,
-            // Nothing that was masked stands in two lines.
+            // A masked value never spans two lines.
             _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1),
         };
         let lines = bytes.get(start..).unwrap_or_default();
@@ -275,23 +273,22 @@ impl Log {
         Ok((from + start as u64, text))
     }
 
-    /// Takes what it knows of the job's end for that of another program.
-    pub fn forget_tail(&mut self) {
+    /// Clears the tail, which another program printed.
+    pub fn clear_tail(&mut self) {
         self.tail.clear();
     }
 
-    /// Whether no file was asked for yet.
+    /// Returns true while no file was created.
     #[must_use]
-    pub fn is_unmade(&self) -> bool {
-        matches!(self.state, State::Unmade)
+    pub fn is_not_created(&self) -> bool {
+        matches!(self.state, State::NotCreated)
     }
 
-    /// Adds text to the file, if there is one, and to what is known of the job's end, even when the
-    /// file takes no more.
-    pub fn append(&mut self, text: &Redacted, by: Printer) {
+    /// Appends text to the file, if there is one, and to the tail, even when the file is full.
+    pub fn append(&mut self, text: &Redacted, source: OutputSource) {
         let text = text.as_str();
-        if by == Printer::Job && !self.is_unmade() {
-            keep_tail(&mut self.tail, text);
+        if source == OutputSource::Job && !self.is_not_created() {
+            append_tail(&mut self.tail, text);
         }
         self.write(text);
     }
@@ -322,36 +319,36 @@ impl Log {
         }
     }
 
-    /// Shows in the file, until more comes, a line that has not ended.
+    /// Writes an unfinished line at the end of the file, until more output replaces it.
     pub fn show_unfinished(&mut self, line: &Redacted) {
         if let State::Open(file) = &self.state {
             let _ = write_at(file, line.as_str(), self.length);
         }
     }
 
-    /// Returns the file, if there is one.
+    /// Returns the path of the file, if there is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Returns why there is no whole file, when there should be one.
+    /// Returns the reason why the file is missing or incomplete.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         match &self.state {
             State::Broken(reason) => Some(reason),
-            State::Unmade | State::Open(_) | State::Full => None,
+            State::NotCreated | State::Open(_) | State::Full => None,
         }
     }
 
-    /// Returns the end of what the job printed.
+    /// Returns the last part of the job's output.
     #[must_use]
     pub fn tail(&self) -> &str {
         &self.tail
     }
 }
 
-/// Writes text at a place and cuts the file after it.
+/// Writes text at an offset and truncates the file after it.
 fn write_at(file: &File, text: &str, at: u64) -> io::Result<()> {
     if file.metadata()?.len() > at {
         file.set_len(at)?;
@@ -359,8 +356,8 @@ fn write_at(file: &File, text: &str, at: u64) -> io::Result<()> {
     file.write_all_at(text.as_bytes(), at)
 }
 
-/// Keeps the last few kilobytes of a text that grows.
-fn keep_tail(tail: &mut String, text: &str) {
+/// Appends to the tail and limits its size.
+fn append_tail(tail: &mut String, text: &str) {
     let keep = limits::JOB_TAIL_BYTES;
     let from = text.ceil_char_boundary(text.len().saturating_sub(keep));
     tail.push_str(text.get(from..).unwrap_or_default());
@@ -376,15 +373,15 @@ mod tests {
     use karyi_vault::redact::Redactor;
     use karyi_vault::session::Secrets;
 
-    fn logs(directory: &Path, max_bytes: u64) -> Logs {
-        Logs::new(directory.join("run"), max_bytes, false, JobFiles::default())
+    fn logs(directory: &Path, max_bytes: u64) -> OutputLogs {
+        OutputLogs::new(directory.join("run"), max_bytes, false, JobFiles::default())
     }
 
     fn text_of(text: &str) -> Redacted {
         Redactor::new(&Secrets::default()).redact(text)
     }
 
-    fn text(log: &Log) -> String {
+    fn text(log: &OutputLog) -> String {
         std::fs::read_to_string(log.path().unwrap()).unwrap()
     }
 
@@ -393,11 +390,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let logs = logs(directory.path(), 1000);
         let mut log = logs.log("../1 é");
-        log.append(&text_of("lost?"), Printer::Job);
+        log.append(&text_of("lost?"), OutputSource::Job);
         assert_eq!((log.path(), log.problem()), (None, None));
         assert!(!directory.path().join("run").exists());
-        log.begin(&text_of("one\n"));
-        log.append(&text_of("two\n"), Printer::Another);
+        log.create(&text_of("one\n"));
+        log.append(&text_of("two\n"), OutputSource::Other);
         assert_eq!(log.tail(), "one\n");
         assert_eq!(text(&log), "one\ntwo\n");
         assert_eq!(
@@ -413,20 +410,20 @@ mod tests {
     fn an_unfinished_line_makes_room_for_what_follows() {
         let directory = tempfile::tempdir().unwrap();
         let mut log = logs(directory.path(), 1000).log("1");
-        log.begin(&text_of("a\n"));
+        log.create(&text_of("a\n"));
         log.show_unfinished(&text_of("50 %"));
         assert_eq!(text(&log), "a\n50 %");
-        log.append(&text_of("b\n"), Printer::Job);
+        log.append(&text_of("b\n"), OutputSource::Job);
         assert_eq!(text(&log), "a\nb\n");
     }
 
     #[test]
-    fn a_file_has_only_so_many_bytes() {
+    fn a_file_has_a_maximum_size() {
         let directory = tempfile::tempdir().unwrap();
         let mut log = logs(directory.path(), 5).log("1");
-        log.begin(&text_of("abc"));
-        log.append(&text_of("éé"), Printer::Job);
-        log.append(&text_of("more"), Printer::Job);
+        log.create(&text_of("abc"));
+        log.append(&text_of("éé"), OutputSource::Job);
+        log.append(&text_of("more"), OutputSource::Job);
         assert_eq!(
             text(&log),
             "abcé\n[... the file ends here: it may have 5 bytes ...]\n"
@@ -436,14 +433,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_made_is_told() {
+    fn a_directory_that_cannot_be_created_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("run"), "").unwrap();
         let mut log = logs(directory.path(), 5).log("1");
-        log.begin(&text_of("abc"));
+        log.create(&text_of("abc"));
         assert_eq!(log.path(), None);
         assert!(log.problem().is_some());
-        log.append(&text_of("d"), Printer::Job);
+        log.append(&text_of("d"), OutputSource::Job);
         assert_eq!(log.tail(), "abcd");
     }
 
@@ -452,27 +449,27 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let logs = logs(directory.path(), 5);
         for number in 0..limits::MAX_OUTPUT_FILES + 3 {
-            logs.log(&number.to_string()).begin(&text_of("x"));
+            logs.log(&number.to_string()).create(&text_of("x"));
         }
         let files = std::fs::read_dir(directory.path().join("run")).unwrap();
         assert_eq!(files.count(), limits::MAX_OUTPUT_FILES);
     }
 
     #[test]
-    fn the_file_of_a_job_that_runs_stays() {
+    fn the_file_of_a_running_job_stays() {
         let directory = tempfile::tempdir().unwrap();
         let logs = logs(directory.path(), 5);
         let mut running = logs.log("job");
-        running.begin(&text_of("x"));
+        running.create(&text_of("x"));
         for number in 0..limits::MAX_OUTPUT_FILES + 3 {
-            logs.log(&number.to_string()).begin(&text_of("x"));
+            logs.log(&number.to_string()).create(&text_of("x"));
         }
         assert_eq!(text(&running), "x");
         assert!(logs.has("job") && !logs.has("0"));
         let files = std::fs::read_dir(directory.path().join("run")).unwrap();
         assert_eq!(files.count(), limits::MAX_OUTPUT_FILES);
         drop(running);
-        logs.log("last").begin(&text_of("x"));
+        logs.log("last").create(&text_of("x"));
         assert!(!logs.has("job"));
     }
 }

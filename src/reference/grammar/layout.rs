@@ -1,6 +1,6 @@
-//! What several notations share when they are written: the header, comments, XML lines.
+//! Shared parts of the notations: the header, comments and XML lines.
 
-/// What every grammar file says first.
+/// Header of every grammar file.
 const HEADER: &[&str] = &[
     "ToolsXML as karyi reads it: one <tools> block.",
     "Made from the list of tools by `karyi tools grammar`; do not edit.",
@@ -28,7 +28,7 @@ pub(super) fn escape(text: &str) -> String {
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// An XML document that is being written, an element a line.
+/// An XML document in progress, one element per line.
 #[derive(Debug)]
 pub(super) struct Markup {
     out: String,

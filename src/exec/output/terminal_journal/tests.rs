@@ -1,21 +1,21 @@
-//! The files of jobs in the background have what was printed in its order.
+//! Files of background jobs contain the output in its order.
 
 use super::*;
-use crate::exec::log::Logs;
-use crate::exec::output::Output;
+use crate::exec::output::OutputPipeline;
+use crate::exec::output_log::OutputLogs;
 use crate::tool::sessions::JobFiles;
 use karyi_core::secret::{SecretName, SecretValue};
 use karyi_vault::session::Secrets;
 
-/// A terminal, and where its files are.
-struct Printed {
+/// A terminal and the directory of its files.
+struct TestTerminal {
     redactor: Redactor,
-    journal: Journal,
-    logs: Logs,
+    journal: TerminalJournal,
+    logs: OutputLogs,
     directory: tempfile::TempDir,
 }
 
-impl Printed {
+impl TestTerminal {
     fn new() -> Self {
         Self::with(&Secrets::default())
     }
@@ -25,37 +25,37 @@ impl Printed {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run");
         Self {
-            journal: Journal::new(&redactor),
-            logs: Logs::new(path, 1 << 20, false, JobFiles::default()),
+            journal: TerminalJournal::new(&redactor),
+            logs: OutputLogs::new(path, 1 << 20, false, JobFiles::default()),
             redactor,
             directory,
         }
     }
 
-    /// A command prints some bytes; its stages are returned.
-    fn command(&self, id: &str, bytes: &[u8]) -> Output {
+    /// Runs a command that prints some bytes; returns its pipeline.
+    fn command(&self, id: &str, bytes: &[u8]) -> OutputPipeline {
         let log = self.logs.log(id);
         let journal = self.journal.clone();
         journal.begin();
-        let output = Output::new(&self.redactor, Cap::default(), Some(log), Some(journal));
+        let output = OutputPipeline::new(&self.redactor, Cap::default(), Some(log), Some(journal));
         output.sink(None)(bytes);
         output
     }
 
-    /// The command ends, and leaves a job that has its file.
-    fn leave(&self, id: &str, output: &Output) {
-        output.keep_whole();
+    /// Ends the command, which leaves a job with a file.
+    fn leave(&self, id: &str, output: &OutputPipeline) {
+        output.log_everything();
         let _ = output.detach(Ending::Whole);
         let log = output.take_log().unwrap();
         self.journal.add(vec![(id.to_owned(), log)], Some(output));
     }
 
-    /// What is printed between two commands.
+    /// Prints text between two commands.
     fn idle(&self, text: &str) {
         self.journal.sink()(text.as_bytes());
     }
 
-    /// The file that was made as the n-th.
+    /// Returns the content of the n-th file.
     fn file(&self, number: usize, id: &str) -> String {
         self.journal.write_files();
         let path = self.directory.path().join(format!("run/{number}-{id}.txt"));
@@ -64,15 +64,15 @@ impl Printed {
 }
 
 #[test]
-fn what_is_held_back_does_not_come_behind_what_follows() {
-    let printed = Printed::new();
+fn withheld_output_stays_before_later_output() {
+    let printed = TestTerminal::new();
     let first = printed.command("1", b"start\n");
     printed.leave("1", &first);
     printed.idle("idle 1\nidle 2\n");
     assert_eq!(printed.file(1, "1"), "start\nidle 1\nidle 2\n");
     let second = printed.command("2", b"a\nL3\n");
     assert_eq!(printed.file(1, "1"), "start\nidle 1\nidle 2\na\nL3\n");
-    // The next program prints before the call of the last one was told.
+    // The next program prints before the call of the last one was reported.
     printed.idle("idle 3\nunfin");
     let _ = second.detach(Ending::Whole);
     let expected = "start\nidle 1\nidle 2\na\nL3\nidle 3\nunfin";
@@ -84,8 +84,8 @@ fn what_is_held_back_does_not_come_behind_what_follows() {
 }
 
 #[test]
-fn a_file_begins_with_the_command_and_has_what_came_before_it_was_known() {
-    let printed = Printed::new();
+fn a_file_begins_with_the_output_before_the_job_was_known() {
+    let printed = TestTerminal::new();
     printed.idle("older\n");
     let first = printed.command("1", b"one\n");
     printed.idle("late 1\n");
@@ -108,7 +108,7 @@ fn a_file_begins_with_the_command_and_has_what_came_before_it_was_known() {
 
 #[test]
 fn the_screen_of_a_program_that_was_killed_is_shown_once() {
-    let printed = Printed::new();
+    let printed = TestTerminal::new();
     let first = printed.command("1", b"");
     printed.leave("1", &first);
     let _editor = printed.command("2", b"\x1b[?1049h\x1b[Htext");
@@ -121,11 +121,11 @@ fn the_screen_of_a_program_that_was_killed_is_shown_once() {
 
 /// A command may leave many jobs after much output.
 #[test]
-fn a_further_job_begins_with_the_end_of_what_is_long() {
-    let printed = Printed::new();
+fn a_further_job_begins_with_the_end_of_long_output() {
+    let printed = TestTerminal::new();
     let text = "a line of 20 bytes.\n".repeat(10_000);
     let output = printed.command("1", text.as_bytes());
-    output.keep_whole();
+    output.log_everything();
     let _ = output.detach(Ending::Whole);
     let copy = output.copy_log("1-2").unwrap();
     let copied = std::fs::read_to_string(copy.path().unwrap()).unwrap();
@@ -137,23 +137,23 @@ fn a_further_job_begins_with_the_end_of_what_is_long() {
     assert_eq!(rest, &text[68940..]);
 }
 
-/// A program in the background prints a value byte by byte; each result of another command has a few of them.
+/// A background program prints a value byte by byte; each result of another command has a few of the bytes.
 #[test]
-fn a_value_that_comes_over_the_ends_of_results_is_masked() {
+fn a_value_spread_over_results_is_masked() {
     const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
     let secrets = Secrets::default();
     let name = SecretName::parse("K").unwrap();
     let value = SecretValue::new(VALUE.into());
     secrets.insert(name, value).unwrap();
     for (size, idle) in [(3, 0), (5, 0), (5, 2), (11, 0), (11, 3)] {
-        let printed = Printed::with(&secrets);
+        let printed = TestTerminal::with(&secrets);
         let first = printed.command("1", &VALUE.as_bytes()[..size]);
         printed.idle(&VALUE[size..size + idle]);
-        let ending = |output: &Output, leaves| match output.may_go_on(leaves) {
+        let ending = |output: &OutputPipeline, leaves| match output.may_continue_line(leaves) {
             true => Ending::Broken,
             false => Ending::Whole,
         };
-        first.keep_whole();
+        first.log_everything();
         let (view, _) = first.detach(ending(&first, true));
         let mut shown = view.text;
         let log = first.take_log().unwrap();
@@ -174,18 +174,18 @@ fn a_value_that_comes_over_the_ends_of_results_is_masked() {
     }
 }
 
-/// What only looks like the start of a value, and lines that are whole, stay as they are beside a job.
+/// Text that only resembles the start of a value, and whole lines, stay unmasked beside a job.
 #[test]
 fn ordinary_text_beside_a_job_is_shown_whole() {
     let secrets = Secrets::default();
     let name = SecretName::parse("K").unwrap();
     let value = SecretValue::new("production-S3cr3t".into());
     secrets.insert(name, value).unwrap();
-    let printed = Printed::with(&secrets);
+    let printed = TestTerminal::with(&secrets);
     let first = printed.command("1", b"production\n");
-    assert!(!first.may_go_on(true));
+    assert!(!first.may_continue_line(true));
     printed.leave("1", &first);
-    // What one result shows of a value makes no shorter part of it a secret in the next one.
+    // A part of a value in one result makes no shorter part a secret in the next one.
     for text in [
         "production\n",
         "production-S3cr3t\n",
@@ -200,7 +200,7 @@ fn ordinary_text_beside_a_job_is_shown_whole() {
             "product" => "[KARYI:K:part]",
             text => text,
         };
-        let ending = match output.may_go_on(false) {
+        let ending = match output.may_continue_line(false) {
             true => Ending::Broken,
             false => Ending::Whole,
         };

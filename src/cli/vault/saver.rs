@@ -1,9 +1,9 @@
-//! Keeps values the user gives during a run.
+//! Saves values the user enters during a run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::place::Place;
-use crate::tool::context::{Boxed, Keeper, blocking};
+use super::location::VaultLocation;
+use crate::tool::context::{Boxed, SecretSaver, blocking};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
@@ -13,29 +13,31 @@ use karyi_vault::store::Kind;
 use karyi_vault::sync::StoreSync;
 use karyi_vault::vault::{CurrentSecret, NewSecret, SecretDetails, Vault};
 
-/// Keeps values the user gives during a run in the store of the run. Where none was chosen yet that is the keyring, as
-/// for the first `karyi var set`, when it can be used.
-pub(super) struct StoreKeeper(Arc<Keeping>);
+/// Saves values the user enters in the store of the run. When none was chosen yet that is the keyring, as for the
+/// first `karyi var set`, if it can be used.
+pub(super) struct StoreSaver(Arc<SaverState>);
 
-struct Keeping {
+struct SaverState {
     loader: Arc<StoreSync>,
-    /// Those of the session, which are to know what opens the store.
+    /// Secrets of the session, which must know the keys of the store.
     secrets: Secrets,
-    place: Place,
-    /// The store that was in use at the start.
-    settled: Option<StoreChoice>,
-    /// Whether values may be kept of which only whole words are masked.
+    place: VaultLocation,
+    /// The store in use at the start.
+    initial_choice: Option<StoreChoice>,
+    /// True when short values, which are masked only as whole words, may be saved.
     allow_short: bool,
-    /// The vault that was tried last and offered to the user.
-    offered: Mutex<Option<Vault>>,
+    /// The vault that was probed last and offered to the user.
+    last_probed: Mutex<Option<Vault>>,
 }
 
-impl Keeping {
+impl SaverState {
     fn probe(&self) -> Result<&'static str, ToolError> {
-        let mut offered = self.offered();
-        *offered = None;
+        let mut last_probed = self.last_probed();
+        *last_probed = None;
         let index = Index::read(&self.place.directory)?;
-        let (chosen, _) = self.place.chosen_or_unlisted(&index, self.settled.as_ref());
+        let (chosen, _) = self
+            .place
+            .chosen_or_unlisted(&index, self.initial_choice.as_ref());
         let chosen = chosen.filter(|chosen| chosen.kind.is_persistent());
         let vault = match chosen {
             Some(chosen) => {
@@ -44,7 +46,7 @@ impl Keeping {
                 vault.probe()?;
                 vault
             }
-            // Nobody is asked to unlock it for what may not be wanted.
+            // It is not unlocked for a value the user may not want to save.
             None => {
                 let vault = self.place.quiet().vault(StoreChoice::os());
                 vault.probe().map_err(|error| {
@@ -59,30 +61,32 @@ impl Keeping {
             Kind::Os => "the keyring",
             Kind::Age | Kind::Memory | Kind::Env => "the encrypted file",
         };
-        *offered = Some(vault);
+        *last_probed = Some(vault);
         Ok(called)
     }
 
     // A poisoned lock only means that another thread panicked between two stores.
-    fn offered(&self) -> MutexGuard<'_, Option<Vault>> {
-        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_probed(&self) -> MutexGuard<'_, Option<Vault>> {
+        self.last_probed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl StoreKeeper {
+impl StoreSaver {
     pub(super) fn new(
         loader: Arc<StoreSync>,
         secrets: &Secrets,
-        place: Place,
-        settled: Option<StoreChoice>,
+        place: VaultLocation,
+        initial_choice: Option<StoreChoice>,
     ) -> Self {
-        Self(Arc::new(Keeping {
+        Self(Arc::new(SaverState {
             loader,
             allow_short: secrets.accepts_short(),
             secrets: secrets.clone(),
             place,
-            settled,
-            offered: Mutex::default(),
+            initial_choice,
+            last_probed: Mutex::default(),
         }))
     }
 
@@ -91,13 +95,13 @@ impl StoreKeeper {
     }
 }
 
-impl Keeper for StoreKeeper {
+impl SecretSaver for StoreSaver {
     fn probe(&self) -> Boxed<'_, Result<&'static str, ToolError>> {
         let keeping = Arc::clone(&self.0);
         Box::pin(blocking(move || keeping.probe()))
     }
 
-    fn keep<'a>(
+    fn save<'a>(
         &'a self,
         name: &'a SecretName,
         value: &'a SecretValue,
@@ -106,20 +110,20 @@ impl Keeper for StoreKeeper {
         let (name, value) = (name.clone(), value.duplicate());
         let (note, keeping) = (note.map(one_line), Arc::clone(&self.0));
         Box::pin(blocking(move || {
-            // What the user agreed to, whatever is in use by now.
-            let offered = keeping.offered();
-            let vault = offered.as_ref().ok_or_else(|| {
+            // The user consented to this store, even if another one is in use by now.
+            let last_probed = keeping.last_probed();
+            let vault = last_probed.as_ref().ok_or_else(|| {
                 let message = "no store was offered for the value";
                 ToolError::new(ErrorCode::VaultUnavailable, message)
             })?;
-            keep(vault, &name, &value, note.as_deref(), keeping.allow_short)
+            save(vault, &name, &value, note.as_deref(), keeping.allow_short)
         }))
     }
 }
 
-/// Keeps a value. A secret that gets a new one keeps the policy its user gave it; one whose policy cannot be read is
-/// left to its user.
-fn keep(
+/// Saves a value. A new value of a secret keeps the policy its user set; a secret with an unreadable policy is left
+/// unchanged.
+fn save(
     vault: &Vault,
     name: &SecretName,
     value: &SecretValue,
@@ -143,7 +147,7 @@ fn keep(
     vault.update(name, &make).map(drop)
 }
 
-/// Returns a note that a model wrote as one short line.
+/// Returns a note by a model as one short line.
 fn one_line(note: &str) -> String {
     let words: Vec<&str> = note.split_whitespace().collect();
     let line = words.join(" ").replace(char::is_control, " ");
@@ -209,7 +213,7 @@ mod tests {
         };
         let terms = SecretDetails { note: None, policy };
         vault.set(&name, &value("value-one"), &terms).unwrap();
-        let keep = |text: &str| keep(&vault, &name, &value(text), Some("n"), false);
+        let save = |text: &str| save(&vault, &name, &value(text), Some("n"), false);
         let kept = || {
             let index = Index::read(root.path()).unwrap();
             let text = store.memory.get(&Key::of(&name)).unwrap().unwrap();
@@ -223,16 +227,16 @@ mod tests {
             .is_slow
             .store(true, std::sync::atomic::Ordering::SeqCst);
         assert_eq!(
-            keep("value-two").unwrap_err().code,
+            save("value-two").unwrap_err().code,
             ErrorCode::KeyringTimeout
         );
         assert_eq!(kept(), before);
-        keep("value-two").unwrap();
+        save("value-two").unwrap();
         assert_eq!(kept().0, Approval::Ask);
-        // A record that this program cannot read stays as it is, too.
+        // A record that this program cannot read stays unchanged, too.
         let newer = value("karyi-secret 2 {}\nvalue-of-a-newer-one");
         store.memory.set(&Key::of(&name), &newer).unwrap();
-        assert_eq!(keep("value-three").unwrap_err().code, ErrorCode::BadVault);
+        assert_eq!(save("value-three").unwrap_err().code, ErrorCode::BadVault);
         assert_eq!(kept(), (Approval::Ask, newer.expose().to_owned()));
     }
 }

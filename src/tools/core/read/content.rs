@@ -1,18 +1,18 @@
-//! What `<read>` shows of one file or directory, and what it says beside it.
+//! Content of one file or directory in a `<read>` result, with advice.
 
-use super::{File, FileShown, more_than_none};
+use super::{File, FileContent, more_than_none};
 use karyi_files::line_reader::TextView;
 use karyi_files::listing::Listing;
 use karyi_files::recode::CONVERT;
 use karyi_files::view::LineRange;
 
-/// Says what is shown of a text; `names_lines` when lines were asked for.
-pub(super) fn text_shown(text: TextView, names_lines: bool, wanted: LineRange) -> FileShown {
+/// Returns the content of a text; `names_lines` is true when lines were requested.
+pub(super) fn text_content(text: TextView, names_lines: bool, requested: LineRange) -> FileContent {
     let is_empty = names_lines && text.total_lines == 0;
-    FileShown {
+    FileContent {
         advice: match is_empty {
             true => Some("the file is empty".into()),
-            false => past_end(&text, wanted).or_else(|| doubt(&text)),
+            false => past_end(&text, requested).or_else(|| encoding_warning(&text)),
         },
         kind: Some("text"),
         bytes: Some(text.total_bytes),
@@ -23,13 +23,13 @@ pub(super) fn text_shown(text: TextView, names_lines: bool, wanted: LineRange) -
         encoding: text.encoding,
         is_lossy: text.is_lossy,
         output: Some(text.text),
-        ..FileShown::default()
+        ..FileContent::default()
     }
 }
 
-/// Says how many lines there are when the wanted ones lie behind them.
-fn past_end(text: &TextView, wanted: LineRange) -> Option<String> {
-    let LineRange::From { first, .. } = wanted else {
+/// Returns the number of lines when the requested ones are past the end.
+fn past_end(text: &TextView, requested: LineRange) -> Option<String> {
+    let LineRange::From { first, .. } = requested else {
         return None;
     };
     match text.total_lines {
@@ -44,20 +44,20 @@ fn past_end(text: &TextView, wanted: LineRange) -> Option<String> {
     }
 }
 
-/// Says that a text may be another one, as its encoding is not known for sure.
-fn doubt(text: &TextView) -> Option<String> {
+/// Returns a warning when the encoding of a text is uncertain.
+fn encoding_warning(text: &TextView) -> Option<String> {
     match (text.is_lossy, text.encoding) {
         (true, _) => Some(format!(
-            "what is no character was replaced by U+FFFD; if the file is in another encoding, {CONVERT}"
+            "invalid bytes were replaced by U+FFFD; if the file is in another encoding, {CONVERT}"
         )),
         (false, Some(name)) if text.is_doubtful => Some(format!(
-            "{name} is only a guess; if the text makes no sense, {CONVERT}"
+            "{name} is a guess; if the text makes no sense, {CONVERT}"
         )),
         (false, _) => None,
     }
 }
 
-/// Says which attributes mean nothing for a directory.
+/// Returns a warning about attributes that have no meaning for a directory.
 pub(super) fn ignored_of_directory(file: &File) -> Option<String> {
     let what = match (&file.lines, file.max_bytes) {
         (None, None) => return None,
@@ -70,18 +70,18 @@ pub(super) fn ignored_of_directory(file: &File) -> Option<String> {
     ))
 }
 
-/// Says what is shown of a directory.
-pub(super) fn listing_shown(listing: &Listing) -> FileShown {
+/// Returns the content of a directory.
+pub(super) fn directory_content(listing: &Listing) -> FileContent {
     let mut output = String::new();
     for entry in &listing.entries {
         output.push_str(&entry.label());
         output.push('\n');
     }
-    FileShown {
+    FileContent {
         kind: Some("directory"),
         omitted_entries: more_than_none(listing.omitted_entries),
         ignored_entries: more_than_none(listing.ignored_entries),
         output: Some(output),
-        ..FileShown::default()
+        ..FileContent::default()
     }
 }

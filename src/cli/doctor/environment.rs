@@ -1,4 +1,4 @@
-//! Checks of what the program is started with: environment, terminal, directories, limits.
+//! Checks of the program's environment: variables, terminal, directories, limits.
 
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::var;
-use crate::cli::vault::{self, Place, VaultFlags};
+use crate::cli::vault::{self, VaultFlags, VaultLocation};
 use karyi_pty::health::{Check, Health, SystemCheck};
 use karyi_pty::inherited::is_inside_session;
 use karyi_pty::runtime;
@@ -25,19 +25,19 @@ pub(super) const CHECKS: &[(&str, SystemCheck)] = &[
     ("clock", clock),
 ];
 
-/// Free space a session should find for its scripts, in bytes.
+/// Free space that scripts of a session need, in bytes.
 const MIN_FREE_BYTES: u64 = 16 << 20;
-/// Open files below which several sessions at once do not fit.
+/// Fewest open files for several sessions at once.
 const MIN_OPEN_FILES: u64 = 256;
-/// Processes below which builds do not fit.
+/// Fewest processes for builds.
 #[cfg(not(target_os = "macos"))]
 const MIN_PROCESSES: u64 = 128;
-/// 2024-01-01 in seconds since 1970: no clock that is right shows an earlier time.
+/// 2024-01-01 in seconds since 1970: a correct clock is later.
 const EARLIEST_S: u64 = 1_704_067_200;
 
 fn runtime_directory() -> Check {
     let name = "runtime directory";
-    let meaning = "the private files of sessions are there";
+    let meaning = "holds the private files of sessions";
     let path = runtime_dir();
     if let Err(error) = runtime::prepare(&path) {
         return Check::missing(
@@ -75,28 +75,24 @@ fn runtime_directory() -> Check {
 
 fn keyring() -> Check {
     match vault::keyring().probe() {
-        Ok(()) => Check::ok(
-            "keyring",
-            "answers and is unlocked",
-            "secrets can be kept in it",
-        ),
+        Ok(()) => Check::ok("keyring", "answers and is unlocked", "can store secrets"),
         Err(error) => {
             let found = format!("{}: {}", error.code.as_str(), error.message);
-            let meaning = "secrets cannot be kept in it; --vault age keeps them in a file";
+            let meaning = "cannot store secrets; --vault age stores them in a file";
             Check::limited("keyring", found, meaning, &error.hint)
         }
     }
 }
 
 fn secrets() -> Check {
-    let place = match Place::find(&VaultFlags::default(), None) {
+    let place = match VaultLocation::find(&VaultFlags::default(), None) {
         Ok(place) => place,
         Err(error) => {
-            return Check::limited("secrets", error.message, "none can be kept", &error.hint);
+            return Check::limited("secrets", error.message, "none can be stored", &error.hint);
         }
     };
     if is_inside_session() {
-        let found = "inside a session, where the store stays closed";
+        let found = "inside a session, where the store is not opened";
         return Check::limited("secrets", found, "none is used here", "nothing");
     }
     let checks = var::checks(&place, false);
@@ -138,22 +134,22 @@ fn terminal() -> Check {
         let found = format!("standard input and output are none{colours}");
         let has_one = std::fs::File::open("/dev/tty").is_ok();
         let meaning = if has_one {
-            "reports are XML; values are asked for on /dev/tty"
+            "reports are XML; questions use /dev/tty"
         } else {
-            "reports are XML; nobody can be asked for values"
+            "reports are XML; values cannot be asked for"
         };
         return Check::limited(
             name,
             found,
             meaning,
-            "nothing, unless a person should be asked",
+            "nothing, unless a user should be asked",
         );
     }
     let (columns, rows) = crossterm::terminal::size().unwrap_or_default();
     let found = format!("{columns} columns, {rows} rows, TERM={term}{colours}");
     if term.is_empty() || term == "dumb" {
         let meaning = "no colours and no spinner";
-        return Check::limited(name, found, meaning, "set TERM to what the terminal is");
+        return Check::limited(name, found, meaning, "set TERM to the type of the terminal");
     }
     Check::ok(name, found, "reports are text; values can be asked for")
 }
@@ -175,7 +171,7 @@ fn processes() -> Check {
     )
 }
 
-/// Says nothing: the system does not tell through this interface.
+/// Reports nothing: the system has no interface for it.
 #[cfg(target_os = "macos")]
 fn processes() -> Check {
     Check::ok(
@@ -205,7 +201,7 @@ fn limit((name, resource, enough): (&str, Resource, u64), meaning: &str, advice:
 }
 
 fn clock() -> Check {
-    let meaning = "reports are dated by it; time limits are not";
+    let meaning = "used for dates in reports, not for time limits";
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_secs());

@@ -1,24 +1,23 @@
-//! Whether a JSON value fits a schema, with the path of what does not.
+//! Validates a JSON value against a schema and reports the path of an error.
 //!
-//! It knows the part of JSON Schema that argument types use. What it does not know it lets pass:
-//! the argument type itself has the last word. Keys that a schema does not name are refused, since
-//! an argument the model believes in must never vanish. Two spellings are made one: a whole number
-//! with a fraction of zero becomes an integer, and `null` for a key that may be left out is left
-//! out.
+//! It covers the part of JSON Schema that argument types use and accepts the rest, which the argument
+//! type checks itself. Unknown keys are refused, since an argument must never be ignored silently. Two
+//! forms are normalised: a whole number with a zero fraction becomes an integer, and `null` for an
+//! optional key is removed.
 
 use serde_json::{Map, Number, Value, json};
 
-use crate::tool::misfit::{Misfit, join};
+use crate::tool::mismatch::{Mismatch, join};
 use crate::tool::schema::{self, Property};
 
-/// The largest whole number up to which every whole number is a floating point number.
+/// The largest whole number up to which a floating point number represents all of them.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Checks a value and makes its spelling one.
+/// Validates and normalises a value.
 ///
 /// # Errors
-/// The first thing that does not fit.
-pub fn check(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+/// The first value that does not fit.
+pub fn check(value: &mut Value, schema: &Value, path: &str) -> Result<(), Mismatch<'static>> {
     if let Some(choices) = schema::alternatives(schema) {
         check_union(value, choices, schema, path)?;
     }
@@ -32,8 +31,8 @@ pub fn check(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfit
     }
 }
 
-/// Puts objects in the place of paths: where a list takes objects that need nothing but `src`, a text
-/// alone is that path, as `karyi parse --json` prints it.
+/// Replaces path texts by objects: a list of objects that need only `src` also accepts plain texts, as
+/// `karyi parse --json` prints them.
 pub fn spread_paths(value: &mut Value, schema: &Value) {
     let Value::Object(map) = value else { return };
     let properties = schema::properties(schema);
@@ -47,7 +46,7 @@ pub fn spread_paths(value: &mut Value, schema: &Value) {
     }
 }
 
-/// Whether [`spread_paths`] has anything to do for a schema.
+/// Returns true when [`spread_paths`] applies to a schema.
 #[must_use]
 pub fn takes_paths(schema: &Value) -> bool {
     schema::properties(schema).iter().any(takes_path)
@@ -59,15 +58,15 @@ fn takes_path(property: &Property<'_>) -> bool {
         && own.iter().all(|own| own.name == "src" || !own.is_required)
 }
 
-/// One of several schemas must fit. When only one of them is of the value's kind, what it says is
-/// more helpful than that none fits.
+/// Checks that one of several schemas fits. When only one accepts the value's kind, its error is reported,
+/// since it is more helpful.
 fn check_union(
     value: &mut Value,
     choices: &[Value],
     schema: &Value,
     path: &str,
-) -> Result<(), Misfit<'static>> {
-    let mut inner: Vec<Misfit<'static>> = Vec::new();
+) -> Result<(), Mismatch<'static>> {
+    let mut inner: Vec<Mismatch<'static>> = Vec::new();
     for choice in choices
         .iter()
         .filter(|choice| !is_other_form(value, choice))
@@ -78,17 +77,17 @@ fn check_union(
                 *value = changed;
                 return Ok(());
             }
-            Err(misfit) if misfit.path != path => inner.push(misfit),
+            Err(mismatch) if mismatch.path != path => inner.push(mismatch),
             Err(_) => {}
         }
     }
     match inner.pop() {
         Some(only) if inner.is_empty() => Err(only),
-        _ => Err(Misfit::value(path, schema::expected(schema), value)),
+        _ => Err(Mismatch::value(path, schema::expected(schema), value)),
     }
 }
 
-/// Whether a word in an object, such as its `type`, says that another choice is meant.
+/// Returns true when a literal in an object, such as its `type`, selects another choice.
 fn is_other_form(value: &Value, choice: &Value) -> bool {
     schema::properties(choice).iter().any(|property| {
         let only = property.schema.get("const");
@@ -97,7 +96,7 @@ fn is_other_form(value: &Value, choice: &Value) -> bool {
     })
 }
 
-fn check_kind(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+fn check_kind(value: &mut Value, schema: &Value, path: &str) -> Result<(), Mismatch<'static>> {
     if schema.get("type").is_none() {
         return Ok(());
     }
@@ -118,27 +117,27 @@ fn check_kind(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfi
     };
     match fits {
         true => Ok(()),
-        false => Err(Misfit::value(path, schema::expected(schema), value)),
+        false => Err(Mismatch::value(path, schema::expected(schema), value)),
     }
 }
 
-/// Whether a number is whole, however it is written, and can be kept as an integer.
+/// Returns true when a number is whole, in any notation, and fits an integer.
 #[must_use]
 pub fn is_whole(number: &Number) -> bool {
     !number.is_f64() || whole(number).is_some()
 }
 
-/// Returns a floating point number without a fraction as an integer, as long as that is exact.
+/// Returns a floating point number without a fraction as an integer, when that is exact.
 fn whole(number: &Number) -> Option<Number> {
     let value = number.as_f64().filter(|_| number.is_f64())?;
     let is_whole = value.fract() == 0.0 && value.abs() <= MAX_EXACT;
-    // Exact up to the limit just checked; `{:.0}` prints it without fraction and exponent.
+    // Exact up to the limit just checked; `{:.0}` prints neither fraction nor exponent.
     is_whole
         .then(|| format!("{value:.0}").parse::<i64>().ok())?
         .map(Number::from)
 }
 
-fn check_choice(value: &Value, schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+fn check_choice(value: &Value, schema: &Value, path: &str) -> Result<(), Mismatch<'static>> {
     let is_listed = match (schema.get("enum"), schema.get("const")) {
         (Some(Value::Array(choices)), _) => choices.contains(value),
         (_, Some(only)) => only == value,
@@ -146,11 +145,11 @@ fn check_choice(value: &Value, schema: &Value, path: &str) -> Result<(), Misfit<
     };
     match is_listed {
         true => Ok(()),
-        false => Err(Misfit::value(path, schema::expected(schema), value)),
+        false => Err(Mismatch::value(path, schema::expected(schema), value)),
     }
 }
 
-fn check_range(number: &Number, schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+fn check_range(number: &Number, schema: &Value, path: &str) -> Result<(), Mismatch<'static>> {
     let bound = |key: &str| schema.get(key).and_then(Value::as_number);
     let is_less = |a: &Number, b: &Number| match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => a < b,
@@ -160,7 +159,7 @@ fn check_range(number: &Number, schema: &Value, path: &str) -> Result<(), Misfit
         || bound("maximum").is_some_and(|most| is_less(most, number));
     match is_out {
         false => Ok(()),
-        true => Err(Misfit::new(
+        true => Err(Mismatch::new(
             path,
             schema::expected(schema),
             number.to_string(),
@@ -168,7 +167,7 @@ fn check_range(number: &Number, schema: &Value, path: &str) -> Result<(), Misfit
     }
 }
 
-fn check_list(list: &mut [Value], schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+fn check_list(list: &mut [Value], schema: &Value, path: &str) -> Result<(), Mismatch<'static>> {
     let count = |key: &str| schema.get(key).and_then(Value::as_u64);
     let length = list.len() as u64;
     let is_out = count("minItems").is_some_and(|least| length < least)
@@ -180,7 +179,7 @@ fn check_list(list: &mut [Value], schema: &Value, path: &str) -> Result<(), Misf
             (Some(least), None) => format!("a list of at least {least}"),
             (None, most) => format!("a list of at most {}", most.unwrap_or(0)),
         };
-        return Err(Misfit::new(path, expected, format!("a list of {length}")));
+        return Err(Mismatch::new(path, expected, format!("a list of {length}")));
     }
     for (index, item) in list.iter_mut().enumerate() {
         let item_schema = schema::item(schema, index);
@@ -193,7 +192,7 @@ fn check_object(
     map: &mut Map<String, Value>,
     schema: &Value,
     path: &str,
-) -> Result<(), Misfit<'static>> {
+) -> Result<(), Mismatch<'static>> {
     let properties = schema::properties(schema);
     for property in &properties {
         let is_null = map.get(property.name).is_some_and(Value::is_null);
@@ -219,19 +218,19 @@ fn check_object(
     }
 }
 
-fn missing_key(path: &str, missing: &schema::Property<'_>) -> Misfit<'static> {
+fn missing_key(path: &str, missing: &schema::Property<'_>) -> Mismatch<'static> {
     let path = join(path, missing.name);
     let expected = format!("given: {}", schema::expected(missing.schema));
-    Misfit::new(&path, expected, "nothing").with_hint(format!("add `{path}`"))
+    Mismatch::new(&path, expected, "nothing").with_hint(format!("add `{path}`"))
 }
 
-/// Makes the misfit of a key that an object does not have.
+/// Returns the error of a key that an object does not have.
 #[must_use]
-pub fn unknown_key(path: &str, found: &Value, schema: &Value) -> Misfit<'static> {
+pub fn unknown_key(path: &str, found: &Value, schema: &Value) -> Mismatch<'static> {
     let keys: Vec<&str> = schema::properties(schema).iter().map(|p| p.name).collect();
     let hint = match keys.is_empty() {
         true => "leave it out: there are no arguments here".to_owned(),
         false => format!("the keys here are {}", keys.join(", ")),
     };
-    Misfit::value(path, "left out, since there is no such key", found).with_hint(hint)
+    Mismatch::value(path, "left out, since there is no such key", found).with_hint(hint)
 }

@@ -1,7 +1,7 @@
-//! Bytes of a message to jobs: parsing and decoding as one step.
+//! Parses and decodes a message into calls that are ready to run.
 //!
-//! A call whose arguments do not fit is refused like one that is not well formed, at the same
-//! moment and with the same kind of diagnostic; nothing after it is read.
+//! A call whose arguments do not fit its tool is refused like malformed XML: at the same moment and
+//! with the same kind of diagnostic. Nothing after it is read.
 
 use std::sync::Arc;
 
@@ -13,52 +13,52 @@ use karyi_core::limits;
 use karyi_syntax::grammar::Grammar;
 use karyi_syntax::{Event, Mode, Parser};
 
-/// A call that is ready to run.
+/// A decoded call that is ready to run.
 #[derive(Debug)]
-pub struct Job {
+pub struct PreparedCall {
     /// Its place in the message, from 0.
     pub index: u64,
     /// Its id.
     pub id: String,
     /// The typed call.
     pub call: Call,
-    /// Codes of the repairs that made it readable.
+    /// Codes of the repairs that made it parseable.
     pub repairs: Vec<&'static str>,
-    /// What it takes to hold it, in bytes.
-    pub held_bytes: u64,
+    /// Approximate memory it occupies, in bytes.
+    pub size_bytes: u64,
 }
 
-impl Job {
-    /// Makes a call that is no part of a message.
+impl PreparedCall {
+    /// Returns a call that is not part of a message.
     #[must_use]
-    pub fn alone(id: String, call: Call) -> Self {
+    pub fn standalone(id: String, call: Call) -> Self {
         Self {
             index: 0,
             id,
             call,
             repairs: Vec::new(),
-            held_bytes: 0,
+            size_bytes: 0,
         }
     }
 }
 
-/// What came of some bytes.
+/// An item decoded from a message.
 #[derive(Debug)]
-pub enum Incoming {
-    /// A block opens.
+pub enum Decoded {
+    /// The start of a block.
     BlockOpened(BlockOptions),
-    /// A call is ready.
-    Job(Box<Job>),
-    /// The block is complete.
+    /// A call that is ready to run.
+    Call(Box<PreparedCall>),
+    /// The end of a block.
     BlockClosed,
-    /// Something is doubtful.
+    /// A warning about the message.
     Warning(Box<Diagnostic>),
-    /// The message is refused from here on.
+    /// The error from which on the message is refused.
     Refused(Box<Diagnostic>),
 }
 
-/// Reads one message.
-pub struct Intake {
+/// Decoder of one message.
+pub struct MessageDecoder {
     parser: Parser,
     registry: Arc<Registry<Call>>,
     events: Vec<Event>,
@@ -66,8 +66,8 @@ pub struct Intake {
     is_refused: bool,
 }
 
-impl Intake {
-    /// Starts a message.
+impl MessageDecoder {
+    /// Creates a decoder for one message.
     #[must_use]
     pub fn new(registry: Arc<Registry<Call>>, grammar: Arc<Grammar>, mode: Mode) -> Self {
         Self {
@@ -79,46 +79,46 @@ impl Intake {
         }
     }
 
-    /// Reads further bytes.
-    pub fn feed(&mut self, bytes: &[u8], incoming: &mut Vec<Incoming>) {
+    /// Decodes further bytes.
+    pub fn feed(&mut self, bytes: &[u8], decoded: &mut Vec<Decoded>) {
         self.parser.feed(bytes, &mut self.events);
-        self.decode(incoming);
+        self.decode_events(decoded);
     }
 
-    /// Ends the message.
-    pub fn finish(&mut self, incoming: &mut Vec<Incoming>) {
+    /// Decodes the rest at the end of the message.
+    pub fn finish(&mut self, decoded: &mut Vec<Decoded>) {
         self.parser.finish(&mut self.events);
-        self.decode(incoming);
+        self.decode_events(decoded);
     }
 
-    /// Whether the message was refused.
+    /// Returns true when the message was refused.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.is_refused
     }
 
-    fn decode(&mut self, incoming: &mut Vec<Incoming>) {
+    fn decode_events(&mut self, decoded: &mut Vec<Decoded>) {
         for event in std::mem::take(&mut self.events) {
             if self.is_refused {
                 return;
             }
             let next = match event {
-                Event::BlockOpened { options, .. } => Incoming::BlockOpened(options),
-                Event::BlockClosed => Incoming::BlockClosed,
-                Event::Warning(diagnostic) => Incoming::Warning(Box::new(diagnostic)),
+                Event::BlockOpened { options, .. } => Decoded::BlockOpened(options),
+                Event::BlockClosed => Decoded::BlockClosed,
+                Event::Warning(diagnostic) => Decoded::Warning(Box::new(diagnostic)),
                 Event::Error(diagnostic) => self.refuse(Box::new(diagnostic)),
-                Event::Call(raw) => self.job(raw),
+                Event::Call(raw) => self.decode_call(raw),
             };
-            incoming.push(next);
+            decoded.push(next);
         }
     }
 
-    fn refuse(&mut self, diagnostic: Box<Diagnostic>) -> Incoming {
+    fn refuse(&mut self, diagnostic: Box<Diagnostic>) -> Decoded {
         self.is_refused = true;
-        Incoming::Refused(diagnostic)
+        Decoded::Refused(diagnostic)
     }
 
-    fn job(&mut self, raw: RawCall) -> Incoming {
+    fn decode_call(&mut self, raw: RawCall) -> Decoded {
         match self.registry.decode(&raw) {
             Err(mut diagnostic) => {
                 diagnostic.is_in_json = self.parser.is_envelope();
@@ -128,12 +128,12 @@ impl Intake {
                 let index = self.next_index;
                 self.next_index += 1;
                 let span = raw.element.span;
-                Incoming::Job(Box::new(Job {
+                Decoded::Call(Box::new(PreparedCall {
                     index,
                     id: raw.id,
                     call,
                     repairs: raw.repairs,
-                    held_bytes: span.end_offset.saturating_sub(span.start.offset)
+                    size_bytes: span.end_offset.saturating_sub(span.start.offset)
                         + limits::CALL_OVERHEAD_BYTES,
                 }))
             }

@@ -1,4 +1,4 @@
-//! Finds the journal of the user and names the run that writes it.
+//! Opens the user's undo journal and names the current run in it.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,20 +12,20 @@ use karyi_files::journal::{Damage, Entry, Journal};
 use karyi_files::transaction::Recorder;
 use karyi_vault::store::journal_key::JournalKey;
 
-/// Opens the journal; with the key of a vault, what it keeps from then on is encrypted.
+/// Opens the journal; with a key, new contents are encrypted.
 pub(super) fn open(key: Option<&JournalKey>) -> anyhow::Result<Journal> {
     let directory = state_dir()?.join("journal");
     Journal::open(&directory, key.map(|key| &**key)).context("opening the journal")
 }
 
-/// Returns the changes that were recorded, and warns when some of them cannot be read.
+/// Returns the recorded changes and warns about unreadable ones.
 pub(super) fn entries(journal: &Journal) -> anyhow::Result<Vec<Entry>> {
     let (entries, damage) = journal.entries_and_damage()?;
     warn_of(journal, damage);
     Ok(entries)
 }
 
-/// Warns when some of the list of changes cannot be read.
+/// Warns when a part of the list of changes is unreadable.
 pub(super) fn warn_of(journal: &Journal, damage: Option<Damage>) {
     if let Some(damage) = damage {
         let directory = safe_line(&journal.directory().display().to_string()).into_owned();
@@ -37,15 +37,15 @@ pub(super) fn warn_of(journal: &Journal, damage: Option<Damage>) {
     }
 }
 
-/// Encrypts what a run keeps of its changes from now on.
+/// Encrypts the contents that a run stores from now on.
 pub(super) fn encrypt(recorder: &mut Recorder, key: &JournalKey) {
     if let Some(journal) = open(Some(key)).ok().filter(Journal::can_record) {
         recorder.journal = Some(Arc::new(journal));
     }
 }
 
-/// Returns what records the changes of this run. Without a journal the run goes on: a change of
-/// one file says that it cannot be undone, one of several is refused.
+/// Returns the recorder of this run. Without a journal, a change of one file reports that it cannot be
+/// undone, and a change of several is refused.
 pub(super) fn recorder() -> Recorder {
     Recorder {
         journal: open(None).ok().filter(Journal::can_record).map(Arc::new),
@@ -55,7 +55,7 @@ pub(super) fn recorder() -> Recorder {
     }
 }
 
-/// Names this run: when it began, and its process.
+/// Returns the name of this run: its start time and process id.
 fn session() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let time = time(since.map_or(0, |since| since.as_millis() as u64));
@@ -64,7 +64,7 @@ fn session() -> String {
     format!("{day}-{clock}-{}", std::process::id())
 }
 
-/// Writes a time, in milliseconds since 1970, as `2026-11-22 08:15:03` in UTC.
+/// Formats a time in milliseconds since 1970 as `2026-11-22 08:15:03` in UTC.
 pub(super) fn time(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -78,7 +78,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     };
-    // 400 years have always as many days.
+    // Every 400 years have the same number of days.
     let (mut year, mut left) = (1970 + days / 146_097 * 400, days % 146_097);
     loop {
         let length = if is_leap(year) { 366 } else { 365 };

@@ -1,8 +1,7 @@
-//! The report for a person at a terminal.
+//! The report as text for people at a terminal.
 //!
-//! Each call has a heading, then its output as it comes, then what there is to say about its end.
-//! A spinner with the elapsed time stands under a call that says nothing for a while; it goes to
-//! the terminal only and is gone before anything else is written.
+//! Each call has a heading, then its live output, then its result. A spinner with the elapsed time appears below
+//! a call that is silent for a while; it is erased before anything else is written.
 
 use std::io::{self, Write};
 use std::time::Instant;
@@ -10,28 +9,30 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use crate::render::paint::{Colour, Ink, safe, safe_in_colour, safe_line};
-use crate::render::{Noted, Printed, Started, Style, Summary, diagnostic, diff_text};
+use crate::render::{
+    CallOutput, CallStart, SeverityDiagnostic, Style, Summary, diagnostic, diff_text,
+};
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// Takes the cursor to the start of the line and clears it.
+/// Moves the cursor to the start of the line and clears it.
 const CLEAR_LINE: &[u8] = b"\r\x1b[2K";
 
 /// Writes text.
-pub struct Text<W> {
+pub struct TextReport<W> {
     out: W,
     colour: Colour,
     /// The terminal for the spinner, when there is one.
     spinner: Option<Box<dyn Write + Send>>,
     spinner_is_shown: bool,
     spinner_step: usize,
-    /// The result that comes next.
+    /// Index of the next result.
     next_index: u64,
     /// Calls that have started and have no result yet.
     running: Vec<Running>,
     failed: u64,
-    /// Whether a command was left waiting for input.
+    /// True when a command was left waiting for input.
     has_waited: bool,
     is_mid_line: bool,
 }
@@ -42,11 +43,11 @@ struct Running {
     heading: String,
     since: Instant,
     last_output: Instant,
-    /// Whether its heading is out and its output is shown as it comes.
+    /// True when its heading is written and its output is live.
     is_live: bool,
 }
 
-impl<W: Write> Text<W> {
+impl<W: Write> TextReport<W> {
     /// Makes a writer; `spinner` is the terminal to draw the spinner on.
     pub fn new(out: W, colour: Colour, spinner: Option<Box<dyn Write + Send>>) -> Self {
         Self {
@@ -66,19 +67,19 @@ impl<W: Write> Text<W> {
     fn write(&mut self, text: &str) -> io::Result<()> {
         self.hide_spinner()?;
         self.out.write_all(text.as_bytes())?;
-        // The end of colours is nothing that stands on a line.
+        // A colour reset does not occupy a column.
         if let Some(last) = text.trim_end_matches("\x1b[0m").as_bytes().last() {
             self.is_mid_line = *last != b'\n';
         }
         Ok(())
     }
 
-    /// Writes a line. Whatever breaks it, such as the name of a file, is shown as a picture.
+    /// Writes a line. Line breaks in it, as in a file name, are shown as symbols.
     fn line(&mut self, ink: Ink, text: &str) -> io::Result<()> {
         self.lines(ink, &safe_line(text))
     }
 
-    /// Writes a text that is safe and may have several lines.
+    /// Writes a safe text of one or more lines.
     fn lines(&mut self, ink: Ink, text: &str) -> io::Result<()> {
         self.end_line()?;
         let painted = self.colour.paint(ink, text);
@@ -104,7 +105,7 @@ impl<W: Write> Text<W> {
     }
 
     fn heading(&mut self, heading: &str, title: &str) -> io::Result<()> {
-        // The lines of a command are its own; other titles name files.
+        // The lines of a command belong to it; other titles name files.
         let title = match heading {
             COMMAND_HEADING => safe(title),
             _ => safe_line(title),
@@ -112,7 +113,7 @@ impl<W: Write> Text<W> {
         self.lines(Ink::Heading, format!("{heading} {title}").trim_end())
     }
 
-    /// Shows the heading of the next call in order, once it runs.
+    /// Writes the heading of the next call in order, once it runs.
     fn show_next(&mut self) -> io::Result<()> {
         let next = self.next_index;
         let Some(call) = self
@@ -122,7 +123,7 @@ impl<W: Write> Text<W> {
         else {
             return Ok(());
         };
-        // Output that came before now is in the result; showing the rest alone would mislead.
+        // Earlier output is in the result; showing only the rest would mislead.
         if call.last_output > call.since {
             return Ok(());
         }
@@ -176,7 +177,7 @@ impl<W: Write> Text<W> {
         Ok(())
     }
 
-    /// Names the repairs that made the call readable.
+    /// Lists the repairs of the call.
     fn repairs(&mut self, codes: &[&str]) -> io::Result<()> {
         match codes.is_empty() {
             true => Ok(()),
@@ -184,8 +185,8 @@ impl<W: Write> Text<W> {
         }
     }
 
-    /// Shows the fields a tool gave back: texts as they are, with line numbers where the first
-    /// line is known; the rest as words.
+    /// Writes the fields of a result: texts unchanged, numbered where the first line number is known; the others in
+    /// words.
     fn fields(&mut self, fields: &Map<String, Value>) -> io::Result<()> {
         let mut words = Vec::new();
         let mut diff = None;
@@ -240,21 +241,21 @@ impl<W: Write> Text<W> {
     }
 }
 
-/// How the heading of a command starts.
+/// Prefix of a command's heading.
 const COMMAND_HEADING: &str = "$";
 
-/// Fields in words, which may take several lines.
+/// Fields in words, which may have several lines.
 const PLAIN: &[&str] = &["message", "hint", "warning"];
 
-/// Makes a text safe; lines after its first are set in, so that none looks like a line of its own.
+/// Makes a text safe and indents its further lines, so that none looks like a line of the report.
 fn below(text: &str) -> String {
     safe(text).replace('\n', "\n  ")
 }
 
-/// Fields whose meaning the ending already tells.
+/// Fields whose content is already in the ending.
 const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key", "first_line"];
 
-/// Says in one line what a job does.
+/// Describes the state of a job in one line.
 fn job_line(job: &JobNews) -> String {
     let place = if job.is_background {
         " in the background"
@@ -286,8 +287,8 @@ fn echo_note(outcome: &Outcome) -> &'static str {
     }
 }
 
-impl<W: Write> Style for Text<W> {
-    fn started(&mut self, call: &Started<'_>) -> io::Result<()> {
+impl<W: Write> Style for TextReport<W> {
+    fn started(&mut self, call: &CallStart<'_>) -> io::Result<()> {
         let now = Instant::now();
         self.running.push(Running {
             index: call.index,
@@ -300,7 +301,7 @@ impl<W: Write> Style for Text<W> {
         self.show_next()
     }
 
-    fn output(&mut self, output: &Printed<'_>) -> io::Result<()> {
+    fn output(&mut self, output: &CallOutput<'_>) -> io::Result<()> {
         let Some(call) = self
             .running
             .iter_mut()
@@ -343,7 +344,7 @@ impl<W: Write> Style for Text<W> {
         self.out.flush()
     }
 
-    fn diagnostic(&mut self, noted: &Noted) -> io::Result<()> {
+    fn diagnostic(&mut self, noted: &SeverityDiagnostic) -> io::Result<()> {
         self.end_line()?;
         let lines = diagnostic::text(noted, self.colour);
         self.write(&lines)?;

@@ -1,4 +1,4 @@
-//! What all calls of a run share, and the one door its events leave by.
+//! State shared by all calls of a run, and the masking of every event that leaves it.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::jobs::Jobs;
-use crate::exec::permit::Permits;
+use crate::exec::policy_gate::PolicyGate;
 use crate::tool::Context;
 use crate::tool::sessions::JOB_PREFIX;
 use karyi_core::error::{Diagnostic, ToolError};
@@ -17,48 +17,48 @@ use karyi_core::limits;
 use karyi_core::outcome::{JobNews, Outcome};
 use karyi_vault::redact::{Redactable, Redacted, Redactor};
 
-/// What every call of a run shares.
+/// State shared by all calls of a run.
 #[derive(Clone)]
-pub struct Stage {
-    /// What the tools may use.
+pub struct RunContext {
+    /// Resources the tools may use.
     pub context: Context,
-    /// How much of a command's output a result keeps.
+    /// Limit of the output a result shows.
     pub cap: Cap,
-    /// Whether output is shown while it comes.
+    /// True when output is shown while the command runs.
     pub is_live: bool,
-    /// Whether a person sees it, who is shown what may be the start of a value when nothing comes after it.
+    /// True when a person watches, who may see the start of a possible value while the output pauses.
     pub is_watched: bool,
-    /// Whether what is shown may have the colours of its program.
+    /// True when live output may keep the program's colours.
     pub has_colour: bool,
-    /// Whether calls are only described.
+    /// True when calls are only described.
     pub is_dry_run: bool,
-    /// Where events go.
+    /// Receiver of the events.
     pub events: mpsc::Sender<Redacted<Event>>,
-    /// The wish to stop.
+    /// Cancellation of the run.
     pub cancel: Cancel,
-    /// The commands that go on after their call.
+    /// Commands that outlive their call.
     pub jobs: Jobs,
-    /// What may use secrets.
-    pub permits: Permits,
-    /// Masks values in everything that leaves.
+    /// Checks the use of secrets.
+    pub policy_gate: PolicyGate,
+    /// Masks values in all output.
     pub redactor: Redactor,
 }
 
-impl Stage {
-    /// Returns text the model wrote, without values of secrets.
+impl RunContext {
+    /// Returns text written by the model with the values of secrets masked.
     #[must_use]
     pub(crate) fn masked(&self, text: &str) -> String {
         self.redactor.redact_again(text).into_owned()
     }
 
-    /// Sends an event, without values of secrets. A watcher that is gone is no reason to stop, and
-    /// one that does not look holds up nobody who wants to.
-    pub async fn tell(&self, event: Event) {
-        self.pass_on(self.redactor.seal(event)).await;
+    /// Masks and sends an event. A receiver that is gone, or does not read after cancellation, does not
+    /// block the run.
+    pub async fn emit(&self, event: Event) {
+        self.emit_sealed(self.redactor.seal(event)).await;
     }
 
-    /// Sends an event that was redacted.
-    pub async fn pass_on(&self, event: Redacted<Event>) {
+    /// Sends a masked event.
+    pub async fn emit_sealed(&self, event: Redacted<Event>) {
         tokio::select! {
             biased;
             _ = self.events.send(event) => {}
@@ -67,8 +67,7 @@ impl Stage {
     }
 }
 
-/// Every text of an event is masked once more, whatever it went through before; a field that is
-/// added must be named here.
+/// Masks every text of an event once more, whatever masked it before. A new field must be named here.
 impl Redactable for Event {
     fn mask(&mut self, redactor: &Redactor) {
         match self {
@@ -171,26 +170,26 @@ fn mask_diagnostic(redactor: &Redactor, diagnostic: &mut Diagnostic) {
     if let Some(excerpt) = excerpt
         && let Cow::Owned(line) = redactor.redact_again(&excerpt.line)
     {
-        // The caret would point beside its place in a line of another length.
+        // The caret would point to the wrong place in a line of another length.
         excerpt.caret_start = 0;
         excerpt.caret_len = line.chars().count();
         excerpt.line = line;
     }
 }
 
-/// Fields that say again what the model wrote: placeholders in them are its own.
-const ECHOES: [&str; 3] = ["src", "to", "pattern"];
+/// Fields that repeat the model's words: placeholders in them are the model's own.
+const ECHOED_FIELDS: [&str; 3] = ["src", "to", "pattern"];
 
-/// Masks values in one field. What stands in the file of a job was masked before.
+/// Masks values in one field. The file of a job was masked when it was written.
 fn redact_value(redactor: &Redactor, value: &mut Value) {
     let Value::Array(items) = value else {
         return redactor.redact_values(value);
     };
     for item in items {
-        // A diff was masked before it was made, or lines would be compared that nobody sees.
+        // Diffs are masked before they are computed, so that no hidden lines are compared.
         if let Some(Value::String(diff)) = item.get_mut("diff") {
             let masked = redactor.redact_again(diff).into_owned();
-            redact_beside(redactor, item, "diff", masked);
+            redact_other_fields(redactor, item, "diff", masked);
             continue;
         }
         let source = item.get("src").or_else(|| item.get("path"));
@@ -203,7 +202,7 @@ fn redact_value(redactor: &Redactor, value: &mut Value) {
                     true => redactor.redact_again(text).into_owned(),
                     false => redactor.redact_cut(text),
                 };
-                redact_beside(redactor, item, "output", masked);
+                redact_other_fields(redactor, item, "output", masked);
             }
             _ => redact_fields(redactor, item),
         }
@@ -215,9 +214,9 @@ fn redact_fields(redactor: &Redactor, item: &mut Value) {
     let Value::Object(fields) = item else {
         return redactor.redact_values(item);
     };
-    let echoes = ECHOES.map(|key| fields.get_mut(key).map(Value::take));
+    let echoed = ECHOED_FIELDS.map(|key| fields.get_mut(key).map(Value::take));
     redactor.redact_values(item);
-    for (key, echo) in ECHOES.into_iter().zip(echoes) {
+    for (key, echo) in ECHOED_FIELDS.into_iter().zip(echoed) {
         if let Some((mut echo, field)) = echo.zip(item.get_mut(key)) {
             redactor.redact_values_again(&mut echo);
             *field = echo;
@@ -225,8 +224,8 @@ fn redact_fields(redactor: &Redactor, item: &mut Value) {
     }
 }
 
-/// Masks values in an item but for one of its fields, which is masked already.
-fn redact_beside(redactor: &Redactor, item: &mut Value, key: &str, masked: String) {
+/// Masks values in the other fields of an item; the field `key` is already masked.
+fn redact_other_fields(redactor: &Redactor, item: &mut Value, key: &str, masked: String) {
     let mut taken = std::mem::take(item);
     if let Some(field) = taken.get_mut(key) {
         *field = Value::Null;
@@ -238,7 +237,7 @@ fn redact_beside(redactor: &Redactor, item: &mut Value, key: &str, masked: Strin
     *item = taken;
 }
 
-/// Masks values in what a tool gave back.
+/// Masks values in the result of a tool.
 pub(crate) fn redact_result(redactor: &Redactor, outcome: &mut Outcome) {
     for value in outcome.fields.values_mut() {
         redact_value(redactor, value);

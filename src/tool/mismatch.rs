@@ -1,40 +1,39 @@
-//! An argument that does not fit: where it is, what was expected, what was found.
+//! Errors in arguments: the path, the expected type and the value found.
 //!
-//! Every way to spell arguments gives its misfits in this shape, so that a model reads the same
-//! words whether it wrote attributes, elements or JSON.
+//! Attributes, elements and JSON give the same error, so models read the same words.
 
 use serde_json::Value;
 
 use karyi_core::call::RawElement;
 
-/// Most characters of a found value that are shown.
+/// Maximum length of a shown value in characters.
 const MAX_FOUND_CHARS: usize = 80;
 
-/// A value that does not fit its type.
+/// An argument that does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit<'e> {
-    /// Where in the arguments: `headers.Accept`, `items[2].name`; empty for all of them.
+pub struct Mismatch<'e> {
+    /// Path in the arguments: `headers.Accept`, `items[2].name`; empty for all of them.
     pub path: String,
-    /// What would fit.
+    /// The expected value in words.
     pub expected: String,
-    /// What was found, shortened.
+    /// The value found, shortened.
     pub found: String,
-    /// What to do, when there is more to say than where the types are described.
+    /// A remedy, when it says more than the reference to the types.
     pub hint: Option<String>,
-    /// Whether it stands in JSON text.
+    /// True when the value is in JSON text.
     pub is_in_json: bool,
-    /// The element it stands in.
+    /// The element that contains it.
     pub element: Option<&'e RawElement>,
 }
 
-impl<'e> Misfit<'e> {
-    /// Makes the misfit of a text.
+impl<'e> Mismatch<'e> {
+    /// Returns the error of a text.
     #[must_use]
     pub fn text(path: &str, expected: impl Into<String>, found: &str) -> Self {
         Self::new(path, expected, format!("{:?}", shortened(found)))
     }
 
-    /// Makes the misfit of a JSON value.
+    /// Returns the error of a JSON value.
     #[must_use]
     pub fn value(path: &str, expected: impl Into<String>, found: &Value) -> Self {
         let shown = match found {
@@ -45,7 +44,7 @@ impl<'e> Misfit<'e> {
         Self::new(path, expected, shown)
     }
 
-    /// Makes a misfit of words.
+    /// Returns an error described in words.
     #[must_use]
     pub fn new(path: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
@@ -58,28 +57,28 @@ impl<'e> Misfit<'e> {
         }
     }
 
-    /// Says what to do.
+    /// Sets the hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says that it stands in JSON text.
+    /// Marks the value as part of JSON text.
     #[must_use]
     pub fn in_json(mut self) -> Self {
         self.is_in_json = true;
         self
     }
 
-    /// Says in which element it stands, unless an inner one is known.
+    /// Sets the element, unless an inner one is known.
     #[must_use]
     pub fn at(mut self, element: &'e RawElement) -> Self {
         self.element = self.element.or(Some(element));
         self
     }
 
-    /// Says what is wrong with the arguments of `tool`.
+    /// Returns the message for the arguments of `tool`.
     #[must_use]
     pub fn message(&self, tool: &str) -> String {
         let (expected, found) = (&self.expected, &self.found);
@@ -103,7 +102,7 @@ pub fn join(path: &str, name: &str) -> String {
     format!("{path}.{name}")
 }
 
-/// Returns JSON text of a value, and in words what a list or an object is.
+/// Returns a value as JSON text, or a summary of a list or object.
 fn compact(value: &Value) -> String {
     match value {
         Value::Array(list) => match list.as_slice() {
@@ -119,7 +118,7 @@ fn compact(value: &Value) -> String {
     }
 }
 
-/// Returns text as a message may show it: on one line, and not long.
+/// Returns text on one line, shortened for a message.
 #[must_use]
 pub fn shortened(text: &str) -> String {
     let visible = |c: char| match c {

@@ -1,4 +1,4 @@
-//! Who sees output at once.
+//! Live output for a watcher.
 
 use tokio::sync::mpsc;
 
@@ -6,18 +6,17 @@ use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use karyi_vault::redact::Redacted;
 
-/// Where a watcher sees output at once.
+/// Channel to a watcher of live output.
 #[derive(Clone)]
-pub struct Live {
-    /// Where events go.
+pub struct LiveOutput {
+    /// Receiver of the events.
     pub events: mpsc::Sender<Redacted<Event>>,
-    /// The wish to stop.
+    /// Cancellation of the run.
     pub cancel: Cancel,
 }
 
-impl Live {
-    /// Waits until the watcher has room; one that is gone or does not look when the run is
-    /// cancelled holds up nobody.
+impl LiveOutput {
+    /// Waits until the watcher has room. After cancellation a watcher that does not read blocks nothing.
     pub(super) async fn send(&self, event: Redacted<Event>) {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! Values that come with a run: by descriptor and by the environment.
+//! Values given with a run: by descriptor and by the environment.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,7 +20,7 @@ use karyi_vault::store::age::{identity_bytes, passphrase_of, secret_lines};
 use karyi_vault::store::env::PREFIX;
 use karyi_vault::store::nul_pairs;
 
-/// Gives a session values that came with the run.
+/// Inserts the given values into a session.
 pub(super) fn insert_given(
     secrets: &Secrets,
     values: Vec<(SecretName, SecretValue)>,
@@ -28,12 +28,12 @@ pub(super) fn insert_given(
     let mut seen = BTreeSet::new();
     for (name, value) in values {
         if !seen.insert(name.clone()) {
-            let message = format!("{name} is given twice");
+            let message = format!("{name} has two values");
             return Err(ToolError::new(ErrorCode::BadArguments, message)
-                .with_hint("give each name one value"));
+                .with_hint("pass one value per name"));
         }
         secrets.check_given(&name, &value)?;
-        secret_lints::tell(&name, Some(&value), None);
+        secret_lints::warn(&name, Some(&value), None);
         secrets.insert_with(name, value, Policy::unrestricted(), Origin::Given)?;
     }
     Ok(())
@@ -42,13 +42,13 @@ pub(super) fn insert_given(
 /// Variables `KARYI_VAR_NAME` this process was started with, without the prefix.
 static GIVEN: Mutex<Vec<(String, SecretValue)>> = Mutex::new(Vec::new());
 
-/// Takes the values out of the environment, so that no other process finds them there. Must be called
-/// before a second thread starts.
+/// Removes the values from the environment, so that no other process finds them there. Must be called before a
+/// second thread starts.
 pub(in crate::cli) fn take_variables() {
     let mut taken = Vec::new();
     for (key, value) in std::env::vars_os() {
         if let Some(name) = key.to_str().and_then(|key| key.strip_prefix(PREFIX)) {
-            // What is no text is refused as a value that is too short.
+            // Values that are no text are refused later, like values that are too short.
             let value = SecretValue::new(value.into_string().unwrap_or_default());
             taken.push((name.to_owned(), value));
         }
@@ -59,7 +59,7 @@ pub(in crate::cli) fn take_variables() {
     }
 }
 
-/// Whether there are any such variables.
+/// Returns true when there are such variables.
 pub(super) fn has_given() -> bool {
     let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     !given.is_empty()
@@ -74,7 +74,7 @@ pub(super) fn given() -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
     named(copies.collect())
 }
 
-/// Reads the names of values.
+/// Parses the names of values.
 pub(super) fn named(
     pairs: Vec<(String, SecretValue)>,
 ) -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
@@ -98,10 +98,10 @@ pub(super) fn pairs_of(descriptor: RawFd) -> Result<Vec<(String, SecretValue)>, 
     })
 }
 
-/// What came of the passphrase by descriptor: it can be read once, and may be needed again.
+/// Result of reading the passphrase: the descriptor can be read only once.
 static PASSPHRASE: OnceLock<Result<SecretValue, ToolError>> = OnceLock::new();
 
-/// Returns the passphrase that comes by a descriptor.
+/// Returns the passphrase from a descriptor.
 pub(super) fn passphrase(descriptor: RawFd) -> Result<SecretValue, ToolError> {
     let read = || {
         let most = limits::MAX_PASSPHRASE_BYTES as u64 + 2;
@@ -114,8 +114,8 @@ pub(super) fn passphrase(descriptor: RawFd) -> Result<SecretValue, ToolError> {
     }
 }
 
-/// Lets redaction know what opens the vault, which opens all its values: the passphrase that comes by a
-/// descriptor, and the secret lines of an identity file. What cannot be read is told by whoever needs it.
+/// Masks the keys of the vault: the passphrase from a descriptor and the secret lines of an identity file. Errors
+/// are reported where the keys are used.
 pub(super) fn mask_keys(secrets: &Secrets, descriptor: Option<RawFd>, identity: Option<&Path>) {
     let given = descriptor.and_then(|descriptor| passphrase(descriptor).ok());
     let read = |path: &Path| identity_bytes(path).ok().flatten();
@@ -124,7 +124,7 @@ pub(super) fn mask_keys(secrets: &Secrets, descriptor: Option<RawFd>, identity: 
     let all = given.map(|value| ("KARYI_PASSPHRASE", value)).into_iter();
     for (name, value) in all.chain(keys.map(|key| ("KARYI_IDENTITY", key))) {
         if let Some(name) = SecretName::parse(name) {
-            // What is too short to be masked is no passphrase that keeps anything.
+            // A text too short to be masked is no useful passphrase.
             let _ = secrets.mask_only(&name, value);
         }
     }

@@ -1,11 +1,11 @@
-//! The place of the vault: its directory, the store that was chosen, and how that is opened.
+//! Location of the vault: its directory, the chosen store and its keys.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use super::given::{given, mask_keys, passphrase};
 use super::identity::{IDENTITY_FILE, make_identity};
+use super::run_values::{given, mask_keys, passphrase};
 use super::{AGE_FILE, VaultFlags, absolute, service};
 use crate::cli::prompt::{Asker, hidden};
 use crate::cli::{say, state_dir};
@@ -23,17 +23,17 @@ use karyi_vault::store::{Kind, Store};
 use karyi_vault::sync::{ChooseStore, OpenChosenStore, UnlistedFile};
 use karyi_vault::vault::Vault;
 
-/// The place of the vault and how it is opened.
+/// Location of the vault, and how it is opened.
 #[derive(Clone)]
-pub(in crate::cli) struct Place {
+pub(in crate::cli) struct VaultLocation {
     /// The directory of index and encrypted file.
     pub(in crate::cli) directory: PathBuf,
     flags: VaultFlags,
-    /// Whom a store that is opened can ask.
+    /// The user whom an opening store can ask.
     pub(in crate::cli) asker: Option<Asker>,
 }
 
-impl Place {
+impl VaultLocation {
     /// Finds the place.
     pub(in crate::cli) fn find(
         flags: &VaultFlags,
@@ -50,14 +50,13 @@ impl Place {
         })
     }
 
-    /// Returns the store that was chosen, unless another one was settled, and what there is of an encrypted file that
-    /// no index lists.
+    /// Returns the chosen store, unless another one was settled, or an encrypted file that no index lists.
     pub(super) fn chosen_or_unlisted(
         &self,
         index: &Index,
-        settled: Option<&StoreChoice>,
+        initial_choice: Option<&StoreChoice>,
     ) -> (Option<StoreChoice>, UnlistedFile) {
-        let chosen = settled.cloned().or_else(|| self.chosen(index));
+        let chosen = initial_choice.cloned().or_else(|| self.chosen(index));
         let is_in_use = chosen
             .as_ref()
             .is_some_and(|chosen| chosen.kind == Kind::Age);
@@ -69,7 +68,7 @@ impl Place {
         (chosen, unlisted)
     }
 
-    /// Returns the same place where nobody is asked.
+    /// Returns the same place without questions.
     pub(super) fn quiet(&self) -> Self {
         Self {
             asker: None,
@@ -77,36 +76,36 @@ impl Place {
         }
     }
 
-    /// Returns which store a session uses: the one that was in use at its start, else the one that the index names by
-    /// the time somebody wants to know.
-    pub(super) fn choosing(&self, settled: Option<StoreChoice>) -> ChooseStore {
+    /// Returns how a session chooses its store: the one in use at its start, else the one in the index at the time of
+    /// use.
+    pub(super) fn choosing(&self, initial_choice: Option<StoreChoice>) -> ChooseStore {
         let place = self.clone();
-        Box::new(move |index| place.chosen_or_unlisted(index, settled.as_ref()))
+        Box::new(move |index| place.chosen_or_unlisted(index, initial_choice.as_ref()))
     }
 
     /// Returns how that store is opened.
-    pub(super) fn opening(&self, settled: Option<StoreChoice>) -> OpenChosenStore {
+    pub(super) fn opening(&self, initial_choice: Option<StoreChoice>) -> OpenChosenStore {
         let place = self.clone();
         Box::new(move |opening| {
-            let (chosen, _) = place.chosen_or_unlisted(opening.index, settled.as_ref());
+            let (chosen, _) = place.chosen_or_unlisted(opening.index, initial_choice.as_ref());
             let chosen = chosen.unwrap_or_else(|| unopened(Kind::Memory));
             place.mask_keys(opening.secrets, Some(&chosen));
             Ok(place.store(&chosen))
         })
     }
 
-    /// Lets redaction know what opens a store.
+    /// Masks the keys of a store.
     pub(super) fn mask_keys(&self, secrets: &Secrets, chosen: Option<&StoreChoice>) {
         let identity = chosen.and_then(|chosen| chosen.identity.as_deref());
         mask_keys(secrets, self.flags.age_passphrase_fd, identity);
     }
 
-    /// Whether there is an encrypted file, and no index says which store is in use.
+    /// Returns true when there is an encrypted file without an index that names a store.
     pub(in crate::cli) fn has_unlisted(&self, index: &Index) -> bool {
         index.store.is_none() && self.has_age_file()
     }
 
-    /// Whether anything has the name of the encrypted file.
+    /// Returns true when a file with the name of the encrypted file exists.
     pub(in crate::cli) fn has_age_file(&self) -> bool {
         self.age_file().symlink_metadata().is_ok()
     }
@@ -116,14 +115,14 @@ impl Place {
         self.directory.join(AGE_FILE)
     }
 
-    /// Returns the store that was chosen: by flag, else the remembered one, else an encrypted file that no index
-    /// lists: the index was lost.
+    /// Returns the chosen store: by flag, else the remembered one, else an encrypted file that no index lists, since the
+    /// index was lost.
     pub(in crate::cli) fn chosen(&self, index: &Index) -> Option<StoreChoice> {
         let unlisted = || {
             let is_unlisted = self.has_unlisted(index);
             is_unlisted.then(|| unopened(Kind::Age))
         };
-        // An index that cannot be read any more was made for a store.
+        // An unreadable index belonged to a store.
         let keyring = || index.is_damaged.then(StoreChoice::os);
         let remembered = index.store.clone().or_else(unlisted).or_else(keyring);
         let kind = self.flags.vault.0;
@@ -131,12 +130,12 @@ impl Place {
         let flags = &self.flags;
         let identity = || {
             let given = flags.age_identity.as_deref().map(absolute);
-            // A file that is made anew is for what was said of it; one that is there opens as before.
+            // A new file uses the given keys; an existing one opens as before.
             let is_said = flags.vault.0 == Some(Kind::Age) && flags.age_passphrase_fd.is_some();
             let is_new = is_said && !self.age_file().exists();
             let kept = remembered.and_then(|chosen| chosen.identity);
             let kept = kept.filter(|_| !is_new);
-            // The directory may have been moved, with the identity in it.
+            // The directory may have been moved together with the identity.
             let there = kept.clone().filter(|path| path.exists());
             let known = given.or(there).or_else(|| self.own_identity());
             known.or(kept)
@@ -149,7 +148,7 @@ impl Place {
         self.directory.join(IDENTITY_FILE)
     }
 
-    /// Returns the identity that karyi made, where it opens the encrypted file or a new one.
+    /// Returns the identity that karyi created, when it opens the encrypted file or a new one.
     fn own_identity(&self) -> Option<PathBuf> {
         let path = self.own_identity_path();
         let is_wanted = || match self.has_age_file() {
@@ -159,7 +158,7 @@ impl Place {
         (path.is_file() && is_wanted()).then_some(path)
     }
 
-    /// Returns the store with what opens it: a new encrypted file gets an identity where nothing else is named.
+    /// Returns the store with its keys: a new encrypted file gets an identity when none is named.
     ///
     /// # Errors
     /// The identity file cannot be written.
@@ -172,7 +171,7 @@ impl Place {
             return Ok(chosen);
         }
         if self.has_age_file() {
-            // Another program may have made both since the store was chosen.
+            // Another process may have created both since the store was chosen.
             let identity = self.own_identity();
             return Ok(StoreChoice { identity, ..chosen });
         }
@@ -190,7 +189,7 @@ impl Place {
         })
     }
 
-    /// Returns a store; nothing is opened or asked before it is used.
+    /// Returns a store; it is opened on first use.
     pub(in crate::cli) fn store(&self, chosen: &StoreChoice) -> Arc<dyn Store> {
         let waiting = |words| self.asker.as_ref().map(|asker| waiting(asker, words));
         match chosen.kind {
@@ -218,7 +217,7 @@ impl Place {
         self.joined(chosen, store)
     }
 
-    /// Returns the vault: a store that is open already, and the index.
+    /// Returns the vault: an open store and the index.
     pub(super) fn joined(&self, chosen: StoreChoice, store: Arc<dyn Store>) -> Vault {
         let vault = Vault::new(self.directory.clone(), chosen, store);
         match self.flags.vault.0 {
@@ -227,7 +226,7 @@ impl Place {
         }
     }
 
-    /// Whether the store can be asked without asking the user.
+    /// Returns true when the store can be queried without asking the user.
     pub(in crate::cli) fn is_quiet(&self, chosen: &StoreChoice) -> bool {
         match chosen.kind {
             Kind::Os | Kind::Memory | Kind::Env => true,
@@ -240,7 +239,7 @@ impl Place {
         }
     }
 
-    /// Returns how the key of the encrypted file is found: a file, a descriptor, the user.
+    /// Returns the source of the file's key: a file, a descriptor or the user.
     fn key(&self, identity: Option<PathBuf>) -> GetKey {
         let descriptor = self.flags.age_passphrase_fd;
         let (asker, file) = (self.asker.clone(), self.age_file());
@@ -260,7 +259,7 @@ impl Place {
         })
     }
 
-    /// Warns of a directory that others can write to: they can put another store in the place of the one there.
+    /// Warns about a directory writable by others, who could replace the store.
     pub(super) fn warn_if_open(&self) {
         if let Some(mode) = mode_for(&self.directory, WRITABLE) {
             let directory = self.directory.display();
@@ -270,7 +269,7 @@ impl Place {
         }
     }
 
-    /// Returns what of the vault others can read or write, with its mode: its directory and its files.
+    /// Returns the parts of the vault that others can read or write, with their modes: directory and files.
     pub(in crate::cli) fn open_to_others(
         &self,
         chosen: Option<&StoreChoice>,
@@ -301,35 +300,35 @@ fn ask_passphrase(asker: Option<&Asker>, asked: KeyRequest) -> Result<SecretValu
     Ok(typed)
 }
 
-/// Returns a store of which nothing is known that opens it.
+/// Returns a store without keys.
 pub(in crate::cli) fn unopened(kind: Kind) -> StoreChoice {
     let identity = None;
     StoreChoice { kind, identity }
 }
 
-/// Returns the keyring for whoever asks nobody: one that hangs is waited for once.
+/// Returns the keyring without questions; a hanging one is waited for only once.
 pub(in crate::cli) fn keyring() -> Arc<dyn Store> {
     static KEYRING: LazyLock<Arc<dyn Store>> =
         LazyLock::new(|| Arc::new(OsStore::new(service(), UserPresence::Absent)));
     Arc::clone(&KEYRING)
 }
 
-/// Says that the keyring is waited for, and how long at most.
+/// Returns the message for waiting for the keyring, with the time limit.
 fn of_keyring(most: Duration) -> String {
     let seconds = most.as_secs();
     format!("waiting for the keyring to answer ({seconds} s at most; Ctrl+C ends)")
 }
 
-/// Says what takes long with an encrypted file; nobody knows how long.
+/// Returns the message for a slow encrypted file; its duration is unknown.
 fn of_file(_: Duration) -> String {
     "waiting for the vault: its passphrase takes seconds to check".to_owned()
 }
 
-/// Returns what tells the user why nothing happens.
+/// Returns the notice shown while the user waits.
 fn waiting(asker: &Asker, words: fn(Duration) -> String) -> Notice {
     let terminal_lock = asker.terminal_lock.clone();
     Arc::new(move |most| {
-        // Who looks at a question knows what is waited for, and nobody waits for its end here.
+        // The user knows what a question waits for; and nothing waits for this notice.
         let is_free = terminal_lock.is_free();
         if is_free {
             say(&words(most));
@@ -338,19 +337,19 @@ fn waiting(asker: &Asker, words: fn(Duration) -> String) -> Notice {
     })
 }
 
-/// The bits of a mode by which others can write.
+/// Mode bits that let others write.
 const WRITABLE: u32 = 0o022;
-/// The bits of a mode by which others can do anything.
+/// Mode bits that give others any access.
 const ACCESSIBLE: u32 = 0o077;
 
-/// Returns the mode of what is there when it has some of these bits.
+/// Returns the mode of a file when it has some of these bits.
 fn mode_for(path: &Path, bits: u32) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
     let mode = path.metadata().ok()?.permissions().mode() & 0o7777;
     (mode & bits != 0).then_some(mode)
 }
 
-/// Returns the error for an encrypted file whose identity nobody named.
+/// Returns the error for an encrypted file without a known identity.
 fn no_identity(file: &Path) -> ToolError {
     let message = format!(
         "{} is encrypted for an identity, and no index says for which",

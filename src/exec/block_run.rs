@@ -1,15 +1,15 @@
-//! The calls of one block: started when the plan allows, each in a task of its own.
+//! Runs the calls of one block: starts each in its own task when the planner allows it.
 
 use std::collections::HashMap;
 
 use tokio::task::JoinSet;
 
 use crate::exec::Event;
-use crate::exec::call;
-use crate::exec::intake::Job;
+use crate::exec::call_run;
+use crate::exec::decoder::PreparedCall;
 use crate::exec::plan::{Claim, Planner};
 use crate::exec::resolve;
-use crate::exec::stage::Stage;
+use crate::exec::run_context::RunContext;
 use crate::tool::effect::Access;
 use crate::tools::Call;
 use karyi_core::call::{BlockOptions, OnError, Order};
@@ -18,48 +18,48 @@ use karyi_core::outcome::Outcome;
 use karyi_core::secret::SecretName;
 use karyi_vault::session::{Need, Origin};
 
-/// Returns the error of a call that the run does not come to.
-pub(super) fn interrupted() -> ToolError {
+/// Returns the error of a call that was not started because the run was interrupted.
+pub(super) fn not_started_error() -> ToolError {
     let message = "the run was interrupted before the call could start";
     ToolError::new(ErrorCode::Cancelled, message)
 }
 
-/// A call that has ended.
-pub struct Ended {
+/// A call that has finished.
+pub struct FinishedCall {
     /// Its number in the block.
     number: usize,
-    /// Its outcome; nothing when its task panicked.
+    /// Its outcome; `None` when its task panicked.
     outcome: Option<Outcome>,
 }
 
-/// What is known of a call that runs.
-struct Running {
+/// Metadata of a running call.
+struct RunningCall {
     index: u64,
     id: String,
     tool: &'static str,
 }
 
-/// A block that runs.
+/// A running block.
 pub struct BlockRun {
-    stage: Stage,
+    run: RunContext,
     stops_on_error: bool,
     planner: Planner,
-    waiting: HashMap<usize, Job>,
-    running: HashMap<usize, Running>,
-    tasks: JoinSet<Ended>,
+    waiting: HashMap<usize, PreparedCall>,
+    running: HashMap<usize, RunningCall>,
+    tasks: JoinSet<FinishedCall>,
     pushed: usize,
-    /// Names that had a value when the block opened: a value asked for in it is for the next one.
-    known: Vec<SecretName>,
-    /// Calls that were refused when they were read.
+    /// Names that had a value when the block opened: a value asked for in this block is for the next one.
+    known_names: Vec<SecretName>,
+    /// Calls that failed the checks made before they run.
     refused: HashMap<usize, ToolError>,
-    /// Why later calls are not started any more.
+    /// The reason why no further call is started.
     stopped: Option<ToolError>,
 }
 
 impl BlockRun {
     /// Starts a block.
     #[must_use]
-    pub fn new(stage: Stage, options: BlockOptions) -> Self {
+    pub fn new(run: RunContext, options: BlockOptions) -> Self {
         let stops_on_error = options.on_error == OnError::Stop;
         let is_sequential = options.order == Order::Sequential || stops_on_error;
         let planner = if is_sequential {
@@ -68,9 +68,9 @@ impl BlockRun {
             Planner::overlapping()
         };
         Self {
-            known: stage.context.secrets.names(),
+            known_names: run.context.secrets.names(),
             refused: HashMap::new(),
-            stage,
+            run,
             stops_on_error,
             planner,
             waiting: HashMap::new(),
@@ -81,32 +81,32 @@ impl BlockRun {
         }
     }
 
-    /// Adds the next call; it starts as soon as the plan allows.
-    pub async fn push(&mut self, mut job: Job) {
+    /// Adds the next call; it starts as soon as the planner allows it.
+    pub async fn push(&mut self, mut prepared: PreparedCall) {
         let number = self.pushed;
         self.pushed += 1;
-        let checked = match self.check_names(&mut job.call).await {
+        let checked = match self.check_names(&mut prepared.call).await {
             Ok(()) => {
-                let permits = &self.stage.permits;
-                let mut calls = [&mut job.call];
-                let permitted = permits.check(&mut calls, &self.stage.context);
-                permitted.await.map_err(|(_, error)| error)
+                let policy_gate = &self.run.policy_gate;
+                let mut calls = [&mut prepared.call];
+                let allowed = policy_gate.check(&mut calls, &self.run.context);
+                allowed.await.map_err(|(_, error)| error)
             }
             Err(error) => Err(error),
         };
         if let Err(error) = checked {
             self.refused.insert(number, error);
         }
-        self.planner.push(number, job.call.effect());
-        self.waiting.insert(number, job);
+        self.planner.push(number, prepared.call.effect());
+        self.waiting.insert(number, prepared);
         self.start().await;
     }
 
-    /// Checks that the names of a call have values, and looks into the store for one that has none.
+    /// Checks that the names of a call have values; reads the secret store for a name that has none.
     async fn check_names(&mut self, call: &mut Call) -> Result<(), ToolError> {
-        let is_known = |name: &SecretName| self.known.contains(name);
+        let is_known = |name: &SecretName| self.known_names.contains(name);
         let result = resolve::check_names(std::iter::once(&mut *call), &is_known);
-        let secrets = &self.stage.context.secrets;
+        let secrets = &self.run.context.secrets;
         let Err(error) = result else {
             return Ok(());
         };
@@ -115,85 +115,84 @@ impl BlockRun {
         }
         resolve::refresh(secrets, Need::Used).await;
         let is_known = |name: &SecretName| {
-            self.known.contains(name) || secrets.origin(name) == Some(Origin::Stored)
+            self.known_names.contains(name) || secrets.origin(name) == Some(Origin::Stored)
         };
         resolve::check_names(std::iter::once(call), &is_known)
             .map_err(|error| resolve::explain(error, secrets))
     }
 
-    /// Returns how many calls wait to be started.
+    /// Returns the number of calls that wait to be started.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.planner.waiting()
     }
 
-    /// Whether no call runs and none waits.
+    /// Returns true when no call runs and none waits.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.planner.is_done()
     }
 
-    /// Waits until one running call has ended. Safe to cancel; what it returns must be given to
-    /// [`Self::settle`].
-    pub async fn ended(&mut self) -> Option<Ended> {
-        // A task only waits for another one and cannot panic itself.
+    /// Waits until one running call has finished. Cancel-safe; pass the result to [`Self::complete`].
+    pub async fn next_finished(&mut self) -> Option<FinishedCall> {
+        // The task only awaits another one and cannot panic itself.
         self.tasks.join_next().await?.ok()
     }
 
-    /// Reports a call that has ended and starts what may follow it.
-    pub async fn settle(&mut self, ended: Option<Ended>) {
-        let Some(Ended { number, outcome }) = ended else {
+    /// Reports a finished call and starts the calls that waited for it.
+    pub async fn complete(&mut self, finished: Option<FinishedCall>) {
+        let Some(FinishedCall { number, outcome }) = finished else {
             return;
         };
         self.planner.finish(number);
         if let Some(running) = self.running.remove(&number) {
-            let outcome = outcome.unwrap_or_else(|| call::panicked(running.id, running.tool));
+            let outcome = outcome.unwrap_or_else(|| call_run::panicked(running.id, running.tool));
             self.report(running.index, outcome).await;
         }
         self.start().await;
     }
 
-    /// Runs every call to its end.
+    /// Runs all calls to completion.
     pub async fn finish(mut self) {
         while !self.is_done() {
-            let ended = self.ended().await;
-            self.settle(ended).await;
+            let finished = self.next_finished().await;
+            self.complete(finished).await;
         }
     }
 
     async fn start(&mut self) {
         loop {
-            let cwd = self.stage.context.sessions.cwd();
+            let cwd = self.run.context.sessions.cwd();
             let resolve = |access: &Access| Claim::of(access, &cwd);
             let startable = self.planner.startable(&resolve);
             if startable.is_empty() {
                 return;
             }
             for number in startable {
-                if let Some(job) = self.waiting.remove(&number) {
-                    self.start_one(number, job).await;
+                if let Some(prepared) = self.waiting.remove(&number) {
+                    self.start_one(number, prepared).await;
                 }
             }
         }
     }
 
-    async fn start_one(&mut self, number: usize, job: Job) {
+    async fn start_one(&mut self, number: usize, prepared: PreparedCall) {
         if let Err(error) = self.may_start(number) {
             self.planner.finish(number);
-            let outcome = call::not_started(job.id, &job.call, error);
-            self.report(job.index, outcome).await;
+            let outcome = call_run::not_started(prepared.id, &prepared.call, error);
+            self.report(prepared.index, outcome).await;
             return;
         }
-        let running = Running {
-            index: job.index,
-            id: job.id.clone(),
-            tool: job.call.spec().name,
+        let running = RunningCall {
+            index: prepared.index,
+            id: prepared.id.clone(),
+            tool: prepared.call.spec().name,
         };
         self.running.insert(number, running);
-        let call = tokio::spawn(call::run(self.stage.clone(), job));
+        let call = tokio::spawn(call_run::run(self.run.clone(), prepared));
         self.tasks.spawn(async move {
             let outcome = call.await.ok();
-            Ended { number, outcome }
+            FinishedCall { number, outcome }
         });
     }
 
@@ -201,8 +200,8 @@ impl BlockRun {
         if let Some(reason) = &self.stopped {
             return Err(reason.clone());
         }
-        if self.stage.cancel.is_cancelled() {
-            return Err(interrupted());
+        if self.run.cancel.is_cancelled() {
+            return Err(not_started_error());
         }
         self.refused.remove(&number).map_or(Ok(()), Err)
     }
@@ -216,6 +215,6 @@ impl BlockRun {
             self.stopped = Some(ToolError::new(ErrorCode::EarlierFailure, message));
         }
         let outcome = Box::new(outcome);
-        self.stage.tell(Event::Finished { index, outcome }).await;
+        self.run.emit(Event::Finished { index, outcome }).await;
     }
 }

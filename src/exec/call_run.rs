@@ -1,0 +1,319 @@
+//! Runs one call: resolves its placeholders, runs the tool, redacts and caps the result.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use crate::exec::Event;
+use crate::exec::decoder::PreparedCall;
+use crate::exec::jobs::JobTarget;
+use crate::exec::output::{Ending, LiveOutput, OutputOwner, OutputPipeline, WatcherStyle};
+use crate::exec::resolve;
+use crate::exec::run_context::{RunContext, redact_result};
+use crate::tool::{Answer, Context, Effect, Spec};
+use crate::tools::Call;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::{Outcome, Status};
+use karyi_files::transaction::Recorder;
+
+/// Result of a tool.
+type ToolResult = Result<Answer<Map<String, Value>>, ToolError>;
+
+/// Metadata of a call.
+struct CallInfo {
+    index: u64,
+    id: String,
+    spec: Spec,
+    title: String,
+    since: Instant,
+}
+
+/// Runs one call and returns its outcome, redacted.
+pub async fn run(run: RunContext, prepared: PreparedCall) -> Outcome {
+    let info = CallInfo {
+        index: prepared.index,
+        id: prepared.id,
+        spec: prepared.call.spec(),
+        title: title(&prepared.call),
+        since: Instant::now(),
+    };
+    run.emit(started_event(&info)).await;
+    let mut call = prepared.call;
+    let warnings = run.policy_gate.warnings(&mut call, &run.context.secrets);
+    let secrets = &run.context.secrets;
+    let resolved = run.policy_gate.check_expiry(&mut call, secrets);
+    let resolved = resolved.and_then(|()| resolve::resolve(&mut call, secrets));
+    let is_resolved = resolved.is_ok();
+    let mut outcome = match resolved {
+        Err(error) => to_outcome(&info, Err(error)),
+        Ok(()) if matches!(call.effect(), Effect::Session) => {
+            run_in_session(&run, &info, call).await
+        }
+        Ok(()) => run_without_session(&run, &info, call).await,
+    };
+    outcome.repairs = prepared.repairs;
+    let duration = info.since.elapsed();
+    outcome.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    // Messages and warnings of karyi itself keep their placeholders: they are masked when the event is emitted.
+    if is_resolved {
+        redact_result(&run.redactor, &mut outcome);
+    }
+    if !warnings.is_empty() {
+        outcome.fields.insert("warnings".into(), warnings.into());
+    }
+    outcome
+}
+
+async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> Outcome {
+    // The call may read the output file of a job.
+    run.jobs.write_files();
+    let context = Context {
+        recorder: Recorder {
+            call: run.masked(&info.id),
+            tool: info.spec.name.to_owned(),
+            ..run.context.recorder.clone()
+        },
+        ..run.context.clone()
+    };
+    let result = execute(run, call, context, limits::CANCEL_GRACE).await;
+    to_outcome(info, result)
+}
+
+/// Runs a call that uses a shell.
+async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> Outcome {
+    let target = match find_target(run, info, &call).await {
+        Ok(target) => target,
+        Err(error) => return to_outcome(info, Err(error)),
+    };
+    let owner = OutputOwner {
+        index: info.index,
+        id: run.masked(&info.id),
+    };
+    if let Some(earlier) = target.output.attach(owner, watcher_style(run)) {
+        run.emit_sealed(earlier).await;
+    }
+    let result = execute(run, call, call_context(run, &target), limits::NO_GRACE);
+    let result = show_idle_until(run, &target, result).await;
+    let mut outcome = to_outcome(info, result);
+    if info.spec.starts_job && outcome.is_cancelled() {
+        outcome.status = Status::Killed;
+    }
+    record_output(run, info, &mut outcome, &target).await;
+    outcome
+}
+
+/// Waits for the result; meanwhile shows a watcher withheld output when no more arrives.
+async fn show_idle_until(
+    run: &RunContext,
+    target: &JobTarget,
+    result: impl Future<Output = ToolResult>,
+) -> ToolResult {
+    let mut result = std::pin::pin!(result);
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut result => return result,
+            () = tokio::time::sleep(limits::SHOW_HELD_AFTER), if run.is_live => {}
+        }
+        if let Some(event) = target.output.show_idle(run.is_watched) {
+            run.emit_sealed(event).await;
+        }
+    }
+}
+
+/// Returns the watcher's style. Colours can split a value, so they are kept only while no secret is known.
+fn watcher_style(run: &RunContext) -> Option<WatcherStyle> {
+    let has_colour = run.has_colour && run.redactor.is_idle();
+    run.is_live.then_some(if has_colour {
+        WatcherStyle::InColour
+    } else {
+        WatcherStyle::Plain
+    })
+}
+
+/// Finds the shell and the job of a call. The start of a new shell is not cancelled, so that the shell
+/// can be closed again.
+async fn find_target(
+    run: &RunContext,
+    info: &CallInfo,
+    call: &Call,
+) -> Result<JobTarget, ToolError> {
+    if info.spec.starts_job {
+        run.jobs.for_command(&info.id, run.cap).await
+    } else if call.ends_job() {
+        run.jobs.for_end(call.job())
+    } else {
+        run.jobs.for_input(call.job())
+    }
+}
+
+fn call_context(run: &RunContext, target: &JobTarget) -> Context {
+    let live = run.is_live.then(|| LiveOutput {
+        events: run.events.clone(),
+        cancel: run.cancel.clone(),
+    });
+    let (output, rest) = (target.output.clone(), target.output.clone());
+    Context {
+        terminal: Some(target.terminal.clone()),
+        background: target.background.clone(),
+        sink: Arc::new(move || output.sink(live.clone())),
+        rest: Arc::new(move || rest.sink(None)),
+        ..run.context.clone()
+    }
+}
+
+/// Adds the printed output to the outcome and records whether the job goes on.
+async fn record_output(
+    run: &RunContext,
+    info: &CallInfo,
+    outcome: &mut Outcome,
+    target: &JobTarget,
+) {
+    if target.background.is_some() {
+        record_background_output(run, outcome, target).await;
+        return;
+    }
+    let is_killed = outcome.status == Status::Killed;
+    let goes_on = is_killed || target.terminal.session.job().is_some();
+    let leaves_jobs = target.terminal.session.has_unclaimed_background();
+    let is_broken = outcome.error.is_some() || was_ended_by_signal(outcome);
+    let ending = if goes_on {
+        Ending::Cut
+    } else if is_broken || target.output.may_continue_line(leaves_jobs) {
+        Ending::Broken
+    } else {
+        Ending::Whole
+    };
+    if leaves_jobs {
+        target.output.log_everything();
+    }
+    let (view, rest) = target.output.detach(ending);
+    if let Some(rest) = rest.filter(|_| run.is_live) {
+        run.emit_sealed(rest).await;
+    }
+    let is_shown = outcome.error.is_none() || !view.text.is_empty();
+    if view.omitted_bytes > 0 {
+        name_file(outcome, &target.output);
+    }
+    outcome.output = Some(view).filter(|_| is_shown);
+    if goes_on && !target.job.is_empty() && target.job != outcome.id {
+        outcome
+            .fields
+            .insert("job".into(), target.job.clone().into());
+    }
+    if goes_on && let Some(program) = target.terminal.session.full_screen_program() {
+        outcome.fields.insert("screen".into(), program.into());
+    }
+    // A job that was stopped and returned the terminal to the shell is a background job from now on.
+    let status = match outcome.status {
+        Status::Killed => Status::Running,
+        _ if outcome.fields.contains_key("exit_code") => Status::Ok,
+        status => status,
+    };
+    if outcome.error.is_none() || is_killed {
+        run.jobs.record(&info.title, target, status, info.since);
+        let waits = outcome.status == Status::AwaitingInput;
+        outcome.job_waits = Some(waits || run.jobs.has_question(&target.job).await);
+    }
+}
+
+/// Names the background job the call was for; its output is in its file.
+async fn record_background_output(run: &RunContext, outcome: &mut Outcome, target: &JobTarget) {
+    let _ = target.output.detach(Ending::Whole);
+    outcome
+        .fields
+        .insert("job".into(), target.job.clone().into());
+    outcome.job_waits = Some(run.jobs.has_question(&target.job).await);
+}
+
+/// Exit statuses that stand for a signal: 128 plus its number.
+const SIGNAL_EXIT_CODES: std::ops::RangeInclusive<i64> = 129..=192;
+
+/// Returns true when a signal ended the job or the program that set its exit status.
+fn was_ended_by_signal(outcome: &Outcome) -> bool {
+    let code = outcome.fields.get("exit_code").and_then(Value::as_i64);
+    code.is_some_and(|code| SIGNAL_EXIT_CODES.contains(&code))
+}
+
+fn name_file(outcome: &mut Outcome, output: &OutputPipeline) {
+    let (key, value) = match output.file() {
+        Some(Ok(path)) => ("output_file", path),
+        Some(Err(problem)) => ("output_file_problem", problem),
+        None => return,
+    };
+    outcome.fields.insert(key.into(), value.into());
+}
+
+fn started_event(info: &CallInfo) -> Event {
+    Event::Started {
+        index: info.index,
+        id: info.id.clone(),
+        tool: info.spec.name,
+        heading: info.spec.heading,
+        title: info.title.clone(),
+    }
+}
+
+/// Runs a call whose secrets are resolved. When the run is cancelled, a session call is abandoned at once, a
+/// question gets a moment to clear the terminal, and file operations run to completion.
+async fn execute(run: &RunContext, call: Call, context: Context, patience: Duration) -> ToolResult {
+    if matches!(call.effect(), Effect::Files(_)) {
+        return call.run(&context).await;
+    }
+    tokio::select! {
+        biased;
+        result = call.run(&context) => result,
+        () = run.cancel.cancelled_for(patience) => {
+            Err(ToolError::new(ErrorCode::Cancelled, "the run was interrupted while the call ran"))
+        }
+    }
+}
+
+fn to_outcome(info: &CallInfo, result: ToolResult) -> Outcome {
+    let (id, tool) = (info.id.clone(), info.spec.name);
+    match result {
+        Err(error) => Outcome::failed(id, tool.into(), error),
+        Ok(answer) => Outcome {
+            id,
+            tool: tool.into(),
+            status: answer.status,
+            error: answer.problem.map(|error| error.of_tool(tool)),
+            fields: answer.output,
+            output: None,
+            duration_ms: 0,
+            repairs: Vec::new(),
+            job_waits: None,
+        },
+    }
+}
+
+/// Returns a one-line summary of a call. It shows placeholders, never values.
+#[must_use]
+pub fn title(call: &Call) -> String {
+    let text = call.title();
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or("").trim();
+    let mut short: String = first.chars().take(limits::MAX_TITLE_CHARS).collect();
+    if short.len() < first.len() || lines.next().is_some() {
+        short.push_str(" ...");
+    }
+    short
+}
+
+/// Returns the outcome of a call whose task panicked.
+#[must_use]
+pub fn panicked(id: String, tool: &'static str) -> Outcome {
+    let error = ToolError::new(
+        ErrorCode::Internal,
+        format!("the tool {tool} stopped unexpectedly"),
+    );
+    Outcome::failed(id, tool.into(), error)
+}
+
+/// Returns the outcome of a call that was not started.
+#[must_use]
+pub fn not_started(id: String, call: &Call, error: ToolError) -> Outcome {
+    Outcome::failed(id, call.spec().name.into(), error)
+}

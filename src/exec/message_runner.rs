@@ -1,0 +1,441 @@
+//! Runs one message, from its first byte to its last result.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::exec::Event;
+use crate::exec::block_run::{BlockRun, not_started_error};
+use crate::exec::call_run;
+use crate::exec::decoder::{Decoded, MessageDecoder, PreparedCall};
+use crate::exec::policy_gate::UnknownName;
+use crate::exec::resolve;
+use crate::exec::run_context::RunContext;
+use crate::tools::Call;
+use karyi_core::call::BlockOptions;
+use karyi_core::error::{Code, Diagnostic, ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_core::outcome::JobNews;
+use karyi_core::secret::SecretName;
+use karyi_core::span::Position;
+use karyi_vault::session::{LoadIssue, LoadIssueKind, Need, listed};
+use karyi_vault::substitute;
+
+/// The moment when the first call of a message may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// After the whole message was read and nothing in it was refused.
+    Whole,
+    /// As soon as the call itself is complete.
+    Stream,
+}
+
+/// Bytes of a message, or the failure to read the rest of it.
+pub type Chunk = Result<Vec<u8>, Unreadable>;
+
+/// The rest of a message cannot be read, so the part before it is discarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
+
+/// A decoded block that has not run yet.
+struct Block {
+    options: BlockOptions,
+    calls: Vec<PreparedCall>,
+}
+
+/// Runs the messages of one session, one after another.
+pub struct MessageRunner {
+    run: RunContext,
+    /// Warnings about stored values that were already emitted.
+    emitted_warnings: Mutex<BTreeSet<String>>,
+}
+
+impl MessageRunner {
+    /// Creates a runner.
+    #[must_use]
+    pub fn new(run: RunContext) -> Self {
+        Self {
+            run,
+            emitted_warnings: Mutex::default(),
+        }
+    }
+
+    /// Decodes a message and runs its calls. Returns once every call has its result.
+    pub async fn run_message(
+        &self,
+        decoder: MessageDecoder,
+        chunks: mpsc::Receiver<Chunk>,
+        pace: Pace,
+    ) {
+        for name in self.run.policy_gate.unknown() {
+            let warning = Box::new(unknown_name_warning(name));
+            self.run.emit(Event::Warning(warning)).await;
+        }
+        match pace {
+            Pace::Whole => self.run_whole(decoder, chunks).await,
+            Pace::Stream => self.run_streaming(decoder, chunks).await,
+        }
+    }
+
+    /// Runs a standalone call, possibly beside others. Returns once it has its result. A one-time value
+    /// goes to the first such call that uses it.
+    pub async fn run_call(&self, mut prepared: PreparedCall) {
+        let names = resolve::names(&mut prepared.call);
+        let claimed = self.run.context.secrets.claim_once(&names);
+        let block = Block {
+            options: BlockOptions::default(),
+            calls: vec![prepared],
+        };
+        match claimed {
+            Ok(_claim) => self.run_block(block, &mut Vec::new()).await,
+            Err(taken) => {
+                let refused = HashMap::from([(0, substitute::undefined(&taken))]);
+                self.report_refused(block, refused).await;
+            }
+        }
+    }
+
+    /// Emits an event about the message as a whole.
+    pub async fn emit(&self, event: Event) {
+        self.run.emit(event).await;
+    }
+
+    /// Emits the state of the jobs.
+    pub async fn emit_jobs(&self) {
+        let news = self.run.jobs.news().await;
+        self.emit_job_news(news).await;
+    }
+
+    /// Closes the sessions and emits the final state of the jobs.
+    pub async fn close(&self) {
+        let news = self.run.jobs.close().await;
+        self.emit_job_news(news).await;
+    }
+
+    async fn emit_job_news(&self, news: Vec<JobNews>) {
+        let omitted = self.run.jobs.take_omitted();
+        self.run.emit(Event::Jobs { news, omitted }).await;
+    }
+
+    async fn run_whole(&self, mut decoder: MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
+        let mut blocks = Vec::new();
+        let mut size_bytes = 0;
+        let mut decoded = Vec::new();
+        while let Some(chunk) = self.next_chunk(&mut chunks).await {
+            let Ok(chunk) = chunk else {
+                return self.run.emit(Event::Unreadable).await;
+            };
+            decoder.feed(&chunk, &mut decoded);
+            size_bytes += self.collect(&mut decoded, &mut blocks).await;
+            if size_bytes > limits::MAX_HELD_BYTES as u64 {
+                self.run.emit(Event::Refused(Box::new(too_large()))).await;
+                return;
+            }
+        }
+        decoder.finish(&mut decoded);
+        self.collect(&mut decoded, &mut blocks).await;
+        if decoder.is_refused() || self.run.cancel.is_cancelled() {
+            return;
+        }
+        let mut promised = Vec::new();
+        for block in blocks {
+            self.start_block(block, &mut promised).await;
+        }
+    }
+
+    /// Returns the next bytes; cancellation ends the message.
+    async fn next_chunk(&self, chunks: &mut mpsc::Receiver<Chunk>) -> Option<Chunk> {
+        tokio::select! {
+            biased;
+            () = self.run.cancel.cancelled() => None,
+            chunk = chunks.recv() => chunk,
+        }
+    }
+
+    /// Collects decoded items into blocks; returns the size of their calls in bytes.
+    async fn collect(&self, decoded: &mut Vec<Decoded>, blocks: &mut Vec<Block>) -> u64 {
+        let mut bytes = 0;
+        for item in decoded.drain(..) {
+            match item {
+                Decoded::BlockOpened(options) => {
+                    let calls = Vec::new();
+                    blocks.push(Block { options, calls });
+                    self.run.emit(Event::BlockOpened).await;
+                }
+                Decoded::Call(prepared) => {
+                    bytes += prepared.size_bytes;
+                    if let Some(block) = blocks.last_mut() {
+                        block.calls.push(*prepared);
+                    }
+                }
+                Decoded::BlockClosed => {}
+                Decoded::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
+                Decoded::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
+            }
+        }
+        bytes
+    }
+
+    /// Runs one block. In a dry run, the values it asks for count as defined for the blocks after it.
+    async fn start_block(&self, block: Block, promised: &mut Vec<SecretName>) {
+        self.run.context.secrets.begin_block();
+        self.run_block(block, promised).await;
+    }
+
+    async fn run_block(&self, mut block: Block, promised: &mut Vec<SecretName>) {
+        let secrets = &self.run.context.secrets;
+        let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
+        resolve::refresh(secrets, Need::Listed).await;
+        let mut checked = check_names(&mut block, &is_known);
+        if checked.is_err() && secrets.has_source() {
+            resolve::refresh(secrets, Need::Used).await;
+            checked = check_names(&mut block, &is_known);
+        }
+        // The store may have become readable meanwhile.
+        self.warn_of_load_issues().await;
+        if self.run.cancel.is_cancelled() {
+            return self.report_skipped(block).await;
+        }
+        if let Err(error) = checked {
+            let refused = failing_calls(&mut block, &is_known, &error)
+                .map(|(at, error)| (at, resolve::explain(error, secrets)))
+                .collect();
+            return self.report_refused(block, refused).await;
+        }
+        let mut calls: Vec<&mut Call> = block
+            .calls
+            .iter_mut()
+            .map(|prepared| &mut prepared.call)
+            .collect();
+        let allowed = self.run.policy_gate.check(&mut calls, &self.run.context);
+        if let Err((at, error)) = allowed.await {
+            return self
+                .report_refused(block, HashMap::from([(at, error)]))
+                .await;
+        }
+        if self.run.is_dry_run {
+            promised.extend(
+                block
+                    .calls
+                    .iter()
+                    .filter_map(|prepared| prepared.call.provides()),
+            );
+            return self.report_dry_run(block).await;
+        }
+        let mut block_run = BlockRun::new(self.run.clone(), block.options);
+        for prepared in block.calls {
+            block_run.push(prepared).await;
+        }
+        block_run.finish().await;
+    }
+
+    /// Warns once about stored values that could not be loaded: an unknown value is not masked.
+    async fn warn_of_load_issues(&self) {
+        let lacks = self.run.context.secrets.load_issues().into_iter();
+        // After the user cancelled a question no output follows that would need masking.
+        for lack in lacks.filter(|lack| lack.error.code != ErrorCode::Cancelled) {
+            let warning = Box::new(load_issue_warning(&lack));
+            if self.is_new(&warning.message) {
+                self.run.emit(Event::Warning(warning)).await;
+            }
+        }
+    }
+
+    fn is_new(&self, message: &str) -> bool {
+        // A poisoned lock only means that another thread panicked between two changes.
+        let mut emitted = self
+            .emitted_warnings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        emitted.insert(message.to_owned())
+    }
+
+    /// Reports a block without running it.
+    async fn report_dry_run(&self, block: Block) {
+        for prepared in block.calls {
+            let error = ToolError::new(ErrorCode::DryRun, "nothing is run");
+            let mut outcome = Box::new(call_run::not_started(prepared.id, &prepared.call, error));
+            outcome
+                .fields
+                .insert("title".into(), call_run::title(&prepared.call).into());
+            outcome.repairs = prepared.repairs;
+            let index = prepared.index;
+            self.run.emit(Event::Finished { index, outcome }).await;
+        }
+    }
+
+    /// Reports a block that does not run: some calls are refused, the others skipped.
+    async fn report_refused(&self, block: Block, mut refused: HashMap<usize, ToolError>) {
+        let first = refused.keys().min().and_then(|at| block.calls.get(*at));
+        let skipped = block_refused(first.map_or("", |prepared| &prepared.id));
+        for (at, prepared) in block.calls.into_iter().enumerate() {
+            let error = refused.remove(&at).unwrap_or_else(|| skipped.clone());
+            let outcome = Box::new(call_run::not_started(prepared.id, &prepared.call, error));
+            let index = prepared.index;
+            self.run.emit(Event::Finished { index, outcome }).await;
+        }
+    }
+
+    /// Reports a block that does not run because the run was cancelled.
+    async fn report_skipped(&self, block: Block) {
+        let refused = (0..block.calls.len()).map(|at| (at, not_started_error()));
+        self.report_refused(block, refused.collect()).await;
+    }
+
+    async fn run_streaming(&self, mut decoder: MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
+        let mut block_run: Option<BlockRun> = None;
+        let mut decoded = Vec::new();
+        loop {
+            let chunk = self.next_while_running(&mut chunks, &mut block_run).await;
+            match &chunk {
+                Some(Ok(bytes)) => decoder.feed(bytes, &mut decoded),
+                Some(Err(Unreadable)) => self.run.emit(Event::Unreadable).await,
+                None => decoder.finish(&mut decoded),
+            }
+            for item in decoded.drain(..) {
+                self.handle(item, &mut block_run).await;
+            }
+            if !matches!(chunk, Some(Ok(_))) {
+                break;
+            }
+        }
+        if let Some(block_run) = block_run {
+            block_run.finish().await;
+        }
+    }
+
+    /// Waits for the next bytes while calls run; cancellation ends the message.
+    async fn next_while_running(
+        &self,
+        chunks: &mut mpsc::Receiver<Chunk>,
+        block_run: &mut Option<BlockRun>,
+    ) -> Option<Chunk> {
+        loop {
+            let Some(block_run) = block_run.as_mut().filter(|block_run| !block_run.is_done())
+            else {
+                return self.next_chunk(chunks).await;
+            };
+            let finished = tokio::select! {
+                chunk = self.next_chunk(chunks) => return chunk,
+                finished = block_run.next_finished() => finished,
+            };
+            block_run.complete(finished).await;
+        }
+    }
+
+    /// Handles one decoded item while calls run. A new block starts when the block before it is done.
+    async fn handle(&self, item: Decoded, block_run: &mut Option<BlockRun>) {
+        match item {
+            Decoded::BlockOpened(options) => {
+                if let Some(last) = block_run.take() {
+                    last.finish().await;
+                }
+                self.run.context.secrets.begin_block();
+                resolve::refresh(&self.run.context.secrets, Need::Listed).await;
+                *block_run = Some(BlockRun::new(self.run.clone(), options));
+                self.run.emit(Event::BlockOpened).await;
+            }
+            Decoded::Call(prepared) => {
+                if let Some(block_run) = block_run {
+                    while block_run.waiting() >= limits::CHANNEL_DEPTH {
+                        let finished = block_run.next_finished().await;
+                        block_run.complete(finished).await;
+                    }
+                    block_run.push(*prepared).await;
+                    // The check may have read the store.
+                    self.warn_of_load_issues().await;
+                }
+            }
+            Decoded::BlockClosed => {}
+            Decoded::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
+            Decoded::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
+        }
+    }
+}
+
+fn check_names(block: &mut Block, is_known: &dyn Fn(&SecretName) -> bool) -> Result<(), ToolError> {
+    let calls = block.calls.iter_mut().map(|prepared| &mut prepared.call);
+    resolve::check_names(calls, is_known)
+}
+
+/// Returns the calls with an undefined or malformed name, by index. For undefined names each gets
+/// the block's error, which lists all of them.
+fn failing_calls<'a>(
+    block: &'a mut Block,
+    is_known: &'a dyn Fn(&SecretName) -> bool,
+    of_block: &'a ToolError,
+) -> impl Iterator<Item = (usize, ToolError)> + 'a {
+    let calls = block.calls.iter_mut().enumerate();
+    calls.filter_map(move |(at, prepared)| {
+        let own = resolve::check_names(std::iter::once(&mut prepared.call), is_known).err()?;
+        let is_listed = own.code == of_block.code && own.code == ErrorCode::UndefinedVariable;
+        Some((at, if is_listed { of_block.clone() } else { own }))
+    })
+}
+
+/// Returns the error of a call in a block of which another call was refused.
+fn block_refused(id: &str) -> ToolError {
+    let message = format!("call {id} was refused, so nothing of its block was run");
+    ToolError::new(ErrorCode::BlockRefused, message)
+}
+
+fn load_issue_warning(lack: &LoadIssue) -> Diagnostic {
+    let (code, message) = describe_load_issue(lack);
+    let hint = &lack.error.hint;
+    let hint = format!("{hint}; --require-vault runs nothing without them");
+    run_diagnostic(code, message, hint)
+}
+
+/// Returns the code and the message of a problem with stored values.
+#[must_use]
+pub fn describe_load_issue(lack: &LoadIssue) -> (Code, String) {
+    let error = &lack.error;
+    let mut cause = format!("{}: {}", error.code.as_str(), error.message);
+    if !lack.names.is_empty() {
+        let names = listed(&lack.names);
+        cause.push_str(&format!(" ({names})"));
+    }
+    match lack.kind {
+        LoadIssueKind::Unread => {
+            let message = format!("values in the store are not known and not masked: {cause}");
+            (Code::RedactionIncomplete, message)
+        }
+        LoadIssueKind::Elsewhere => {
+            let message = format!("values are not known and not masked: {}", error.message);
+            (Code::RedactionIncomplete, message)
+        }
+        LoadIssueKind::Unusable => {
+            let message = format!("values in the store cannot be used, and are masked: {cause}");
+            (Code::UnusableSecret, message)
+        }
+    }
+}
+
+fn unknown_name_warning(name: &UnknownName) -> Diagnostic {
+    let message = name.to_string();
+    let hint = "correct the name if `karyi var list` shows a similar one; the entry also applies to a secret \
+                that is added under this name later";
+    run_diagnostic(Code::UnknownSecret, message, hint.into())
+}
+
+fn too_large() -> Diagnostic {
+    let message = format!(
+        "the calls of the message are larger than {} bytes",
+        limits::MAX_HELD_BYTES
+    );
+    let hint = "run it with --stream, so that each call starts as soon as it is read";
+    run_diagnostic(Code::TooLarge, message, hint.into())
+}
+
+/// Returns a diagnostic about the whole run.
+fn run_diagnostic(code: Code, message: String, hint: String) -> Diagnostic {
+    Diagnostic {
+        code,
+        position: Position::START,
+        is_in_json: false,
+        message,
+        hint,
+        excerpt: None,
+    }
+}
