@@ -113,7 +113,7 @@ fn a_change_is_listed_shown_and_taken_back() {
     assert_eq!(read(&karyi, "a"), None);
     let told = text(&again(&karyi, &["undo"]), 0);
     assert!(
-        told.contains("undid change 1; `karyi undo 2` takes that back"),
+        told.contains("undid change 1; `karyi undo 2` reverts that"),
         "{told}"
     );
     let files = ["a", "b", "gone", "d/new"].map(|name| read(&karyi, name));

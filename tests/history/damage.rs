@@ -98,9 +98,9 @@ fn a_damaged_content_is_told() {
     );
     damage(&state(&karyi).join("contents"), &|held| held[..1].to_vec());
     let listed = text(&again(&karyi, &["history"]), 0);
-    assert!(listed.contains("damaged or gone"), "{listed}");
+    assert!(listed.contains("damaged or missing"), "{listed}");
     let shown = text(&again(&karyi, &["history", "show", "1"]), 0);
-    assert!(shown.contains("damaged or gone"), "{shown}");
+    assert!(shown.contains("damaged or missing"), "{shown}");
     let shown = parsed(&again(&karyi, &["history", "show", "1", "--json"]), 0);
     assert_eq!(
         (&shown["can_be_undone"], &shown["files"][0]["damaged"]),

@@ -169,7 +169,7 @@ fn nobody_is_asked_where_nobody_is() {
     };
     check(Karyi::new(), "");
     check(Karyi::with_args(&["run"]).env("CI", "true"), "");
-    let warning = "warning: PW is asked for";
+    let warning = "warning: PW is needed";
     check(Karyi::new().arg("--vars-mode").arg("warn"), warning);
     check(Karyi::new().env("KARYI_VARS_MODE", "warn"), warning);
 }

@@ -94,7 +94,7 @@ fn a_line_typed_before_is_not_kept() {
         .expect("value of PW (hidden")
         .keys(VALUE)
         .keys("\r");
-    terminal.expect("PW is kept");
+    terminal.expect("PW is stored");
     terminal.end();
     assert!(home.script(USE).exit(0).stdout.contains(">39"));
 }

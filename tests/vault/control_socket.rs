@@ -160,7 +160,7 @@ fn a_value_is_there_from_the_next_block_on_and_nowhere_else() {
         .stderr;
     let expected = format!(
         "karyi: warning: a session has no notes, so this one is ignored\n\
-         karyi: TOKEN is given to process {}: karyi run of standard input in {} since ",
+         karyi: TOKEN is available in process {}: karyi run of standard input in {} since ",
         run.pid(),
         home.work().display()
     );
@@ -316,7 +316,10 @@ fn a_person_types_the_value() {
     terminal
         .expect("value of TOKEN for process ")
         .expect("gives up): ");
-    terminal.keys(VALUE).keys("\r").expect("TOKEN is given to");
+    terminal
+        .keys(VALUE)
+        .keys("\r")
+        .expect("TOKEN is available in");
     assert!(!terminal.screen().contains(VALUE), "{}", terminal.screen());
     assert_eq!(
         run.command("echo $KARYI{TOKEN}")["output"],

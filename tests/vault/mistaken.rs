@@ -114,7 +114,7 @@ fn where_nothing_is_kept_no_name_is_there() {
     );
     let env = home.karyi(&["var", "list", "--vault", "env"], "").exit(0);
     assert!(!env.stderr.contains("no secrets yet"), "{}", env.stderr);
-    says(&env.stderr, &["as KARYI_VAR_NAME"]);
+    says(&env.stderr, &["from KARYI_VAR_NAME"]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_stopped_question_for_a_value_to_keep_comes_again_hidden() {
     for args in [["var", "set", "B"], ["var", "rotate", "A"]] {
         let mut terminal = start(&home, &args);
         stop(&mut terminal, "Esc gives up): ");
-        terminal.keys("typed-after-1234\r").expect("is kept in");
+        terminal.keys("typed-after-1234\r").expect("is stored in");
         let screen = terminal.screen();
         assert!(!screen.contains("typed-after"), "{screen}");
         assert_eq!(terminal.echo_at_end(), (true, 0), "{args:?}");
@@ -94,7 +94,7 @@ fn two_questions_on_a_terminal_come_one_after_the_other() {
         for value in ["first-value-1", "second-value-2"] {
             terminal.expect("Esc gives up): ").forget().keys(value);
             assert!(!terminal.is_echoing());
-            terminal.keys("\r").expect("is kept in");
+            terminal.keys("\r").expect("is stored in");
         }
         let (screen, status) = terminal.end();
         assert!(!screen.contains("-value-"), "{screen}");
@@ -127,7 +127,7 @@ fn ctrl_z_stops_a_question_where_a_shell_lets_it_go_on() {
     terminal.expect("now stopped");
     assert!(terminal.is_echoing(), "not given back");
     terminal.forget().keys("\n").expect("Esc gives up): ");
-    terminal.keys("value-1\r").expect("is kept in");
+    terminal.keys("value-1\r").expect("is stored in");
     let (screen, status) = terminal.end();
     assert!(!screen.contains("value-1"), "{screen}");
     assert_eq!(status, 0, "{screen}");
@@ -135,7 +135,7 @@ fn ctrl_z_stops_a_question_where_a_shell_lets_it_go_on() {
     // Nobody would let this one go on.
     let mut alone = start(&home, &["var", "set", "C"]);
     alone.expect("Esc gives up): ").keys("\x1avalue-1234\r");
-    alone.expect("is kept in");
+    alone.expect("is stored in");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn what_is_set_while_a_question_is_stopped_stays_set() {
     kill(pid, Signal::SIGCONT).unwrap();
     terminal.expect("Esc gives up): ");
     assert!(!terminal.is_echoing());
-    terminal.keys("typed-after-1234\r").expect("is kept in");
+    terminal.keys("typed-after-1234\r").expect("is stored in");
     terminal.wait();
     let modes = terminal.modes();
     assert!(modes.local_flags.contains(LocalFlags::ECHO));
@@ -209,7 +209,7 @@ fn a_terminal_that_only_prints_gets_text_alone() {
         .on_terminal();
     terminal.expect("Esc gives up): ");
     assert!(!terminal.is_echoing());
-    terminal.keys("first-value-1\r").expect("is kept in");
+    terminal.keys("first-value-1\r").expect("is stored in");
     let (screen, status) = terminal.end();
     assert!(!screen.contains('\x1b'), "{screen:?}");
     assert_eq!(status, 0, "{screen}");

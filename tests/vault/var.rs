@@ -235,7 +235,7 @@ fn a_typed_value_is_hidden_and_the_terminal_given_back() {
     };
     let mut terminal = start();
     assert!(!terminal.is_echoing());
-    terminal.keys(VALUE).keys("\r").expect("TOKEN is kept");
+    terminal.keys(VALUE).keys("\r").expect("TOKEN is stored");
     let (screen, status) = terminal.end();
     assert!(!screen.contains("S3cr3t"), "{screen}");
     assert_eq!(status, 0);

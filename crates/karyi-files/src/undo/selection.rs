@@ -113,7 +113,7 @@ impl UndoSelection {
         let message = match &self.target {
             UndoTarget::Number(number) if is_past(*number) => {
                 format!(
-                    "change {number} is not in the journal any more: {}",
+                    "change {number} is no longer in the journal: {}",
                     capacity_text()
                 )
             }
