@@ -7,8 +7,8 @@
 //!    ─ Outcome ─ Report in document order ─ render xml | json | jsonl | text
 //! ```
 //!
-//! Run a message with [`exec::message`], as `examples/library.rs` does; the engines below are crates
-//! that are usable alone. A module imports only from the layers above it in this list
+//! `examples/library.rs` shows how a program reads a message. The engines below are crates that are
+//! usable alone. A module imports only from the layers above it in this list
 //! (`docs/architecture.md`). Sessions and file tools need Unix; elsewhere the library is the parser and
 //! the vault.
 

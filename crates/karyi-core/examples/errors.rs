@@ -1,5 +1,11 @@
 //! Prints the stable code, class, hint and exit status of an error, and the names in a template.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints its results"
+)]
+
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! Plain values, errors and limits that every karyi crate shares.
 //!
-//! No module here does I/O on its own behalf or knows a tool. [`call`] is a tool call as the model wrote it;
+//! No module but [`temporary_files`] does I/O or knows a tool. [`call`] is a tool call as the model wrote it;
 //! [`outcome`] and [`error`] are its result, with exit statuses and hints; [`secret`] holds names, wiped values and
 //! templates with placeholders; [`head_tail`] keeps both ends of long output; [`limits`] has every cap and timeout of
 //! the program.

@@ -1,5 +1,7 @@
 //! Parses tool calls from a message that arrives in pieces of a few bytes.
 
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
+
 use std::sync::Arc;
 
 use karyi_core::call::RawBody;

@@ -1,5 +1,7 @@
 //! Rewrites a script with a placeholder, and masks the value in a stream of output.
 
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
+
 use karyi_core::error::ToolError;
 use karyi_core::secret::{SecretName, SecretValue};
 use karyi_vault::redact::{Redacted, Redactor};

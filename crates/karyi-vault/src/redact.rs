@@ -16,7 +16,7 @@
 //! - any of these with some characters written as a backslash escape, as `%NN` or as an HTML reference.
 //!
 //! A short code-like line of a value with several lines counts as such a part. An easily guessed value is masked as a
-//! whole word only. After an unrelated escape sign a value shorter than sixteen characters may be missed.
+//! whole word only. A value under 16 characters right after an escape that is not part of it may be missed.
 
 use std::borrow::Cow;
 use std::fmt;

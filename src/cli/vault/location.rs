@@ -34,7 +34,7 @@ pub(in crate::cli) struct VaultLocation {
 }
 
 impl VaultLocation {
-    /// Finds the place.
+    /// Finds the vault's directory.
     pub(in crate::cli) fn find(
         flags: &VaultFlags,
         asker: Option<Asker>,

@@ -18,8 +18,8 @@ pub const SECRET_DRAIN_MS: u8 = 20;
 pub const MAX_SECRETS_BYTES: usize = 4 << 20;
 /// Shortest secret value that redaction can tell from ordinary text, in bytes.
 pub const MIN_SECRET_BYTES: usize = 4;
-/// Shortest secret value that is masked anywhere; a shorter one is masked as a whole word only, and stored on request
-/// only.
+/// Shortest secret value that is masked inside other text; a shorter one is masked as a whole word only, and stored
+/// on request only.
 pub const GOOD_SECRET_BYTES: usize = 8;
 /// Longest reply time of the keyring without a user to unlock it.
 pub const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);

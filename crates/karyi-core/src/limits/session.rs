@@ -21,19 +21,19 @@ pub const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Fewest descriptors with which a shell can move its own aside while a script runs: it uses numbers from 10 on.
 pub const MIN_SHELL_DESCRIPTORS: u64 = 20;
 /// Time for a shell to restore the descriptors that a command closed.
-pub const MEND_TIMEOUT: Duration = Duration::from_secs(1);
+pub const REPAIR_TIMEOUT: Duration = Duration::from_secs(1);
 /// Start time of a shell without an rc file.
 pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// First pause between two scans of the foreground job for waiting.
 pub const WAIT_SCAN_MIN: Duration = Duration::from_millis(1);
 /// Time a caller reads the terminal itself before the session's thread takes over, since it blocks its own thread.
-pub const CALLER_READS: Duration = Duration::from_micros(500);
+pub const CALLER_READ_TIME: Duration = Duration::from_micros(500);
 /// Long-term pause after a scan, as a multiple of its processor time: scans take a twentieth of a processor at most.
 pub const WAIT_SCAN_SHARE: u32 = 20;
 /// Most processes per scan; the next scan continues with the rest.
 pub const MAX_SCANNED_PROCESSES: usize = 128;
 /// Most other processes of a reader's group that are checked for being stopped.
-pub const MAX_COMPANY: usize = 16;
+pub const MAX_CHECKED_GROUP_MEMBERS: usize = 16;
 /// Most orphaned processes that are scanned, newest first.
 pub const MAX_SCANNED_ORPHANS: usize = 32;
 /// Silence of a terminal before a guess from its modes and last line counts, where the kernel does not show the job's
@@ -45,10 +45,10 @@ pub const WAIT_SCAN_MAX: Duration = Duration::from_millis(8);
 pub const WAIT_SCAN_REST_MAX: Duration = Duration::from_secs(1);
 /// Deepest nesting of terminals that relay to one another.
 pub const MAX_INNER_TERMINALS: usize = 4;
-/// Interval between checks of a job for a status request, until two checks agree.
-pub const MAX_ASKED_LOOKS: usize = 5;
+/// Most scans of a job for one status request, until two agree.
+pub const MAX_STATUS_SCANS: usize = 5;
 /// Longest time for such a request while the session's thread handles output.
-pub const LOOK_ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
+pub const STATUS_SCAN_TIMEOUT: Duration = Duration::from_millis(200);
 /// Pause between two scans of a job that no call waits for; they only detect a lost mark.
 pub const WAIT_SCAN_DETACHED: Duration = Duration::from_millis(100);
 /// Silence of a job that only polls its input before its call returns: a full-screen program or a server that reads
@@ -58,7 +58,7 @@ pub const ACCEPTS_INPUT_QUIET: Duration = Duration::from_secs(1);
 pub const HIDDEN_PROMPT_QUIET: Duration = Duration::from_millis(50);
 /// Time a job must be stopped before its call returns: a shell with job control notices first.
 pub const STOPPED_QUIET: Duration = Duration::from_millis(100);
-/// Number and spacing of repeated stop signals to a job that Ctrl+Z stopped only in part.
+/// Number of repeated stop signals to a job that Ctrl+Z stopped only in part.
 pub const MAX_REPEATED_STOPS: u32 = 10;
 /// Number of shells tried for one command: a shell may exit before it receives the command.
 pub const MAX_SHELLS_PER_COMMAND: u32 = 3;
@@ -91,7 +91,7 @@ pub const READS_IN_A_ROW: usize = 32;
 /// Most ancestors of this process that are checked for a session of karyi.
 pub const MAX_ANCESTORS: usize = 64;
 /// Number of reads of completion marks in a row; together more than a FIFO holds.
-pub const READS_OF_TOLD: usize = 80;
+pub const MAX_MARK_FIFO_READS: usize = 80;
 /// Output that may be unread on the terminal before a mark from the FIFO: more than a terminal buffers.
 pub const MAX_UNREAD_OUTPUT: usize = 64 << 10;
 /// Longest mark in bytes: the longest path of the system and its frame.
@@ -119,18 +119,18 @@ pub const MAX_PROCESS_ID: i32 = 1 << 22;
 /// Number of shells of a session at which those without remaining jobs are removed.
 pub const MAX_KNOWN_SHELLS: usize = 64;
 /// Consecutive empty scans after which a session is gone.
-pub const QUIET_ENDING_LOOKS: usize = 2;
+pub const QUIET_ENDING_SCANS: usize = 2;
 /// Consecutive empty scans after which an abandoned session with killed processes is gone.
-pub const QUIET_SWEEP_LOOKS: usize = 6;
+pub const QUIET_SWEEP_SCANS: usize = 6;
 /// Consecutive scans of a session's remains before its end pauses.
-pub const MAX_ENDING_LOOKS: usize = 8;
+pub const MAX_ENDING_SCANS: usize = 8;
 /// Quick scans of newly adopted processes after each full scan: a process that forks and exits constantly has moved by
 /// the end of a long scan.
-pub const QUICK_ENDING_LOOKS: usize = 50;
+pub const QUICK_ENDING_SCANS: usize = 50;
 /// Number of the newest process ids that such a scan covers after karyi was killed: other processes start meanwhile.
 pub const NEWEST_PROCESSES: i32 = 32;
 /// Most scans of a foreground group until each of its processes has a signal: new ones may start meanwhile.
-pub const MAX_SIGNALLING_LOOKS: usize = 8;
+pub const MAX_SIGNALLING_SCANS: usize = 8;
 /// Time for a new session to lock its directory, which a cleanup may hold.
 pub const CLAIM_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest time before orphaned ended processes are reaped while commands run: each occupies a process id.
@@ -148,7 +148,7 @@ pub const MAX_TERMINAL_INPUT_LINE: usize = if cfg!(target_os = "linux") {
 /// password prompts discard typed-ahead input.
 pub const MAX_GATED_LINES: usize = 64;
 /// Consecutive scans that must find a shell reading in vain before it is ended.
-pub const DEAF_LOOKS: u32 = 5;
+pub const STUCK_SHELL_SCANS: u32 = 5;
 /// Number of times that the lines of a command are resent after another program consumed them.
 pub const MAX_REPEATED_LINES: u32 = 2;
 /// Empty lines inserted between lines that a hook may consume: a hook that reads one, two or three lines before each

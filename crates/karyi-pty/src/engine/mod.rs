@@ -466,7 +466,7 @@ impl Engine {
             (InputLocation::Lost, Some(job)) => {
                 // The shell would never read the next command. The status in the mark stays valid.
                 let patience = if job.is_repaired {
-                    limits::MEND_TIMEOUT
+                    limits::REPAIR_TIMEOUT
                 } else {
                     limits::NO_GRACE
                 };

@@ -51,7 +51,7 @@ impl Observation {
         self.scans_since_request += 1;
         let is_certain = finding != Finding::Unknown;
         let is_busy = self.scans_since_request > 1 && watch.is_busy();
-        if is_certain || is_busy || self.scans_since_request >= limits::MAX_ASKED_LOOKS {
+        if is_certain || is_busy || self.scans_since_request >= limits::MAX_STATUS_SCANS {
             self.notify_waiters();
         }
     }
@@ -116,7 +116,7 @@ mod tests {
         );
         let busy = (2, Status::Running);
         assert_eq!(ask(&mut observation, &mut watch, |_| Activity::Busy), busy);
-        let moving = (limits::MAX_ASKED_LOOKS as u64, Status::Running);
+        let moving = (limits::MAX_STATUS_SCANS as u64, Status::Running);
         assert_eq!(ask(&mut observation, &mut watch, Activity::Reading), moving);
     }
 }

@@ -152,7 +152,7 @@ impl Engine {
                 0
             };
             self.lost_input_scans = (looks, now);
-            if looks >= limits::DEAF_LOOKS {
+            if looks >= limits::STUCK_SHELL_SCANS {
                 live.signal_shell(Signal::SIGKILL);
             }
         }

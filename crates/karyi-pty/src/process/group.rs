@@ -39,7 +39,7 @@ impl Group {
             return;
         }
         let mut reached = HashSet::new();
-        for _ in 0..limits::MAX_SIGNALLING_LOOKS {
+        for _ in 0..limits::MAX_SIGNALLING_SCANS {
             if self.signal_fresh(signal, &mut reached) == 0 {
                 return;
             }

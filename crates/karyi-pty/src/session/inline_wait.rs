@@ -55,7 +55,9 @@ impl Session {
         };
         match waiter.wait() {
             WaitStep::Answered => {}
-            WaitStep::Nothing => waiting.patience = limits::WAIT_SCAN_MIN - limits::CALLER_READS,
+            WaitStep::Nothing => {
+                waiting.patience = limits::WAIT_SCAN_MIN - limits::CALLER_READ_TIME
+            }
             WaitStep::HandOver => {
                 drop(waiter);
                 self.shared().wake();
@@ -89,7 +91,7 @@ impl InlineWaiter<'_> {
 
     /// Waits for the end of the command, for a short time.
     fn wait(&mut self) -> WaitStep {
-        let until = Instant::now() + limits::CALLER_READS;
+        let until = Instant::now() + limits::CALLER_READ_TIME;
         match self.engine.step(&self.live, until) {
             WaitStep::Answered if self.engine.sleeps_too_long() => WaitStep::HandOver,
             step => step,

@@ -82,7 +82,7 @@ impl Session {
             state.observation.waiters.push(reply);
         }
         self.shared().wake();
-        let _ = tokio::time::timeout(limits::LOOK_ANSWER_TIMEOUT, looked).await;
+        let _ = tokio::time::timeout(limits::STATUS_SCAN_TIMEOUT, looked).await;
         let state = self.shared().lock();
         let number = state.job.as_ref()?.number;
         Some(state.observation.status_of(number))

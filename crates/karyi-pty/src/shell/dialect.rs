@@ -65,8 +65,8 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync {
     /// Returns the user's start-up files.
     fn rc_files(&self) -> &'static [&'static str];
 
-    /// Returns the lines before and after the body of the snapshot script: no time limit of an idle shell may end it,
-    /// and no trap may print into the snapshot.
+    /// Returns the lines before and after the body of the snapshot script: they disable `TMOUT`, and traps
+    /// that would print into the snapshot.
     fn snapshot_guards(&self) -> (&'static str, &'static str);
 
     /// Returns the sections of a snapshot in the order in which they are read back.

@@ -158,7 +158,7 @@ pub(crate) fn unregister(tag: &str) {
 /// Repeated calls with the same set reach processes that were started meanwhile.
 pub(crate) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
     let mut quiet = 0;
-    for _ in 0..limits::MAX_ENDING_LOOKS {
+    for _ in 0..limits::MAX_ENDING_SCANS {
         let look = scan(tag);
         if !look.running.is_empty() {
             match signal {
@@ -168,7 +168,7 @@ pub(crate) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>
             return look.running.len();
         }
         quiet = if look.collected == 0 { quiet + 1 } else { 0 };
-        if quiet == limits::QUIET_ENDING_LOOKS {
+        if quiet == limits::QUIET_ENDING_SCANS {
             return 0;
         }
     }
@@ -229,7 +229,7 @@ fn kill_now(tag: &str, running: &[Process]) {
 
 /// Kills processes that this program has just adopted.
 fn kill_newly_adopted(stamp: Stamp) {
-    for _ in 0..limits::QUICK_ENDING_LOOKS {
+    for _ in 0..limits::QUICK_ENDING_SCANS {
         let mut is_any = false;
         // The kernel gives orphans to the first thread.
         for pid in process::own_children(getpid().as_raw()) {

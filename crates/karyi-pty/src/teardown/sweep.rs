@@ -107,7 +107,7 @@ fn contains_this_process(record: &SessionRecord) -> bool {
 fn end_sessions(records: &[&SessionRecord]) -> bool {
     let until = Instant::now() + limits::SWEEP_TIMEOUT;
     // A process that was just being started shows in the second scan.
-    let (mut quiet, mut wanted) = (0, limits::QUIET_ENDING_LOOKS);
+    let (mut quiet, mut wanted) = (0, limits::QUIET_ENDING_SCANS);
     while !records.is_empty() && quiet < wanted {
         if Instant::now() >= until {
             return false;
@@ -117,7 +117,7 @@ fn end_sessions(records: &[&SessionRecord]) -> bool {
             process::signal(seen, Signal::SIGKILL);
         }
         if kill_newest(records) || !left.is_empty() {
-            (quiet, wanted) = (0, limits::QUIET_SWEEP_LOOKS);
+            (quiet, wanted) = (0, limits::QUIET_SWEEP_SCANS);
             sleep(limits::WAIT_SCAN_MIN);
         } else {
             quiet += 1;
@@ -130,7 +130,7 @@ fn end_sessions(records: &[&SessionRecord]) -> bool {
 /// pause escapes every full scan, but is always among the newest.
 fn kill_newest(records: &[&SessionRecord]) -> bool {
     let mut is_any = false;
-    for _ in 0..limits::QUICK_ENDING_LOOKS {
+    for _ in 0..limits::QUICK_ENDING_SCANS {
         let Some(newest) = process::newest() else {
             break;
         };

@@ -103,7 +103,7 @@ impl FastPath {
         // The first mark went to the terminal's path: on a busy machine it is read before the shell has restored its
         // standard output.
         let marks = paths.file("marks");
-        let until = Instant::now() + limits::MEND_TIMEOUT;
+        let until = Instant::now() + limits::REPAIR_TIMEOUT;
         while !is_at(1, &marks) && !self.waits_for_line() && Instant::now() < until {
             sleep(limits::WAIT_SCAN_MIN);
         }

@@ -43,7 +43,7 @@ impl MarkFifo {
             return true;
         }
         let mut buffer = [0; 1024];
-        for _ in 0..limits::READS_OF_TOLD {
+        for _ in 0..limits::MAX_MARK_FIFO_READS {
             let count = read_some(from, &mut buffer);
             self.buffer
                 .extend_from_slice(buffer.get(..count).unwrap_or_default());

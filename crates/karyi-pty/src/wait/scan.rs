@@ -100,7 +100,7 @@ impl Scanner {
 
     /// Records a process of the foreground group.
     fn add_member(&mut self, pid: i32) {
-        if self.group_members.len() < limits::MAX_COMPANY {
+        if self.group_members.len() < limits::MAX_CHECKED_GROUP_MEMBERS {
             self.group_members.push(pid);
         }
     }
@@ -281,7 +281,7 @@ impl WatchedTerminal<'_> {
     /// stopped. A stop signal reaches one process of a group after the other, so that the reader is about to be
     /// stopped, too.
     fn has_stopped_member(&self, scanner: &mut Scanner, group: i32) -> bool {
-        for _ in 0..limits::MAX_COMPANY {
+        for _ in 0..limits::MAX_CHECKED_GROUP_MEMBERS {
             let Some(candidate) = scanner.queue.pop() else {
                 break;
             };
