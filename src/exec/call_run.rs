@@ -159,7 +159,7 @@ fn call_context(run: &RunContext, target: &JobTarget) -> Context {
         terminal: Some(target.terminal.clone()),
         background: target.background.clone(),
         sink: Arc::new(move || output.sink(live.clone())),
-        rest: Arc::new(move || rest.sink(None)),
+        idle_sink: Arc::new(move || rest.sink(None)),
         ..run.context.clone()
     }
 }

@@ -18,7 +18,7 @@ use crate::exec::output_log::OutputLogs;
 use crate::exec::policy_gate::PolicyGate;
 use crate::exec::session_context::SessionContext;
 use crate::render::wire;
-use crate::service::deadline::{CallFuture, LocalTools, OutputSender, ToolFailure};
+use crate::service::local_tools::{CallFuture, LocalTools, OutputSender, ToolFailure};
 use crate::tool::context::Nobody;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
@@ -72,7 +72,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         saver: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
-        rest: Arc::new(|| Box::new(|_| {})),
+        idle_sink: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
         recorder: Recorder::default(),
         cancelled: Arc::default(),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exec::cancel::Cancel;
-use crate::service::deadline::OutputSender;
+use crate::service::local_tools::OutputSender;
 use karyi_core::ids;
 pub use karyi_core::ids::is_id;
 use karyi_store::StoreError;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::service::authenticator::Authenticator;
 use crate::service::catalog::OfferedTool;
-use crate::service::deadline::LocalTools;
+use crate::service::local_tools::LocalTools;
 use crate::service::log::Log;
 use crate::service::rate_limit::Rate;
 use crate::service::spans::SpanSender;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::service::audit_record::CallDetails;
 use crate::service::caller::Caller;
-use crate::service::deadline::ToolFailure;
 use crate::service::input_check::{self, FieldProblem};
+use crate::service::local_tools::ToolFailure;
 use crate::tool::FieldText;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;

@@ -24,6 +24,7 @@ pub mod dispatcher;
 pub mod envelope;
 pub mod input_check;
 pub mod jwt;
+pub mod local_tools;
 pub mod log;
 pub mod metrics;
 pub mod principal;

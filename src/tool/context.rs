@@ -178,7 +178,7 @@ pub struct Context {
     /// Receives output while the call waits.
     pub sink: MakeSink,
     /// Receives output between calls.
-    pub rest: MakeSink,
+    pub idle_sink: MakeSink,
     /// Files with the whole output of jobs.
     pub job_files: JobFiles,
     /// Records changes of files.

@@ -49,7 +49,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         saver: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
-        rest: Arc::new(|| Box::new(|_| {})),
+        idle_sink: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
         recorder: Default::default(),
         cancelled: Arc::default(),

@@ -18,7 +18,7 @@ use memchr::memmem;
 
 use super::closest::{self, Passage};
 use super::document::{Document, count_breaks, with_lf};
-use super::trailing;
+use super::trailing_blanks;
 use karyi_core::limits;
 
 mod already_applied;
@@ -260,7 +260,7 @@ fn replace_trailing(
 ) -> Result<PairResult, MatchErrorKind> {
     let place = match pair.all {
         true => None,
-        false => trailing::find_once(document.text(), find),
+        false => trailing_blanks::find_once(document.text(), find),
     };
     match place {
         Some(place) if document.text().get(place.clone()) != Some(replace) => {

@@ -25,9 +25,9 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use super::encoding::Encoding;
 use super::kind::SpecialFile;
 use super::listing::{EntryFilter, Scope, is_in_repository, is_repository, walk_builder};
-use super::missing;
 use super::opener::{Opener, names};
 use super::root::{Root, identity, may_be_linked};
+use super::similar_paths;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use match_collector::MatchCollector;
@@ -131,7 +131,7 @@ pub fn search(
     };
     let found = opener
         .metadata(real)
-        .map_err(|error| missing::explain(&opener, shown, real, &error))?;
+        .map_err(|error| similar_paths::explain(&opener, shown, real, &error))?;
     if let Some(special) = SpecialFile::of(found.file_type()) {
         return Err(special.refused(shown));
     }

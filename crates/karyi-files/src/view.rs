@@ -16,10 +16,10 @@ use super::image;
 use super::kind::{SpecialFile, binary_kind};
 use super::line_reader::{self, LineReader, Region, TextView};
 use super::listing::{self, EntryFilter, Listing, Scope};
-use super::missing;
 use super::opener::Opener;
 use super::recode::Utf8Reader;
 use super::root::Root;
+use super::similar_paths;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
@@ -131,7 +131,7 @@ pub fn view(
     let opener = Opener::new(root).map_err(io)?;
     let found = opener
         .metadata(real)
-        .map_err(|error| missing::explain(&opener, shown, real, &error))?;
+        .map_err(|error| similar_paths::explain(&opener, shown, real, &error))?;
     if found.is_dir() {
         let requested = EntryFilter {
             scope: options.scope,

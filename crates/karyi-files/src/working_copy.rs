@@ -13,13 +13,13 @@ use super::encoding::{Encoding, TextError};
 use super::links;
 use super::match_error::describe;
 use super::matching::{self, Pair, PairResult, UndecodedPair};
-use super::missing;
 use super::multi_error;
 use super::opener::Opener;
 use super::recode::CONVERT;
 use super::request::FileEdit;
 use super::root::Root;
-use super::verbatim;
+use super::secret_line_breaks;
+use super::similar_paths;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::ByteSet;
@@ -87,7 +87,7 @@ impl WorkingCopy {
 
     /// Suggests similar paths for a missing file.
     pub(super) fn similar_paths(&self, root: &Root) -> Option<String> {
-        missing::hint(
+        similar_paths::hint(
             &Opener::new(root).ok()?,
             &self.change.shown,
             &self.change.real,
@@ -130,7 +130,7 @@ impl WorkingCopy {
         });
         let mut pairs: Vec<Pair<'_>> = pairs.collect();
         let (encoding, before) = self.text(&edit.path)?;
-        verbatim::check(edit, &before, encoding)?;
+        secret_line_breaks::check(edit, &before, encoding)?;
         let mut values = self.values;
         edit.pairs.iter().for_each(|pair| values.join(pair.values));
         if encoding.has_mark() {

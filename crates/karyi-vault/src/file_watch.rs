@@ -19,8 +19,8 @@ pub(super) struct FileWatch {
 /// Version of a file, possibly missing.
 pub(super) struct FileVersion {
     file_state: Option<FileState>,
-    /// Open file, so that its inode number is not reused. Not where files have no numbers: an open file would block
-    /// its replacement.
+    /// Open file, so that its inode number is not reused. Not on Windows: an open file would block its
+    /// replacement.
     _file: Option<File>,
 }
 

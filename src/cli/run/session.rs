@@ -80,7 +80,7 @@ pub(in crate::cli) fn context(
         saver: None,
         command_timeout: args.timeout.map(Seconds::duration),
         sink: Arc::new(|| Box::new(|_| {})),
-        rest: Arc::new(|| Box::new(|_| {})),
+        idle_sink: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
         recorder: undo_journal::recorder(),
         cancelled: cancel.flag(),

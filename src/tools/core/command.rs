@@ -241,7 +241,7 @@ impl Tool for Command {
                 .timeout
                 .map(Seconds::duration)
                 .or(context.command_timeout),
-            detached_sink: Some((context.rest)()),
+            detached_sink: Some((context.idle_sink)()),
         };
         let terminal = context.terminal()?;
         let progress = terminal.session.command(request, (context.sink)()).await?;

@@ -8,15 +8,15 @@
 //! For a result the last rows are held back until they are out of reach, so that it is exact. A watcher gets each line
 //! as soon as it ends, and once more at the end if it was rewritten.
 
-mod act;
+mod apply_sequence;
 mod audience;
-mod bar;
 mod cell;
 mod colour;
 mod decode;
 mod escape;
 mod grid;
 mod line;
+mod progress_bar;
 mod query_replies;
 mod recent;
 mod rows;
@@ -141,11 +141,11 @@ impl TerminalText {
 
     /// Skips the states of a bar whose line is erased for the next one.
     fn skip_erased<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let is_bar = self.colours.is_none() && bar::starts_anew(bytes);
+        let is_bar = self.colours.is_none() && progress_bar::starts_anew(bytes);
         if !is_bar || !self.view.has_room(bytes.len()) {
             return bytes;
         }
-        match bar::last_start(bytes) {
+        match progress_bar::last_start(bytes) {
             0 => bytes,
             last => {
                 self.decoder.clear();

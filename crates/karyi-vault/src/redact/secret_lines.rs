@@ -7,17 +7,17 @@ use karyi_core::limits;
 
 /// Returns the lines of a value with several lines, or the text after a bullet or a name, that are shorter than a run
 /// and look like secrets.
-pub(super) fn codes(value: &str) -> impl Iterator<Item = &str> {
+pub(super) fn secret_lines(value: &str) -> impl Iterator<Item = &str> {
     let lines = value.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_list = lines.clone().nth(1).is_some();
     let codes = lines.filter_map(|line| match setting(unmarked(line)) {
-        Some((key, text)) => (is_secret_name(key) && is_chosen(text)).then_some(text),
+        Some((key, text)) => (is_secret_name(key) && may_be_secret(text)).then_some(text),
         None => Some(unmarked(line)).filter(|item| is_code(item)),
     });
     codes.filter(move |code| is_list && is_short(code))
 }
 
-/// Returns true when a text is too long to be masked as a word and too short for a run.
+/// Returns true when a text has 8 to 11 characters: masked on its own, and too short for a run.
 fn is_short(text: &str) -> bool {
     let characters = text.chars().filter(|c| !c.is_whitespace()).count();
     (limits::GOOD_SECRET_BYTES..limits::REDACTED_RUN_BYTES).contains(&characters)
@@ -91,7 +91,7 @@ pub(super) fn is_public_name(name: &str) -> bool {
 }
 
 /// Returns true when the value of a setting may be a secret: not a word, a path or a reference.
-fn is_chosen(text: &str) -> bool {
+fn may_be_secret(text: &str) -> bool {
     let is_word = text.chars().all(|c| c.is_alphabetic() && !c.is_uppercase());
     !is_word && !text.starts_with(['$', '{', '<', '%', '/', '.', '~'])
 }
@@ -120,7 +120,7 @@ mod tests {
     /// Checks which lines of a value are codes.
     #[track_caller]
     fn check(value: &str, expected: &[&str]) {
-        let codes: Vec<&str> = codes(value).collect();
+        let codes: Vec<&str> = secret_lines(value).collect();
         assert_eq!(codes, expected, "{value:?}");
     }
 

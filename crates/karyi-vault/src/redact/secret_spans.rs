@@ -92,7 +92,7 @@ pub(super) fn standalone_parts(value: &str) -> Vec<Zeroizing<String>> {
             let plain = [b'\\', b'&'].into_iter();
             found.extend(plain.filter_map(|sign| unescape(value, sign)));
             found.extend(
-                secret_lines::codes(value)
+                secret_lines::secret_lines(value)
                     .map(str::to_owned)
                     .map(Zeroizing::new),
             );

@@ -51,7 +51,7 @@ const HEADS: [&str; 4] = [
 ];
 /// Number of characters of the lengths before them.
 const LENGTHS: usize = 6;
-/// End of the inner header of a key of the first kind, and its distance from the outer one.
+/// End of the inner PKCS#8 header, and its offset from the end of the outer one.
 const INNER_HEAD: (&str, usize) = ("AgEAAoI", 8);
 
 /// Returns the ranges of a value that many values share.

@@ -67,7 +67,7 @@ pub(super) struct UnescapedText {
     /// Alternative text in which an escape that spans lines is taken literally: a value may begin after its sign.
     alternative: VisibleText,
     has_alternative: bool,
-    /// Number of its bytes at that point.
+    /// Number of visible bytes where the alternative begins.
     alternative_start: u64,
     /// Number of visible bytes read; later ones may become an escape.
     next: u64,

@@ -13,7 +13,7 @@ pub(super) fn starts_anew(bytes: &[u8]) -> bool {
 }
 
 /// Returns the position of the last erasure of the cursor's line, if all states before take a single row. Stops at the
-/// end of that line: there may be as many lines as bytes.
+/// line's end, so that many lines do not make this quadratic.
 pub(super) fn last_start(bytes: &[u8]) -> usize {
     let is_kind = |sequence: &Sequence| sequence.stays_in_line() && !sequence.moves_right();
     let (mut last, mut at, mut unseen) = (0, 0, 0);
