@@ -262,6 +262,16 @@ fn stop_on_error_skips_the_rest() {
 }
 
 #[test]
+fn help_is_wrapped() {
+    for page in ["run", "var", "serve", "mcp"] {
+        let help = Karyi::with_args(&[page, "--help"]).run().exit(0);
+        let text = help.stdout();
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{page}: {widest:?}");
+    }
+}
+
+#[test]
 fn help_lists_what_is_built() {
     let ran = Karyi::with_args(&["--help"]).run().exit(0);
     for word in [

@@ -403,11 +403,10 @@ pub(super) struct SiteFlags {
 }
 
 const MCP_HELP: &str = "\
-A client starts this program and speaks JSON-RPC with it, one message per line; revisions 2024-11-05 to
-2026-07-28 of the protocol. All calls of a connection share one shell session and behave as if run one after
-another. A command that exceeds its timeout, 50 seconds by default, goes
-on as a job. Secrets are entered on a local page that the client opens; if the client
-cannot, get_value fails with an explanation.
+A client starts this program and speaks JSON-RPC with it, one message per line; revisions 2024-11-05 to \
+2026-07-28 of the protocol. All calls of a connection share one shell session and behave as if run one after \
+another. A command that exceeds its timeout, 50 seconds by default, goes on as a job. Secrets are entered on a \
+local page that the client opens; if the client cannot, get_value fails with an explanation.
 
 Set-up, for example for Claude Code:
   claude mcp add karyi -- karyi mcp

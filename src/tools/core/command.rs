@@ -62,7 +62,7 @@ pub struct Output {
     /// `restarted` when the shell was gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<&'static str>,
-    /// State carried over to the restarted shell, such as `cwd` and exports.
+    /// State carried over to the restarted shell, such as `cwd` and `environment`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub restored: Vec<String>,
     /// State lost in the restart.

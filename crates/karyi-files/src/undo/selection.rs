@@ -84,7 +84,7 @@ impl UndoSelection {
     /// Returns the selected changes, latest first.
     ///
     /// # Errors
-    /// `not_found`, or `undo_conflict` for a change that was already taken back.
+    /// `not_found`, or `undo_conflict` for a change that was already undone.
     pub fn chosen(&self) -> Result<Vec<&Entry>, ToolError> {
         let undone = undone_numbers(&self.entries);
         let open = open(&self.entries, &undone);
@@ -288,7 +288,7 @@ pub fn later_changes_hint(later: &[u64]) -> String {
 }
 
 fn is_undone(number: u64) -> ToolError {
-    let message = format!("change {number} was already taken back");
+    let message = format!("change {number} was already undone");
     let hint = "see `karyi history`; to redo it, undo the undo";
     ToolError::new(ErrorCode::UndoConflict, message).with_hint(hint)
 }

@@ -34,7 +34,7 @@ fn parallel_undos_report_no_conflict() {
         let UndoError::Other(error) = error else {
             panic!("{error:?}");
         };
-        let is_told = error.message == "change 1 was already taken back"
+        let is_told = error.message == "change 1 was already undone"
             || error.message == "there is nothing to undo";
         assert!(is_told, "{}", error.message);
     }
