@@ -220,8 +220,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let other = lock(directory.path()).unwrap();
         let path = directory.path().to_owned();
-        let claiming = std::thread::spawn(move || DirectoryClaim::new(&path, "t1", None).unwrap());
-        sleep(limits::CLAIM_TIMEOUT / 4);
+        let (begins, begun) = std::sync::mpsc::channel();
+        let claiming = std::thread::spawn(move || {
+            begins.send(()).unwrap();
+            DirectoryClaim::new(&path, "t1", None).unwrap()
+        });
+        begun.recv().unwrap();
         drop(other);
         let claim = claiming.join().unwrap();
         assert!(lock(directory.path()).is_none());
