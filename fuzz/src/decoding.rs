@@ -125,7 +125,8 @@ fn agree<T: Debug + PartialEq>(
         return Ok(());
     };
     let again = decode::json_arguments(arguments, schema);
-    let again = again.map_err(|mismatch| format!("as JSON it does not fit: {call:?} {mismatch:?}"))?;
+    let again =
+        again.map_err(|mismatch| format!("as JSON it does not fit: {call:?} {mismatch:?}"))?;
     match from_json(again) {
         Ok(again) if again == typed => Ok(()),
         other => Err(format!("{call:?}\nas XML {typed:?}\nas JSON {other:?}")),
