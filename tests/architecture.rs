@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-/// Modules of the root package by floor; inside a floor a module may import only those before it.
-const FLOORS: &[&[&str]] = &[
+/// Modules of the root package by layer; inside a layer a module may import only those before it.
+const LAYERS: &[&[&str]] = &[
     &["tool", "tools"],
     &["exec", "service"],
     &["render", "reference"],
     &["http", "mcp", "cli"],
 ];
 
-/// The floor of the front ends, which alone touch terminal and environment.
+/// The layer of the front ends, which alone touch terminal and environment.
 const FRONT: usize = 3;
 
 /// Crates and the most production lines each may have: neither blank, nor comment, nor test.
@@ -36,8 +36,8 @@ struct Source {
 }
 
 impl Source {
-    /// Returns the floor and the place on it, or nothing for a file of another crate.
-    fn floor(&self) -> Option<(usize, usize)> {
+    /// Returns the layer and the place on it, or nothing for a file of another crate.
+    fn layer(&self) -> Option<(usize, usize)> {
         match &self.module[..] {
             [package, top, ..] if package == "karyi" => place(top),
             _ => None,
@@ -46,7 +46,7 @@ impl Source {
 
     /// Tells whether the file belongs to a front end.
     fn is_front(&self) -> bool {
-        self.module == ["karyi", "main"] || self.floor().is_some_and(|(floor, _)| floor == FRONT)
+        self.module == ["karyi", "main"] || self.layer().is_some_and(|(layer, _)| layer == FRONT)
     }
 
     fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
@@ -116,13 +116,13 @@ fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns floor and place of a module of the root package.
+/// Returns layer and place of a module of the root package.
 fn place(module: &str) -> Option<(usize, usize)> {
-    let on = |floor: &&[&str]| floor.iter().position(|name| *name == module);
-    FLOORS
+    let on = |layer: &&[&str]| layer.iter().position(|name| *name == module);
+    LAYERS
         .iter()
         .enumerate()
-        .find_map(|(number, floor)| Some((number, on(floor)?)))
+        .find_map(|(number, layer)| Some((number, on(layer)?)))
 }
 
 fn lines_matching(source: &Source, pattern: &Regex) -> Vec<String> {
@@ -226,18 +226,18 @@ fn every_module_has_a_place() {
     let is_root =
         |s: &&Source| s.module[0] == "karyi" && s.module.len() > 1 && s.module[1] != "main";
     let all = sources();
-    let lost = all.iter().filter(is_root).filter(|s| s.floor().is_none());
+    let lost = all.iter().filter(is_root).filter(|s| s.layer().is_none());
     assert_none(
         lost.map(|s| s.path.display().to_string()).collect(),
-        "modules on no floor",
+        "modules on no layer",
     );
 }
 
 #[test]
-fn imports_go_down_the_floors() {
+fn imports_go_down_the_layers() {
     let mut offenders = Vec::new();
     for source in sources() {
-        let Some(own) = source.floor() else {
+        let Some(own) = source.layer() else {
             continue;
         };
         for path in imports(&source) {

@@ -1,4 +1,4 @@
-//! `karyi serve`: the tool server over HTTP.
+//! HTTP: the tool server of `karyi serve`, and the connections of the local page for a secret.
 //!
 //! [`routes`] turns requests into calls of the dispatcher ([`crate::service`]) and its replies into
 //! responses; [`listen`] owns the sockets, [`server`] starts and stops everything.

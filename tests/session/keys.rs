@@ -280,8 +280,9 @@ fn a_stopped_job_is_ended() {
 
 async fn end_stopped_jobs(name: &str) {
     let shell = Shell::with(|options| options.shell = Some(name.into())).await;
-    shell.check("V=1", 0, "").await;
     for (ignored, expected) in [("INT", "TERM"), ("INT TERM", "KILL"), ("USR1", "INT")] {
+        // A notice of the last job may be printed before it.
+        shell.command("V=1").await;
         start(&shell, "", &format!("trap \"\" {ignored}; exec sleep 100")).await;
         let mut seen = shell.key("z").await;
         if seen.status == Status::Running {
@@ -299,12 +300,13 @@ async fn end_stopped_jobs(name: &str) {
         assert_eq!(job.status(), BackgroundStatus::Ended, "{name}");
         let error = shell.session.end_background(job).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::NoJob);
+        let seen = shell.command("echo V=$V").await;
+        // busybox now and then exits by itself when such a job ends while it waits for another
+        // child; no process sends it a signal.
+        let has_left = name == "busybox" && seen.progress.restarted.is_some();
+        let is_kept = seen.output.contains("V=1\n");
+        assert!(is_kept || has_left, "{name}: {seen:?}");
     }
-    let seen = shell.command("echo V=$V").await;
-    // busybox now and then ends by itself when such a job ends while it waits for another
-    // child; nobody sends it a signal. Any call since then may have been told.
-    let is_kept = seen.output.contains("V=1\n");
-    assert!(is_kept || name == "busybox", "{name}: {seen:?}");
 }
 
 /// Without job control a job in the background is in the group of the shell, which must live on.
