@@ -1,6 +1,7 @@
 //! Nothing outlives a session.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use karyi::outcome::Status;
@@ -44,6 +45,38 @@ fn what_flees_is_caught() {
             assert_eq!(mark.found(), Vec::<String>::new(), "{script}");
         });
     }
+}
+
+/// A run looks at its own processes, not at those of the machine.
+#[test]
+fn a_run_beside_many_processes_reads_no_more_than_alone() {
+    const BESIDE: u64 = 300;
+    let fewest = || (0..3).filter_map(|_| reads_of_a_run()).min();
+    let Some(alone) = fewest() else {
+        return;
+    };
+    let sleep = || Command::new("sleep").arg("1000").spawn().unwrap();
+    let mut others: Vec<_> = (0..BESIDE).map(|_| sleep()).collect();
+    let beside = fewest().unwrap();
+    for other in &mut others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    assert!(beside < alone + BESIDE, "{alone} reads, then {beside}");
+}
+
+/// Returns the number of reads of a run and of all its processes; `None` where the kernel does not count them.
+fn reads_of_a_run() -> Option<u64> {
+    let script = r#""$1" run --no-rc -c "$2" >/dev/null || exit; cat /proc/$$/io"#;
+    let block = "<tools><command>true</command></tools>";
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_karyi"), block]);
+    command.env("HOME", home.path()).env("TMPDIR", home.path());
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    text.lines()
+        .find_map(|line| line.strip_prefix("syscr: "))
+        .map(|count| count.parse().unwrap())
 }
 
 #[test]
@@ -110,6 +143,56 @@ fn a_session_inside_a_session_ends_with_it() {
         shell.command(&script).await;
         mark.expect(3);
         shell.session.close().await;
+        assert_eq!(mark.found(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn the_exit_trap_of_an_idle_shell_is_finished() {
+    for shell in ["bash", "zsh", "dash", "ksh", "mksh"] {
+        let path = Path::new("/bin").join(shell);
+        if !path.exists() {
+            continue;
+        }
+        run(async {
+            let shell = Shell::with(|options| options.shell = Some(path.clone())).await;
+            let script = "touch kept; sleep 500 & trap 'sleep 0.2; rm -f kept' EXIT";
+            assert_eq!(shell.command(script).await.status, Status::Ok);
+            assert_eq!(shell.session.close().await, None);
+            assert!(!shell.home.path().join("kept").exists(), "{path:?}");
+        });
+    }
+}
+
+/// The shell does not go on with the command after the one that was ended.
+#[test]
+fn traps_of_a_shell_and_its_script_are_finished_and_nothing_else_is_begun() {
+    const TRAP: &str = "touch kept; trap 'sleep 0.3; rm -f kept' EXIT; sleep 500";
+    let in_script = format!("echo \"{TRAP}; touch late\" >script; bash script");
+    for script in [TRAP, &in_script, &format!("{in_script} & sleep 500")] {
+        run(async {
+            let shell = Shell::bash().await;
+            let script = format!("{script}; touch late");
+            let seen = shell.command_within(&script, Duration::from_secs(1)).await;
+            assert_eq!(seen.status, Status::Running);
+            assert!(shell.home.path().join("kept").exists(), "{script}");
+            assert_eq!(shell.session.close().await, Some("HUP"), "{script}");
+            for name in ["kept", "late"] {
+                assert!(!shell.home.path().join(name).exists(), "{name}: {script}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_trap_without_an_end_is_ended_after_its_grace() {
+    run(async {
+        let (shell, mark) = (Shell::bash().await, Mark::new());
+        let script = mark.script("(trap 'sleep 510.MARK; sleep 511.MARK' EXIT; sleep 500)");
+        shell.command_within(&script, Duration::from_secs(1)).await;
+        let start = std::time::Instant::now();
+        shell.session.close().await;
+        assert!(start.elapsed() >= Duration::from_secs(2));
         assert_eq!(mark.found(), Vec::<String>::new());
     });
 }

@@ -122,6 +122,8 @@ pub const MAX_KNOWN_SHELLS: usize = 64;
 pub const QUIET_ENDING_SCANS: usize = 2;
 /// Consecutive empty scans after which an abandoned session with killed processes is gone.
 pub const QUIET_SWEEP_SCANS: usize = 6;
+/// Most walks through the tree of processes until one finds nothing new.
+pub const MAX_TREE_ROUNDS: usize = 4;
 /// Consecutive scans of a session's remains before its end pauses.
 pub const MAX_ENDING_SCANS: usize = 8;
 /// Quick scans of newly adopted processes after each full scan: a process that forks and exits constantly has moved by
@@ -159,7 +161,9 @@ pub const JOB_LADDER_STEP: Duration = Duration::from_secs(1);
 /// Time the shell itself must be in the foreground before it is killed as its own job: between two programs of a
 /// script it is so only briefly.
 pub const SHELL_GRACE: Duration = Duration::from_millis(300);
-/// Pause between the signals HUP, TERM and KILL when a session ends.
+/// Time for the traps of a job, and then of the shell, when a session ends.
+pub const TRAP_GRACE: Duration = Duration::from_secs(2);
+/// Pause between the signals TERM and KILL when a session ends.
 pub const SIGNAL_LADDER_STEP: Duration = Duration::from_secs(1);
 /// Time for killed processes to disappear: it is long on a busy machine.
 pub const KILL_TIMEOUT: Duration = Duration::from_secs(10);

@@ -172,7 +172,7 @@ impl Background {
 
     /// Returns its processes and all their descendants.
     pub(crate) fn processes(&self) -> Vec<Process> {
-        let all = process::all();
+        let (all, _) = process::tree();
         let mut roots = self.own_group().map_or_else(Vec::new, |group| {
             group.members(&all).iter().map(|seen| seen.pid).collect()
         });

@@ -294,7 +294,7 @@ impl Engine {
     /// Kills a shell that did not start, with all it started.
     fn end_failed_start(&self, running: &mut RunningShell) {
         // Background jobs of an earlier shell run on.
-        let all = process::all();
+        let (all, _) = process::tree();
         for pid in process::belonging(&all, &[running.live.pid], &[]) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }

@@ -66,7 +66,7 @@ impl Group {
             return Ok(());
         };
         let mut is_any = false;
-        for seen in &self.members(&process::all()) {
+        for seen in &self.members(&process::tree().0) {
             is_any |= process::signal(seen, signal);
         }
         if is_any { Ok(()) } else { Err(error) }
@@ -75,7 +75,7 @@ impl Group {
     /// Signals the processes that are not in `reached` yet; returns their number. Each is opened first, so that a
     /// reused pid is never signalled.
     pub(crate) fn signal_fresh(self, signal: Signal, reached: &mut HashSet<i32>) -> usize {
-        let mut fresh = self.members(&process::all());
+        let mut fresh = self.members(&process::tree().0);
         fresh.retain(|seen| !reached.contains(&seen.pid));
         let is_in_session = |seen: &Process| seen.session == self.shell;
         if signal == Signal::SIGKILL && fresh.iter().any(is_in_session) {
@@ -146,7 +146,7 @@ fn survivors(known: &[Process]) -> Vec<Process> {
     if roots.is_empty() {
         return Vec::new();
     }
-    let mut left = below(&process::all(), &roots);
+    let mut left = below(&process::tree().0, &roots);
     left.retain(|seen| !seen.is_zombie());
     left
 }

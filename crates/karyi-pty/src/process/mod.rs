@@ -115,8 +115,9 @@ pub(crate) fn is_in_session(group: i32, session: i32) -> bool {
         return found.as_raw() == session;
     }
     // The leader of the group has ended.
-    let mut all = all().into_iter();
-    all.any(|seen| (seen.group, seen.session) == (group, session))
+    let (all, _) = tree();
+    all.iter()
+        .any(|seen| (seen.group, seen.session) == (group, session))
 }
 
 /// Opens a process; the descriptor is readable once it has ended. Returns `None` where the system lacks such
@@ -165,6 +166,16 @@ pub(crate) fn environment(pid: i32) -> Option<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ")).ok()
 }
 
+/// Returns true if a process is known to ignore a signal.
+pub(crate) fn ignores(pid: i32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal as i32 - 1) & 1 == 1)
+}
+
 /// Returns the soft and the hard limit of a process by its name in `/proc/PID/limits`; `None` stands for unlimited.
 pub(crate) fn limits_of(pid: i32, name: &str) -> Option<(Option<u64>, Option<u64>)> {
     parse_limits(
@@ -193,6 +204,49 @@ pub(crate) fn read_line(path: &str) -> io::Result<String> {
 pub(crate) fn all() -> Vec<Process> {
     let found: Vec<Process> = numbers("/proc").into_iter().filter_map(find).collect();
     if found.is_empty() { query_all() } else { found }
+}
+
+/// Returns this program and the processes below it, or every process where the kernel does not list children. This
+/// program adopts orphans, so that no process leaves the tree below it. The second value is false if a part of the tree
+/// may be hidden.
+pub(crate) fn tree() -> (Vec<Process>, bool) {
+    if !is_tree_kept() {
+        return (all(), true);
+    }
+    let own = std::process::id().cast_signed();
+    let mut found: Vec<Process> = find(own).into_iter().collect();
+    let mut known = HashSet::from([own]);
+    let mut is_whole = true;
+    // Again, because the children of a process that ends meanwhile become ours.
+    for _ in 0..limits::MAX_TREE_ROUNDS {
+        let mut open: Vec<i32> = children(own);
+        let before = known.len();
+        while let Some(pid) = open.pop() {
+            if !known.insert(pid) {
+                continue;
+            }
+            let process = find(pid);
+            is_whole &= process.is_some();
+            found.extend(process);
+            open.extend(children(pid));
+        }
+        if known.len() == before {
+            break;
+        }
+    }
+    (found, is_whole)
+}
+
+/// Returns true if this program adopts orphans and can list them.
+#[cfg(target_os = "linux")]
+fn is_tree_kept() -> bool {
+    nix::sys::prctl::get_child_subreaper().unwrap_or(false) && lists_children()
+}
+
+/// Returns false: this platform has no subreaper.
+#[cfg(not(target_os = "linux"))]
+fn is_tree_kept() -> bool {
+    false
 }
 
 /// Returns every process without `/proc`: queries every id, which takes a good part of a second.

@@ -279,7 +279,7 @@ impl Session {
         live.foreground_program()
     }
 
-    /// Ends every process of the session with HUP, TERM and KILL, one second apart; returns the
+    /// Ends every process of the session with HUP, TERM and KILL, and lets traps finish; returns the
     /// signal that ended the running job, if one ran.
     pub async fn close(&self) -> Option<&'static str> {
         let (reply, closed) = oneshot::channel();

@@ -98,7 +98,7 @@ impl Session {
             let Some(group) = live.foreground_group() else {
                 return Vec::new();
             };
-            let all = process::all();
+            let (all, _) = process::tree();
             // Descendants of the shell itself may be in the background.
             let mut members = group.members(&all);
             members.retain(|seen| seen.pid != live.pid);

@@ -80,6 +80,10 @@ impl Dialect for Bash {
         true
     }
 
+    fn runs_exit_trap_on_hangup(&self) -> bool {
+        true
+    }
+
     fn keeps_terminal(&self) -> bool {
         true
     }

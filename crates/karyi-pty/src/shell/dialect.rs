@@ -89,8 +89,8 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Returns true if the shell ignores HUP and TERM while it waits for its next line.
-    fn ignores_hangup(&self) -> bool {
+    /// Returns true if HUP ends the shell, and runs its EXIT trap, while it waits for its next line.
+    fn runs_exit_trap_on_hangup(&self) -> bool {
         false
     }
 

@@ -52,10 +52,6 @@ impl Dialect for Mksh {
         "\\unset -f builtin print\n"
     }
 
-    fn ignores_hangup(&self) -> bool {
-        true
-    }
-
     fn hides_stop(&self, script: &str) -> bool {
         // Programs in the background may have been stopped, too, and cannot be told apart.
         !starts_background(script)

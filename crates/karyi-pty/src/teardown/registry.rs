@@ -7,6 +7,9 @@
 //! without any hint is ended with the last session; there, other parts of the program must not start a child in a
 //! session of its own.
 //!
+//! A scan follows the children of this program. If more than the shell was left at the end of a session, one scan
+//! covers every process of the system: a program that adopts orphans itself could hide some.
+//!
 //! Processes start and end while a scan runs. So a session is gone only after two scans in a row have found nothing,
 //! neither running nor just ended; and KILL goes to whole process groups, which no fork escapes.
 
@@ -40,6 +43,12 @@ struct Registry {
     foreign: HashSet<(i32, i32)>,
 }
 
+impl Registry {
+    fn find(&mut self, tag: &str) -> Option<&mut RegisteredSession> {
+        self.sessions.iter_mut().find(|session| session.tag == tag)
+    }
+}
+
 #[derive(Debug)]
 struct RegisteredSession {
     tag: String,
@@ -50,6 +59,8 @@ struct RegisteredSession {
     shells: Vec<i32>,
     /// Shells whose exit status was not collected yet.
     children: HashSet<i32>,
+    /// True if processes of it may be outside the tree below this program.
+    may_be_hidden: bool,
     claim: DirectoryClaim,
 }
 
@@ -61,12 +72,21 @@ impl RegisteredSession {
             self.claim.add_shell(pid);
             return;
         }
-        let sessions: HashSet<i32> = process::all().iter().map(|p| p.session).collect();
+        let sessions: HashSet<i32> = process::tree().0.iter().map(|p| p.session).collect();
         let children = &self.children;
         self.shells
             .retain(|shell| children.contains(shell) || sessions.contains(shell));
         self.claim.set_shells(&self.shells);
     }
+}
+
+/// The processes that a scan covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Those below this program.
+    Tree,
+    /// Those of the system.
+    System,
 }
 
 /// Result of one scan for a session.
@@ -100,6 +120,7 @@ pub(crate) fn register_session(
         is_unstamped: stamp.is_none(),
         shells: Vec::new(),
         children: HashSet::new(),
+        may_be_hidden: false,
         claim,
     });
     Ok(stamp)
@@ -113,11 +134,7 @@ pub(crate) fn spawn_registered<T, E>(
 ) -> Result<T, E> {
     let mut registry = sessions();
     let (pid, value) = spawn()?;
-    if let Some(session) = registry
-        .sessions
-        .iter_mut()
-        .find(|session| session.tag == tag)
-    {
+    if let Some(session) = registry.find(tag) {
         session.children.insert(pid);
         session.add_shell(pid);
     }
@@ -134,11 +151,7 @@ pub(crate) fn shell_reaped(pid: i32) {
 /// Checks by a running shell whether the processes of a session carry its stamp.
 pub(crate) fn verify_stamp(tag: &str, shell: i32) {
     let mut registry = sessions();
-    if let Some(session) = registry
-        .sessions
-        .iter_mut()
-        .find(|session| session.tag == tag)
-    {
+    if let Some(session) = registry.find(tag) {
         let limits = stamp::limits_of(shell);
         let found = session.stamp.zip(limits);
         session.is_unstamped = !found.is_some_and(|(stamp, limits)| stamp.is_on(limits));
@@ -152,33 +165,104 @@ pub(crate) fn unregister(tag: &str) {
     registry.foreign.clear();
 }
 
-/// Sends a signal to the running processes of a session, once to each; returns their number. It is 0 only when nothing
-/// can be left.
+/// One signal on its way to the processes of a session, once to each.
 ///
-/// Repeated calls with the same set reach processes that were started meanwhile.
-pub(crate) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
-    let mut quiet = 0;
-    for _ in 0..limits::MAX_ENDING_SCANS {
-        let look = scan(tag);
-        if !look.running.is_empty() {
-            match signal {
-                Signal::SIGKILL => kill_now(tag, &look.running),
-                _ => send_once(signal, &look.running, signalled),
+/// KILL reaches every process, also those that are started meanwhile. Another signal spares what its receivers start
+/// while they end: the programs of a trap.
+#[derive(Debug)]
+pub(crate) struct SignalRound {
+    pub(crate) signal: Signal,
+    reached: HashSet<i32>,
+    has_begun: bool,
+    /// A process whose turn comes later.
+    pub(crate) held_back: Option<i32>,
+}
+
+/// The running processes after one pass of a round.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Remaining {
+    /// Their number. It is 0 only when nothing can be left.
+    pub(crate) count: usize,
+    /// True if one of them may still end by the signal.
+    pub(crate) may_end: bool,
+}
+
+impl SignalRound {
+    pub(crate) fn new(signal: Signal) -> Self {
+        Self {
+            signal,
+            reached: HashSet::new(),
+            has_begun: false,
+            held_back: None,
+        }
+    }
+
+    /// Signals the processes it has not reached yet.
+    fn send(&mut self, running: &[Process]) {
+        let own = getpid().as_raw();
+        for seen in running {
+            // Nobody waits for an orphan.
+            let is_due = !self.has_begun || seen.parent == own;
+            let is_fresh = !self.reached.contains(&seen.pid) && self.held_back != Some(seen.pid);
+            if is_due && is_fresh && process::signal(seen, self.signal) {
+                self.reached.insert(seen.pid);
+                // A stopped process handles a signal only when it is continued.
+                process::signal(seen, Signal::SIGCONT);
             }
-            return look.running.len();
+        }
+        self.has_begun = true;
+    }
+
+    fn remaining(&self, running: &[Process]) -> Remaining {
+        let is_awaited = |seen: &Process| {
+            self.held_back != Some(seen.pid) && !process::ignores(seen.pid, self.signal)
+        };
+        Remaining {
+            count: running.len(),
+            may_end: running.iter().any(is_awaited),
+        }
+    }
+}
+
+/// Sends a signal to the running processes of a session; returns those that were left.
+pub(crate) fn signal_all(tag: &str, round: &mut SignalRound) -> Remaining {
+    let mut quiet = 0;
+    let mut reach = Reach::Tree;
+    for _ in 0..limits::MAX_ENDING_SCANS {
+        let look = scan(tag, reach);
+        if !look.running.is_empty() {
+            match round.signal {
+                Signal::SIGKILL => kill_now(tag, &look.running),
+                _ => round.send(&look.running),
+            }
+            return round.remaining(&look.running);
         }
         quiet = if look.collected == 0 { quiet + 1 } else { 0 };
         if quiet == limits::QUIET_ENDING_SCANS {
-            return 0;
+            if !take_doubt(tag) {
+                return Remaining::default();
+            }
+            (quiet, reach) = (quiet - 1, Reach::System);
         }
     }
-    1
+    Remaining {
+        count: 1,
+        may_end: true,
+    }
+}
+
+/// Returns true if processes of a session may be outside the tree below this program, and forgets it.
+fn take_doubt(tag: &str) -> bool {
+    let mut registry = sessions();
+    let session = registry.find(tag);
+    session.is_some_and(|session| std::mem::take(&mut session.may_be_hidden))
 }
 
 /// Kills every process of a session; waits until they are gone, for a limited time.
 pub(crate) fn kill_all(tag: &str) {
     let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
-    while signal_all(tag, Signal::SIGKILL, &mut HashSet::new()) > 0 && Instant::now() < until {
+    let mut round = SignalRound::new(Signal::SIGKILL);
+    while signal_all(tag, &mut round).count > 0 && Instant::now() < until {
         sleep(limits::WAIT_SCAN_MIN);
     }
 }
@@ -190,16 +274,6 @@ pub(crate) fn reap_orphans() {
     for process in children.into_iter().filter_map(process::find) {
         if process.is_zombie() && may_reap(&process, &registry.sessions) {
             reap(process.pid);
-        }
-    }
-}
-
-fn send_once(signal: Signal, running: &[Process], signalled: &mut HashSet<i32>) {
-    for seen in running {
-        if !signalled.contains(&seen.pid) && process::signal(seen, signal) {
-            signalled.insert(seen.pid);
-            // A stopped process handles a signal only when it is continued.
-            process::signal(seen, Signal::SIGCONT);
         }
     }
 }
@@ -218,8 +292,8 @@ fn kill_now(tag: &str, running: &[Process]) {
         process::signal(seen, Signal::SIGKILL);
     }
     let stamp = {
-        let registry = sessions();
-        let session = registry.sessions.iter().find(|session| session.tag == tag);
+        let mut registry = sessions();
+        let session = registry.find(tag);
         session.and_then(|session| session.stamp)
     };
     if let Some(stamp) = stamp {
@@ -251,24 +325,24 @@ fn kill_newly_adopted(stamp: Stamp) {
 
 /// Returns the number of running processes of a session, including its shell.
 pub(crate) fn count_running(tag: &str) -> usize {
-    scan(tag).running.len()
+    scan(tag, Reach::Tree).running.len()
 }
 
 /// Returns the running processes of a session, including its shell.
 pub(crate) fn processes(tag: &str) -> Vec<Process> {
-    scan(tag).running
+    scan(tag, Reach::Tree).running
 }
 
 /// Returns the running processes of a session that this program has adopted.
 pub(crate) fn orphans(tag: &str) -> Vec<Process> {
-    let mut found = scan(tag).running;
+    let mut found = scan(tag, Reach::Tree).running;
     let registry = sessions();
     found.retain(|process| is_adopted(process, &registry.sessions));
     found
 }
 
-/// Scans all processes once, and reaps those that have ended.
-fn scan(tag: &str) -> ProcessScan {
+/// Scans the processes once, and reaps those that have ended.
+fn scan(tag: &str, reach: Reach) -> ProcessScan {
     let mut registry = sessions();
     let mut own = registry
         .sessions
@@ -278,10 +352,13 @@ fn scan(tag: &str) -> ProcessScan {
         // The session never had a process.
         return ProcessScan::default();
     }
-    if !process::are_shown() && has_no_children() {
+    if (reach == Reach::Tree || !process::are_shown()) && has_no_children() {
         return ProcessScan::default();
     }
-    let all = process::all();
+    let (all, is_whole) = match reach {
+        Reach::Tree => process::tree(),
+        Reach::System => (process::all(), true),
+    };
     let below = process::belonging(&all, &[], &[getpid().as_raw()]);
     let stamped = stamped(&all, &below, &mut registry);
     // Without /proc neither stamps nor parents are visible: only sessions are.
@@ -311,13 +388,19 @@ fn scan(tag: &str) -> ProcessScan {
             look.collected += 1;
         }
     }
+    if reach == Reach::Tree
+        && let Some(session) = registry.find(tag)
+    {
+        let is_more = |seen: &Process| !session.children.contains(&seen.pid);
+        session.may_be_hidden |= !is_whole || look.running.iter().any(is_more);
+    }
     look
 }
 
 /// Returns true if this program has no children, and so no adopted ones either. This takes one system call, while
 /// querying every process takes long.
 #[cfg(target_os = "linux")]
-fn has_no_children() -> bool {
+pub(crate) fn has_no_children() -> bool {
     use nix::errno::Errno;
     use nix::sys::wait::{Id, waitid};
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
@@ -327,7 +410,7 @@ fn has_no_children() -> bool {
 
 /// Returns false: this platform has no subreaper.
 #[cfg(not(target_os = "linux"))]
-fn has_no_children() -> bool {
+pub(crate) fn has_no_children() -> bool {
     false
 }
 

@@ -304,8 +304,10 @@ impl LiveShell {
     /// Returns the name of the program in the foreground; in a pipeline, of the one started last.
     pub(crate) fn foreground_program(&self) -> Option<String> {
         let group = tcgetpgrp(&self.master).ok()?;
-        let all = process::all().into_iter();
-        let running = all.filter(|p| p.group == group.as_raw() && !p.is_zombie());
+        let (all, _) = process::tree();
+        let running = all
+            .into_iter()
+            .filter(|p| p.group == group.as_raw() && !p.is_zombie());
         let pid = running.map(|member| member.pid).max()?;
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         Some(name.trim_end().to_owned())
