@@ -102,7 +102,7 @@ fn what_a_script_puts_in_the_background_is_a_job() {
     assert_eq!(results(&reports[1])[2]["message"], message);
     let hint = results(&reports[1])[2]["hint"].as_str().unwrap();
     assert!(
-        hint.ends_with("<ctrl end=\"true\" job=\"1\">c</ctrl>"),
+        hint.ends_with("end it with `ctrl` c, its job 1 and `end`"),
         "{hint}"
     );
     assert_eq!(jobs(&reports[1])[0]["state"], "killed");

@@ -120,7 +120,7 @@ fn arguments_that_do_not_fit_are_refused_as_in_a_run() {
         parse(&["--json"])
             .stdin("<tools>\n<ctrl>c</ctrl>\n<command timeout='soon'>x</command></tools>"),
         "{\"error\":\"bad-attribute\",\"offset\":23,\"line\":3,\"column\":1,\"nodes\":[{\"type\":\"ctrl\",\"key\":\"c\"}]}\n",
-        "error[bad-attribute]: `timeout` of <command> must be a number from 0 to 31536000, found \"soon\"\n  --> 3:1\n   |\n \
+        "error[bad-attribute]: `timeout` of command must be a number from 0 to 31536000, found \"soon\"\n  --> 3:1\n   |\n \
          3 | <command timeout=\"soon\">\n   | ^^^^^^^^^^^^^^^^^^^^^^^^\n  \
          hint: see `karyi tools command` for the arguments and their types\n",
         2,

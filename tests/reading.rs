@@ -446,7 +446,7 @@ fn a_binary_file_that_is_named_to_a_search_is_told() {
         "files_matched": 0,
         "files_searched": 0,
         "files_binary": 1,
-        "hint": "nothing was searched: the files are binary; <file> in <read> names its kind, and a \
+        "hint": "nothing was searched: the files are binary; `read` of the file names its kind, and a \
                  command such as grep -a searches it",
         "output": "",
     });

@@ -25,7 +25,7 @@ fn xml() {
               <result id="2" tool="read" status="ok" duration_ms="0"><files><file src="f.txt" kind="text" bytes="19" first_line="2" total_lines="4"><output>two
 three
 </output></file></files></result>
-              <result id="3" tool="read" status="error" code="not_found" duration_ms="0"><message>missing: No such file or directory (os error 2)</message><hint>check the path; list its directory with &lt;read&gt;&lt;file src="DIR"/&gt;&lt;/read&gt;</hint></result>
+              <result id="3" tool="read" status="error" code="not_found" duration_ms="0"><message>missing: No such file or directory (os error 2)</message><hint>check the path; list its directory with `read`</hint></result>
               <summary status="failed" shell="bash"/>
             </results>"#,
         )
@@ -41,7 +41,7 @@ fn expected_results() -> Value {
          "duration_ms": 0},
         {"id": "3", "tool": "read", "status": "error", "code": "not_found",
          "message": "missing: No such file or directory (os error 2)",
-         "hint": "check the path; list its directory with <read><file src=\"DIR\"/></read>", "duration_ms": 0},
+         "hint": "check the path; list its directory with `read`", "duration_ms": 0},
     ])
 }
 
@@ -98,7 +98,7 @@ fn text_is_plain_without_a_terminal() {
              src f.txt · kind text · bytes 19 · total_lines 4\n\
              > read missing\n\
              error[not_found]: missing: No such file or directory (os error 2)\n  \
-             hint: check the path; list its directory with <read><file src=\"DIR\"/></read>\n\
+             hint: check the path; list its directory with `read`\n\
              2 of 3 calls failed or outlived their time\n",
         )
         .exit(1);

@@ -473,16 +473,13 @@ fn ended(record: &JobRecord, number: u64) -> ToolError {
     let status = record.terminal.session.exit_status(number);
     let how = status.map_or_else(String::new, |status| format!(" with exit status {status}"));
     let message = format!("job {} has ended{how}; nothing was sent", record.id);
-    ToolError::new(ErrorCode::NoJob, message).with_hint(format!(
-        "read its output with <read><file src=\"job:{}\"/></read>",
-        record.id
-    ))
+    ToolError::new(ErrorCode::NoJob, message)
+        .with_hint(format!("read its output with `read` of job:{}", record.id))
 }
 
 fn in_background(id: &str) -> ToolError {
     let message = format!("job {id} runs in the background of its terminal; nothing was sent");
     ToolError::new(ErrorCode::NoJob, message).with_hint(format!(
-        "bring it to the foreground with <command>fg</command>, or end it with \
-         <ctrl end=\"true\" job=\"{id}\">c</ctrl>"
+        "bring it to the foreground with the command `fg`, or end it with `ctrl` c, its job {id} and `end`"
     ))
 }

@@ -44,8 +44,7 @@ const SITE_INSTRUCTIONS: &str = "Site tools work on the tenant and site of the r
 const HOST_INSTRUCTIONS: &str = " `command` starts a fresh shell for every call, unless karyi/session \
     in `_meta` names a shell to keep. A command that still runs at the time limit of its call is \
     ended. $KARYI{NAME} in arguments stays literal text, except for the secrets that this server \
-    offers; their values are never shown. Where a description shows XML, such as <edit> or <read>, \
-    it means the tool of that name.";
+    offers; their values are never shown.";
 
 /// Site of requests that name none.
 #[derive(Debug, Clone, Default)]

@@ -23,8 +23,7 @@ use karyi_vault::session::Secrets;
 const INSTRUCTIONS: &str = "Calls run as if one after another, in the order of arrival. All `command` \
     calls share one shell: directory, variables and functions carry over to the next call. A call \
     whose command keeps running returns an `id`, the job's id for `input`, `ctrl` and `read` (src \
-    job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see the value. Where a \
-    description shows XML, such as <input> or <read>, it means the tool of that name.";
+    job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see the value.";
 
 /// Tools of a site, offered beside those of the session.
 pub trait SiteTools: Send + Sync {

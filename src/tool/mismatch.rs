@@ -83,9 +83,9 @@ impl<'e> Mismatch<'e> {
     pub fn message(&self, tool: &str) -> String {
         let (expected, found) = (&self.expected, &self.found);
         match self.path.is_empty() {
-            true => format!("the arguments of <{tool}> must be {expected}, found {found}"),
+            true => format!("the arguments of {tool} must be {expected}, found {found}"),
             false => format!(
-                "`{}` of <{tool}> must be {expected}, found {found}",
+                "`{}` of {tool} must be {expected}, found {found}",
                 self.path
             ),
         }

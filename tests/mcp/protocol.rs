@@ -223,7 +223,7 @@ fn what_a_tool_cannot_do_is_an_error_it_can_read() {
         json!({
             "status": "error",
             "code": "bad_arguments",
-            "message": "`nope` of <command> must be left out, since there is no such key, found 1",
+            "message": "`nope` of command must be left out, since there is no such key, found 1",
             "hint": "the keys here are text, timeout, cwd, name; see the input schema of the tool for \
                 its arguments and their types",
         })

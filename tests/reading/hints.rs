@@ -6,7 +6,7 @@ use crate::harness::Karyi;
 
 use super::read;
 
-const CONVERT: &str = "convert it to UTF-8 first: <command>iconv -f gb18030 -t utf-8 OLD > NEW</command>, with its real \
+const CONVERT: &str = "convert it to UTF-8 first with the command `iconv -f gb18030 -t utf-8 OLD > NEW`, with its real \
                        encoding for gb18030";
 
 #[test]

@@ -191,19 +191,19 @@ macro_rules! tool_codes {
 
 tool_codes! {
     /// The path names nothing.
-    NotFound = "not_found", Failed, "check the path; list its directory with <read><file src=\"DIR\"/></read>";
+    NotFound = "not_found", Failed, "check the path; list its directory with `read`";
     /// The path is a directory and a file is needed.
     IsDirectory = "is_directory", Failed, "name a file inside the directory";
     /// A part of the path is a file and a directory is needed.
     NotADirectory = "not_a_directory", Failed, "check the path: one of its parents is a file";
     /// The path is neither file nor directory.
-    NotAFile = "not_a_file", Failed, "pipes, sockets and devices are reached with <command>";
+    NotAFile = "not_a_file", Failed, "pipes, sockets and devices are reached with a command";
     /// The links of the path lead in a circle.
-    SymlinkLoop = "symlink_loop", Failed, "see where the links lead with <command>ls -l PATH</command>";
+    SymlinkLoop = "symlink_loop", Failed, "see where the links lead with the command `ls -l PATH`";
     /// A name or the path is longer than the file system takes.
     NameTooLong = "name_too_long", Failed, "shorten it: most file systems take names of 255 bytes, and paths of 4095";
     /// The system does not allow it.
-    PermissionDenied = "permission_denied", Failed, "check the owner and mode with <command>ls -l PATH</command>";
+    PermissionDenied = "permission_denied", Failed, "check the owner and mode with the command `ls -l PATH`";
     /// The disk or the quota is full.
     NoSpace = "no_space", Failed, "free some space, then send the call again; nothing was changed";
     /// The file system is read-only.
@@ -211,27 +211,27 @@ tool_codes! {
     /// The path leaves the root directory of the run.
     OutsideRoot = "outside_root", Failed, "use a path inside the directory given with --root";
     /// The file is too large for the operation.
-    FileTooLarge = "file_too_large", Failed, "use <command> with a tool that works on streams";
+    FileTooLarge = "file_too_large", Failed, "use a command with a program that works on streams";
     /// The file is not text.
-    BinaryFile = "binary_file", Failed, "edit works on text; change binary files with <command>";
+    BinaryFile = "binary_file", Failed, "edit works on text; change binary files with a command";
     /// A file changed between reading and writing.
     FileChanged = "file_changed", Failed, "read the file again and send the edit anew";
     /// A `find` text is not in the file.
     FindNotFound = "find_not_found", Failed, "copy the text to find exactly as it stands in the file";
     /// A `find` text is there more than once.
-    FindAmbiguous = "find_ambiguous", Failed, "add lines around the text until it is unique, or set all=\"true\" on <find>";
+    FindAmbiguous = "find_ambiguous", Failed, "add lines around the text until it is unique, or set `all` to true for this find";
     /// A change is in the file already, and others of the same call are not.
     AlreadyApplied = "already_applied", Failed, "leave this pair out and send the others again";
     /// A symlink leads out of the root or repository that holds it.
     SymlinkEscape = "symlink_escape", Failed, "name the file the link leads to, if it is really meant";
     /// The file has other hard links, which would retain the old content.
-    HardLinked = "hard_linked", Failed, "set break_links=\"true\" on <file> to change or delete this name only; the others keep the old content";
+    HardLinked = "hard_linked", Failed, "set `break_links` to true for the file to change or delete this name only; the others keep the old content";
     /// The new content could not be given the owner of the old one.
-    OwnerNotKept = "owner_not_kept", Failed, "run karyi as the owner of the file, or change it with <command>, which may ask for sudo";
+    OwnerNotKept = "owner_not_kept", Failed, "run karyi as the owner of the file, or change it with a command, which may ask for sudo";
     /// A file that is to be made exists.
-    FileExists = "file_exists", Failed, "choose another name, or delete that file in the same <edit> first";
+    FileExists = "file_exists", Failed, "choose another name, or delete that file first in the same edit";
     /// The encoding of the file has no such character.
-    NotEncodable = "not_encodable", Failed, "use characters the file's encoding has, or convert the file to UTF-8 with <command>iconv</command> first";
+    NotEncodable = "not_encodable", Failed, "use characters the file's encoding has, or convert the file to UTF-8 with `iconv` first";
     /// Other changes of the same files took too long.
     EditBusy = "edit_busy", Failed, "wait for the other karyi to end, then send the call again";
     /// Several files are to change, and what is done to them cannot be written down.
@@ -247,15 +247,15 @@ tool_codes! {
     /// Another input or output error.
     Io = "io_error", Failed, "see the message of the system";
     /// A job holds the terminal.
-    SessionBusy = "session_busy", Failed, "answer it with <input>, or end it with <ctrl>c</ctrl>";
+    SessionBusy = "session_busy", Failed, "answer it with `input`, or end it with `ctrl` c";
     /// Nothing runs that could read input.
-    NoJob = "no_job", Failed, "start a command first; <input> and <ctrl> go to a command that still runs";
+    NoJob = "no_job", Failed, "start a command first; `input` and `ctrl` go to a command that still runs";
     /// The job does not read its input.
-    NoReader = "no_reader", Failed, "wait longer with timeout=\"SECONDS\", or end the command with <ctrl>c</ctrl>";
+    NoReader = "no_reader", Failed, "wait longer with a larger `timeout`, or end the command with `ctrl` c";
     /// A line of input is longer than the terminal passes to the job.
     LineTooLong = "line_too_long", Failed, "write the text to a file and have the command read that";
     /// A secret would be echoed by the terminal.
-    EchoOn = "echo_on", Refused, "the program shows what is typed; set allow_echo=\"true\" on <input> to send the secret all the same";
+    EchoOn = "echo_on", Refused, "the program shows what is typed; set `allow_echo` to true to send the secret all the same";
     /// No shell can be started.
     NoShell = "no_shell", Refused, "install bash, or name a shell with --shell PATH";
     /// The session's shell could not be started or restarted.
@@ -263,7 +263,7 @@ tool_codes! {
     /// The shell cannot take secrets.
     UnsupportedShell = "unsupported_shell", Refused, "secrets in commands need bash or zsh: run with --shell /bin/bash";
     /// A name in a placeholder has no value.
-    UndefinedVariable = "undefined_variable", Refused, "ask for it first: <get_value key=\"NAME\" reason=\"...\"/>, and use it from the next <tools> block on";
+    UndefinedVariable = "undefined_variable", Refused, "ask for it first with `get_value`, and use it from the next block on";
     /// A placeholder is not well formed.
     BadPlaceholder = "bad_placeholder", Refused, "write $KARYI{NAME}, or $$KARYI{ for the characters themselves";
     /// A placeholder in a context where no value is safe.
@@ -303,7 +303,7 @@ tool_codes! {
     /// The command was used in a way it does not have.
     Usage = "usage", Refused, "see `karyi help`";
     /// No session runs that takes a value.
-    NoSession = "no_session", Refused, "give it to one run with `karyi run --vars-fd N`, or let the script ask for it with <get_value>";
+    NoSession = "no_session", Refused, "give it to one run with `karyi run --vars-fd N`, or let the script ask for it with `get_value`";
     /// The vault stays closed inside a session.
     InsideSession = "inside_session", Refused, "use a terminal outside of karyi";
     /// The user declined.
@@ -417,7 +417,7 @@ fn is_no_file(error: &std::io::Error) -> bool {
 }
 
 const BUSY: &str = "the system uses it; a file that is mounted by itself, as in containers, can be written to with \
-                    <command>, such as cat NEW > FILE, and never be replaced";
+                    a command, such as `cat NEW > FILE`, and never be replaced";
 
 const FILE_LIMIT: &str = "start karyi with a higher limit of the size of files (`ulimit -f`), or where the file system has \
                           one, write elsewhere";

@@ -226,7 +226,7 @@ fn check_place(shown: &Path, directory: &Directory) -> Result<(), ToolError> {
         "{}: expected a file that can be replaced, found one of a pseudo file system such as /proc or /sys",
         shown.display()
     );
-    let hint = "write to it with <command>, such as echo VALUE > PATH";
+    let hint = "write to it with a command, such as `echo VALUE > PATH`";
     Err(ToolError::new(ErrorCode::NotAFile, message).with_hint(hint))
 }
 

@@ -139,7 +139,7 @@ fn not_ours(change: &Change) -> ToolError {
         change.shown.display()
     );
     let hint =
-        "run karyi as the owner of the file, or change it with <command>, which may ask for sudo";
+        "run karyi as the owner of the file, or change it with a command, which may ask for sudo";
     ToolError::new(ErrorCode::PermissionDenied, message).with_hint(hint)
 }
 

@@ -318,12 +318,7 @@ fn whole_file_hint(edit: &FileEdit, error: ToolError) -> ToolError {
         (false, Some(to)) => format!("mv -- {path} {}", shell_word(to)),
         (false, None) => return error,
     };
-    // Such a command would need escaping inside a tag.
-    let how = match how.contains(['<', '&']) {
-        true => "a shell command".to_owned(),
-        false => format!("<command>{how}</command>"),
-    };
-    error.with_hint(format!("{what}; {how} does it, without undo"))
+    error.with_hint(format!("{what}; the command `{how}` does it, without undo"))
 }
 
 /// Returns a path as a shell word.
@@ -374,7 +369,7 @@ fn change(
 fn missing(edit: &FileEdit, similar_paths: Option<String>) -> ToolError {
     let message = format!("{}: there is no such file", edit.path.display());
     let error = ToolError::new(ErrorCode::NotFound, message);
-    let create = "to create the file, leave the first <find> empty";
+    let create = "to create the file, leave the first find empty";
     match (edit.delete || edit.to.is_some(), similar_paths) {
         (true, None) => error,
         (true, Some(similar_paths)) => error.with_hint(similar_paths),

@@ -79,7 +79,7 @@ pub(super) fn refuse_link(cwd: &Path, path: &Path) -> Result<(), ToolError> {
                 path.display(),
                 target.display()
             );
-            let hint = "name the file it leads to, or change the link itself with <command>";
+            let hint = "name the file it leads to, or change the link itself with a command";
             Err(ToolError::new(ErrorCode::NotAFile, message).with_hint(hint))
         }
     }
@@ -94,7 +94,7 @@ pub(super) fn refuse_taken(cwd: &Path, to: &Path) -> Result<(), ToolError> {
         return Ok(());
     }
     let message = format!("{}: a symlink of this name already exists", to.display());
-    let hint = "choose another name, or remove the symlink with <command>rm</command> first";
+    let hint = "choose another name, or remove the symlink with `rm` first";
     Err(ToolError::new(ErrorCode::FileExists, message).with_hint(hint))
 }
 

@@ -21,8 +21,8 @@ const ESCAPES_IN_FILE: &str = "if the escapes stand in the file, wrap the text i
 const OVERLAPS: &str = "the text was there until an earlier find of this call replaced a part of it: pairs apply in \
                         order, each on what those before it left; write one find for both";
 const NO_LAST_BREAK: &str = "the text ends the file, whose last line has no line break: leave every line break at \
-                             the end of <find> out, and of <replace>";
-const EMPTY_FILE: &str = "the file is empty: leave <find> empty to fill it";
+                             the end of find out, and of replace";
+const EMPTY_FILE: &str = "the file is empty: leave find empty to fill it";
 const BLANK_FILE: &str = "the file contains only white space; read it, and copy that as it stands";
 const SHORT: &str = "the text is too short for a closest passage: read the file, and copy a whole line as it stands";
 /// Visible characters below which a text to find is short.

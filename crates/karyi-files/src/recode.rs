@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use encoding_rs::{CoderResult, Decoder, Encoding};
 
 /// Hint for a text whose encoding is uncertain.
-pub const CONVERT: &str = "convert it to UTF-8 first: <command>iconv -f gb18030 -t utf-8 OLD > NEW</command>, with its real \
+pub const CONVERT: &str = "convert it to UTF-8 first with the command `iconv -f gb18030 -t utf-8 OLD > NEW`, with its real \
                            encoding for gb18030";
 
 /// Bytes read at once.

@@ -188,7 +188,7 @@ fn outside(root: &Path, cwd: &Path, path: &Path) -> ToolError {
     }
     error.with_hint(format!(
         "paths start in the working directory {}, which is outside of the root: start karyi with --cwd \
-         {root_shown} too, change there with <command>cd</command>, or write whole paths",
+         {root_shown} too, change there with `cd`, or write whole paths",
         cwd.display()
     ))
 }
@@ -208,7 +208,7 @@ fn refuse_home(cwd: &Path, path: &Path) -> Result<(), ToolError> {
     let shown = path.display();
     let message =
         format!("{shown}: ~ is no home directory here, and there is no file of that name");
-    let hint = "write the whole path; <command>echo ~</command> prints where ~ is";
+    let hint = "write the whole path; the command `echo ~` prints where ~ is";
     Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint))
 }
 
@@ -352,7 +352,7 @@ mod tests {
         let shown = top.display();
         let expected = format!(
             "paths start in the working directory {shown}, which is outside of the root: start karyi with --cwd \
-             {shown}/dir too, change there with <command>cd</command>, or write whole paths"
+             {shown}/dir too, change there with `cd`, or write whole paths"
         );
         assert_eq!(hint(&top), expected);
         assert_eq!(

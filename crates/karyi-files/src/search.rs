@@ -171,7 +171,7 @@ fn unsearched(shown: &Path, error: &io::Error) -> ToolError {
         limits::SEARCH_LINE_BUFFER_BYTES >> 20
     );
     ToolError::new(ErrorCode::FileTooLarge, message)
-        .with_hint("search it with <command>, such as tr or fold before grep, or read a part of it with max_bytes")
+        .with_hint("search it with a command, such as tr or fold before grep, or read a part of it with max_bytes")
 }
 
 /// Joins two paths without a leading `./`.

@@ -32,7 +32,7 @@ pub(super) fn hint(opener: &Opener, shown: &Path, real: &Path) -> Option<String>
         .take(limits::MAX_COMPARED_NAMES)
         .collect();
     if names.iter().any(|known| known.to_string_lossy() == name) {
-        let hint = "its name is not UTF-8; reach it through a pattern in <command>";
+        let hint = "its name is not UTF-8; reach it through a pattern in a command";
         return Some(hint.to_owned());
     }
     let mut close = similar_names(&name, names.iter().filter_map(|name| name.to_str()));

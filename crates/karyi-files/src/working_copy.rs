@@ -208,7 +208,7 @@ fn drop_mark(pair: &mut Pair<'_>) {
 }
 
 const GUESSED: &str = "use only ASCII and characters that stand in the file already, or convert the file from its \
-                       encoding to UTF-8 with <command>iconv</command> first";
+                       encoding to UTF-8 with `iconv` first";
 
 fn write(
     shown: &Path,
@@ -263,7 +263,7 @@ fn refuse_new_characters(
 fn with_encoding_doubt(error: ToolError, encoding: Encoding) -> ToolError {
     let name = encoding.name().unwrap_or("utf-8");
     let hint = format!(
-        "{}\nthe file was read as {name}, which is only a guess: if <read> shows it wrong, {CONVERT}",
+        "{}\nthe file was read as {name}, which is only a guess: if `read` shows it wrong, {CONVERT}",
         error.hint.trim_end()
     );
     error.with_hint(hint)
@@ -328,7 +328,7 @@ fn hard_linked(change: &Change, links: u64, replaces_other: bool) -> ToolError {
     }
 }
 
-const ONE_BY_ONE: &str = "to keep all hard links of the file, send each rename and delete as an <edit> of its own, in this \
+const ONE_BY_ONE: &str = "to keep all hard links of the file, send each rename and delete as an edit of its own, in this \
                           order: a file that is only renamed, to a free name, keeps its inode";
 
 /// Tells whether a file is renamed unchanged to a name that another file had.

@@ -57,10 +57,11 @@ pub fn undefined(names: &[SecretName]) -> ToolError {
         message.push_str(&format!(" and {} more", names.len() - shown.len()));
     }
     let first = shown.first().copied().unwrap_or("NAME");
-    ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(format!(
-        "{ASK_FIRST}: <get_value key=\"{first}\" reason=\"...\"/>, and use it from the next <tools> block on"
-    ))
-    .with_names(shown.iter().map(|name| (*name).to_owned()).collect())
+    ToolError::new(ErrorCode::UndefinedVariable, message)
+        .with_hint(format!(
+            "{ASK_FIRST} with `get_value` and the key {first}, and use it from the next block on"
+        ))
+        .with_names(shown.iter().map(|name| (*name).to_owned()).collect())
 }
 
 /// Replaces every placeholder by its value, and every escaped one by its literal text.
@@ -220,7 +221,7 @@ pub fn check_files(text: &str) -> Result<(), ToolError> {
 fn file_outside_of_script(name: &SecretName) -> ToolError {
     let message = format!("$KARYI{{{name}|file}} stands outside of a script");
     ToolError::new(ErrorCode::BadPlaceholder, message).with_hint(format!(
-        "only <command> can use the path of a file; write $KARYI{{{name}}} here"
+        "only a command can use the path of a file; write $KARYI{{{name}}} here"
     ))
 }
 

@@ -18,7 +18,7 @@ use karyi_syntax::grammar::LeafKind;
 /// The tool.
 pub struct Command;
 
-/// Arguments of `<command>`.
+/// Arguments of `command`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
@@ -32,7 +32,7 @@ pub struct Args {
     pub name: Option<Template>,
 }
 
-/// Result of `<command>`, `<input>` and `<ctrl>`.
+/// Result of `command`, `input` and `ctrl`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// The label of the call.
@@ -156,10 +156,9 @@ impl Tool for Command {
         summary: "Run a shell script in the persistent session",
         details: "Directory, variables and functions stay for later commands. The result has \
             `exit_code`, `cwd` and `output`. With status `awaiting_input` the script waits: answer \
-            with <input>. With `running` the timeout passed and it goes on as a job, named by the \
-            call's id: read what it prints with <read><file src=\"job:ID\"/></read>, wait for it with \
-            an empty <input>, or end it with <ctrl>c</ctrl>. Another command meanwhile runs in a session \
-            beside it.",
+            with `input`. With `running` the timeout passed and it goes on as a job, named by the \
+            call's id: read what it prints with `read` of job:ID, wait for it with an empty `input`, or \
+            end it with `ctrl` c. Another command meanwhile runs in a session beside it.",
         also_called: &[
             "bash",
             "sh",

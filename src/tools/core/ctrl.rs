@@ -16,7 +16,7 @@ use karyi_syntax::grammar::LeafKind;
 /// The tool.
 pub struct Ctrl;
 
-/// Arguments of `<ctrl>`.
+/// Arguments of `ctrl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {

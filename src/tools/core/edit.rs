@@ -30,7 +30,7 @@ use karyi_vault::redact::Redactor;
 /// The tool.
 pub struct Edit;
 
-/// Arguments of `<edit>`.
+/// Arguments of `edit`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
@@ -96,7 +96,7 @@ impl PartialEq for SourceTexts {
     }
 }
 
-/// Result of `<edit>`.
+/// Result of `edit`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// Outcome for each file, in order.

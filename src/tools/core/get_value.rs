@@ -16,7 +16,7 @@ use karyi_core::secret::{SecretName, SecretValue, Template};
 /// The tool.
 pub struct GetValue;
 
-/// Arguments of `<get_value>`.
+/// Arguments of `get_value`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
@@ -31,7 +31,7 @@ pub struct Args {
     pub refresh: bool,
 }
 
-/// Result of `<get_value>`; it never contains the value.
+/// Result of `get_value`; it never contains the value.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// Name of the value.
@@ -45,7 +45,7 @@ impl Tool for GetValue {
     const SPEC: Spec = Spec {
         name: "get_value",
         summary: "Ask the user for a secret value",
-        details: "From the next <tools> block on, write $KARYI{KEY} where the value belongs, in any \
+        details: "From the next block on, write $KARYI{KEY} where the value belongs, in any \
             text or attribute. You never see the value, and it is masked in all output.",
         also_called: &["ask", "secret", "get_secret", "password"],
         heading: "> get_value",

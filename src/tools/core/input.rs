@@ -19,7 +19,7 @@ use karyi_syntax::grammar::LeafKind;
 /// The tool.
 pub struct Input;
 
-/// Arguments of `<input>`.
+/// Arguments of `input`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {

@@ -32,7 +32,7 @@ use content::{directory_content, ignored_of_directory, text_content};
 /// The tool.
 pub struct Read;
 
-/// Arguments of `<read>`.
+/// Arguments of `read`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
@@ -89,7 +89,7 @@ pub struct Search {
     pub context: usize,
 }
 
-/// Result of `<read>`.
+/// Result of `read`.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Output {
     /// Content of each file or directory, in order.
@@ -488,7 +488,7 @@ fn nothing_searched(found: &SearchOutcome, has_glob: bool) -> Option<&'static st
         ),
         (0, _) => None,
         _ => Some(
-            "nothing was searched: the files are binary; <file> in <read> names its kind, and a \
+            "nothing was searched: the files are binary; `read` of the file names its kind, and a \
              command such as grep -a searches it",
         ),
     }

@@ -206,9 +206,9 @@ fn unreadable_paths_are_errors() {
         assert_eq!(error.code, code, "{path}");
         assert!(error.hint.contains(hint), "{path}: {}", error.hint);
     };
-    check("fifo", ErrorCode::NotAFile, "<command>");
-    check("socket", ErrorCode::NotAFile, "<command>");
-    check("/dev/zero", ErrorCode::NotAFile, "<command>");
+    check("fifo", ErrorCode::NotAFile, "with a command");
+    check("socket", ErrorCode::NotAFile, "with a command");
+    check("/dev/zero", ErrorCode::NotAFile, "with a command");
     check("loop", ErrorCode::SymlinkLoop, "ls -l");
     let near = format!("did you mean {}?", top.join("file").display());
     check("flie", ErrorCode::NotFound, &near);

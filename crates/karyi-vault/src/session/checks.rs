@@ -11,7 +11,8 @@ pub fn name_taken(name: &SecretName) -> ToolError {
     let message = format!(
         "the session knows {name} already, and a running session does not accept another one"
     );
-    let hint = "choose another name, or let the script ask for a new value with <get_value refresh=\"true\">";
+    let hint =
+        "choose another name, or let the script ask for a new value with `get_value` and `refresh`";
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 

@@ -214,9 +214,9 @@ fn unsupported_edits_suggest_a_command() {
         ..edit("dir", &[])
     };
     for (edit, hint) in [
-        (to("dir", "other"), "<command>mv -- dir other</command>"),
-        (delete, "<command>rm -r -- dir</command>"),
-        (to("a", "link"), "<command>rm</command> first"),
+        (to("dir", "other"), "the command `mv -- dir other`"),
+        (delete, "the command `rm -r -- dir`"),
+        (to("a", "link"), "`rm` first"),
         (to("a", "a"), "leave to=\"...\" out"),
         (to("a", "new/"), "leave out the slash"),
         (edit("new/", &[("", "x")]), "leave out the slash"),
@@ -249,26 +249,34 @@ fn a_command_in_a_hint_takes_the_path_as_it_is() {
     for (name, remove, rename) in [
         (
             "my src",
-            "<command>rm -r -- 'my src'</command>",
-            "<command>mv -- 'my src' 'my src.old'</command>",
+            "the command `rm -r -- 'my src'`",
+            "the command `mv -- 'my src' 'my src.old'`",
         ),
         (
             "-x",
-            "<command>rm -r -- -x</command>",
-            "<command>mv -- -x -x.old</command>",
+            "the command `rm -r -- -x`",
+            "the command `mv -- -x -x.old`",
         ),
         (
             "a;b",
-            "<command>rm -r -- 'a;b'</command>",
-            "<command>mv -- 'a;b' 'a;b.old'</command>",
+            "the command `rm -r -- 'a;b'`",
+            "the command `mv -- 'a;b' 'a;b.old'`",
         ),
         (
             "it's",
-            r"<command>rm -r -- 'it'\''s'</command>",
-            r"<command>mv -- 'it'\''s' 'it'\''s.old'</command>",
+            r"the command `rm -r -- 'it'\''s'`",
+            r"the command `mv -- 'it'\''s' 'it'\''s.old'`",
         ),
-        ("a<b", "a shell command", "a shell command"),
-        ("a&b", "a shell command", "a shell command"),
+        (
+            "a<b",
+            "the command `rm -r -- 'a<b'`",
+            "the command `mv -- 'a<b' 'a<b.old'`",
+        ),
+        (
+            "a&b",
+            "the command `rm -r -- 'a&b'`",
+            "the command `mv -- 'a&b' 'a&b.old'`",
+        ),
     ] {
         let place = Fixture::new(&[(&format!("{name}/x"), b"1")]);
         let delete = FileEdit {
@@ -411,7 +419,7 @@ const SPELLED_OTHERWISE: &[(&str, &str, &str)] = &[
         "zq",
         "the text is too short for a closest passage: read the file, and copy a whole line as it stands",
     ),
-    ("", "zq", "the file is empty: leave <find> empty to fill it"),
+    ("", "zq", "the file is empty: leave find empty to fill it"),
     (
         " \n\n",
         "zq",

@@ -192,7 +192,7 @@ fn hard_linked_files_swap_names_one_by_one() {
     let error = place.apply(&swap).unwrap_err();
     assert_eq!(error.code, ErrorCode::HardLinked);
     assert!(
-        error.hint.contains("as an <edit> of its own"),
+        error.hint.contains("as an edit of its own"),
         "{}",
         error.hint
     );
