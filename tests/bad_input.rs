@@ -115,7 +115,13 @@ fn a_missing_file_is_named() {
 #[test]
 fn no_shell_is_a_refusal() {
     let karyi = Karyi::new().arg("--shell").arg("/nowhere/bash");
-    fails(karyi, "<command>echo hi</command>", "no_shell", 2);
+    let ran = karyi
+        .stdin("<tools><command>touch made</command></tools>")
+        .run();
+    let found = "expected a shell at /nowhere/bash, found no program there";
+    ran.exit(2)
+        .stderr(&format!("karyi: --shell: {found}\n"))
+        .tree(&[]);
 }
 
 #[test]

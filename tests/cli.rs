@@ -308,18 +308,6 @@ fn completions_name_the_options() {
     }
 }
 
-#[test]
-fn another_shell_than_the_users_is_told() {
-    let ran = Karyi::new()
-        .program("fish", "#!/bin/sh\n")
-        .stdin("<tools><command>echo hi</command></tools>");
-    let fish = ran.work().join("../bin/fish").canonicalize().unwrap();
-    let report = ran.env("SHELL", fish).arg("--json").run().exit(0).json();
-    assert_eq!(report["shell"], "bash");
-    let note = report["note"].as_str().unwrap();
-    assert!(note.contains("fish") && note.contains("bash"), "{note}");
-}
-
 /// Runs the program by a line of `sh`, in which `"$@"` stands for it and its arguments.
 fn by_shell(line: &str, karyi: &Karyi) -> std::process::Output {
     let own = karyi.command();

@@ -95,6 +95,7 @@ fn options(dir: &Path, port: u16) -> ServerOptions {
         runtime_dir: dir.to_owned(),
         cwd: dir.to_owned(),
         env: std::env::vars_os().collect(),
+        overrides: Vec::new(),
         rc: StartupFiles::None,
         fork_state: None,
         secrets: ShellSecrets::default(),

@@ -38,6 +38,7 @@ mod secrets;
 mod seed;
 mod serve;
 mod session;
+mod session_setup;
 mod stopping;
 mod streaming;
 mod terminal;

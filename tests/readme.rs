@@ -43,16 +43,20 @@ fn the_sessions_of_the_readme() {
     assert_eq!(sessions.len(), 3);
     for session in sessions {
         let format = if session.is_piped { "xml" } else { "text" };
-        let ran = Karyi::with_args(&["run", "--no-interactive", "--format", format, &session.file])
-            .file(&session.file, &session.content)
-            .run();
-        let found = without_temporary_names(&ran.stdout()).replace("ROOT/tmp", "/tmp");
-        assert_eq!(
-            found,
-            without_durations(&session.output),
-            "{}",
-            session.file
-        );
+        for shell in ["/bin/bash", "/usr/bin/zsh"] {
+            let ran =
+                Karyi::with_args(&["run", "--no-interactive", "--format", format, &session.file])
+                    .env("SHELL", shell)
+                    .file(&session.file, &session.content)
+                    .run();
+            let found = without_temporary_names(&ran.stdout()).replace("ROOT/tmp", "/tmp");
+            assert_eq!(
+                found,
+                without_durations(&session.output),
+                "{shell} {}",
+                session.file
+            );
+        }
     }
 }
 

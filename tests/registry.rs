@@ -201,7 +201,7 @@ fn text_names(schema: &Value) -> Vec<String> {
 #[test]
 fn the_prompt_is_short_and_complete() {
     let registry = tools::registry();
-    let text = prompt::prompt(&registry, Family::Core);
+    let text = prompt::prompt(&registry, Family::Core, "Commands run in bash 5.2.37.");
     assert!(text.len() <= 6000, "{} bytes", text.len());
     for entry in registry.entries() {
         assert!(
@@ -210,10 +210,13 @@ fn the_prompt_is_short_and_complete() {
             entry.spec.name
         );
     }
-    Karyi::with_args(&["tools", "prompt"])
-        .run()
-        .stdout_text(&text)
-        .exit(0);
+    let ran = Karyi::with_args(&["tools", "prompt"]).run().exit(0);
+    let version = regex::Regex::new("bash [0-9.]+").unwrap();
+    let shown = ran.stdout();
+    assert_eq!(
+        version.replace(&shown, "bash"),
+        version.replace(&text, "bash")
+    );
 }
 
 #[test]

@@ -116,12 +116,17 @@ pub(super) struct SessionArgs {
     /// Keep edit and read inside this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) root: Option<PathBuf>,
-    /// Shell of the session [default: $SHELL when supported, else bash, else sh]
+    /// Shell of the session [default: $KARYI_SHELL, else `shell` in config.toml, else bash; for an
+    /// MCP client $SHELL when it is bash or zsh]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub(super) shell: Option<PathBuf>,
-    /// Start the shell without the user's start-up files
+    /// Start the shell without the user's start-up files; `karyi run` reads them only for a shell
+    /// that was chosen
     #[arg(long)]
     pub(super) no_rc: bool,
+    /// Seconds for the user's start-up files; what they have set by then stays [default: 10]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "no_rc")]
+    pub(super) rc_timeout: Option<Seconds>,
     /// Set an environment variable in the session
     #[arg(long, value_name = "K=V", value_parser = assignment)]
     pub(super) env: Vec<(OsString, OsString)>,

@@ -12,6 +12,7 @@ use crate::cli::args::SiteFlags;
 use crate::cli::args::{McpArgs, SessionArgs};
 #[cfg(feature = "serve")]
 use crate::cli::serve;
+use crate::cli::shell::{self, SessionUse, ShellNames};
 use crate::cli::{control_socket, fail, run, runtime, say, undo_journal, vault};
 use crate::exec::cancel::Cancel;
 use crate::exec::session_context::SessionContext;
@@ -74,10 +75,18 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Stdio
     let is_eager = session.given.vars_fd.is_some()
         || session.given.require_vault
         || session.vault.age_passphrase_fd.is_some();
+    let search_path = shell::search_path();
+    let names = ShellNames::find(
+        session.shell.as_deref(),
+        SessionUse::Conversation,
+        &search_path,
+    )?;
+    let shell = names.description(&search_path);
     let (prepare, cwd) = prepare(session, used)?;
     let client = inherited::name_of_parent().unwrap_or_default();
     Ok(StdioOptions {
         prepare,
+        shell,
         is_eager,
         site,
         background: Box::new(move |secrets| {
@@ -114,7 +123,12 @@ fn prepare(
     args: SessionArgs,
     used: &Arc<OnceLock<Secrets>>,
 ) -> anyhow::Result<(PrepareSession, PathBuf)> {
-    let context = run::context(&args, &Cancel::default(), Arc::new(Nobody))?;
+    let context = run::context(
+        &args,
+        SessionUse::Conversation,
+        &Cancel::default(),
+        Arc::new(Nobody),
+    )?;
     run::policy_gate(&args, &context).context("reading the options")?;
     let used = Arc::clone(used);
     let prepare = move || {
@@ -127,7 +141,13 @@ fn prepare(
 
 fn begin(args: &SessionArgs) -> Result<SessionContext, ToolError> {
     let broken = |error: anyhow::Error| ToolError::new(ErrorCode::Io, format!("{error:#}"));
-    let mut context = run::context(args, &Cancel::default(), Arc::new(Nobody)).map_err(broken)?;
+    let mut context = run::context(
+        args,
+        SessionUse::Conversation,
+        &Cancel::default(),
+        Arc::new(Nobody),
+    )
+    .map_err(broken)?;
     context.secrets.protect_memory_with(guard::protect);
     context
         .command_timeout

@@ -5,6 +5,7 @@ mod args;
 mod bare_calls;
 #[cfg(feature = "serve")]
 mod call;
+mod config;
 mod control_socket;
 mod doctor;
 mod history;
@@ -24,6 +25,7 @@ mod screen;
 mod secret_lints;
 #[cfg(feature = "serve")]
 mod serve;
+mod shell;
 mod signal_state;
 mod signals;
 mod state_dir;

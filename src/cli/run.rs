@@ -17,6 +17,7 @@ use crate::cli::control_socket::{self, ControlSocket};
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
 use crate::cli::screen::{self, CancelOnPanic, Screen};
+use crate::cli::shell::SessionUse;
 use crate::cli::signals::Signals;
 use crate::cli::terminal_lock::TerminalLock;
 use crate::cli::undo_journal;
@@ -179,7 +180,12 @@ impl Run {
             },
             origin: origin.clone(),
         };
-        let context = context(&args.session, &stop_source.cancel, Arc::new(terminal))?;
+        let context = context(
+            &args.session,
+            SessionUse::Script,
+            &stop_source.cancel,
+            Arc::new(terminal),
+        )?;
         context.secrets.protect_memory_with(guard::protect);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, &context);

@@ -10,6 +10,7 @@ use anyhow::Context;
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime::{runtime, stopped};
 use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::shell::{self, SessionUse, ShellNames};
 use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{fail, print, say, state_dir, undo_journal};
 use crate::http::app_state::AppState;
@@ -206,13 +207,16 @@ fn host_resources(
 
 fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
     let current = std::env::current_dir().context("finding the current directory")?;
+    let search_path = shell::search_path();
+    let names = ShellNames::find(None, SessionUse::Conversation, &search_path)?;
     Ok(SessionOptions {
-        shell: None,
-        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
+        shell: names.requested,
+        preferred_shell: names.preferred,
         bootstrap: super::own_program::own_program()?,
         runtime_dir: runtime_dir(),
         cwd: root.map_or(current, Path::to_owned),
         env: std::env::vars_os().collect(),
+        overrides: Vec::new(),
         rc: StartupFiles::None,
         fork_state: None,
         secrets: karyi_pty::ShellSecrets::default(),

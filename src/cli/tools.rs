@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 
 use crate::cli::args::{ToolsArgs, ToolsTopic};
+use crate::cli::shell::{self, SessionUse, ShellNames};
 use crate::cli::vault::{VaultFlags, VaultLocation};
 use crate::cli::{fail, print};
 use crate::reference::{grammar, help, prompt};
@@ -44,7 +45,18 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
             } else {
                 var_names()
             };
-            print(&(prompt::prompt(&registry, *family) + &names))
+            let search_path = shell::search_path();
+            let shell = match family.is_for_scripts() {
+                true => ShellNames::find(None, SessionUse::Script, &search_path),
+                false => return print(&(prompt::prompt(&registry, *family, "") + &names)),
+            };
+            match shell {
+                Ok(shell) => {
+                    let shell = shell.description(&search_path);
+                    print(&(prompt::prompt(&registry, *family, &shell) + &names))
+                }
+                Err(error) => fail(&format!("{error:#}")),
+            }
         }
         Some(name) => match tools::all().get(name) {
             Some(entry) if args.json => print(&help::tool_json(entry)),

@@ -58,9 +58,8 @@ impl fmt::Debug for HostResources {
 pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> Context {
     let redactor = Redactor::new(&secrets);
     let mut session = session.clone();
-    let (values, current) = (secrets.clone(), secrets.clone());
+    let current = secrets.clone();
     session.secrets = ShellSecrets::new(move |bytes| redactor.is_in(bytes))
-        .with_presence(move || values.may_be_used())
         .with_values(move |name| current.get(name));
     Context {
         sessions: Arc::new(Sessions::new(session)),
@@ -380,6 +379,7 @@ mod tests {
             runtime_dir: dir.to_owned(),
             cwd: dir.to_owned(),
             env: Vec::new(),
+            overrides: Vec::new(),
             rc: StartupFiles::None,
             fork_state: None,
             secrets: ShellSecrets::default(),

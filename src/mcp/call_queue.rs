@@ -127,6 +127,7 @@ mod tests {
             runtime_dir: "/nowhere".into(),
             cwd: "/".into(),
             env: Vec::new(),
+            overrides: Vec::new(),
             rc: StartupFiles::None,
             fork_state: None,
             secrets: ShellSecrets::default(),

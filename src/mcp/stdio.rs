@@ -52,6 +52,8 @@ pub type StartBackground = Box<dyn FnOnce(SecretsGetter) -> Box<dyn Send>>;
 pub struct StdioOptions {
     /// Creates the session.
     pub prepare: PrepareSession,
+    /// Sentence about the shell, for the model.
+    pub shell: String,
     /// True if the session is created before the first message.
     pub is_eager: bool,
     /// Site whose tools are offered too.
@@ -63,12 +65,13 @@ pub struct StdioOptions {
 /// Backend for local tools and one site.
 struct StdioBackend {
     executor: Executor,
+    shell: String,
     site: Option<Box<dyn SiteTools>>,
 }
 
 impl Backend for StdioBackend {
     fn instructions(&self) -> String {
-        INSTRUCTIONS.to_owned()
+        format!("{INSTRUCTIONS} {}", self.shell)
     }
 
     async fn tools(&self, _: &McpContext) -> Result<Vec<Tool>, ErrorData> {
@@ -107,6 +110,7 @@ pub async fn serve(
     let ending = Cancel::default();
     let connection = Arc::new(StdioBackend {
         executor: Executor::new(options.prepare, ending.clone()),
+        shell: options.shell,
         site: options.site,
     });
     if options.is_eager {

@@ -24,10 +24,13 @@ Rules:
 - Every result has a status. With an error, read its <hint>, mend the call and send it again.
 ";
 
-/// Returns the text for a model's system prompt about one family of tools.
+/// Returns the text for a model's system prompt about one family of tools; `shell` is a sentence about the shell.
 #[must_use]
-pub fn prompt<C>(registry: &Registry<C>, family: Family) -> String {
+pub fn prompt<C>(registry: &Registry<C>, family: Family, shell: &str) -> String {
     let mut text = String::from(INTRODUCTION);
+    if !shell.is_empty() {
+        text.push_str(&format!("- {shell}\n"));
+    }
     for entry in registry.family(family) {
         let spec = &entry.spec;
         text.push_str(&format!(

@@ -30,6 +30,7 @@ pub fn sessions(shell: &Path, dir: &Path, secrets: &Secrets) -> Arc<Sessions> {
         runtime_dir: dir.join("run"),
         cwd: dir.to_owned(),
         env: std::env::vars_os().collect(),
+        overrides: Vec::new(),
         rc: StartupFiles::None,
         fork_state: None,
         secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))

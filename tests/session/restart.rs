@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
+use karyi::limits;
 use karyi::outcome::Status;
 use karyi::pty::{CommandRequest, Session, ShellSecrets, StartupFiles};
 
@@ -152,7 +153,7 @@ fn a_directory_for_one_command() {
 async fn with_rc(rc: &str) -> Shell {
     Shell::with(|options| {
         std::fs::write(options.cwd.join(".bashrc"), rc).unwrap();
-        options.rc = StartupFiles::User;
+        options.rc = StartupFiles::User(limits::RC_TIMEOUT);
     })
     .await
 }
@@ -161,14 +162,14 @@ async fn with_rc(rc: &str) -> Shell {
 fn the_rc_file_is_read_once() {
     run(async {
         let shell = with_rc(
-            "echo noise; export FROM_RC=1 PAGER=less; PS1='$ '; cd /; f() { echo f; }; set -u",
+            "echo noise; export FROM_RC=1 PAGER=less EDITOR=vi; PS1='$ '; cd /; f() { echo f; }; set -u",
         )
         .await;
         shell
             .check(
                 "echo $FROM_RC $PAGER $EDITOR $TERM; f",
                 0,
-                "1 cat false xterm-256color\nf\n",
+                "1 cat vi xterm-256color\nf\n",
             )
             .await;
         assert_eq!(shell.session.cwd(), shell.home.path());
@@ -181,10 +182,8 @@ fn a_bad_rc_file_is_left_out() {
     std::thread::scope(|scope| {
         for rc in [
             "exit 1",
-            "sleep 100",
-            "read x",
             "exec cat",
-            "trap '' HUP TERM; while :; do :; done",
+            "trap '' HUP TERM INT; while :; do :; done",
             "exec sh",
             "kill -9 $$",
             "kill -STOP $$",
@@ -194,8 +193,8 @@ fn a_bad_rc_file_is_left_out() {
             scope.spawn(move || run(check_bad_rc("bash", ".bashrc", rc)));
         }
         for (name, file) in [("zsh", ".zshrc"), ("ksh", ".kshrc"), ("mksh", ".mkshrc")] {
-            for rc in ["exit 1", "sleep 100"].into_iter().filter(|_| has(name)) {
-                scope.spawn(move || run(check_bad_rc(name, file, rc)));
+            if has(name) {
+                scope.spawn(move || run(check_bad_rc(name, file, "exit 1")));
             }
         }
     });
@@ -205,16 +204,62 @@ fn a_bad_rc_file_is_left_out() {
 async fn check_bad_rc(name: &str, file: &str, rc: &str) {
     let shell = Shell::with(|options| {
         std::fs::write(options.cwd.join(file), rc).unwrap();
-        options.rc = StartupFiles::User;
+        options.rc = StartupFiles::User(QUICK);
         options.shell = Some(name.into());
     })
     .await;
     shell.check("echo on", 0, "on\n").await;
-    let note = shell.session.fallback().unwrap_or_default();
+    let note = shell.session.take_startup_note().unwrap_or_default();
+    assert_eq!(shell.session.take_startup_note(), None);
     let begin = format!(
         "{name} runs without its start-up files, with which the shell could not be started: "
     );
     assert!(note.starts_with(&begin), "{name}, {rc}: {note}");
+}
+
+/// Time for start-up files that do not end.
+const QUICK: Duration = Duration::from_secs(1);
+
+#[test]
+fn what_slow_start_up_files_had_set_stays() {
+    let files = [
+        ("bash", ".bashrc"),
+        ("zsh", ".zshrc"),
+        ("ksh", ".kshrc"),
+        ("mksh", ".mkshrc"),
+        ("dash", "env"),
+        ("busybox", "env"),
+    ];
+    std::thread::scope(|scope| {
+        for (name, file) in files.into_iter().filter(|(name, _)| has(name)) {
+            for slow in ["sleep 100", "read x </dev/tty", "while :; do :; done"] {
+                scope.spawn(move || run(check_slow_rc(name, file, slow)));
+            }
+        }
+        let ignored = "trap '' INT; sleep 100";
+        scope.spawn(move || run(check_slow_rc("bash", ".bashrc", ignored)));
+    });
+}
+
+/// Checks that a session has what its start-up files exported before their time was up, and says so once.
+async fn check_slow_rc(name: &str, file: &str, slow: &str) {
+    let shell = Shell::with(|options| {
+        let rc = format!("export PATH=$HOME/bin:$PATH FOO=1 PAGER=less\n{slow}\nexport FOO=2\n");
+        let place = options.cwd.join(file);
+        std::fs::write(&place, rc).unwrap();
+        options.env.push(("ENV".into(), place.into()));
+        options.rc = StartupFiles::User(QUICK);
+        options.shell = Some(name.into());
+    })
+    .await;
+    let script = "echo $FOO $PAGER; case $PATH in $HOME/bin:*) echo path;; esac";
+    shell.check(script, 0, "1 cat\npath\n").await;
+    let note = shell.session.take_startup_note().unwrap_or_default();
+    assert!(
+        note.starts_with(&format!("{name} ")),
+        "{name}, {slow}: {note}"
+    );
+    assert_eq!(shell.session.take_startup_note(), None);
 }
 
 #[test]
@@ -378,7 +423,7 @@ fn start_up_files_that_hide_built_in_commands_are_read() {
             let shell = Shell::with(|options| {
                 let rc = "RC=1; builtin() { echo hidden; }\n";
                 std::fs::write(options.cwd.join(file), rc).unwrap();
-                options.rc = StartupFiles::User;
+                options.rc = StartupFiles::User(limits::RC_TIMEOUT);
                 options.shell = Some(name.into());
             })
             .await;
@@ -407,7 +452,7 @@ fn what_was_unset_stays_unset() {
                 let place = options.cwd.join(file);
                 std::fs::write(&place, rc).unwrap();
                 options.env.push(("ENV".into(), place.into()));
-                options.rc = StartupFiles::User;
+                options.rc = StartupFiles::User(limits::RC_TIMEOUT);
                 options.shell = Some(name.into());
             })
             .await;

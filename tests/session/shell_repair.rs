@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use karyi::limits;
 use karyi::outcome::Status;
 use karyi::pty::StartupFiles;
 
@@ -197,7 +198,7 @@ fn an_rc_file_may_close_descriptors() {
     run(async {
         let shell = Shell::with(|options| {
             std::fs::write(options.cwd.join(".bashrc"), "RC=1; exec 10>&-\n").unwrap();
-            options.rc = StartupFiles::User;
+            options.rc = StartupFiles::User(limits::RC_TIMEOUT);
         })
         .await;
         shell.check("echo $RC", 0, "1\n").await;

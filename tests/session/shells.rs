@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use karyi::limits;
 use karyi::outcome::Status;
 use karyi::pty::StartupFiles;
 
@@ -15,7 +16,7 @@ async fn check_shell(path: &str) {
     }
     let shell = Shell::with(|options| {
         options.shell = Some(path.into());
-        options.rc = StartupFiles::User;
+        options.rc = StartupFiles::User(limits::RC_TIMEOUT);
     })
     .await;
     assert_eq!(
@@ -179,7 +180,7 @@ fn functions_that_zsh_loads_when_called_come_back() {
             let rc = "autoload -Uz colors add-zsh-hook compinit\nmine() { echo mine }\n";
             std::fs::write(options.cwd.join(".zshrc"), rc).unwrap();
             options.shell = Some("/bin/zsh".into());
-            options.rc = StartupFiles::User;
+            options.rc = StartupFiles::User(limits::RC_TIMEOUT);
         })
         .await;
         let seen = shell.command("f() { echo f }; exit 3").await;

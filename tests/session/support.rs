@@ -66,6 +66,7 @@ pub(super) fn options(home: &Path) -> SessionOptions {
             variable("PATH", &std::env::var("PATH").unwrap()),
             variable("LANG", "C.UTF-8"),
         ],
+        overrides: Vec::new(),
         rc: StartupFiles::None,
         fork_state: None,
         secrets: karyi::pty::ShellSecrets::default(),

@@ -205,31 +205,12 @@ fn a_value_in_place_of_a_name_is_shown_nowhere() {
 }
 
 #[test]
-fn a_shell_that_takes_no_secrets_is_replaced_when_there_are_some() {
-    let home = Home::new().env("SHELL", "/bin/dash");
-    let (calls, uses) = (
-        "<tools><command>echo 1</command></tools>",
-        "<tools><command>printf %s $KARYI{TOKEN} | wc -c</command></tools>",
-    );
-    let run = |args: &[&str], calls: &str| {
-        let mut all = vec!["run", "--json"];
-        all.extend(args);
-        all.extend(["-c", calls]);
-        home.karyi(&all, "")
-    };
-    let told = |report: serde_json::Value| (report["shell"].clone(), report["note"].clone());
-    let report = run(&[], calls).exit(0).json();
-    assert_eq!(told(report), ("dash".into(), serde_json::Value::Null));
+fn a_chosen_shell_that_takes_no_secrets_refuses_them() {
+    let home = Home::new();
     home.set("TOKEN", VALUE, &[]);
-    let note = "/bin/dash cannot take secrets, and there are some; bash runs instead, --shell chooses another";
-    for calls in [calls, uses] {
-        let report = run(&[], calls).exit(0).json();
-        assert_eq!(told(report), ("bash".into(), note.into()));
-    }
-    let asked = ["--shell", "/bin/dash"];
-    let report = run(&asked, calls).exit(0).json();
-    assert_eq!(told(report), ("dash".into(), serde_json::Value::Null));
-    run(&asked, uses).exit(2).error("unsupported_shell");
+    let uses = "<tools><command>printf %s $KARYI{TOKEN} | wc -c</command></tools>";
+    let args = ["run", "--json", "--shell", "/bin/dash", "-c", uses];
+    home.karyi(&args, "").exit(2).error("unsupported_shell");
 }
 
 #[test]

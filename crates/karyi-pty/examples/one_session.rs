@@ -38,6 +38,7 @@ async fn run(runtime_dir: &Path) -> Result<(), Box<dyn Error>> {
         runtime_dir: runtime_dir.to_owned(),
         cwd: std::env::current_dir()?,
         env: std::env::vars_os().collect(),
+        overrides: Vec::new(),
         rc: StartupFiles::None,
         fork_state: None,
         secrets: ShellSecrets::default(),

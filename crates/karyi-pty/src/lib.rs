@@ -54,7 +54,7 @@ pub use engine::pending_call::{Progress, Restart, Sink};
 pub use host::{guard, health, inherited, runtime};
 pub use session::Session;
 pub use session::options::{CommandRequest, ForkState, InputRequest, SessionOptions, StartupFiles};
-pub use shell::choice::find as find_shell;
+pub use shell::choice::{find as find_shell, usable as usable_shell};
 pub use shell::secrets::ShellSecrets;
 pub use sys::lacks_output;
 pub use terminal::{bootstrap, key};

@@ -466,12 +466,6 @@ impl Secrets {
         self.read().current.is_empty()
     }
 
-    /// Returns true when placeholders may have values: there are some, or a store could not be read so far.
-    #[must_use]
-    pub fn may_be_used(&self) -> bool {
-        !self.is_empty() || self.source_failure().is_some()
-    }
-
     /// Returns true when bytes contain a value literally, also a replaced or removed one.
     #[must_use]
     pub fn occur_in(&self, bytes: &[u8]) -> bool {

@@ -50,6 +50,7 @@ fn options(shell: Option<PathBuf>, rc: StartupFiles) -> anyhow::Result<SessionOp
         runtime_dir: runtime_dir(),
         cwd: std::env::current_dir()?,
         env: std::env::vars_os().collect(),
+        overrides: Vec::new(),
         rc,
         fork_state: None,
         secrets: karyi_pty::ShellSecrets::default(),
@@ -145,7 +146,7 @@ async fn session(args: &DoctorArgs) -> Vec<Check> {
     let advice = "install bash, or name a shell with --shell";
     let failed = |found: String| vec![Check::missing("session", found, "nothing can run", advice)];
     let asked = args.shell.clone();
-    let options = match options(asked, StartupFiles::User) {
+    let options = match options(asked, StartupFiles::User(limits::RC_TIMEOUT)) {
         Ok(options) => options,
         Err(error) => return failed(format!("{error:#}")),
     };

@@ -1,5 +1,6 @@
 //! Resources of a session's calls: directories, environment, secrets, output files.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use anyhow::Context as _;
 use crate::cli::args::SessionArgs;
 use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::shell::{SessionUse, ShellNames};
 use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
 use crate::cli::{own_program, say, undo_journal, vault};
 use crate::exec::cancel::Cancel;
@@ -16,6 +18,7 @@ use crate::exec::policy_gate::PolicyGate;
 use crate::tool::Seconds;
 use crate::tool::context::{Context, Prompter};
 use crate::tool::sessions::{JobFiles, Sessions};
+use karyi_core::limits;
 use karyi_core::secret::{SecretName, Template};
 use karyi_files::root::Root;
 use karyi_pty::{SessionOptions, ShellSecrets, StartupFiles};
@@ -26,6 +29,7 @@ use karyi_vault::session::Secrets;
 /// Creates the context of a session's calls.
 pub(in crate::cli) fn context(
     args: &SessionArgs,
+    session_use: SessionUse,
     cancel: &Cancel,
     prompter: Arc<dyn Prompter>,
 ) -> anyhow::Result<Context> {
@@ -52,22 +56,31 @@ pub(in crate::cli) fn context(
     own.extend(vault::identity_file(&args.vault));
     let secrets = Secrets::default();
     let known = Redactor::new(&secrets);
-    let (values, current) = (secrets.clone(), secrets.clone());
+    let current = secrets.clone();
+    let search_path = env.iter().rev().find(|(name, _)| name == "PATH");
+    let search_path = search_path.map_or_else(OsString::new, |(_, value)| value.clone());
+    let names = ShellNames::find(args.shell.as_deref(), session_use, &search_path)?;
+    // A script means the same everywhere; who chooses a shell wants it as it is set up.
+    let is_set_up = session_use == SessionUse::Conversation
+        || names.requested.is_some()
+        || args.rc_timeout.is_some();
     let options = SessionOptions {
-        shell: args.shell.clone(),
-        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
+        shell: names.requested,
+        preferred_shell: names.preferred,
         bootstrap: own_program::own_program()?,
         runtime_dir: runtime_dir(),
         cwd,
         env,
-        rc: if args.no_rc {
-            StartupFiles::None
-        } else {
-            StartupFiles::User
+        overrides: args.env.clone(),
+        rc: match is_set_up && !args.no_rc {
+            true => StartupFiles::User(
+                args.rc_timeout
+                    .map_or(limits::RC_TIMEOUT, Seconds::duration),
+            ),
+            false => StartupFiles::None,
         },
         fork_state: None,
         secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))
-            .with_presence(move || values.may_be_used())
             .with_values(move |name| current.get(name)),
     };
     Ok(Context {

@@ -50,7 +50,7 @@ pub struct Output {
     /// Number of the session, when the first one was busy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
-    /// Facts about a session that was opened for this command.
+    /// Facts about the session: start-up files that took too long, or the session that was opened beside a busy one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// `true` when the status is a guess: the system did not show what the script waits for.
@@ -250,7 +250,10 @@ impl Tool for Command {
             .opening
             .as_ref()
             .map(|opening| note(terminal, opening));
-        answer.output.note = opened.or(terminal.back_from.map(note_back));
+        let place = opened.or(terminal.back_from.map(note_back));
+        let notes = [terminal.session.take_startup_note(), place];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        answer.output.note = (!notes.is_empty()).then(|| notes.join(". "));
         Ok(answer)
     }
 }

@@ -10,8 +10,12 @@ pub const TERMINAL_ROWS: u16 = 40;
 pub const MAX_TERMINAL_SIDE: u16 = 1000;
 /// Bytes of the last lines that a program may move back to on its screen: more than a screen of ordinary text.
 pub const TERMINAL_REACH_BYTES: usize = 64 << 10;
-/// Time a shell may take to start and to source the user's rc file before it is started without.
-pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for the user's start-up files: version managers and completions take seconds on a busy machine.
+pub const RC_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for a shell to end its start-up files after Ctrl+C, before it is replaced.
+pub const RC_INTERRUPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for a shell that has read start-up files to set itself up, before one without them is started.
+pub const SETUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Most bytes of the output of a shell that failed to start, in the error.
 pub const MAX_START_OUTPUT_BYTES: usize = 400;
 /// Most names listed of exports and aliases that a restart omitted because they contain a secret.

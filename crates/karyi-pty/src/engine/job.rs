@@ -66,6 +66,8 @@ pub(crate) struct Job {
     pub(crate) may_move: bool,
     /// True if it may have limited the shell's descriptors.
     pub(crate) may_limit: bool,
+    /// True if its exit status may be 126 although nothing could not be executed.
+    pub(crate) may_return_126: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.
     pub(crate) early_mark: Option<Mark>,
     /// The outcome, when it is known before the shell is ready or gone.

@@ -23,7 +23,7 @@ use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::Signal;
@@ -36,7 +36,7 @@ use crate::engine::call_sink::CallSink;
 use crate::engine::job::Verdict;
 use crate::engine::job_start::Resubmission;
 use crate::engine::screen_tracker::ScreenTracker;
-use crate::engine::state::{Order, Shared};
+use crate::engine::state::{Order, Shared, State};
 use crate::session::options::ForkState;
 use crate::shell::delivery;
 use crate::shell::snapshot::SnapshotCollector;
@@ -46,6 +46,18 @@ use crate::terminal::marks::{Mark, MarkExtractor};
 use crate::terminal::output_hints::HintReader;
 use crate::terminal::spawn::SpawnConfig;
 use crate::wait::{Scanner, Watch};
+
+/// Returns true if output ends with the message that a program cannot be executed.
+fn is_refusal(tail: &str) -> bool {
+    let line = tail.trim_end().lines().next_back().unwrap_or_default();
+    let words = [
+        "permission denied",
+        "is a directory",
+        "exec format error",
+        "cannot execute",
+    ];
+    words.iter().any(|word| line.contains(word))
+}
 
 fn timeout_until(due: Option<Instant>) -> PollTimeout {
     let Some(due) = due else {
@@ -61,7 +73,8 @@ fn timeout_until(due: Option<Instant>) -> PollTimeout {
 pub(crate) struct Engine {
     pub(crate) shared: Arc<Shared>,
     pub(crate) spawn_config: SpawnConfig,
-    pub(crate) has_rc: bool,
+    /// Time limit of the user's start-up files; `None` if none are read.
+    pub(crate) rc_limit: Option<Duration>,
     pub(crate) running: Option<RunningShell>,
     pub(crate) mark_extractor: MarkExtractor,
     pub(crate) tracker: ScreenTracker,
@@ -425,7 +438,10 @@ impl Engine {
 
     /// Handles the mark of the running command.
     pub(crate) fn command_ended(&mut self, mut mark: Mark) {
-        mark.status = self.shared.dialect.exit_status(mark.status);
+        let returns_126 = |state: &State| state.job.as_ref().is_some_and(|job| job.may_return_126);
+        let is_refused = mark.status == 126
+            && (returns_126(&self.shared.lock()) || is_refusal(&self.tracker.tail()));
+        mark.status = self.shared.dialect.exit_status(mark.status, is_refused);
         let Some(running) = &self.running else {
             return;
         };

@@ -21,6 +21,7 @@ use crate::engine::state::Order;
 use crate::engine::{Engine, RunningShell};
 use crate::host::error_hints;
 use crate::process::{self, Process};
+use crate::session::status;
 use crate::shell::command_lines::RESTORE_ENV_LINE;
 use crate::shell::secrets::{ShellVariables, assignments};
 use crate::shell::snapshot::{Snapshot, SnapshotFeeder};
@@ -40,8 +41,11 @@ struct InitialState<'a> {
     snapshot: Option<&'a Snapshot>,
     /// Commands that follow those of the snapshot.
     exports: &'a [u8],
-    has_rc: bool,
+    rc_limit: Option<Duration>,
 }
+
+/// Reason why a shell has not started: it is still busy.
+const NO_ANSWER: &str = "it did not answer in time";
 
 impl Engine {
     /// Starts the first shell.
@@ -231,29 +235,75 @@ impl Engine {
             exports,
             cwd,
             snapshot,
-            has_rc: true,
+            rc_limit: self.rc_limit,
         };
-        if self.has_rc {
-            let Err(error) = self.try_start(initial, limits::RC_TIMEOUT + more) else {
+        let mut kept = Vec::new();
+        if self.rc_limit.is_some() {
+            let Err((error, exported)) = self.try_start(initial, limits::SETUP_TIMEOUT + more)
+            else {
                 return Ok(());
             };
             // The start-up files are not tried twice: they would cost their time limit at every restart.
-            self.has_rc = false;
+            self.rc_limit = None;
             let (name, why) = (&self.shared.name, error.message);
             let note = format!("{name} runs without its start-up files, with which {why}");
             self.shared.lock().rc_failure = Some(note);
+            kept = exported;
         }
-        initial.has_rc = false;
-        let first = self.try_start(initial, limits::SHELL_START_TIMEOUT + more);
+        initial.rc_limit = None;
+        if snapshot.is_none() && exports.is_empty() {
+            initial.exports = &kept;
+        }
+        let first = self.try_start_plain(initial, limits::SHELL_START_TIMEOUT + more);
         if first.is_ok() || snapshot.is_none() || self.is_ordered_to_end() {
             return first;
         }
         initial.snapshot = None;
         initial.exports = &[];
-        self.try_start(initial, limits::SHELL_START_TIMEOUT)
+        self.try_start_plain(initial, limits::SHELL_START_TIMEOUT)
     }
 
-    fn try_start(&mut self, initial: InitialState<'_>, limit: Duration) -> Result<(), ToolError> {
+    /// Starts a shell without the user's start-up files.
+    fn try_start_plain(
+        &mut self,
+        initial: InitialState<'_>,
+        limit: Duration,
+    ) -> Result<(), ToolError> {
+        self.try_start(initial, limit).map_err(|(error, _)| error)
+    }
+
+    /// Starts a shell; else returns the error, and commands that export what a shell that is still busy has exported.
+    fn try_start(
+        &mut self,
+        initial: InitialState<'_>,
+        limit: Duration,
+    ) -> Result<(), (ToolError, Vec<u8>)> {
+        let mut running = self
+            .spawn_shell(initial)
+            .map_err(|error| (error, Vec::new()))?;
+        match self.initialize(&mut running, initial, limit) {
+            Ok(_) if initial.rc_limit.is_some() && running.live.lacks_descriptors() => {
+                self.end_failed_start(&mut running);
+                let error = start_error(&format!(
+                    "they leave it fewer than {} descriptors (`ulimit -n`)",
+                    limits::MIN_SHELL_DESCRIPTORS
+                ));
+                Err((error, Vec::new()))
+            }
+            Ok(mark) => {
+                running.live.note_program();
+                self.put_into_service(running, mark);
+                Ok(())
+            }
+            Err(error) => {
+                let exported = status::exports_during_setup(&running.live, &self.shared.tag);
+                self.end_failed_start(&mut running);
+                Err((error, exported))
+            }
+        }
+    }
+
+    fn spawn_shell(&mut self, initial: InitialState<'_>) -> Result<RunningShell, ToolError> {
         self.restore_files().map_err(|error| files_error(&error))?;
         let size = self.shared.lock().size;
         let place = nearest_enterable(initial.cwd);
@@ -270,25 +320,7 @@ impl Engine {
             error_hints::failed(not_started(&reason), &error)
         })?;
         let live = Arc::new(live);
-        let mut running = RunningShell { live, child };
-        match self.initialize(&mut running, initial, Instant::now() + limit) {
-            Ok(_) if initial.has_rc && running.live.lacks_descriptors() => {
-                self.end_failed_start(&mut running);
-                Err(start_error(&format!(
-                    "they leave it fewer than {} descriptors (`ulimit -n`)",
-                    limits::MIN_SHELL_DESCRIPTORS
-                )))
-            }
-            Ok(mark) => {
-                running.live.note_program();
-                self.put_into_service(running, mark);
-                Ok(())
-            }
-            Err(error) => {
-                self.end_failed_start(&mut running);
-                Err(error)
-            }
-        }
+        Ok(RunningShell { live, child })
     }
 
     /// Kills a shell that did not start, with all it started.
@@ -302,21 +334,69 @@ impl Engine {
         registry::shell_reaped(running.live.pid);
     }
 
+    /// Lets a new shell source the user's start-up files. After the time limit it gets Ctrl+C, and keeps what they
+    /// have set so far.
+    fn read_startup_files(
+        &mut self,
+        running: &mut RunningShell,
+        limit: Duration,
+    ) -> Result<(), ToolError> {
+        let live = running.live.clone();
+        let (dialect, paths) = (self.shared.dialect, &live.paths);
+        let mut before = [RESTORE_ENV_LINE, &dialect.rc_lines(paths)].concat();
+        let mut pause = limit;
+        let given_up = Instant::now() + limit + limits::RC_INTERRUPT_TIMEOUT;
+        loop {
+            // A new number each time: after Ctrl+C the shell may still answer the line before it.
+            let number = self.shared.lock().next_number();
+            before.push_str(&dialect.descriptor_lines(paths));
+            before.push_str(&dialect.mark_line(paths, number));
+            let written = live.write_lines(std::mem::take(&mut before).as_bytes());
+            written.map_err(|error| start_error(&error.to_string()))?;
+            self.mark_extractor.await_mark(Some(number));
+            let answer = self.await_first_mark(running, None, Instant::now() + pause);
+            let is_busy = matches!(answer, Err((NO_ANSWER, _)));
+            if !is_busy || Instant::now() >= given_up || self.is_ordered_to_end() {
+                // The output is mostly prompts.
+                return answer.map(drop).map_err(|(reason, _)| start_error(reason));
+            }
+            let first_pause = limits::INTERRUPT_PAUSE;
+            pause = self.rc_limit.take().map_or(pause * 2, |_| first_pause);
+            self.note_slow_startup_files(limit);
+            if let Some(group) = live.foreground_group() {
+                let _ = group.signal_now(Signal::SIGINT);
+            }
+            live.signal_shell(Signal::SIGINT);
+        }
+    }
+
+    fn note_slow_startup_files(&self, limit: Duration) {
+        let (name, seconds) = (&self.shared.name, limit.as_secs_f64());
+        let note = format!(
+            "{name} stopped reading its start-up files after {seconds} s; what they had set by then stays, and \
+             --rc-timeout SECONDS gives them longer"
+        );
+        self.shared.lock().rc_failure = Some(note);
+    }
+
     /// Sends a new shell its first lines and waits for its first mark.
     fn initialize(
         &mut self,
         running: &mut RunningShell,
         initial: InitialState<'_>,
-        until: Instant,
+        limit: Duration,
     ) -> Result<Mark, ToolError> {
+        if let Some(limit) = initial.rc_limit {
+            self.read_startup_files(running, limit)?;
+        }
+        let until = Instant::now() + limit;
         let live = running.live.clone();
         let (dialect, paths) = (self.shared.dialect, &live.paths);
         let number = self.shared.lock().next_number();
-        let mut lines = RESTORE_ENV_LINE.as_bytes().to_vec();
-        if initial.has_rc {
-            lines.extend(dialect.rc_lines(paths).into_bytes());
-            lines.extend(dialect.descriptor_lines(paths).into_bytes());
-        }
+        let mut lines = match initial.rc_limit {
+            Some(_) => Vec::new(),
+            None => RESTORE_ENV_LINE.as_bytes().to_vec(),
+        };
         lines.extend(dialect.setup_line(paths).into_bytes());
         let mut feeder = None;
         let mut commands = initial.snapshot.map_or_else(Vec::new, |snapshot| {
@@ -351,10 +431,10 @@ impl Engine {
         let answer = self.await_first_mark(running, feeder, until);
         let answer =
             answer.and_then(|mark| self.unset_extra_exports(running, initial, until, mark));
-        answer.map_err(|(reason, printed)| match initial.has_rc {
+        answer.map_err(|(reason, printed)| match initial.rc_limit {
             // The output is mostly prompts.
-            true => start_error(reason),
-            false => start_error(&format!("{reason}: {}", readable_text(&printed))),
+            Some(_) => start_error(reason),
+            None => start_error(&format!("{reason}: {}", readable_text(&printed))),
         })
     }
 
@@ -428,7 +508,7 @@ impl Engine {
                 return Err(("it ended at once", printed));
             }
         }
-        Err(("it did not answer in time", printed))
+        Err((NO_ANSWER, printed))
     }
 
     /// Returns true if the owner has ordered the end of the session.

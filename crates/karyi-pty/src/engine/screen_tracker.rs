@@ -1,12 +1,20 @@
 //! Tracks the terminal of the job in the foreground: full-screen programs and terminal queries.
 //!
+//! Shells name the file of a script in their messages. That path is private, so output shows only its last part.
+//!
 //! A program that queries the cursor position waits for the reply, so it is typed, but only while the terminal neither
 //! echoes input nor collects it into lines: there the reply would look like the user's input, or become part of a
 //! password.
 
+use std::borrow::Cow;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use memchr::memmem::Finder;
 use nix::sys::termios::{LocalFlags, OutputFlags, tcgetattr};
+
+use karyi_core::limits;
 
 use crate::text::TerminalText;
 
@@ -19,11 +27,23 @@ pub(crate) struct ScreenTracker {
     has_replied: bool,
     /// Buffer for text that is discarded.
     unread: String,
+    /// Private directory of the session's files, with a slash at its end.
+    private: Finder<'static>,
+    /// End of the last output.
+    tail: Vec<u8>,
 }
 
 impl ScreenTracker {
-    pub(crate) fn new() -> Self {
+    /// Creates a tracker that hides a directory.
+    pub(crate) fn new(private: &Path) -> Self {
+        let directory = [private.as_os_str().as_bytes(), b"/"].concat();
+        Self::hiding(Finder::new(&directory).into_owned())
+    }
+
+    fn hiding(private: Finder<'static>) -> Self {
         Self {
+            private,
+            tail: Vec::new(),
             job: None,
             terminal: TerminalText::for_replies(),
             replies: String::new(),
@@ -35,7 +55,8 @@ impl ScreenTracker {
     /// Sets the job whose output comes next; another job starts on an empty terminal.
     pub(crate) fn follow(&mut self, job: Option<u64>) {
         if self.job != job {
-            *self = Self { job, ..Self::new() };
+            let fresh = Self::hiding(self.private.clone());
+            *self = Self { job, ..fresh };
         }
     }
 
@@ -56,6 +77,12 @@ impl ScreenTracker {
         master: &OwnedFd,
         sink: &mut dyn FnMut(&[u8]),
     ) {
+        let output = &*self.without_private(output);
+        let end = output.len().saturating_sub(limits::OPEN_LINE_BYTES);
+        if !output.is_empty() {
+            self.tail.clear();
+            self.tail.extend(output.iter().skip(end));
+        }
         if self.job.is_none() {
             return sink(output);
         }
@@ -76,6 +103,28 @@ impl ScreenTracker {
             self.watch(&output);
         }
         sink(&output);
+    }
+
+    /// Returns the end of the last output, in lower case.
+    pub(crate) fn tail(&self) -> String {
+        String::from_utf8_lossy(&self.tail).to_lowercase()
+    }
+
+    /// Removes the private directory from output.
+    fn without_private<'a>(&self, output: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.private.find(output).is_none() {
+            return Cow::Borrowed(output);
+        }
+        let (mut rest, mut shown) = (output, Vec::with_capacity(output.len()));
+        while let Some((before, after)) = self.private.find(rest).and_then(|at| {
+            let after = rest.get(at + self.private.needle().len()..)?;
+            Some((rest.get(..at)?, after))
+        }) {
+            shown.extend_from_slice(before);
+            rest = after;
+        }
+        shown.extend_from_slice(rest);
+        Cow::Owned(shown)
     }
 
     fn watch(&mut self, output: &[u8]) {

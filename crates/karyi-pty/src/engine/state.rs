@@ -82,8 +82,10 @@ pub(crate) struct State {
     pub(crate) was_in_other_directory: bool,
     /// True if the shell had children when the last command ended.
     pub(crate) has_children: bool,
-    /// Reason why the shell runs without the user's start-up files, if it does.
+    /// Reason why the shell runs without the user's start-up files, or with a part of them.
     pub(crate) rc_failure: Option<String>,
+    /// True if a caller has taken that reason.
+    pub(crate) is_rc_failure_taken: bool,
     /// Secrets as the shells of the session know them.
     pub(crate) secrets: ShellSecrets,
     /// Secrets that the shell has variables for.
@@ -190,6 +192,7 @@ impl State {
             needs_snapshot: false,
             requested_snapshots: 0,
             rc_failure: None,
+            is_rc_failure_taken: false,
             background: VecDeque::new(),
             omitted_background: 0,
             last_signal: None,

@@ -4,7 +4,7 @@ mod command_check;
 mod inline_wait;
 pub(crate) mod options;
 mod setup;
-mod status;
+pub(crate) mod status;
 mod terminate;
 
 use std::ffi::OsStr;
@@ -57,10 +57,7 @@ impl Session {
         let requested = options.shell.as_deref();
         let directories = choice::directories(search_path);
         let preferred = options.preferred_shell.as_deref();
-        let mut choice = choice::choose(requested, preferred, &directories)?;
-        if requested.is_none() && options.secrets.are_available() {
-            choice = choice.prefer_secret_support(&directories);
-        }
+        let choice = choice::choose(requested, preferred, &directories)?;
         registry::adopt_orphans();
         let runtime_dir = options.runtime_dir.clone();
         runtime::prepare(&runtime_dir)?;
@@ -241,18 +238,19 @@ impl Session {
         self.shared().dialect.unprintable().is_empty()
     }
 
-    /// Returns the reason why the shell is not the user's usual one, or runs without its start-up files.
+    /// Returns the reason why the shell is not the user's usual one.
     #[must_use]
     pub fn fallback(&self) -> Option<String> {
-        let rc_failure = self.shared().lock().rc_failure.clone();
-        let notes: Vec<String> = self
-            .shared()
-            .fallback
-            .clone()
-            .into_iter()
-            .chain(rc_failure)
-            .collect();
-        (!notes.is_empty()).then(|| notes.join("; "))
+        self.shared().fallback.clone()
+    }
+
+    /// Returns, once, what went wrong with the user's start-up files.
+    #[must_use]
+    pub fn take_startup_note(&self) -> Option<String> {
+        let mut state = self.shared().lock();
+        let note = state.rc_failure.clone();
+        let was_taken = std::mem::replace(&mut state.is_rc_failure_taken, note.is_some());
+        note.filter(|_| !was_taken)
     }
 
     /// Returns the time of the snapshot that a restart would restore.

@@ -13,8 +13,8 @@ use crate::shell::snapshot::Snapshot;
 /// Start-up files of the user that a shell reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartupFiles {
-    /// The user's files, for a limited time.
-    User,
+    /// The user's files, for this time at most.
+    User(Duration),
     /// None.
     None,
 }
@@ -34,6 +34,8 @@ pub struct SessionOptions {
     pub cwd: PathBuf,
     /// The whole environment of the shell.
     pub env: Vec<(OsString, OsString)>,
+    /// Variables of `env` that replace what the session sets by itself, such as `PAGER`.
+    pub overrides: Vec<(OsString, OsString)>,
     /// Start-up files that the shell reads.
     pub rc: StartupFiles,
     /// State of another session to start with.
@@ -49,6 +51,8 @@ pub struct ForkState {
     pub cwd: PathBuf,
     /// True if the directory exists: it may be removed under a shell.
     pub is_there: bool,
+    /// True if the start-up files took too long or cannot be read.
+    pub(crate) skips_rc: bool,
     /// The last snapshot.
     pub(crate) snapshot: Option<Snapshot>,
     /// Commands that set the variables exported since then.

@@ -44,6 +44,7 @@ pub(super) fn prepare(
         shell,
         bootstrap: options.bootstrap,
         env: options.env,
+        overrides: options.overrides,
         directory: directory.path().to_owned(),
         nonce: make_nonce()?,
         tag: tag.clone(),
@@ -88,11 +89,17 @@ fn new_engine(
         collector: SnapshotCollector::new(&spawn_config.nonce),
         shared,
         spawn_config,
-        has_rc: startup_files == StartupFiles::User,
+        rc_limit: match startup_files {
+            StartupFiles::User(limit) => {
+                let skips = fork_state.as_ref().is_some_and(|state| state.skips_rc);
+                Some(limit).filter(|_| !skips)
+            }
+            StartupFiles::None => None,
+        },
         known_children: HashSet::new(),
         fork_state,
         running: None,
-        tracker: ScreenTracker::new(),
+        tracker: ScreenTracker::new(directory.path()),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
         alarm: Alarm::new(),
         unread: Vec::new(),

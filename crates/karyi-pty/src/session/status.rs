@@ -15,6 +15,7 @@ use crate::engine::pending_call::Sink;
 use crate::process;
 use crate::session::Session;
 use crate::session::options::ForkState;
+use crate::shell::description::OVERRIDABLE;
 use crate::shell::snapshot::OWN_VARIABLES;
 use crate::teardown::registry::{self, TAG_VARIABLE};
 use crate::terminal::live_shell::LiveShell;
@@ -118,6 +119,7 @@ impl Session {
         let state = self.shared().lock();
         let (live, cwd) = (state.live.clone(), state.cwd.clone());
         let snapshot = state.snapshot.clone();
+        let skips_rc = state.rc_failure.is_some();
         drop(state);
         let mut exports = Vec::new();
         let (mut place, mut is_there) = (cwd.clone(), true);
@@ -130,6 +132,7 @@ impl Session {
         ForkState {
             cwd: place,
             is_there,
+            skips_rc,
             snapshot,
             exports,
         }
@@ -156,6 +159,18 @@ fn environment_of_job(live: &LiveShell, tag: &str) -> Option<Vec<u8>> {
         let mut variables = bytes.split(|byte| *byte == 0);
         variables.any(|variable| variable == own.as_bytes())
     })
+}
+
+/// Returns commands that export what a shell has exported that does not end its start-up files, as far as a program
+/// that it runs shows it. The setup sets the rest.
+pub(crate) fn exports_during_setup(live: &LiveShell, tag: &str) -> Vec<u8> {
+    let environment = environment_of_job(live, tag).unwrap_or_default();
+    let is_kept = |variable: &&[u8]| {
+        let name = variable.split(|byte| *byte == b'=').next();
+        !OVERRIDABLE.iter().any(|own| name == Some(own.as_bytes()))
+    };
+    let variables = environment.split(|byte| *byte == 0).filter(is_kept);
+    exports(&variables.collect::<Vec<_>>().join(&0))
 }
 
 /// Returns commands that export every variable of an environment.

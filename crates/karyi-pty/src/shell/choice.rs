@@ -15,27 +15,6 @@ pub(crate) struct ShellChoice {
     pub(crate) fallback: Option<String>,
 }
 
-impl ShellChoice {
-    /// Replaces a shell that cannot take secrets with bash, if there is one.
-    pub(crate) fn prefer_secret_support(self, directories: &[PathBuf]) -> Self {
-        if self.shell.dialect.takes_secrets() {
-            return self;
-        }
-        let Some(shell) = shell_in(directories, "bash") else {
-            return self;
-        };
-        let shown = self.shell.path.display();
-        let fallback = format!(
-            "{shown} cannot take secrets, and there are some; {} runs instead, --shell chooses another",
-            shell.name
-        );
-        Self {
-            shell,
-            fallback: Some(fallback),
-        }
-    }
-}
-
 /// Returns the first shell with a name.
 fn shell_in(directories: &[PathBuf], name: &str) -> Option<Shell> {
     let mut candidates = directories.iter().map(|directory| directory.join(name));
@@ -98,6 +77,20 @@ pub(crate) fn choose(
 #[must_use]
 pub fn find(name: &Path, search_path: &OsStr) -> Option<PathBuf> {
     find_by_name(name, &directories(search_path))
+}
+
+/// Returns the path of the shell that a session would run: the requested one, else the preferred one if it is
+/// supported, else bash, else sh.
+///
+/// # Errors
+/// `no_shell` when the requested one cannot be used, or when there is none.
+pub fn usable(
+    requested: Option<&Path>,
+    preferred: Option<&Path>,
+    search_path: &OsStr,
+) -> Result<PathBuf, ToolError> {
+    let choice = choose(requested, preferred, &directories(search_path))?;
+    Ok(choice.shell.path)
 }
 
 /// Returns the path of a shell that is named without a directory.
@@ -303,27 +296,6 @@ mod tests {
             Some("@/zsh"),
             Err("expected a shell at @/zsh, found no program there; found neither bash nor sh"),
         );
-    }
-
-    #[test]
-    fn secrets_need_bash_or_zsh() {
-        let check = |names: &[&str], preferred: &str, expected: &str| {
-            let home = programs(names);
-            let own = |text: &str| text.replace('@', home.path().to_str().unwrap());
-            let (preferred, directories) = (PathBuf::from(own(preferred)), [home.path().into()]);
-            let choice = choose(None, Some(&preferred), &directories).unwrap();
-            let choice = choice.prefer_secret_support(&directories);
-            let reason = choice.fallback.unwrap_or_default();
-            let found = format!("{} {reason}", choice.shell.name);
-            assert_eq!(found, own(expected));
-        };
-        check(&["bash", "zsh"], "@/zsh", "zsh ");
-        check(
-            &["bash", "dash"],
-            "@/dash",
-            "bash @/dash cannot take secrets, and there are some; bash runs instead, --shell chooses another",
-        );
-        check(&["dash"], "@/dash", "dash ");
     }
 
     #[test]

@@ -4,18 +4,20 @@
 //! commands as they are; `#+NAME` single lines that get a backslash, which keeps aliases away from them; `#=NAME` the
 //! bare `name='value'` lines of a shell that prints its aliases so.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
-use karyi_core::shell_word::quote;
+use karyi_core::shell_word::{quote, quote_bytes};
 
 use crate::shell::dialect::{Dialect, SessionPaths};
+use crate::terminal::spawn::variable;
 
 const COMMON_SETUP: &str = r#"
 PS1= PS2=
 \unset HISTFILE
 \unset TMOUT
-PAGER=cat GIT_PAGER=cat EDITOR=false VISUAL=false TERM=xterm-256color
-\export PAGER GIT_PAGER EDITOR VISUAL TERM
+PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat TERM=xterm-256color
+GIT_EDITOR=true GIT_MERGE_AUTOEDIT=no GIT_SEQUENCE_EDITOR=false
+\export PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER TERM GIT_EDITOR GIT_MERGE_AUTOEDIT GIT_SEQUENCE_EDITOR
 \unset COLUMNS LINES
 case "${LC_ALL:-${LC_CTYPE:-${LANG-}}}" in
 *[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;;
@@ -26,6 +28,36 @@ case "${LC_ALL:-${LC_CTYPE:-${LANG-}}}" in
   ;;
 esac
 "#;
+
+/// Variables that the setup sets or unsets and that a caller may give another value.
+pub(crate) const OVERRIDABLE: [&str; 13] = [
+    "PAGER",
+    "GIT_PAGER",
+    "MANPAGER",
+    "SYSTEMD_PAGER",
+    "TERM",
+    "GIT_EDITOR",
+    "GIT_MERGE_AUTOEDIT",
+    "GIT_SEQUENCE_EDITOR",
+    "COLUMNS",
+    "LINES",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+];
+
+/// Returns the lines after the setup that give its variables the values of the caller.
+pub(crate) fn override_lines(overrides: &[(OsString, OsString)]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for name in OVERRIDABLE {
+        if let Some(value) = variable(overrides, name) {
+            lines.extend(format!("{name}=").bytes());
+            lines.extend(quote_bytes(value));
+            lines.extend(format!("; \\export {name}\n").bytes());
+        }
+    }
+    lines
+}
 
 impl dyn Dialect + '_ {
     /// Returns the text of the file `setup`, sourced once after the start-up files.

@@ -120,8 +120,9 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns the exit status of a command from the status the shell reports.
-    fn exit_status(&self, status: i32) -> i32 {
+    /// Returns the exit status of a command from the status the shell reports. `is_refused` says that 126 may mean that
+    /// a program could not be executed.
+    fn exit_status(&self, status: i32, _is_refused: bool) -> i32 {
         status
     }
 

@@ -66,7 +66,7 @@ impl Dialect for Ksh {
     }
 
     /// With an ERR trap ksh reports 256 when Ctrl+C has ended a script, which is no exit status.
-    fn exit_status(&self, status: i32) -> i32 {
+    fn exit_status(&self, status: i32, _is_refused: bool) -> i32 {
         const INTERRUPTED: i32 = 128 + nix::libc::SIGINT;
         match status {
             256 => INTERRUPTED,

@@ -6,7 +6,7 @@ pub(crate) mod bash;
 pub(crate) mod choice;
 pub(crate) mod command_lines;
 pub(crate) mod delivery;
-mod description;
+pub(crate) mod description;
 mod dialect;
 mod ksh;
 mod mksh;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use zeroize::Zeroizing;
 
@@ -18,7 +18,6 @@ use crate::shell::Dialect;
 #[derive(Clone, Default)]
 pub struct ShellSecrets {
     detector: Option<Arc<SecretDetector>>,
-    presence: Option<Arc<SecretPresence>>,
     value_of: Option<Arc<ValueLookup>>,
     /// Secrets that scripts of the session have named.
     named: Arc<Mutex<BTreeSet<SecretName>>>,
@@ -26,12 +25,6 @@ pub struct ShellSecrets {
 
 type SecretDetector = dyn Fn(&[u8]) -> bool + Send + Sync;
 type ValueLookup = dyn Fn(&SecretName) -> Option<SecretValue> + Send + Sync;
-
-/// Tells whether there are secrets. The first answer stays, because all shells of a run must be of one dialect.
-struct SecretPresence {
-    answer: OnceLock<bool>,
-    check: Box<dyn Fn() -> bool + Send + Sync>,
-}
 
 impl ShellSecrets {
     /// Creates access with a function that tells whether bytes contain a secret.
@@ -43,16 +36,6 @@ impl ShellSecrets {
         }
     }
 
-    /// Adds a function that tells, when the first shell starts, whether commands may get secrets.
-    #[must_use]
-    pub fn with_presence(mut self, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.presence = Some(Arc::new(SecretPresence {
-            answer: OnceLock::new(),
-            check: Box::new(check),
-        }));
-        self
-    }
-
     /// Adds a function that returns the current value of a name.
     #[must_use]
     pub fn with_values(
@@ -61,12 +44,6 @@ impl ShellSecrets {
     ) -> Self {
         self.value_of = Some(Arc::new(value_of));
         self
-    }
-
-    /// Returns true if commands may get secrets.
-    pub(crate) fn are_available(&self) -> bool {
-        let presence = self.presence.as_ref();
-        presence.is_some_and(|presence| *presence.answer.get_or_init(|| (presence.check)()))
     }
 
     /// Returns true if bytes contain a secret.

@@ -72,6 +72,14 @@ impl Dialect for Zsh {
         "\\unfunction builtin printf\n"
     }
 
+    /// When an error breaks off a sourced file, zsh reports 126, and 1 when it breaks off a script.
+    fn exit_status(&self, status: i32, is_refused: bool) -> i32 {
+        match status {
+            126 if !is_refused => 1,
+            status => status,
+        }
+    }
+
     fn takes_secrets(&self) -> bool {
         true
     }

@@ -21,6 +21,7 @@ use portable_pty::{CommandBuilder, native_pty_system};
 use crate::host::error_hints::MissingResource;
 use crate::process;
 use crate::shell::command_lines::STATUS_SCRIPT;
+use crate::shell::description::override_lines;
 use crate::shell::{SessionPaths, Shell};
 use crate::sys;
 use crate::teardown::registry;
@@ -37,6 +38,8 @@ pub(crate) struct SpawnConfig {
     pub(crate) shell: Shell,
     pub(crate) bootstrap: PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
+    /// Values for variables that the setup would set.
+    pub(crate) overrides: Vec<(OsString, OsString)>,
     /// The session's private directory.
     pub(crate) directory: PathBuf,
     pub(crate) nonce: String,
@@ -135,11 +138,14 @@ impl SpawnConfig {
             nonce: self.nonce.clone(),
         };
         let dialect = self.shell.dialect;
-        write_private(&paths.file("setup"), &dialect.setup_script(&paths))?;
-        write_private(&paths.file("snapshot"), &dialect.snapshot_script(&paths))?;
-        write_private(&paths.file("status"), STATUS_SCRIPT)?;
+        let mut setup = dialect.setup_script(&paths).into_bytes();
+        setup.extend(override_lines(&self.overrides));
+        write_private(&paths.file("setup"), &setup)?;
+        let snapshot = dialect.snapshot_script(&paths);
+        write_private(&paths.file("snapshot"), snapshot.as_bytes())?;
+        write_private(&paths.file("status"), STATUS_SCRIPT.as_bytes())?;
         let path = paths.file("script");
-        let file = write_private(&path, "")?;
+        let file = write_private(&path, b"")?;
         let found = file.metadata()?;
         let identity = (found.dev(), found.ino());
         Ok(ScriptFile {
@@ -260,7 +266,7 @@ fn own_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn write_private(path: &Path, text: &str) -> io::Result<File> {
+fn write_private(path: &Path, text: &[u8]) -> io::Result<File> {
     remove(path)?;
     let mut file = File::options()
         .read(true)
@@ -268,7 +274,7 @@ fn write_private(path: &Path, text: &str) -> io::Result<File> {
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     Ok(file)
 }
 
