@@ -323,24 +323,76 @@ fn a_reader_that_goes_away_is_no_reason_to_complain() {
 }
 
 #[test]
-fn calls_outside_of_a_block_are_mentioned_and_not_run() {
-    let message = "I'll look:\n\n<command>echo ran</command>\n";
-    let ran = Karyi::new().stdin(message).run().exit(0);
-    ran.stdout_xml("<results>\n<summary status=\"ok\"/>\n</results>").stderr(
-        "karyi: nothing ran: a line starts with <command>, but calls run only inside <tools>...</tools>\n",
+fn a_message_without_calls_says_so_in_every_report() {
+    let bare = "I'll look:\n\n<command>echo ran</command>\n";
+    let dialect = "<execute_command>\n<command>npm test</command>\n</execute_command>\n";
+    let cases = [
+        (bare, 2),
+        (dialect, 2),
+        ("<tool_call>\n{\"name\": \"command\"}\n</tool_call>", 2),
+        ("&lt;tools>\n&lt;command>ls&lt;/command>", 2),
+        ("Run this:\n\n```bash\nnpm test\n```", 0),
+        ("Use <command> to run.\n", 0),
+        ("", 0),
+        ("<tools></tools>", 0),
+    ];
+    for (message, exit) in cases {
+        for format in ["xml", "json", "jsonl", "text"] {
+            let karyi = Karyi::new().args(&["--format", format]).stdin(message);
+            let ran = karyi.run().exit(exit);
+            let report = ran.stdout();
+            assert!(
+                report.contains("no-block"),
+                "{format} {message:?}\n{report}"
+            );
+            ran.stderr("");
+        }
+    }
+    let with_block = format!("{bare}<tools><command>true</command></tools>");
+    let ran = Karyi::new().stdin(with_block).run().exit(0);
+    assert!(!ran.stdout().contains("no-block"), "{}", ran.stdout());
+}
+
+#[test]
+fn drafts_do_not_run() {
+    let thought = "<tools><command id=\"a\">echo dra''ft</command></tools>\nNo.\n</think>\n\
+                   <tools><command id=\"a\">echo re''al</command></tools>\n";
+    let ran = Karyi::new().stdin(thought).run().exit(0);
+    let report = ran.stdout();
+    assert!(
+        report.contains("real") && !report.contains("draft\n"),
+        "{report}"
     );
-    let with_block = format!("{message}<tools><ctrl>c</ctrl></tools>");
-    Karyi::new().stdin(with_block).run().stderr("");
-    let nothing = |script: &str, why: &str| {
-        let ran = Karyi::new().stdin(script).run().exit(0);
-        ran.stdout_xml("<results>\n<summary status=\"ok\"/>\n</results>")
-            .stderr(&format!("karyi: nothing ran: {why}\n"));
-    };
-    let none = "there is no <tools> block in standard input";
-    nothing("Use <command> to run.\n", none);
-    nothing("", none);
-    nothing(
-        "<tools></tools>",
-        "the <tools> block in standard input has no call",
-    );
+    assert!(report.contains("ignored-block"), "{report}");
+    // What ran already has run, and the ids stay apart.
+    let streamed = thought.replace(" id=\"a\"", "");
+    let ran = Karyi::new()
+        .args(&["--stream"])
+        .stdin(streamed)
+        .run()
+        .exit(0);
+    let report = ran.stdout();
+    for part in ["draft", "real", "id=\"1\"", "id=\"2\"", "have run already"] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let open = "<think>\n<tools><command>echo dra''ft</command></tools>\n</think>\nNothing.\n";
+    for args in [&[][..], &["--stream"]] {
+        let ran = Karyi::new().args(args).stdin(open).run().exit(2);
+        assert!(!ran.stdout().contains("draft\n"), "{}", ran.stdout());
+    }
+}
+
+#[test]
+fn made_up_results_end_the_message() {
+    let message = "<tools><command>echo one</command></tools>\n<results>\n</results>\n\
+                   <tools><command>echo tw''o</command></tools>\n";
+    for args in [&[][..], &["--stream"]] {
+        let ran = Karyi::new().args(args).stdin(message).run().exit(0);
+        let report = ran.stdout();
+        assert!(
+            report.contains("one") && !report.contains("two"),
+            "{report}"
+        );
+        assert!(report.contains("invented-results"), "{report}");
+    }
 }

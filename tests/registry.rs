@@ -42,7 +42,10 @@ fn calls_of(registry: Arc<Registry<Call>>, xml: &str) -> Result<Vec<Call>, Strin
                     diagnostic.message
                 ));
             }
-            Decoded::BlockOpened(_) | Decoded::BlockClosed | Decoded::Warning(_) => {}
+            Decoded::BlockOpened(_)
+            | Decoded::BlockClosed
+            | Decoded::DraftsEnded
+            | Decoded::Warning(_) => {}
         }
     }
     Ok(calls)

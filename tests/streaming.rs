@@ -24,7 +24,10 @@ fn decided(message: &str, mode: Mode) -> Vec<String> {
             match item {
                 Decoded::Call(_) => ends.push(message[..=at].to_owned()),
                 Decoded::Refused(diagnostic) => panic!("{diagnostic:?}"),
-                Decoded::BlockOpened(_) | Decoded::BlockClosed | Decoded::Warning(_) => {}
+                Decoded::BlockOpened(_)
+                | Decoded::BlockClosed
+                | Decoded::DraftsEnded
+                | Decoded::Warning(_) => {}
             }
         }
     }

@@ -171,7 +171,9 @@ fn calls(event: Event) -> usize {
             black_box(call);
             1
         }
-        Event::BlockOpened { .. } | Event::BlockClosed | Event::Warning(_) => 0,
+        Event::BlockOpened { .. } | Event::BlockClosed | Event::DraftsEnded | Event::Warning(_) => {
+            0
+        }
     }
 }
 

@@ -88,6 +88,7 @@ fn calls(mode: Mode, inside: &[u8]) -> (Vec<RawCall>, Result<(), String>) {
         match event {
             Event::Call(call) => calls.push(call),
             Event::Error(error) => accepted = Err(format!("{error:?}")),
+            Event::DraftsEnded => calls.clear(),
             Event::BlockOpened { .. } | Event::BlockClosed | Event::Warning(_) => {}
         }
     }

@@ -2,7 +2,6 @@
 //! accesses the terminal.
 
 mod args;
-mod bare_calls;
 #[cfg(feature = "serve")]
 mod call;
 mod config;

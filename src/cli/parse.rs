@@ -148,6 +148,7 @@ impl Listing {
             }
             match event {
                 Event::BlockOpened { .. } | Event::BlockClosed => {}
+                Event::DraftsEnded => self.forget_calls(),
                 Event::Call(call) => self.call(&call)?,
                 Event::Warning(diagnostic) => self.note(Severity::Warning, diagnostic)?,
                 Event::Error(diagnostic) => self.refusal = Some(Box::new(diagnostic)),
@@ -174,6 +175,13 @@ impl Listing {
             self.repair(raw, code)?;
         }
         Ok(())
+    }
+
+    /// Leaves drafts out of the list. What was written stays: the warning tells of it.
+    fn forget_calls(&mut self) {
+        if let Calls::Json(list) = &mut self.calls {
+            *list = CallList::default();
+        }
     }
 
     /// Checks a call as a run would and returns it as JSON; for people without the fields in its heading.

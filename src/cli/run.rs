@@ -12,7 +12,6 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 
 use crate::cli::args::{RunArgs, VarsMode};
-use crate::cli::bare_calls::BareCalls;
 use crate::cli::control_socket::{self, ControlSocket};
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
@@ -39,7 +38,7 @@ use crate::tools::{self, Call};
 use karyi_core::error::ToolError;
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
-use karyi_core::outcome::{ReportStatus, Tally};
+use karyi_core::outcome::Tally;
 use karyi_pty::guard;
 use karyi_pty::{Session, lacks_output};
 use karyi_syntax::Mode;
@@ -316,9 +315,7 @@ impl Run {
             Arc::clone(&self.grammar),
             self.mode,
         );
-        let names = self.registry.entries().iter().map(|entry| entry.spec.name);
-        let name = input.name();
-        let (reader, chunks) = read(input, BareCalls::new(names.collect()))?;
+        let (reader, chunks) = read(input)?;
         runner.run_message(decoder, chunks, self.pace).await;
         if is_last || self.stop_source.cancel.is_cancelled() {
             runner.close().await;
@@ -338,13 +335,7 @@ impl Run {
         };
         runner.emit(ended).await;
         let tally = screen.close().await?;
-        let bare = reader.check()?;
-        if tally.calls() == 0 && tally.status() == ReportStatus::Ok {
-            say(&format!(
-                "nothing ran: {}",
-                why_nothing(&tally, bare, &name)
-            ));
-        }
+        reader.check()?;
         Ok(tally)
     }
 
@@ -363,17 +354,6 @@ impl Run {
             policy_gate: self.policy_gate.clone(),
             redactor: self.redactor.clone(),
         }
-    }
-}
-
-/// Explains why a script without errors had no call, since its author may expect one.
-fn why_nothing(tally: &Tally, bare: Option<&str>, name: &str) -> String {
-    match bare {
-        Some(tool) => {
-            format!("a line starts with <{tool}>, but calls run only inside <tools>...</tools>")
-        }
-        None if tally.blocks() > 0 => format!("the <tools> block in {name} has no call"),
-        None => format!("there is no <tools> block in {name}"),
     }
 }
 

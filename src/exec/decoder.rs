@@ -8,8 +8,9 @@ use std::sync::Arc;
 use crate::tool::Registry;
 use crate::tools::Call;
 use karyi_core::call::{BlockOptions, RawCall};
-use karyi_core::error::Diagnostic;
+use karyi_core::error::{Code, Diagnostic};
 use karyi_core::limits;
+use karyi_core::span::Position;
 use karyi_syntax::grammar::Grammar;
 use karyi_syntax::{Event, Mode, Parser};
 
@@ -51,6 +52,8 @@ pub enum Decoded {
     Call(Box<PreparedCall>),
     /// The end of a block.
     BlockClosed,
+    /// The blocks so far were drafts.
+    DraftsEnded,
     /// A warning about the message.
     Warning(Box<Diagnostic>),
     /// The error from which on the message is refused.
@@ -63,6 +66,8 @@ pub struct MessageDecoder {
     registry: Arc<Registry<Call>>,
     events: Vec<Event>,
     next_index: u64,
+    has_block: bool,
+    runs_at_once: bool,
     is_refused: bool,
 }
 
@@ -75,8 +80,16 @@ impl MessageDecoder {
             registry,
             events: Vec::new(),
             next_index: 0,
+            has_block: false,
+            runs_at_once: false,
             is_refused: false,
         }
+    }
+
+    /// Notes that calls run while the message is read.
+    pub fn run_at_once(&mut self) {
+        self.parser.run_at_once();
+        self.runs_at_once = true;
     }
 
     /// Decodes further bytes.
@@ -91,6 +104,31 @@ impl MessageDecoder {
         self.decode_events(decoded);
     }
 
+    /// Explains why a message without errors has no call: a refusal when it has lines that start like calls.
+    #[must_use]
+    pub fn why_nothing(&self) -> Option<Decoded> {
+        if self.next_index > 0 || self.is_refused || self.parser.has_ignored_block() {
+            return None;
+        }
+        let hint =
+            "to run something, write <tools> on a line of its own, then the calls, then </tools>";
+        let nothing = |message: &str| {
+            Decoded::Warning(Box::new(Diagnostic {
+                code: Code::NoBlock,
+                position: Position::START,
+                is_in_json: false,
+                message: message.into(),
+                hint: hint.into(),
+                excerpt: None,
+            }))
+        };
+        Some(match self.parser.bare_call() {
+            _ if self.has_block => nothing("nothing ran: the <tools> block has no call"),
+            Some(diagnostic) => Decoded::Refused(Box::new(diagnostic.clone())),
+            None => nothing("nothing ran: the message has no <tools> block"),
+        })
+    }
+
     /// Returns true when the message was refused.
     #[must_use]
     pub fn is_refused(&self) -> bool {
@@ -103,8 +141,17 @@ impl MessageDecoder {
                 return;
             }
             let next = match event {
-                Event::BlockOpened { options, .. } => Decoded::BlockOpened(options),
+                Event::BlockOpened { options, .. } => {
+                    self.has_block = true;
+                    Decoded::BlockOpened(options)
+                }
                 Event::BlockClosed => Decoded::BlockClosed,
+                Event::DraftsEnded => {
+                    if !self.runs_at_once {
+                        (self.has_block, self.next_index) = (false, 0);
+                    }
+                    Decoded::DraftsEnded
+                }
                 Event::Warning(diagnostic) => Decoded::Warning(Box::new(diagnostic)),
                 Event::Error(diagnostic) => self.refuse(Box::new(diagnostic)),
                 Event::Call(raw) => self.decode_call(raw),

@@ -134,6 +134,9 @@ impl MessageRunner {
             }
         }
         decoder.finish(&mut decoded);
+        if !self.run.cancel.is_cancelled() {
+            decoded.extend(decoder.why_nothing());
+        }
         self.collect(&mut decoded, &mut blocks).await;
         if decoder.is_refused() || self.run.cancel.is_cancelled() {
             return;
@@ -161,7 +164,6 @@ impl MessageRunner {
                 Decoded::BlockOpened(options) => {
                     let calls = Vec::new();
                     blocks.push(Block { options, calls });
-                    self.run.emit(Event::BlockOpened).await;
                 }
                 Decoded::Call(prepared) => {
                     bytes += prepared.size_bytes;
@@ -170,6 +172,7 @@ impl MessageRunner {
                     }
                 }
                 Decoded::BlockClosed => {}
+                Decoded::DraftsEnded => blocks.clear(),
                 Decoded::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
                 Decoded::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
             }
@@ -286,12 +289,17 @@ impl MessageRunner {
     async fn run_streaming(&self, mut decoder: MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
         let mut block_run: Option<BlockRun> = None;
         let mut decoded = Vec::new();
+        decoder.run_at_once();
         loop {
             let chunk = self.next_while_running(&mut chunks, &mut block_run).await;
             match &chunk {
                 Some(Ok(bytes)) => decoder.feed(bytes, &mut decoded),
                 Some(Err(Unreadable)) => self.run.emit(Event::Unreadable).await,
-                None => decoder.finish(&mut decoded),
+                None => {
+                    decoder.finish(&mut decoded);
+                    let is_whole = !self.run.cancel.is_cancelled();
+                    decoded.extend(decoder.why_nothing().filter(|_| is_whole));
+                }
             }
             for item in decoded.drain(..) {
                 self.handle(item, &mut block_run).await;
@@ -334,7 +342,6 @@ impl MessageRunner {
                 self.run.context.secrets.begin_block();
                 resolve::refresh(&self.run.context.secrets, Need::Listed).await;
                 *block_run = Some(BlockRun::new(self.run.clone(), options));
-                self.run.emit(Event::BlockOpened).await;
             }
             Decoded::Call(prepared) => {
                 if let Some(block_run) = block_run {
@@ -347,7 +354,7 @@ impl MessageRunner {
                     self.warn_of_load_issues().await;
                 }
             }
-            Decoded::BlockClosed => {}
+            Decoded::BlockClosed | Decoded::DraftsEnded => {}
             Decoded::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
             Decoded::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
         }

@@ -58,8 +58,6 @@ pub enum Event {
         /// The result.
         outcome: Box<Outcome>,
     },
-    /// A block opens.
-    BlockOpened,
     /// A warning about the message.
     Warning(Box<Diagnostic>),
     /// The error from which on the message is refused.

@@ -101,7 +101,7 @@ impl Redactable for Event {
                 .into_iter()
                 .flatten()
                 .for_each(|text| redactor.redact_in_again(text)),
-            Self::BlockOpened | Self::Unreadable | Self::Tick => {}
+            Self::Unreadable | Self::Tick => {}
         }
     }
 }

@@ -322,7 +322,6 @@ impl<'a> RunningCall<'a> {
                 }
             }
             Event::Started { .. }
-            | Event::BlockOpened
             | Event::Refused(_)
             | Event::Unreadable
             | Event::Tick

@@ -70,12 +70,10 @@ impl Reporter {
                 text: text.as_str(),
             }),
             Event::Finished { index, outcome } => self.finished(index, *outcome),
-            Event::BlockOpened => {
-                self.tally.add_block();
-                Ok(())
-            }
             Event::Warning(diagnostic) => {
-                self.ignored_blocks += u64::from(diagnostic.code == Code::IgnoredBlock);
+                let is_ignored =
+                    matches!(diagnostic.code, Code::IgnoredBlock | Code::InventedResults);
+                self.ignored_blocks += u64::from(is_ignored);
                 self.diagnostic(Severity::Warning, *diagnostic)
             }
             Event::Refused(diagnostic) => {
@@ -113,7 +111,7 @@ impl Reporter {
     /// # Errors
     /// The report could not be written.
     pub fn finish(mut self) -> io::Result<Tally> {
-        if self.tally.blocks() == 0 && self.ignored_blocks > 0 {
+        if self.tally.calls() == 0 && self.ignored_blocks > 0 {
             self.tally.add_refusal();
         }
         let status = self.tally.status();

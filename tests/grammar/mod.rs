@@ -41,7 +41,10 @@ fn read(text: &[u8], grammar: &Grammar, mode: Mode) -> Result<Vec<RawCall>, Stri
         match event {
             Event::Call(call) => calls.push(call),
             Event::Error(error) => return Err(error.code.as_str().to_owned()),
-            Event::BlockOpened { .. } | Event::BlockClosed | Event::Warning(_) => {}
+            Event::BlockOpened { .. }
+            | Event::BlockClosed
+            | Event::DraftsEnded
+            | Event::Warning(_) => {}
         }
     }
     Ok(calls)

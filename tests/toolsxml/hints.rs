@@ -89,6 +89,7 @@ const MESSAGES: &[(Code, &str)] = &[
     (Code::UnexpectedMarkup, "<tools><![CDATA[x]]></tools>"),
     (Code::TooLarge, "<tools><command "),
     (Code::IgnoredBlock, "用 `<tools>` 写"),
+    (Code::InventedResults, "好\n<results>\n"),
     (
         Code::MarkupInText,
         "<tools><command>a < b</command></tools>",
@@ -123,7 +124,9 @@ fn diagnostics(mode: Mode, message: &[u8]) -> Vec<Diagnostic> {
     let events = parse_with(&grammar, mode, message, usize::MAX);
     let found = events.into_iter().filter_map(|event| match event {
         Event::Warning(diagnostic) | Event::Error(diagnostic) => Some(diagnostic),
-        Event::BlockOpened { .. } | Event::BlockClosed | Event::Call(_) => None,
+        Event::BlockOpened { .. } | Event::BlockClosed | Event::DraftsEnded | Event::Call(_) => {
+            None
+        }
     });
     found.collect()
 }
@@ -201,6 +204,7 @@ const OF_THE_RUN: &[Code] = &[
     Code::RedactionIncomplete,
     Code::UnusableSecret,
     Code::UnknownSecret,
+    Code::NoBlock,
 ];
 
 #[test]

@@ -84,7 +84,7 @@ fn check_sane(events: &[Event], length: u64) -> Checked {
                 check_spans(&call.element, from, length)?;
                 from = call.element.span.end_offset;
             }
-            Event::BlockClosed => {}
+            Event::BlockClosed | Event::DraftsEnded => {}
             Event::Warning(diagnostic) => check_diagnostic(diagnostic, length)?,
             Event::Error(diagnostic) => {
                 check_diagnostic(diagnostic, length)?;
@@ -162,7 +162,7 @@ pub(super) fn parse_strictly(message: &[u8]) -> Strict {
                     blocks.push(start..at + 1);
                     complete = index + 1;
                 }
-                Event::Call(_) | Event::Warning(_) | Event::Error(_) => {}
+                Event::Call(_) | Event::DraftsEnded | Event::Warning(_) | Event::Error(_) => {}
             }
         }
     }
@@ -190,6 +190,10 @@ pub(super) fn check_reader(message: &[u8]) -> Checked {
         return Ok(());
     };
     let strict = parse_strictly(message);
+    // Ids start anew after drafts, which the reader does not know.
+    if strict.events.contains(&Event::DraftsEnded) {
+        return Ok(());
+    }
     let grammar = grammar::shared();
     let mut meaning = Meaning::new(&grammar, Some(text));
     for block in &strict.blocks {
@@ -214,7 +218,7 @@ pub(super) fn check_modes(message: &[u8]) -> Checked {
     let is_clean = repaired.iter().all(|event| match event {
         Event::Call(call) => call.repairs.is_empty(),
         Event::Warning(_) | Event::Error(_) => false,
-        Event::BlockOpened { .. } | Event::BlockClosed => true,
+        Event::BlockOpened { .. } | Event::BlockClosed | Event::DraftsEnded => true,
     });
     // A comment that strict mode refuses changes no call, so it is reported nowhere.
     let is_comment =
@@ -247,6 +251,10 @@ fn is_accepted(events: &[Event], message: &[u8]) -> bool {
             let rest = message.get(start..).unwrap_or_default();
             !warning.is_in_json && rest.starts_with(b"<tools")
         }
-        Event::Warning(_) | Event::BlockOpened { .. } | Event::Call(_) | Event::BlockClosed => true,
+        Event::Warning(_)
+        | Event::BlockOpened { .. }
+        | Event::Call(_)
+        | Event::BlockClosed
+        | Event::DraftsEnded => true,
     })
 }

@@ -88,6 +88,10 @@ words! {
         TooLarge = "too-large",
         /// Something looked like a block and was not run.
         IgnoredBlock = "ignored-block",
+        /// Results of calls stand in the message: the model made them up.
+        InventedResults = "invented-results",
+        /// The message has no block, so nothing ran.
+        NoBlock = "no-block",
         /// Strict mode: markup in the text of a leaf.
         MarkupInText = "markup-in-text",
         /// Strict mode: a broken or unknown reference.

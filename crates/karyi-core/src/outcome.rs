@@ -298,7 +298,6 @@ pub struct Tally {
     /// True when the session's job waits for input; unknown before its first call.
     unanswered: Option<bool>,
     calls: u64,
-    blocks: u64,
 }
 
 impl Tally {
@@ -332,12 +331,6 @@ impl Tally {
         self.has_bug |= later.has_bug;
         self.unanswered = later.unanswered.or(self.unanswered);
         self.calls += later.calls;
-        self.blocks += later.blocks;
-    }
-
-    /// Counts a block.
-    pub fn add_block(&mut self) {
-        self.blocks += 1;
     }
 
     /// Records that the message, or a block of it, was refused.
@@ -364,12 +357,6 @@ impl Tally {
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls
-    }
-
-    /// Returns how many blocks there were.
-    #[must_use]
-    pub fn blocks(&self) -> u64 {
-        self.blocks
     }
 
     /// Returns the status of the report so far.

@@ -41,6 +41,7 @@ fn print(event: Event) {
             ),
             RawBody::Empty | RawBody::Elements(_) => println!("call {}: no text", call.id),
         },
+        Event::DraftsEnded => println!("the blocks so far were drafts"),
         Event::BlockClosed => println!("end of the block"),
         Event::Warning(diagnostic) => println!("warning: {}", diagnostic.message),
         Event::Error(diagnostic) => {

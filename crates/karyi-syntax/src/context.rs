@@ -5,7 +5,7 @@ use super::fault::{Fault, Location};
 use super::ids::Ids;
 use super::source::{Ending, View};
 use super::table::Table;
-use karyi_core::error::Code;
+use karyi_core::error::{Code, Diagnostic};
 use karyi_core::limits::MAX_WARNINGS;
 
 /// Everything a step of the parser may read and change.
@@ -31,6 +31,10 @@ pub(super) struct Report {
     pub(super) is_in_json: bool,
     /// True when something looked like a block and did not run.
     pub(super) has_ignored: bool,
+    /// True when calls run while the message is read.
+    pub(super) is_streamed: bool,
+    /// The first line that starts like a call outside any block.
+    pub(super) bare_call: Option<Box<Diagnostic>>,
     warnings: usize,
 }
 
@@ -74,6 +78,14 @@ impl Context<'_, '_> {
         };
         let located = fault.locate(self.view, self.report.is_in_json);
         self.events.push(Event::Warning(located.cut(most).finish()));
+    }
+
+    /// Records that a line starts like a call, with `length` bytes to underline.
+    pub(super) fn note_bare_call(&mut self, length: usize) {
+        let message = "nothing ran: calls run only inside <tools>...</tools>";
+        let fault = Fault::ahead(Code::NoBlock, 0, length, message);
+        let located = fault.locate(self.view, self.report.is_in_json);
+        self.report.bare_call = Some(Box::new(located.finish()));
     }
 
     /// Returns true when a warning at `ahead` can be emitted now: its line is complete, or the limit of warnings is

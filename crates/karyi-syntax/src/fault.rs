@@ -175,6 +175,10 @@ fn hint(code: Code) -> &'static str {
         Code::IgnoredBlock => {
             "to run it, start <tools> on its own line outside code fences, followed by a tool"
         }
+        Code::InventedResults => {
+            "end the message after </tools>; the results come in the next message"
+        }
+        Code::NoBlock => "write <tools> on a line of its own, then the calls, then </tools>",
         Code::MarkupInText => "write &lt; for <, or wrap the text in <![CDATA[...]]>",
         Code::BadReference => "write &amp; for &, or wrap the text in <![CDATA[...]]>",
         Code::CdataEndInText => "write ]]&gt; for ]]> in text",

@@ -19,11 +19,13 @@
 //! excerpt is whole, or when the message ends.
 
 mod attribute;
+mod bare_calls;
 mod block;
 mod chars;
 mod comment;
 mod common_faults;
 mod context;
+mod drafts;
 mod element;
 mod envelope;
 pub mod escapes;

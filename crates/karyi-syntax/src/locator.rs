@@ -4,13 +4,16 @@
 //! Prose is consumed and not stored. Text that looks like a block and does not run causes a warning, so that no call
 //! is lost silently.
 
-use memchr::memchr3;
+use memchr::memchr2;
 
+use super::bare_calls;
 use super::block::Block;
 use super::chars::leading_space;
 use super::context::Context;
-use super::event::Mode;
+use super::drafts::{self, Draft, DraftKind, DraftTag, Match, draft_tag};
+use super::event::{Event, Mode};
 use super::fault::{Fault, Location, Outcome};
+use super::ids::Ids;
 use super::position_tracker::incomplete_suffix;
 use super::source::{Mark, View};
 use super::stop_bytes::StopBytes;
@@ -21,6 +24,9 @@ use karyi_core::error::Code;
 /// Bytes of a fence's info string that are stored: all relevant ones are shorter.
 const MAX_INFO: usize = 16;
 
+/// Most backticks that open inline code.
+const MAX_BACKTICKS: usize = 64;
+
 /// State of the search for blocks in prose.
 #[derive(Debug)]
 pub(super) struct Locator {
@@ -30,6 +36,14 @@ pub(super) struct Locator {
     is_blank: bool,
     /// True when the message may be a JSON envelope.
     may_be_envelope: bool,
+    /// The draft around the next bytes.
+    draft: Option<Draft>,
+    /// Backticks that opened inline code on this line; 0 outside.
+    code: usize,
+    /// Blocks since the start of the message, or since the last thought.
+    blocks: u64,
+    /// True after results that the model made up.
+    is_over: bool,
 }
 
 #[derive(Debug)]
@@ -113,6 +127,10 @@ impl Locator {
             fence: None,
             is_blank: true,
             may_be_envelope: true,
+            draft: None,
+            code: 0,
+            blocks: 0,
+            is_over: false,
         }
     }
 
@@ -135,14 +153,18 @@ impl Locator {
             }),
             is_blank: false,
             may_be_envelope: false,
+            ..Self::of_message()
         }
     }
 
     /// Returns the bytes at which the locator must run again, with `length` bytes unconsumed.
     pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
+        if self.draft.is_some() && length == 0 {
+            return StopBytes::DRAFT;
+        }
         match self.line {
             LineState::Start if length == 0 => StopBytes::NON_SPACE,
-            LineState::Middle(_) if length == 0 => StopBytes::LESS_OR_LINE_END,
+            LineState::Middle(_) if length == 0 => StopBytes::PROSE,
             LineState::Start
             | LineState::Middle(_)
             | LineState::Run { .. }
@@ -158,10 +180,16 @@ impl Locator {
         if let LineState::Pending(pending) = &mut self.line {
             view.freeze(&mut pending.mark);
         }
+        if let Some(draft) = &mut self.draft {
+            view.freeze(&mut draft.mark);
+        }
     }
 
     /// Advances to the next relevant position.
     pub(super) fn step(&mut self, cx: &mut Context<'_, '_>) -> Outcome<LocatorStep> {
+        if let Some(draft) = self.draft.take() {
+            return Ok(self.in_draft(cx, draft));
+        }
         match &mut self.line {
             LineState::Start => Ok(self.line_start(cx)),
             LineState::Run { .. } => Ok(self.run(cx)),
@@ -175,6 +203,7 @@ impl Locator {
 
     fn line_start(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
         cx.view.consume(leading_space(cx.view.rest()));
+        self.code = 0;
         let rest = cx.view.rest();
         let Some(first) = rest.first() else {
             return LocatorStep::More;
@@ -183,13 +212,7 @@ impl Locator {
             return step;
         }
         match first {
-            b'<' if self.can_open() => match tools_word(rest, cx.is_last()) {
-                TagMatch::Cut => return LocatorStep::More,
-                TagMatch::Yes if is_opener(rest, cx.mode) => {
-                    self.line = LineState::Tools(TagScan::default())
-                }
-                TagMatch::Yes | TagMatch::No => self.line = LineState::Middle(None),
-            },
+            b'<' | b'[' | b'&' if self.can_open() => return self.line_tag(cx),
             b'`' | b'~' => {
                 self.line = LineState::Run {
                     mark: *first,
@@ -200,6 +223,163 @@ impl Locator {
             _ => self.line = LineState::Middle(None),
         }
         self.is_blank = false;
+        LocatorStep::Again
+    }
+
+    /// Looks at what may be a tag at the start of a line.
+    fn line_tag(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
+        let rest = cx.view.rest();
+        match tools_word(rest, cx.is_last()) {
+            TagMatch::Cut => return LocatorStep::More,
+            TagMatch::Yes if is_opener(rest, cx.mode) && self.is_over => {
+                cx.report.has_ignored = true;
+                cx.view.consume(TOOLS.len());
+                self.line = LineState::Middle(None);
+            }
+            TagMatch::Yes if is_opener(rest, cx.mode) => {
+                self.line = LineState::Tools(TagScan::default());
+            }
+            TagMatch::Yes => self.line = LineState::Middle(None),
+            TagMatch::No => match draft_tag(rest, cx.is_last()) {
+                DraftTag::Cut => return LocatorStep::More,
+                DraftTag::Open(kind, length) => self.open_draft(cx, kind, length),
+                DraftTag::Close(length) => return self.end_thought(cx, length),
+                DraftTag::No => return self.results_or_call(cx),
+            },
+        }
+        self.is_blank = false;
+        LocatorStep::Again
+    }
+
+    /// Looks for results that the model made up, and for calls outside any block.
+    fn results_or_call(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
+        let rest = cx.view.rest();
+        match bare_calls::is_results(rest, cx.is_last()) {
+            Match::Cut => return LocatorStep::More,
+            Match::Yes(_) if self.is_over => {}
+            Match::Yes(_) if !cx.can_warn(0) => return LocatorStep::More,
+            Match::Yes(length) => {
+                let message = "results stand in the message, so nothing after them runs";
+                let fault = Fault::ahead(Code::InventedResults, 0, length, message);
+                cx.warn(*fault, usize::MAX);
+                self.is_over = true;
+            }
+            Match::No
+                if self.blocks > 0
+                    || self.fence.is_some()
+                    || self.is_over
+                    || cx.report.bare_call.is_some() => {}
+            Match::No => match bare_calls::call_like(rest, cx.table, cx.is_last()) {
+                Match::Cut => return LocatorStep::More,
+                Match::Yes(_) if !cx.view.has_line(0) => return LocatorStep::More,
+                Match::Yes(length) => cx.note_bare_call(length),
+                Match::No => {}
+            },
+        }
+        self.is_blank = false;
+        self.line = LineState::Middle(None);
+        LocatorStep::Again
+    }
+
+    fn open_draft(&mut self, cx: &mut Context<'_, '_>, kind: DraftKind, length: usize) {
+        let mark = cx.view.mark(length);
+        cx.view.consume(kind.consumed(length));
+        self.draft = Some(Draft {
+            kind,
+            mark,
+            has_block: false,
+            was_blank: self.is_blank,
+        });
+    }
+
+    /// Goes on in a draft.
+    fn in_draft(&mut self, cx: &mut Context<'_, '_>, mut draft: Draft) -> LocatorStep {
+        let rest = cx.view.rest();
+        let found = memchr2(b'<', draft.kind.close_byte(), rest);
+        cx.view
+            .consume(found.unwrap_or_else(|| rest.len() - incomplete_suffix(rest)));
+        let rest = cx.view.rest();
+        if found.is_none() {
+            if cx.is_last() && draft.has_block {
+                draft.has_block = false;
+                let (open, close) = draft.kind.shown();
+                let message = format!("{open} has no {close}, so nothing after it runs");
+                cx.warn(*Fault::at(Code::IgnoredBlock, &draft.mark, message), 0);
+            }
+            self.draft = Some(draft);
+            return LocatorStep::More;
+        }
+        match draft.kind.closes(rest, cx.is_last()) {
+            Match::Yes(length) => {
+                cx.view.consume(length);
+                self.line = LineState::Middle(None);
+                self.is_blank = false;
+                if draft.kind.is_thought() {
+                    self.line = LineState::Start;
+                    self.is_blank = draft.was_blank;
+                }
+                return LocatorStep::Again;
+            }
+            Match::Cut => {
+                self.draft = Some(draft);
+                return LocatorStep::More;
+            }
+            Match::No => {}
+        }
+        let is_block = match tools_word(rest, cx.is_last()) {
+            TagMatch::Cut => Match::Cut,
+            TagMatch::Yes => drafts::is_block(rest, cx.is_last()),
+            TagMatch::No => Match::No,
+        };
+        let step = match is_block {
+            Match::Cut => LocatorStep::More,
+            Match::Yes(_) if !cx.can_warn(0) => LocatorStep::More,
+            Match::Yes(_) => {
+                let message = format!(
+                    "<tools> stands in {}, where nothing runs",
+                    draft.kind.shown().0
+                );
+                let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), message);
+                let hint = "to run it, put it outside thoughts, comments and <pre>";
+                cx.warn(*fault.with_hint(hint), usize::MAX);
+                draft.has_block = true;
+                cx.view.consume(TOOLS.len());
+                LocatorStep::Again
+            }
+            Match::No => {
+                cx.view.consume(1);
+                LocatorStep::Again
+            }
+        };
+        self.draft = Some(draft);
+        step
+    }
+
+    /// Ends a thought that nothing opened: the message starts after it.
+    fn end_thought(&mut self, cx: &mut Context<'_, '_>, length: usize) -> LocatorStep {
+        if self.blocks > 0 {
+            if !cx.can_warn(0) {
+                return LocatorStep::More;
+            }
+            let message =
+                "here ends a thought that nothing opened; the blocks before it are drafts";
+            let fault = Fault::ahead(Code::IgnoredBlock, 0, length, message);
+            let hint = match cx.report.is_streamed {
+                true => "with --stream they have run already; check what they did",
+                false => "to run a block, put it after the thought",
+            };
+            cx.warn(*fault.with_hint(hint), usize::MAX);
+            cx.events.push(Event::DraftsEnded);
+            if !cx.report.is_streamed {
+                *cx.ids = Ids::default();
+            }
+        }
+        cx.report.bare_call = None;
+        cx.view.consume(length);
+        *self = Self {
+            may_be_envelope: self.may_be_envelope,
+            ..Self::of_message()
+        };
         LocatorStep::Again
     }
 
@@ -261,6 +441,7 @@ impl Locator {
             return LocatorStep::More;
         }
         let (mark, length, is_first) = (*mark, *length, *is_first);
+        self.code = if mark == b'`' { length } else { 0 };
         self.line = match &self.fence {
             Some(fence) if fence.mark == mark && length >= fence.length => LineState::Tail,
             None if length >= 3 => LineState::Middle(Some(FenceLine {
@@ -294,31 +475,83 @@ impl Locator {
 
     fn middle(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
         let rest = cx.view.rest();
-        let found = memchr3(b'<', b'\n', b'\r', rest);
+        let found = StopBytes::PROSE.find(rest);
         let length = found.unwrap_or_else(|| rest.len() - incomplete_suffix(rest));
         self.add_info(rest.get(..length).unwrap_or_default());
         cx.view.consume(length);
         let rest = cx.view.rest();
-        match rest.first() {
-            Some(b'<') if found.is_some() => match tools_word(rest, cx.is_last()) {
-                TagMatch::Cut => return LocatorStep::More,
-                TagMatch::Yes if !cx.can_warn(0) => return LocatorStep::More,
-                TagMatch::Yes => {
-                    let is_spelled = cx.mode == Mode::Repair || rest.starts_with(TOOLS);
-                    let reason = self.reason(is_spelled);
-                    let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), reason);
-                    cx.warn(*fault, usize::MAX);
-                    self.add_info(TOOLS);
-                    cx.view.consume(TOOLS.len());
-                }
-                TagMatch::No => {
-                    self.add_info(b"<");
-                    cx.view.consume(1);
-                }
-            },
-            Some(_) if found.is_some() => self.end_line(),
-            Some(_) | None => return LocatorStep::More,
+        match rest.first().filter(|_| found.is_some()) {
+            Some(b'`') => return self.backticks(cx),
+            Some(b'<' | b'[') => return self.tag_in_line(cx),
+            Some(_) => self.end_line(),
+            None => return LocatorStep::More,
         }
+        LocatorStep::Again
+    }
+
+    /// Opens or closes inline code.
+    fn backticks(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
+        let rest = cx.view.rest();
+        let length = rest.iter().take_while(|b| **b == b'`').count();
+        if length == rest.len() && !cx.is_last() && length <= MAX_BACKTICKS {
+            return LocatorStep::More;
+        }
+        self.add_info(b"`");
+        self.code = match self.code {
+            0 => length,
+            open if open == length => 0,
+            open => open,
+        };
+        cx.view.consume(length);
+        LocatorStep::Again
+    }
+
+    /// Looks at what may be a tag inside a line.
+    fn tag_in_line(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
+        let rest = cx.view.rest();
+        let first = rest.first().copied().unwrap_or_default();
+        match tools_word(rest, cx.is_last()) {
+            TagMatch::Cut => return LocatorStep::More,
+            TagMatch::Yes if self.is_over => {}
+            TagMatch::Yes if !cx.can_warn(0) => return LocatorStep::More,
+            TagMatch::Yes => {
+                let is_spelled = cx.mode == Mode::Repair || rest.starts_with(TOOLS);
+                let reason = self.reason(is_spelled);
+                let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), reason);
+                cx.warn(*fault, usize::MAX);
+                self.add_info(TOOLS);
+                cx.view.consume(TOOLS.len());
+                return LocatorStep::Again;
+            }
+            TagMatch::No => {}
+        }
+        let is_prose =
+            self.can_open() && self.code == 0 && matches!(self.line, LineState::Middle(None));
+        match draft_tag(rest, cx.is_last()) {
+            _ if !is_prose => {}
+            DraftTag::Cut => return LocatorStep::More,
+            DraftTag::Close(length) => return self.end_thought(cx, length),
+            DraftTag::Open(kind, length) => {
+                let after = rest.get(length..).unwrap_or_default();
+                let opens = match kind {
+                    DraftKind::Preformatted => drafts::opens_inside_line(after, cx.is_last()),
+                    DraftKind::Thought(_) => Match::Yes(0),
+                    // Prose about HTML mentions it.
+                    DraftKind::Comment => Match::No,
+                };
+                match opens {
+                    Match::Cut => return LocatorStep::More,
+                    Match::Yes(_) => {
+                        self.open_draft(cx, kind, length);
+                        return LocatorStep::Again;
+                    }
+                    Match::No => {}
+                }
+            }
+            DraftTag::No => {}
+        }
+        self.add_info(&[first]);
+        cx.view.consume(1);
         LocatorStep::Again
     }
 
@@ -405,6 +638,7 @@ impl Locator {
         if cx.mode == Mode::Strict {
             self.line = LineState::Middle(None);
             let tag = tag?;
+            self.blocks += 1;
             cx.view.consume(length);
             return Ok(LocatorStep::Block(tag.open(cx, mark)));
         }
@@ -437,6 +671,7 @@ impl Locator {
         };
         if next == Some(&b'<') {
             self.line = LineState::Middle(None);
+            self.blocks += 1;
             let tag = pending.tag.map_err(|mut fault| {
                 fault.place = Location::Mark(Box::new(pending.mark.clone()));
                 fault

@@ -6,6 +6,7 @@ use super::event::{Event, Mode};
 use super::grammar::Grammar;
 use super::stream::Stream;
 use super::table::Table;
+use karyi_core::error::Diagnostic;
 
 /// Reads one message, piece by piece.
 ///
@@ -43,6 +44,11 @@ impl Parser {
         }
     }
 
+    /// Notes that calls run while the message is read: ids of drafts then stay taken.
+    pub fn run_at_once(&mut self) {
+        self.stream.run_at_once();
+    }
+
     /// Takes the next bytes of the message; what they decide is added to `events`.
     ///
     /// After an error everything is ignored.
@@ -62,6 +68,12 @@ impl Parser {
     #[must_use]
     pub fn has_ignored_block(&self) -> bool {
         self.stream.has_ignored_block()
+    }
+
+    /// Returns the first line that starts like a call, outside blocks and fences.
+    #[must_use]
+    pub fn bare_call(&self) -> Option<&Diagnostic> {
+        self.stream.bare_call()
     }
 
     /// Tells whether the message is a JSON envelope: places of its calls then count inside the

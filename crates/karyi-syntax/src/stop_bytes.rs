@@ -21,8 +21,10 @@ impl StopBytes {
     pub(super) const GREATER: &'static Self = &Self::until(b">");
     /// `<` or `>`.
     pub(super) const ANGLE: &'static Self = &Self::until(b"<>");
-    /// `<` or the end of the line.
-    pub(super) const LESS_OR_LINE_END: &'static Self = &Self::until(b"<\n\r");
+    /// What may matter inside a line of prose.
+    pub(super) const PROSE: &'static Self = &Self::until(b"<[`\n\r");
+    /// What may matter in a draft.
+    pub(super) const DRAFT: &'static Self = &Self::until(b"<[-");
     /// Anything but white space.
     pub(super) const NON_SPACE: &'static Self = &Self::while_in(b" \t\n\r");
 
@@ -43,6 +45,11 @@ impl StopBytes {
             at += 1;
         }
         Self(table)
+    }
+
+    /// Finds the first stop byte.
+    pub(super) fn find(&self, bytes: &[u8]) -> Option<usize> {
+        bytes.iter().position(|byte| self.0[usize::from(*byte)])
     }
 
     /// Returns true when none of `bytes` is a stop byte.
@@ -93,7 +100,7 @@ mod tests {
     fn only_bytes_that_matter_wake_the_parser() {
         check(StopBytes::LESS, "a > b & c\n", "<");
         check(StopBytes::ANGLE, "a='b' /\n", "<>");
-        check(StopBytes::LESS_OR_LINE_END, "a > b `c` {", "<\n\r");
+        check(StopBytes::PROSE, "a > b c {", "<[`\n\r");
         check(StopBytes::NON_SPACE, " \t\r\n", "<a\"\0");
         assert!(!StopBytes::ANY.holds(b" "));
     }

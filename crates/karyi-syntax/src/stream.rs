@@ -14,7 +14,7 @@ use super::locator::{Locator, LocatorStep};
 use super::source::{Ending, Source, View};
 use super::stop_bytes::{BufferWindow, StopBytes};
 use super::table::Table;
-use karyi_core::error::Code;
+use karyi_core::error::{Code, Diagnostic};
 
 /// Largest capacity of an empty buffer that is retained.
 const RETAINED_CAPACITY: usize = 1 << 20;
@@ -159,6 +159,19 @@ impl Stream {
         self.state.report.has_ignored
     }
 
+    /// Notes that calls run while the text is read.
+    pub(super) fn run_at_once(&mut self) {
+        self.state.report.is_streamed = true;
+    }
+
+    /// Returns the first line that starts like a call outside any block.
+    pub(super) fn bare_call(&self) -> Option<&Diagnostic> {
+        match &self.state.phase {
+            Phase::Envelope(_) => None,
+            _ => self.state.report.bare_call.as_deref(),
+        }
+    }
+
     /// Tells whether the text is a JSON envelope.
     pub(super) fn is_envelope(&self) -> bool {
         self.state.is_envelope
@@ -290,7 +303,8 @@ impl StreamState {
             LocatorStep::Block(block) => self.phase = Phase::Block(block),
             LocatorStep::Envelope { is_fenced } => {
                 self.is_envelope = true;
-                let tools = Stream::of_string(Arc::clone(table), self.mode);
+                let mut tools = Stream::of_string(Arc::clone(table), self.mode);
+                tools.state.report.is_streamed = self.report.is_streamed;
                 self.phase = Phase::Envelope(Box::new(Envelope::new(is_fenced, Box::new(tools))));
             }
         }

@@ -177,6 +177,11 @@ impl Table {
         })
     }
 
+    /// Tells whether a name in lower case is another name of a tool.
+    pub(super) fn is_alias(&self, name: &str) -> bool {
+        self.also_called.contains_key(name)
+    }
+
     /// Returns the names of all tools, in alphabetical order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.exact.iter().map(|rule| rule.name.as_str())

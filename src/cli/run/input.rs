@@ -8,9 +8,7 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 
 use crate::cli::args::RunArgs;
-use crate::cli::bare_calls::BareCalls;
 use crate::exec::message_runner::{Chunk, Unreadable};
-use crate::render::paint::safe_line;
 
 /// Bytes read from a script at a time.
 pub(in crate::cli) const CHUNK_BYTES: usize = 64 << 10;
@@ -23,17 +21,6 @@ pub(in crate::cli) enum Input {
     File(PathBuf, File),
     /// Standard input.
     Stdin,
-}
-
-impl Input {
-    /// Returns its name for messages.
-    pub(super) fn name(&self) -> String {
-        match self {
-            Self::Text(_) => "the text of -c".into(),
-            Self::File(path, _) => safe_line(&path.display().to_string()).into_owned(),
-            Self::Stdin => "standard input".into(),
-        }
-    }
 }
 
 /// Opens all scripts before the first one runs, so that a wrong name runs nothing.
@@ -66,39 +53,35 @@ pub(in crate::cli) fn open(path: &Path) -> anyhow::Result<Input> {
 }
 
 /// Reports whether a script was read to its end.
-pub(super) struct Reader(std::sync::mpsc::Receiver<anyhow::Result<Option<&'static str>>>);
+pub(super) struct Reader(std::sync::mpsc::Receiver<anyhow::Result<()>>);
 
 impl Reader {
-    /// Returns the tool of a call outside any block, when the script could be read.
-    pub(super) fn check(self) -> anyhow::Result<Option<&'static str>> {
-        self.0.try_recv().unwrap_or(Ok(None))
+    /// Returns the error when the script could not be read.
+    pub(super) fn check(self) -> anyhow::Result<()> {
+        self.0.try_recv().unwrap_or(Ok(()))
     }
 }
 
 /// Reads a script in its own thread, unless its text is available: a blocking read must not delay anything.
-pub(super) fn read(
-    input: Input,
-    mut bare_calls: BareCalls,
-) -> anyhow::Result<(Reader, mpsc::Receiver<Chunk>)> {
+pub(super) fn read(input: Input) -> anyhow::Result<(Reader, mpsc::Receiver<Chunk>)> {
     let (chunks, receiver) = mpsc::channel(4);
     let (ends, ended) = std::sync::mpsc::channel();
     let (name, source): (String, Box<dyn Read + Send>) = match input {
         Input::Text(text) => {
-            bare_calls.feed(text.as_bytes());
             // The channel has room and a receiver.
             let _ = chunks.try_send(Ok(text.into_bytes()));
-            let _ = ends.send(Ok(bare_calls.finish()));
+            let _ = ends.send(Ok(()));
             return Ok((Reader(ended), receiver));
         }
         Input::File(path, file) => (path.display().to_string(), Box::new(file)),
         Input::Stdin => ("standard input".into(), Box::new(io::stdin())),
     };
     let work = move || {
-        let result = copy(source, &chunks, &mut bare_calls);
+        let result = copy(source, &chunks);
         let result = result.with_context(|| format!("reading {name}"));
         // Sent before the channel closes, so that it is available when the message has ended.
         let is_readable = result.is_ok();
-        let _ = ends.send(result.map(|()| bare_calls.finish()));
+        let _ = ends.send(result);
         if !is_readable {
             let _ = chunks.blocking_send(Err(Unreadable));
         }
@@ -110,11 +93,7 @@ pub(super) fn read(
     Ok((Reader(ended), receiver))
 }
 
-fn copy(
-    mut input: impl Read,
-    chunks: &mpsc::Sender<Chunk>,
-    bare_calls: &mut BareCalls,
-) -> io::Result<()> {
+fn copy(mut input: impl Read, chunks: &mpsc::Sender<Chunk>) -> io::Result<()> {
     loop {
         let mut buffer = vec![0; CHUNK_BYTES];
         let length = match input.read(&mut buffer) {
@@ -124,7 +103,6 @@ fn copy(
             Err(error) => return Err(error),
         };
         buffer.truncate(length);
-        bare_calls.feed(&buffer);
         if chunks.blocking_send(Ok(buffer)).is_err() {
             return Ok(());
         }
