@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use karyi::files::edit::{self, EditOptions, EditPair, FileEdit, Masking};
+use karyi::files::edit::{self, Diffs, EditOptions, EditPair, FileEdit, Masking};
 use karyi::files::journal::Journal;
 use karyi::files::root::Root;
 use karyi::files::transaction::Recorder;
@@ -59,6 +59,7 @@ fn apply(place: &Path, recorder: &Recorder, edits: &[FileEdit]) {
         recorder,
         is_private: &|_| false,
         masking: Masking::Part(&|text| text.to_owned()),
+        diffs: Diffs::Full,
     };
     edit::apply(edits, options).unwrap();
 }

@@ -173,10 +173,9 @@ fn a_job_in_the_background_does_not_spoil_the_run() {
         .stdin("<tools><command>sleep 60 &amp;\nuntil grep -q ^sleep /proc/$!/cmdline; do :; done\necho now</command></tools>")
         .stdout_xml(
             r#"<results>
-              <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>now
+              <result id="1" tool="command" status="ok"><output>now
 </output></result>
               <jobs><job id="1" state="killed" background="true" signal="HUP" age_ms="0"><command>sleep 60</command></job></jobs>
-              <summary status="ok" shell="bash"/>
             </results>"#,
         )
         .exit(0);

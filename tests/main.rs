@@ -13,6 +13,7 @@
 mod architecture;
 mod bad_input;
 mod cli;
+mod compact;
 mod conformance;
 mod crash;
 mod doctor;

@@ -20,13 +20,13 @@ fn xml() {
     karyi("xml")
         .stdout_xml(
             r#"<results>
-              <result id="1" tool="command" status="failed" exit_code="3" cwd="ROOT/work" duration_ms="0"><output>a&lt;b
+              <result id="1" tool="command" status="failed" exit_code="3"><output>a&lt;b
 </output><repairs><repair>R4</repair></repairs></result>
-              <result id="2" tool="read" status="ok" duration_ms="0"><files><file src="f.txt" kind="text" bytes="19" first_line="2" total_lines="4"><output>two
+              <result id="2" tool="read" status="ok"><files><file src="f.txt" kind="text" bytes="19" first_line="2" total_lines="4"><output>two
 three
 </output></file></files></result>
-              <result id="3" tool="read" status="error" code="not_found" duration_ms="0"><message>missing: No such file or directory (os error 2)</message><hint>check the path; list its directory with `read`</hint></result>
-              <summary status="failed" shell="bash"/>
+              <result id="3" tool="read" status="error" code="not_found"><message>missing: No such file or directory (os error 2)</message><hint>check the path; list its directory with `read`</hint></result>
+              <summary status="failed"/>
             </results>"#,
         )
         .exit(1);

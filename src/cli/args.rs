@@ -133,6 +133,9 @@ pub(super) struct SessionArgs {
     /// Seconds a command may run before its result is final [default: no limit; 50 for an MCP client]
     #[arg(long, value_name = "SECONDS")]
     pub(super) timeout: Option<Seconds>,
+    /// Edits whose result shows a diff [default: full for text, else changed]
+    #[arg(long, value_enum, value_name = "EDITS")]
+    pub(super) diff: Option<DiffMode>,
     /// Maximum bytes of output per result, half from the start and half from the end
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_OUTPUT)]
     pub(super) max_output: usize,
@@ -152,6 +155,17 @@ pub(super) struct SessionArgs {
     /// Consent to the use of a secret whose policy says use=ask
     #[arg(long, value_name = "NAME")]
     pub(super) allow: Vec<String>,
+}
+
+/// Edits whose result shows a diff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum DiffMode {
+    /// None
+    None,
+    /// Those that replaced a text other than the one in <find>, such as with other blanks
+    Changed,
+    /// All, with the texts of new and deleted files
+    Full,
 }
 
 /// Behaviour when a value is asked for.

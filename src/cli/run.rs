@@ -39,6 +39,7 @@ use karyi_core::error::ToolError;
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
 use karyi_core::outcome::Tally;
+use karyi_files::edit::Diffs;
 use karyi_pty::guard;
 use karyi_pty::{Session, lacks_output};
 use karyi_syntax::Mode;
@@ -109,7 +110,8 @@ fn report_unreadable(format: Format) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let (screen, events) = Screen::open(format, Cancel::default(), TerminalLock::default())?;
+        let opened = (format, PathBuf::new());
+        let (screen, events) = Screen::open(opened, Cancel::default(), TerminalLock::default())?;
         let redactor = Redactor::new(&Secrets::default());
         let ended = Event::MessageEnded {
             is_interrupted: false,
@@ -179,12 +181,15 @@ impl Run {
             },
             origin: origin.clone(),
         };
-        let context = context(
+        let mut context = context(
             &args.session,
             SessionUse::Script,
             &stop_source.cancel,
             Arc::new(terminal),
         )?;
+        if format(args) == Format::Text && args.session.diff.is_none() {
+            context.shown.diffs = Diffs::Full;
+        }
         context.secrets.protect_memory_with(guard::protect);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, &context);
@@ -297,7 +302,7 @@ impl Run {
 
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
         let (screen, events) = Screen::open(
-            self.format,
+            (self.format, self.context.sessions.cwd()),
             self.stop_source.cancel.clone(),
             self.terminal_lock.clone(),
         )

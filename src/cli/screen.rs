@@ -3,6 +3,7 @@
 //! Its channel is bounded, so that a slow reader slows the command down instead of filling the memory.
 
 use std::io::{self, BufWriter, IsTerminal};
+use std::path::{Path, PathBuf};
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -26,11 +27,11 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Starts the thread; events go into the sender. The run is cancelled when stdout is closed.
+    /// Starts the thread; events go into the sender. The session is in `cwd`. The run is cancelled when stdout is closed.
     ///
     /// Must be called within a runtime that lives as long as the report.
     pub(super) fn open(
-        format: Format,
+        (format, cwd): (Format, PathBuf),
         cancel: Cancel,
         terminal_lock: TerminalLock,
     ) -> io::Result<(Self, mpsc::Sender<ReportEvent>)> {
@@ -44,7 +45,7 @@ impl Screen {
             .spawn(move || {
                 let guard = CancelOnPanic(stop);
                 let _ = finished.send(runtime.block_on(report(
-                    format,
+                    style(format, &cwd),
                     receiver,
                     &guard.0,
                     &terminal_lock,
@@ -87,12 +88,12 @@ pub(super) fn wants_ticks(format: Format) -> bool {
 }
 
 async fn report(
-    format: Format,
+    style: Box<dyn Style + Send>,
     mut events: mpsc::Receiver<ReportEvent>,
     cancel: &Cancel,
     terminal_lock: &TerminalLock,
 ) -> io::Result<Tally> {
-    let mut reporter = Reporter::new(style(format));
+    let mut reporter = Reporter::new(style);
     let mut failure = None;
     let mut write = |event: ReportEvent| {
         let is_last = matches!(event.get(), Event::MessageEnded { .. });
@@ -111,10 +112,10 @@ async fn report(
     }
 }
 
-fn style(format: Format) -> Box<dyn Style + Send> {
+fn style(format: Format, cwd: &Path) -> Box<dyn Style + Send> {
     let out = BufWriter::with_capacity(limits::REPORT_BUFFER_BYTES, io::stdout());
     match format {
-        Format::Xml => Box::new(Xml::new(out)),
+        Format::Xml => Box::new(Xml::new(out, cwd.to_string_lossy().into_owned())),
         Format::Json => Box::new(Json::new(out)),
         Format::Jsonl => Box::new(Jsonl::new(out)),
         Format::Text => {

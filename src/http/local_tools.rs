@@ -19,7 +19,7 @@ use crate::exec::policy_gate::PolicyGate;
 use crate::exec::session_context::SessionContext;
 use crate::render::wire;
 use crate::service::local_tools::{CallFuture, LocalTools, OutputSender, ToolFailure};
-use crate::tool::context::Nobody;
+use crate::tool::context::{Nobody, ShownTexts};
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
 use crate::tools::Call;
@@ -76,6 +76,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         recorder: Recorder::default(),
         cancelled: Arc::default(),
         site: None,
+        shown: ShownTexts::default(),
     }
 }
 

@@ -55,6 +55,18 @@ impl<'a> BorrowedFields<'a> {
         }
     }
 
+    /// Returns the field of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Field<'a>> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, field)| *field)
+    }
+
+    /// Removes the fields that do not fulfil a condition.
+    pub fn retain(&mut self, keep: impl Fn(&str, &Field<'a>) -> bool) {
+        self.0.retain(|(name, field)| keep(name, field));
+    }
+
     /// Returns the fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, Field<'a>)> {
         self.0.iter().copied()

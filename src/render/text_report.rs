@@ -253,7 +253,15 @@ fn below(text: &str) -> String {
 }
 
 /// Fields whose content is already in the ending.
-const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key", "first_line"];
+const HIDDEN: &[&str] = &[
+    "exit_code",
+    "cwd",
+    "echo",
+    "name",
+    "key",
+    "first_line",
+    "lines",
+];
 
 /// Describes the state of a job in one line.
 fn job_line(job: &JobNews) -> String {

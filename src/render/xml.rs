@@ -2,6 +2,9 @@
 //!
 //! A result is an element; its scalars are attributes, its texts and lists are children named as in JSON, and
 //! list items have the singular name. Characters that XML cannot represent become U+FFFD.
+//!
+//! A model pays for every byte, so what goes without saying is left out: an exit status of 0, a directory or shell
+//! that is the same as before, a time under a second, a good summary. The JSON formats have every field.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,7 +13,8 @@ use serde_json::{Map, Value};
 
 use crate::render::borrowed_fields::{BorrowedFields, Field};
 use crate::render::{Style, Summary, wire};
-use karyi_core::outcome::Outcome;
+use karyi_core::limits;
+use karyi_core::outcome::{JobNews, JobState, Outcome, ReportStatus};
 
 /// Fields with text instead of a word or number.
 const TEXTS: &[&str] = &[
@@ -29,15 +33,42 @@ const TEXTS: &[&str] = &[
 pub struct Xml<W> {
     out: W,
     is_open: bool,
+    /// The directory that was shown last, or the session started in.
+    cwd: String,
+    /// Ids of calls whose command goes on, with what it does.
+    going_on: Vec<(String, JobState)>,
+    has_results: bool,
 }
 
+/// Shell whose name goes without saying.
+const USUAL_SHELL: &str = "bash";
+
 impl<W: Write> Xml<W> {
-    /// Makes a writer.
-    pub fn new(out: W) -> Self {
+    /// Makes a writer; the session is in `cwd`.
+    pub fn new(out: W, cwd: String) -> Self {
         Self {
             out,
             is_open: false,
+            cwd,
+            going_on: Vec::new(),
+            has_results: false,
         }
+    }
+
+    /// Returns true when a field of a result goes without saying.
+    fn is_implied(&self, key: &str, field: &Field<'_>) -> bool {
+        match (key, field) {
+            ("exit_code", Field::Value(code)) => code.as_i64() == Some(0),
+            ("duration_ms", Field::Number(time)) => *time < limits::SHORT_CALL_MS,
+            ("cwd", Field::Text(cwd)) => *cwd == self.cwd,
+            _ => false,
+        }
+    }
+
+    /// Returns true when the result of a call has said what its job does.
+    fn is_told(&self, job: &JobNews) -> bool {
+        let is_own = |(id, state): &(String, JobState)| *id == job.id && *state == job.state;
+        !job.is_background && self.going_on.iter().any(is_own)
     }
 
     fn open(&mut self) -> io::Result<()> {
@@ -63,7 +94,17 @@ impl<W: Write> Style for Xml<W> {
     fn result(&mut self, _: u64, outcome: &Outcome) -> io::Result<()> {
         self.open()?;
         self.out.write_all(b"  ")?;
-        element(&mut self.out, "result", &wire::result(outcome))?;
+        self.has_results = true;
+        let mut fields = wire::result(outcome);
+        fields.retain(|key, field| !self.is_implied(key, field));
+        element(&mut self.out, "result", &fields)?;
+        if let Some(Value::String(cwd)) = outcome.fields.get("cwd") {
+            cwd.clone_into(&mut self.cwd);
+        }
+        if outcome.status.goes_on() {
+            let state = JobState::of_status(outcome.status);
+            self.going_on.push((outcome.id.clone(), state));
+        }
         self.out.write_all(b"\n")?;
         self.out.flush()
     }
@@ -74,10 +115,13 @@ impl<W: Write> Style for Xml<W> {
             "diagnostics",
             summary.diagnostics.iter().map(wire::diagnostic).collect(),
         )?;
-        self.list("jobs", summary.jobs.iter().map(wire::job).collect())?;
+        let jobs = summary.jobs.iter().filter(|job| !self.is_told(job));
+        let jobs = jobs.map(wire::job).collect();
+        self.list("jobs", jobs)?;
         let mut fields = BorrowedFields::default();
         fields.set("status", Field::Text(summary.status.as_str()));
-        for (name, text) in [("shell", summary.shell), ("note", summary.note)] {
+        let shell = summary.shell.filter(|name| *name != USUAL_SHELL);
+        for (name, text) in [("shell", shell), ("note", summary.note)] {
             if let Some(text) = text {
                 fields.set(name, Field::Text(text));
             }
@@ -90,9 +134,12 @@ impl<W: Write> Style for Xml<W> {
                 fields.set(name, Field::Number(count));
             }
         }
-        self.out.write_all(b"  ")?;
-        element(&mut self.out, "summary", &fields)?;
-        self.out.write_all(b"\n</results>\n")?;
+        if !self.has_results || summary.status != ReportStatus::Ok || fields.iter().count() > 1 {
+            self.out.write_all(b"  ")?;
+            element(&mut self.out, "summary", &fields)?;
+            self.out.write_all(b"\n")?;
+        }
+        self.out.write_all(b"</results>\n")?;
         self.out.flush()
     }
 }
@@ -100,10 +147,13 @@ impl<W: Write> Style for Xml<W> {
 /// Writes an object as an element.
 fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::Result<()> {
     write!(out, "<{name}")?;
-    for (key, field) in fields
-        .iter()
-        .filter(|(key, field)| is_attribute(key, field))
-    {
+    let is_crlf = TEXT_FIELDS.iter().any(|name| is_crlf(fields.get(name)));
+    let change = fields.get("change");
+    let eol = is_crlf.then_some(("eol", Field::Text("crlf")));
+    let attributes = fields.iter().chain(eol);
+    for (key, field) in attributes.filter(|(key, field)| {
+        is_attribute(key, field) && !change.is_some_and(|change| is_known(key, field, change))
+    }) {
         write!(out, " {key}=\"")?;
         match field {
             Field::Text(text) => escape_attribute(out, text)?,
@@ -122,9 +172,36 @@ fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::
     }
     out.write_all(b">")?;
     for (key, field) in children {
-        child(out, key, field)?;
+        match field {
+            Field::Text(text) if is_crlf && TEXT_FIELDS.contains(&key) => {
+                child(out, key, Field::Text(&text.replace("\r\n", "\n")))?;
+            }
+            field => child(out, key, field)?,
+        }
     }
     close(out, name)
+}
+
+/// Fields with the text of a file.
+const TEXT_FIELDS: &[&str] = &["output", "diff"];
+
+/// Returns true when every line of a file's text ends with CR LF; the headers of a diff do not.
+fn is_crlf(text: Option<Field<'_>>) -> bool {
+    let Some(Field::Text(text)) = text else {
+        return false;
+    };
+    let is_plain = |line: &str| match line.strip_suffix("\r\n") {
+        Some(line) => !line.contains('\r'),
+        None => !line.contains('\r') && (!line.ends_with('\n') || line.starts_with("@@ ")),
+    };
+    text.contains("\r\n") && text.split_inclusive('\n').all(is_plain)
+}
+
+/// Returns true when a field says nothing beyond the kind of a change and its lines.
+fn is_known(key: &str, field: &Field<'_>, change: Field<'_>) -> bool {
+    let is_whole = [Field::Text("created"), Field::Text("deleted")].contains(&change);
+    let is_zero = matches!(field, Field::Value(count) if count.as_i64() == Some(0));
+    key == "first_line" || key == "replacements" && (is_whole || is_zero)
 }
 
 /// Writes a text, list or object as a child element.
@@ -134,7 +211,7 @@ fn child(out: &mut dyn Write, name: &str, field: Field<'_>) -> io::Result<()> {
     }
     write!(out, "<{name}>")?;
     match field {
-        Field::Text(text) => escape_text(out, text)?,
+        Field::Text(text) => leaf(out, text)?,
         Field::Number(number) => write!(out, "{number}")?,
         Field::Words(words) => {
             for word in words {
@@ -183,6 +260,26 @@ fn singular(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// Most characters of a text that are escaped one by one.
+const MAX_ESCAPES: usize = 3;
+
+/// Writes a text: in a CDATA section if it has many characters to escape. A CR needs a reference.
+fn leaf(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    let is_escaped = |byte: &&u8| matches!(byte, b'&' | b'<' | b'>');
+    let escapes = text.as_bytes().iter().filter(is_escaped);
+    if escapes.take(MAX_ESCAPES + 1).count() <= MAX_ESCAPES || text.contains('\r') {
+        return escape_text(out, text);
+    }
+    out.write_all(b"<![CDATA[")?;
+    for (number, part) in text.split("]]>").enumerate() {
+        if number > 0 {
+            out.write_all(b"]]]]><![CDATA[>")?;
+        }
+        escape(out, part, &CDATA_STOPS)?;
+    }
+    out.write_all(b"]]>")
+}
+
 fn escape_text(out: &mut dyn Write, text: &str) -> io::Result<()> {
     escape(out, text, &TEXT_STOPS)
 }
@@ -195,6 +292,7 @@ fn escape_attribute(out: &mut dyn Write, text: &str) -> io::Result<()> {
 type Stops = [bool; 256];
 
 const TEXT_STOPS: Stops = stops(b"&<>\r");
+const CDATA_STOPS: Stops = stops(b"");
 const ATTRIBUTE_STOPS: Stops = stops(b"&<>\"\t\n\r");
 
 /// Appends a character, escaped or replaced.
@@ -280,6 +378,54 @@ mod tests {
             r#"<r id="1"><output>a&lt;b</output></r>"#,
         );
         check(json!({"output": ""}), "<r><output></output></r>");
+    }
+
+    #[test]
+    fn a_text_with_many_escapes_is_a_cdata_section() {
+        check(
+            json!({"output": "a<b>&\u{1}"}),
+            "<r><output>a&lt;b&gt;&amp;\u{FFFD}</output></r>",
+        );
+        check(
+            json!({"output": "a<b>&&\u{1}]]>\n"}),
+            "<r><output><![CDATA[a<b>&&\u{FFFD}]]]]><![CDATA[>\n]]></output></r>",
+        );
+        check(
+            json!({"output": "<<<<\r"}),
+            "<r><output>&lt;&lt;&lt;&lt;&#13;</output></r>",
+        );
+    }
+
+    #[test]
+    fn crlf_is_an_attribute() {
+        check(
+            json!({"src": "a", "output": "x\r\ny\r\nz"}),
+            "<r src=\"a\" eol=\"crlf\"><output>x\ny\nz</output></r>",
+        );
+        check(
+            json!({"diff": "@@ -1 +1 @@\n-x\r\n+y\r\n"}),
+            "<r eol=\"crlf\"><diff>@@ -1 +1 @@\n-x\n+y\n</diff></r>",
+        );
+        for mixed in ["x\r\ny\n", "x\ry\r\n", "x\r"] {
+            let expected = format!("<r><output>{}</output></r>", mixed.replace('\r', "&#13;"));
+            check(json!({"output": mixed}), &expected);
+        }
+    }
+
+    #[test]
+    fn what_a_change_says_is_not_repeated() {
+        check(
+            json!({"src": "a", "change": "created", "replacements": 1, "first_line": 1, "lines": "1-9"}),
+            r#"<r src="a" change="created" lines="1-9"/>"#,
+        );
+        check(
+            json!({"src": "a", "change": "edited", "replacements": 1, "first_line": 1, "lines": "1-9"}),
+            r#"<r src="a" change="edited" replacements="1" lines="1-9"/>"#,
+        );
+        check(
+            json!({"src": "a", "change": "deleted", "replacements": 0}),
+            r#"<r src="a" change="deleted"/>"#,
+        );
     }
 
     #[test]

@@ -13,7 +13,9 @@ use std::time::Duration;
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::tool::site::SiteAccess;
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
+use karyi_files::edit::Diffs;
 use karyi_files::root::Root;
 use karyi_files::transaction::Recorder;
 use karyi_pty::background::Background;
@@ -187,6 +189,32 @@ pub struct Context {
     pub cancelled: Arc<AtomicBool>,
     /// The site of a server call.
     pub site: Option<SiteAccess>,
+    /// How much of files a result shows.
+    pub shown: ShownTexts,
+}
+
+/// How much of files a result shows, when the call does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShownTexts {
+    /// Changes whose diff is shown.
+    pub diffs: Diffs,
+    /// Lines of one file.
+    pub lines: u64,
+    /// Bytes of one file.
+    pub bytes: u64,
+    /// Bytes of one line.
+    pub line_bytes: usize,
+}
+
+impl Default for ShownTexts {
+    fn default() -> Self {
+        Self {
+            diffs: Diffs::default(),
+            lines: limits::READ_LINES,
+            bytes: limits::READ_FILE_BYTES,
+            line_bytes: limits::READ_LINE_BYTES,
+        }
+    }
 }
 
 impl Context {

@@ -12,7 +12,7 @@ use karyi::exec::run_context::RunContext;
 use karyi::files::root::Root;
 use karyi::head_tail::Cap;
 use karyi::pty::{SessionOptions, ShellSecrets, StartupFiles};
-use karyi::tool::context::{Context, Prompter};
+use karyi::tool::context::{Context, Prompter, ShownTexts};
 use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::vault::redact::{Redacted, Redactor};
 use karyi::vault::session::Secrets;
@@ -55,6 +55,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         recorder: Default::default(),
         cancelled: Arc::default(),
         site: None,
+        shown: ShownTexts::default(),
     }
 }
 

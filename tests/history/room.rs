@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use karyi::files::edit::{self, EditOptions, EditPair, FileEdit, Masking};
+use karyi::files::edit::{self, Diffs, EditOptions, EditPair, FileEdit, Masking};
 use karyi::files::journal::{Journal, JournalCaps};
 use karyi::files::root::Root;
 use karyi::files::transaction::Recorder;
@@ -61,6 +61,7 @@ fn count_up(directory: &std::path::Path, recorder: &Recorder, from: usize) -> ed
         recorder,
         is_private: &|_| false,
         masking: Masking::Part(&|text| text.to_owned()),
+        diffs: Diffs::Full,
     };
     edit::apply(&[file], options).unwrap()
 }

@@ -43,6 +43,8 @@ pub const MAX_WARNINGS: usize = 1000;
 /// Deepest nesting of a JSON envelope.
 pub const MAX_JSON_DEPTH: usize = 128;
 
+/// Time of a call, in milliseconds, below which compact reports leave it out.
+pub const SHORT_CALL_MS: u64 = 1000;
 /// Bytes of output kept from the start of a result.
 pub const OUTPUT_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of output kept from the end of a result.

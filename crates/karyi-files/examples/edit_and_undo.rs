@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs;
 use std::sync::Arc;
 
-use karyi_files::edit::{self, EditOptions, EditPair, FileEdit, Masking};
+use karyi_files::edit::{self, Diffs, EditOptions, EditPair, FileEdit, Masking};
 use karyi_files::journal::Journal;
 use karyi_files::root::Root;
 use karyi_files::transaction::Recorder;
@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         recorder: &recorder,
         is_private: &|_| false,
         masking: Masking::Part(&str::to_owned),
+        diffs: Diffs::Full,
     };
 
     let change = |path: &str, find: &str, replace: &str| FileEdit {

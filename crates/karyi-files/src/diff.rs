@@ -82,6 +82,27 @@ pub fn diff(old: &str, new: &str, caps: DiffCaps) -> Diff {
     writer.finish()
 }
 
+/// Returns the first and the last line of the new text that differ from the old one, from 1; `None` when the new
+/// text is empty. Where lines were only removed, it is the line after them.
+#[must_use]
+pub fn changed_range(old: &str, new: &str) -> Option<(usize, usize)> {
+    let lines = count_breaks(new) + usize::from(!new.is_empty() && !new.ends_with('\n'));
+    let (old, new) = (old.as_bytes(), new.as_bytes());
+    let head = common(old.chunks(4096), new.chunks(4096), |a, b| {
+        a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    });
+    let tail = common(old.rchunks(4096), new.rchunks(4096), |a, b| {
+        let pairs = a.iter().rev().zip(b.iter().rev());
+        pairs.take_while(|(a, b)| a == b).count()
+    });
+    let tail = tail.min(old.len().min(new.len()) - head);
+    let changed = new.get(head..new.len() - tail).unwrap_or_default();
+    let breaks = |bytes: &[u8]| memchr::memchr_iter(b'\n', bytes).count();
+    let first = breaks(new.get(..head).unwrap_or_default()) + 1;
+    let inner = changed.strip_suffix(b"\n").unwrap_or(changed);
+    (lines > 0).then(|| (first.min(lines), (first + breaks(inner)).min(lines)))
+}
+
 /// Compares long texts with equal numbers of lines when the caps only admit the first changes. The other
 /// changes are counted without a list of all lines.
 fn long_diff(middle: &Middle<'_>, caps: DiffCaps) -> Option<Diff> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::Change;
-use super::diff::{Diff, DiffCaps, diff};
+use super::diff::{Diff, DiffCaps, changed_range, diff};
 use super::encoding::Encoding;
 use super::journal::{Damage, IsPrivate, PrunedChanges};
 use super::links;
@@ -42,6 +42,20 @@ pub struct EditOptions<'a> {
     pub is_private: IsPrivate<'a>,
     /// Masking of secrets in shown texts.
     pub masking: Masking<'a>,
+    /// Changes whose diff is made.
+    pub diffs: Diffs,
+}
+
+/// Changes whose diff is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Diffs {
+    /// No change: the caller knows the texts.
+    None,
+    /// Changes of texts that were not found literally, so that the caller does not know what they were.
+    #[default]
+    Changed,
+    /// Every change.
+    Full,
 }
 
 /// Masking of secrets in a diff.
@@ -64,6 +78,8 @@ pub struct FileOutcome {
     pub replacements: usize,
     /// Line of the first replacement, from 1, whether made now or found in place.
     pub first_line: Option<usize>,
+    /// First and last changed line of the new text; set on the last edit of the file.
+    pub lines: Option<(usize, usize)>,
     /// Match mode when a text was not found literally.
     pub found_as: Option<MatchMode>,
     /// The encoding of its text, when it is not UTF-8.
@@ -150,14 +166,14 @@ fn execute(
         || {
             plan.shown
                 .iter()
-                .map(|shown| shown.diff(&plan.changes, options.masking))
+                .map(|shown| shown.change(&plan, options))
                 .collect::<Vec<_>>()
         },
     );
     let receipt = receipt?;
-    for (shown, diff) in plan.shown.iter().zip(diffs) {
+    for (shown, (lines, diff)) in plan.shown.iter().zip(diffs) {
         if let Some(result) = plan.results.get_mut(shown.result) {
-            result.diff = diff;
+            (result.lines, result.diff) = (lines, diff);
         }
     }
     Ok(EditOutcome {
@@ -219,6 +235,8 @@ struct PendingDiff {
     result: usize,
     /// Encoding of the new text, if the edit changes the file.
     encoding: Option<Encoding>,
+    /// True when a replaced text was not found literally.
+    is_unknown: bool,
 }
 
 /// Matches everything in memory.
@@ -253,6 +271,7 @@ fn plan(
             new,
             result: results.len(),
             encoding: None,
+            is_unknown: result.found_as.is_some(),
         };
         if new != index {
             result.kind = EditKind::Renamed;
@@ -261,7 +280,9 @@ fn plan(
             // A file that is named twice shows all its changes with the last edit.
             let is_same = |earlier: &PendingDiff| [index, pair_label.new].contains(&earlier.new);
             if let Some(earlier) = shown.iter().position(is_same) {
-                pair_label.old = shown.remove(earlier).old;
+                let earlier = shown.remove(earlier);
+                pair_label.old = earlier.old;
+                pair_label.is_unknown |= earlier.is_unknown;
             }
             pair_label.encoding = copies.get(pair_label.new).encoding();
             shown.push(pair_label);
@@ -434,27 +455,38 @@ fn refuse_half_applied(
 }
 
 impl PendingDiff {
-    /// Compares the texts before and after. A binary file has no diff.
-    fn diff(&self, changes: &[Change], masking: Masking<'_>) -> Diff {
-        let old = changes.get(self.old).and_then(Change::bytes);
-        let new = changes
-            .get(self.new)
-            .and_then(|change| change.after.as_ref());
+    /// Compares the texts before and after: the changed lines, and the diff if it is wanted. A binary file has
+    /// neither.
+    fn change(&self, plan: &EditPlan, options: EditOptions<'_>) -> (Option<(usize, usize)>, Diff) {
+        let old = plan.changes.get(self.old).and_then(Change::bytes);
+        let new = plan.changes.get(self.new);
+        let new = new.and_then(|change| change.after.as_ref());
         let new = new.map(|after| after.bytes.as_slice());
         if old == new {
-            return Diff::default();
+            return <_>::default();
         }
+        let is_wanted = match options.diffs {
+            Diffs::None => false,
+            Diffs::Changed => self.is_unknown,
+            Diffs::Full => true,
+        };
+        let compare = |old: &str, new: &str| {
+            let found = match is_wanted {
+                true => masked_diff(old, new, options.masking, DiffCaps::RESULT),
+                false => Diff::default(),
+            };
+            (changed_range(old, new), found)
+        };
         let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
         let is_plain = self.encoding == Some(Encoding::UTF8);
         if is_plain && let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new))
         {
-            return masked_diff(old, new, masking, DiffCaps::RESULT);
+            return compare(old, new);
         }
-        let texts = Encoding::read_to_compare(old, new, self.encoding);
-        let Some((old, new)) = texts else {
-            return Diff::default();
-        };
-        masked_diff(&old, &new, masking, DiffCaps::RESULT)
+        match Encoding::read_to_compare(old, new, self.encoding) {
+            Some((old, new)) => compare(&old, &new),
+            None => <_>::default(),
+        }
     }
 }
 

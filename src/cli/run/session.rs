@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use crate::cli::args::SessionArgs;
+use crate::cli::args::{DiffMode, SessionArgs};
 use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{SessionUse, ShellNames};
@@ -16,10 +16,11 @@ use crate::exec::cancel::Cancel;
 use crate::exec::output_log::OutputLogs;
 use crate::exec::policy_gate::PolicyGate;
 use crate::tool::Seconds;
-use crate::tool::context::{Context, Prompter};
+use crate::tool::context::{Context, Prompter, ShownTexts};
 use crate::tool::sessions::{JobFiles, Sessions};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, Template};
+use karyi_files::edit::Diffs;
 use karyi_files::root::Root;
 use karyi_pty::{SessionOptions, ShellSecrets, StartupFiles};
 use karyi_vault::policy::PolicyFile;
@@ -98,7 +99,20 @@ pub(in crate::cli) fn context(
         recorder: undo_journal::recorder(),
         cancelled: cancel.flag(),
         site: None,
+        shown: shown(args),
     })
+}
+
+/// Returns how much of files a result shows.
+fn shown(args: &SessionArgs) -> ShownTexts {
+    ShownTexts {
+        diffs: match args.diff {
+            Some(DiffMode::None) => Diffs::None,
+            Some(DiffMode::Changed) | None => Diffs::Changed,
+            Some(DiffMode::Full) => Diffs::Full,
+        },
+        ..ShownTexts::default()
+    }
 }
 
 /// Reads the policy file and the names in `--allow`.

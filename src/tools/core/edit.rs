@@ -140,6 +140,9 @@ pub struct FileResult {
     /// Line of the first replacement, or of the existing text with `already_applied`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_line: Option<usize>,
+    /// First and last changed line of the new text, or of the existing text with `already_applied`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
     /// `verbatim` when a text was found only with its escapes not decoded; its replacement was then used
     /// verbatim, too.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,11 +264,13 @@ impl Tool for Edit {
         let edits: Vec<FileEdit> = args.files.iter().map(file_edit).collect();
         let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
         let (recorder, secrets) = (context.recorder.clone(), context.secrets.clone());
+        let diffs = context.shown.diffs;
         let holds_secret: Vec<bool> = args.files.iter().map(writes_secret).collect();
         let work = move || {
             let redactor = Redactor::new(&secrets);
             let mask = |text: &str| redactor.redact_str(text).into_owned();
             let options = EditOptions {
+                diffs,
                 cwd: &cwd,
                 root: &root,
                 recorder: &recorder,
@@ -418,6 +423,14 @@ fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
         to: file.to.as_ref().map(|to| to.source().to_owned()),
         replacements: edited.replacements,
         first_line: edited.first_line,
+        lines: edited
+            .lines
+            .or(edited.first_line.map(|line| (line, line)))
+            .filter(|_| edited.kind != EditKind::Deleted)
+            .map(|(first, last)| match first == last {
+                true => first.to_string(),
+                false => format!("{first}-{last}"),
+            }),
         fallback: found_as(MatchMode::Written).then_some("verbatim"),
         match_: found_as(MatchMode::Trailing).then_some("trailing"),
         encoding: edited.encoding,

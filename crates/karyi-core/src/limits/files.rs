@@ -4,6 +4,10 @@ use std::time::Duration;
 
 /// Bytes of one file shown by `read` when the call names no `max_bytes`.
 pub const READ_FILE_BYTES: u64 = 256 << 10;
+/// Lines of one file shown by `read` when the call names none.
+pub const READ_LINES: u64 = 2000;
+/// Bytes of one line shown by `read`: of longer ones only the start is shown.
+pub const READ_LINE_BYTES: usize = 2000;
 /// Most bytes of one file that `read` shows, whatever the call asks for.
 pub const MAX_READ_BYTES: u64 = 64 << 20;
 /// Largest file `edit` loads: matching works on the whole text in memory.

@@ -50,6 +50,7 @@ impl Fixture {
             recorder: &self.1,
             is_private: &|_| false,
             masking: Masking::Part(&|text| text.to_owned()),
+            diffs: Diffs::Full,
         };
         let done = apply(edits, options);
         // No write-ahead record may outlive an edit.
@@ -243,6 +244,7 @@ fn results_count_what_was_done() {
         kind: EditKind::Edited,
         replacements: 3,
         first_line: Some(1),
+        lines: Some((1, 3)),
         diff: shown("@@ -1,3 +1,3 @@\n-x\n+z\n y\n-x\n+z\n", 2, 2),
         ..FileOutcome::default()
     };
@@ -251,6 +253,7 @@ fn results_count_what_was_done() {
         kind: EditKind::Created,
         replacements: 1,
         first_line: Some(1),
+        lines: Some((1, 1)),
         diff: shown(
             "@@ -0,0 +1 @@\n+1\n\\ no line break at the end of the file\n",
             1,

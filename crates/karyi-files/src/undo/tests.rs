@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::commit;
-use crate::edit::{self, EditOptions, EditPair, FileEdit, Masking};
+use crate::edit::{self, Diffs, EditOptions, EditPair, FileEdit, Masking};
 use crate::journal::Durability;
 use crate::root::Root;
 use crate::wal::{Decision, WalRecord};
@@ -109,6 +109,7 @@ impl Fixture {
             recorder: &self.recorder,
             is_private: &|_| false,
             masking: Masking::Part(&|text| text.to_owned()),
+            diffs: Diffs::Full,
         };
         edit::apply(edits, options).map(|_| ())
     }
@@ -241,6 +242,7 @@ fn large_files_are_stored_and_restored() {
             recorder: &place.recorder,
             is_private: &|_| false,
             masking: Masking::Part(&|text| text.to_owned()),
+            diffs: Diffs::Full,
         };
         edit::apply(&edits, options)
     };
