@@ -43,11 +43,10 @@ fn a_command_outlives_its_timeout_and_ends_by_ctrl_c() {
         .stdout_xml(
             r#"<results>
               <result id="1" tool="command" status="running"><output></output></result>
-              <result id="2" tool="ctrl" status="failed" exit_code="130"><output>^C</output></result>
-              <summary status="failed"/>
+              <result id="2" tool="ctrl" status="ok" exit_code="130"><output>^C</output></result>
             </results>"#,
         )
-        .exit(1);
+        .exit(0);
 }
 
 #[test]
@@ -139,7 +138,7 @@ fn piped_input_needs_no_command_word() {
 fn a_message_without_a_block_is_fine() {
     Karyi::new()
         .stdin("I have nothing to run.")
-        .stdout_xml("<results>\n<summary status=\"ok\"/>\n</results>")
+        .run()
         .exit(0);
 }
 

@@ -126,13 +126,13 @@ fn a_job_that_is_not_in_the_foreground_can_be_ended() {
     };
     let pair = |id: &str, state: &str| (id.to_owned(), state.to_owned());
     assert!(states(&reports[0]).contains(&pair("s", "stopped")));
-    assert_eq!(field(&reports[1], "status"), ["killed"]);
+    assert_eq!(field(&reports[1], "status"), ["ok"]);
     assert_eq!(field(&reports[1], "job"), ["s"]);
     assert_eq!(states(&reports[1]), [pair("s", "ended")]);
     let running = [pair("b", "running"), pair("b-2", "running")];
     assert_eq!(states(&reports[2]), running);
     // A job that only runs in the background must be named.
-    let statuses = ["killed", "error", "ok"];
+    let statuses = ["ok", "error", "ok"];
     assert_eq!(field(&reports[3], "status"), statuses);
     let output = results(&reports[3])[2]["output"].as_str().unwrap();
     assert!(output.ends_with("V=1\n"), "{output}");
@@ -283,7 +283,7 @@ fn what_is_meant_for_a_job_without_job_control_reaches_no_other() {
     assert_eq!(status(0), ["ok", "awaiting_input"]);
     assert_eq!(field(&reports[1], "code"), ["no_job", "no_job"]);
     assert_eq!(results(&reports[2])[0]["output"], "yes\ngot yes\n");
-    assert_eq!(status(3), ["killed", "ok"]);
+    assert_eq!(status(3), ["ok", "ok"]);
     assert_eq!(results(&reports[3])[1]["output"], "gone\n");
 }
 
@@ -336,7 +336,7 @@ fn a_job_that_goes_on_in_its_child_is_followed() {
             "id": "b", "state": "running", "background": true, "command": command
         }]);
         assert_eq!(jobs(&reports[1]), running, "{script}");
-        assert_eq!(field(&reports[2], "status"), ["killed"], "{script}");
+        assert_eq!(field(&reports[2], "status"), ["ok"], "{script}");
         assert_eq!(jobs(&reports[2])[0]["state"], "ended", "{script}");
         assert_eq!(jobs(&reports[3]), Value::Null, "{script}");
     }
@@ -356,7 +356,7 @@ fn a_job_that_left_the_session_before_its_command_ended_is_listed() {
         "id": "b", "state": "running", "background": true, "command": "sleep 100"
     }]);
     assert_eq!(jobs(&reports[0]), running);
-    assert_eq!(field(&reports[1], "status"), ["killed", "ok"]);
+    assert_eq!(field(&reports[1], "status"), ["ok", "ok"]);
     assert_eq!(jobs(&reports[1])[0]["state"], "ended");
     assert_eq!(jobs(&reports[2]), Value::Null);
 }
@@ -395,7 +395,7 @@ fn input_and_keys_name_their_job() {
         [
             "awaiting_input",
             "running",
-            "failed",
+            "ok",
             "ok",
             "error",
             "error"

@@ -40,6 +40,7 @@ mod seed;
 mod serve;
 mod session;
 mod session_setup;
+mod sizes;
 mod stopping;
 mod streaming;
 mod terminal;

@@ -27,7 +27,7 @@ pub(super) struct Cli {
 const EXIT_STATUS: &str = "\
 Exit status:
   0    all calls succeeded
-  1    a call failed, or was still running at its timeout or at the end
+  1    a call failed, or its command was still running at the end
   2    wrong usage, a missing file, or refused input
   3    a value or an answer is needed and no user is available
   130  interrupted
@@ -139,6 +139,15 @@ pub(super) struct SessionArgs {
     /// Maximum bytes of output per result, half from the start and half from the end
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_OUTPUT)]
     pub(super) max_output: usize,
+    /// Maximum lines that <read> shows of a file [default: 2000]
+    #[arg(long, value_name = "LINES")]
+    pub(super) max_lines: Option<u64>,
+    /// Maximum bytes that <read> shows of a file [default: 61440]
+    #[arg(long, value_name = "BYTES")]
+    pub(super) max_read: Option<u64>,
+    /// Maximum bytes of all texts in a report [default: 102400]
+    #[arg(long, value_name = "BYTES")]
+    pub(super) max_report: Option<usize>,
     /// Maximum size of a file with the whole output of a call whose result shows only a part
     #[arg(long, value_name = "BYTES", default_value_t = karyi_core::limits::OUTPUT_FILE_BYTES)]
     pub(super) max_output_file: u64,

@@ -15,7 +15,7 @@ use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::control_socket::{self, ControlSocket};
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
-use crate::cli::screen::{self, CancelOnPanic, Screen};
+use crate::cli::screen::{self, CancelOnPanic, Screen, Shown};
 use crate::cli::shell::SessionUse;
 use crate::cli::signals::Signals;
 use crate::cli::terminal_lock::TerminalLock;
@@ -110,8 +110,12 @@ fn report_unreadable(format: Format) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let opened = (format, PathBuf::new());
-        let (screen, events) = Screen::open(opened, Cancel::default(), TerminalLock::default())?;
+        let shown = Shown {
+            format,
+            cwd: PathBuf::new(),
+            bytes: limits::REPORT_BYTES,
+        };
+        let (screen, events) = Screen::open(shown, Cancel::default(), TerminalLock::default())?;
         let redactor = Redactor::new(&Secrets::default());
         let ended = Event::MessageEnded {
             is_interrupted: false,
@@ -302,7 +306,11 @@ impl Run {
 
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
         let (screen, events) = Screen::open(
-            (self.format, self.context.sessions.cwd()),
+            Shown {
+                format: self.format,
+                cwd: self.context.sessions.cwd(),
+                bytes: self.context.shown.report_bytes,
+            },
             self.stop_source.cancel.clone(),
             self.terminal_lock.clone(),
         )

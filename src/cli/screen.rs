@@ -20,6 +20,15 @@ use crate::render::{Format, Reporter, Style};
 use karyi_core::limits;
 use karyi_core::outcome::Tally;
 
+/// How a report is shown.
+pub(super) struct Shown {
+    pub(super) format: Format,
+    /// Directory of the session.
+    pub(super) cwd: PathBuf,
+    /// Bytes of its texts.
+    pub(super) bytes: usize,
+}
+
 /// The report of one message.
 pub(super) struct Screen {
     done: oneshot::Receiver<io::Result<Tally>>,
@@ -27,11 +36,11 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Starts the thread; events go into the sender. The session is in `cwd`. The run is cancelled when stdout is closed.
+    /// Starts the thread; events go into the sender.  The run is cancelled when stdout is closed.
     ///
     /// Must be called within a runtime that lives as long as the report.
     pub(super) fn open(
-        (format, cwd): (Format, PathBuf),
+        shown: Shown,
         cancel: Cancel,
         terminal_lock: TerminalLock,
     ) -> io::Result<(Self, mpsc::Sender<ReportEvent>)> {
@@ -45,7 +54,7 @@ impl Screen {
             .spawn(move || {
                 let guard = CancelOnPanic(stop);
                 let _ = finished.send(runtime.block_on(report(
-                    style(format, &cwd),
+                    (style(shown.format, &shown.cwd), shown.bytes),
                     receiver,
                     &guard.0,
                     &terminal_lock,
@@ -88,12 +97,12 @@ pub(super) fn wants_ticks(format: Format) -> bool {
 }
 
 async fn report(
-    style: Box<dyn Style + Send>,
+    (style, bytes): (Box<dyn Style + Send>, usize),
     mut events: mpsc::Receiver<ReportEvent>,
     cancel: &Cancel,
     terminal_lock: &TerminalLock,
 ) -> io::Result<Tally> {
-    let mut reporter = Reporter::new(style);
+    let mut reporter = Reporter::new(style, bytes);
     let mut failure = None;
     let mut write = |event: ReportEvent| {
         let is_last = matches!(event.get(), Event::MessageEnded { .. });

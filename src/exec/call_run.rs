@@ -8,9 +8,11 @@ use serde_json::{Map, Value};
 use crate::exec::Event;
 use crate::exec::decoder::PreparedCall;
 use crate::exec::jobs::JobTarget;
-use crate::exec::output::{Ending, LiveOutput, OutputOwner, OutputPipeline, WatcherStyle};
+use crate::exec::output::{Ending, LiveOutput, OutputOwner, WatcherStyle};
 use crate::exec::resolve;
 use crate::exec::run_context::{RunContext, redact_result};
+use crate::exec::shorten;
+use crate::tool::sessions::JOB_PREFIX;
 use crate::tool::{Answer, Context, Effect, Spec};
 use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
@@ -60,6 +62,7 @@ pub async fn run(run: RunContext, prepared: PreparedCall) -> Outcome {
     if is_resolved {
         redact_result(&run.redactor, &mut outcome);
     }
+    shorten::shorten_files(&mut outcome.fields, &run.context.shown);
     if !warnings.is_empty() {
         outcome.fields.insert("warnings".into(), warnings.into());
     }
@@ -195,7 +198,7 @@ async fn record_output(
     }
     let is_shown = outcome.error.is_none() || !view.text.is_empty();
     if view.omitted_bytes > 0 {
-        name_file(outcome, &target.output);
+        name_file(outcome, target);
     }
     outcome.output = Some(view).filter(|_| is_shown);
     if goes_on && !target.job.is_empty() && target.job != outcome.id {
@@ -237,13 +240,25 @@ fn was_ended_by_signal(outcome: &Outcome) -> bool {
     code.is_some_and(|code| SIGNAL_EXIT_CODES.contains(&code))
 }
 
-fn name_file(outcome: &mut Outcome, output: &OutputPipeline) {
-    let (key, value) = match output.file() {
-        Some(Ok(path)) => ("output_file", path),
-        Some(Err(problem)) => ("output_file_problem", problem),
-        None => return,
-    };
-    outcome.fields.insert(key.into(), value.into());
+/// Says where the whole output is: in a file that the run keeps, and in the output of the job.
+fn name_file(outcome: &mut Outcome, target: &JobTarget) {
+    match target.output.file() {
+        Some(Ok(path)) => {
+            if let Some(path) = path {
+                outcome.fields.insert("output_file".into(), path.into());
+            }
+            let hint = format!(
+                "`read` {JOB_PREFIX}{} with lines=\"-50\", or search it",
+                target.job
+            );
+            shorten::add_hint(&mut outcome.fields, &hint);
+        }
+        Some(Err(problem)) => {
+            let problem = problem.into();
+            outcome.fields.insert("output_file_problem".into(), problem);
+        }
+        None => {}
+    }
 }
 
 fn started_event(info: &CallInfo) -> Event {

@@ -20,6 +20,7 @@ pub mod policy_gate;
 pub mod resolve;
 pub mod run_context;
 pub mod session_context;
+pub mod shorten;
 pub mod utf8;
 
 use karyi_core::error::Diagnostic;

@@ -276,14 +276,14 @@ impl OutputPipeline {
         Some(state.log.as_ref()?.copy(id))
     }
 
-    /// Returns the path of the output file, or the reason why there is none.
+    /// Returns the path of the output file if the run keeps it, or the reason why there is none.
     #[must_use]
-    pub fn file(&self) -> Option<Result<String, String>> {
+    pub fn file(&self) -> Option<Result<Option<String>, String>> {
         let state = lock(&self.0);
         let log = state.log.as_ref()?;
         let path = log.path().map(|path| path.to_string_lossy().into_owned());
         let problem = log.problem().map(|problem| Err(problem.to_owned()));
-        problem.or_else(|| path.map(Ok))
+        problem.or_else(|| path.map(|path| Ok(Some(path).filter(|_| log.is_kept()))))
     }
 
     /// Returns the last line that is not blank.

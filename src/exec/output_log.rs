@@ -332,6 +332,12 @@ impl OutputLog {
         self.path.as_deref()
     }
 
+    /// Returns true when the file stays after the run.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.logs.lock().is_kept
+    }
+
     /// Returns the reason why the file is missing or incomplete.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {

@@ -17,6 +17,7 @@ use crate::exec::message_runner::MessageRunner;
 use crate::exec::output_log::OutputLogs;
 use crate::exec::policy_gate::PolicyGate;
 use crate::exec::session_context::SessionContext;
+use crate::exec::shorten;
 use crate::render::wire;
 use crate::service::local_tools::{CallFuture, LocalTools, OutputSender, ToolFailure};
 use crate::tool::context::{Nobody, ShownTexts};
@@ -321,7 +322,8 @@ fn broken() -> ToolError {
 }
 
 /// Returns the fields of an outcome.
-fn fields(outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailure> {
+fn fields(mut outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailure> {
+    shorten::fit(&mut outcome, &mut limits::REPORT_BYTES.clone());
     match (&outcome.error, outcome.status) {
         (Some(error), Status::Error | Status::Refused | Status::Skipped) => {
             let has_part = !outcome.fields.is_empty() || outcome.output.is_some();
@@ -362,6 +364,9 @@ fn result_fields(outcome: &Outcome, is_pooled: bool) -> Result<FieldText, ToolEr
             "output_file_problem",
         ] {
             fields.shift_remove(name);
+        }
+        if outcome.error.is_none() && outcome.output.is_some() {
+            fields.shift_remove("hint");
         }
     }
     FieldText::written(&fields)

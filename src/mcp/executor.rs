@@ -19,6 +19,7 @@ use crate::exec::message_runner::MessageRunner;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
 use crate::exec::session_context::SessionContext;
+use crate::exec::shorten;
 use crate::mcp::call_queue::CallQueue;
 use crate::mcp::elicitation::{self, ElicitationPrompter};
 use crate::mcp::listing;
@@ -298,6 +299,8 @@ impl<'a> RunningCall<'a> {
         self.progress.end().await;
         let mut outcome = self.collected.outcome.ok_or_else(cancelled)?;
         adapt_hint(&mut outcome);
+        let mut left = self.session.work.context.shown.report_bytes;
+        shorten::fit(&mut outcome, &mut left);
         Ok(tool_result::from_outcome(
             &outcome,
             &self.collected.jobs,

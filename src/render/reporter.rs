@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::exec::Event;
+use crate::exec::{Event, shorten};
 use crate::render::{CallOutput, CallStart, SeverityDiagnostic, Style, Summary};
 use karyi_core::error::{Code, Diagnostic, Severity};
 use karyi_core::limits;
@@ -13,6 +13,8 @@ use karyi_vault::redact::Redacted;
 /// Reporter of one message.
 pub struct Reporter {
     style: Box<dyn Style + Send>,
+    /// Bytes that the texts of further results may have.
+    left: usize,
     tally: Tally,
     /// Results that wait for earlier ones.
     early: BTreeMap<u64, Outcome>,
@@ -27,11 +29,12 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Makes a reporter that writes in `style`.
+    /// Makes a reporter that writes in `style` and shows that many bytes of texts.
     #[must_use]
-    pub fn new(style: Box<dyn Style + Send>) -> Self {
+    pub fn new(style: Box<dyn Style + Send>, left: usize) -> Self {
         Self {
             style,
+            left,
             tally: Tally::default(),
             early: BTreeMap::new(),
             next_index: 0,
@@ -128,14 +131,16 @@ impl Reporter {
         Ok(self.tally)
     }
 
-    fn finished(&mut self, index: u64, outcome: Outcome) -> io::Result<()> {
+    fn finished(&mut self, index: u64, mut outcome: Outcome) -> io::Result<()> {
         if self.style.is_unordered() {
+            shorten::fit(&mut outcome, &mut self.left);
             self.style.result(index, &outcome)?;
         }
         self.early.insert(index, outcome);
-        while let Some(outcome) = self.early.remove(&self.next_index) {
+        while let Some(mut outcome) = self.early.remove(&self.next_index) {
             self.tally.add(&outcome);
             if !self.style.is_unordered() {
+                shorten::fit(&mut outcome, &mut self.left);
                 self.style.result(self.next_index, &outcome)?;
             }
             self.next_index += 1;

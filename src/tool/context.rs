@@ -204,6 +204,8 @@ pub struct ShownTexts {
     pub bytes: u64,
     /// Bytes of one line.
     pub line_bytes: usize,
+    /// Bytes of the texts of a report.
+    pub report_bytes: usize,
 }
 
 impl Default for ShownTexts {
@@ -211,8 +213,9 @@ impl Default for ShownTexts {
         Self {
             diffs: Diffs::default(),
             lines: limits::READ_LINES,
-            bytes: limits::READ_FILE_BYTES,
+            bytes: limits::READ_SHOWN_BYTES,
             line_bytes: limits::READ_LINE_BYTES,
+            report_bytes: limits::REPORT_BYTES,
         }
     }
 }

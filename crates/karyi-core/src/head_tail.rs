@@ -47,6 +47,35 @@ pub struct ShortenedText {
     pub omitted_lines: u64,
 }
 
+impl ShortenedText {
+    /// Shortens the text further; the gap grows.
+    pub fn shorten(&mut self, cap: Cap) {
+        let mut buffer = HeadTail::new(cap);
+        let marker = gap(self.omitted_bytes, self.omitted_lines);
+        let parts = self
+            .text
+            .split_once(&marker)
+            .filter(|_| self.omitted_bytes > 0);
+        match parts {
+            None => buffer.push(&self.text),
+            Some((head, tail)) => {
+                buffer.push(head);
+                let old = std::mem::take(&mut buffer.tail);
+                buffer.omit(&old);
+                buffer.omitted_bytes += self.omitted_bytes;
+                buffer.omitted_lines += self.omitted_lines;
+                buffer.push(tail);
+            }
+        }
+        *self = buffer.into_view();
+    }
+}
+
+/// Returns the line that describes a gap.
+fn gap(bytes: u64, lines: u64) -> String {
+    format!("[... {bytes} bytes, {lines} lines omitted ...]\n")
+}
+
 /// Buffer that retains both ends of a text.
 #[derive(Debug)]
 pub struct HeadTail {
@@ -161,10 +190,7 @@ impl HeadTail {
             if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }
-            text.push_str(&format!(
-                "[... {} bytes, {} lines omitted ...]\n",
-                self.omitted_bytes, self.omitted_lines
-            ));
+            text.push_str(&gap(self.omitted_bytes, self.omitted_lines));
         }
         text.push_str(&String::from_utf8_lossy(&self.tail));
         ShortenedText {
@@ -305,6 +331,25 @@ mod tests {
             &["ab", "1", "\n2", "\n", "3y", "z"],
             ("ab\n[... 5 bytes, 2 lines omitted ...]\nyz", 5, 2),
         );
+    }
+
+    #[test]
+    fn a_shortened_text_shrinks_again() {
+        let cap = |bytes| Cap {
+            head_bytes: bytes,
+            tail_bytes: bytes,
+        };
+        let mut buffer = HeadTail::new(cap(6));
+        buffer.push("1\n2\n3\n4\n5\n6\n7\n8\n");
+        let mut view = buffer.into_view();
+        view.shorten(cap(4));
+        let text = "1\n2\n[... 8 bytes, 4 lines omitted ...]\n7\n8\n";
+        assert_eq!(
+            (view.text.as_str(), view.omitted_bytes, view.omitted_lines),
+            (text, 8, 4)
+        );
+        view.shorten(cap(0));
+        assert_eq!(view.text, "[... 16 bytes, 8 lines omitted ...]\n");
     }
 
     #[test]

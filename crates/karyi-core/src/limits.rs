@@ -46,9 +46,11 @@ pub const MAX_JSON_DEPTH: usize = 128;
 /// Time of a call, in milliseconds, below which compact reports leave it out.
 pub const SHORT_CALL_MS: u64 = 1000;
 /// Bytes of output kept from the start of a result.
-pub const OUTPUT_HEAD_BYTES: usize = 64 << 10;
+pub const OUTPUT_HEAD_BYTES: usize = 16 << 10;
 /// Bytes of output kept from the end of a result.
-pub const OUTPUT_TAIL_BYTES: usize = 64 << 10;
+pub const OUTPUT_TAIL_BYTES: usize = 16 << 10;
+/// Bytes of the texts of one report: what a context window takes in one piece.
+pub const REPORT_BYTES: usize = 100 << 10;
 /// Bytes of one file with the whole output of a call.
 pub const OUTPUT_FILE_BYTES: u64 = 256 << 20;
 /// Bytes from the end of a command's output that are copied into the file of each further job it leaves.

@@ -249,7 +249,7 @@ pub struct JobNews {
 pub enum ReportStatus {
     /// Every result is good.
     Ok,
-    /// A call failed, or still ran when its time was up or at the end.
+    /// A call failed, or its command still ran at the end.
     Failed,
     /// The message or one of its blocks was refused.
     Refused,
@@ -315,7 +315,8 @@ impl Tally {
             (Status::Unavailable | Status::Timeout, _) | (_, Some(ErrorClass::NeedsUser)) => {
                 self.needs_input = true;
             }
-            (status, _) if status.is_failure() => self.failed = true,
+            // Whether a command that goes on ends badly is seen at its end.
+            (status, _) if status.is_failure() && !status.goes_on() => self.failed = true,
             (_, Some(ErrorClass::Failed)) => self.failed = true,
             (_, None) => {}
         }
@@ -350,7 +351,12 @@ impl Tally {
 
     /// Records the end of a job. A background job is no result and does not count.
     pub fn add_job(&mut self, job: &JobNews) {
-        self.failed |= job.state == JobState::Killed && !job.is_background;
+        let is_bad = match job.state {
+            JobState::Killed => true,
+            JobState::Ended => job.exit_code.is_some_and(|code| code != 0),
+            _ => false,
+        };
+        self.failed |= is_bad && !job.is_background;
     }
 
     /// Returns how many outcomes were counted.

@@ -111,7 +111,10 @@ fn shown(args: &SessionArgs) -> ShownTexts {
             Some(DiffMode::Changed) | None => Diffs::Changed,
             Some(DiffMode::Full) => Diffs::Full,
         },
-        ..ShownTexts::default()
+        lines: args.max_lines.unwrap_or(limits::READ_LINES),
+        bytes: args.max_read.unwrap_or(limits::READ_SHOWN_BYTES),
+        line_bytes: limits::READ_LINE_BYTES,
+        report_bytes: args.max_report.unwrap_or(limits::REPORT_BYTES),
     }
 }
 

@@ -60,7 +60,7 @@ impl Tool for Ctrl {
                 title: "End a command that takes no notice",
                 before: "<command timeout=\"0.2\">trap '' INT; while :; do sleep 1; done</command>",
                 xml: "<ctrl end=\"true\">c</ctrl>",
-                status: Status::Failed,
+                status: Status::Ok,
                 code: None,
             },
             Example {
@@ -113,14 +113,27 @@ impl Tool for Ctrl {
         let terminal = context.terminal()?;
         if let Some(job) = context.background.as_ref().filter(|_| is_end) {
             terminal.session.end_background(job).await?;
-            return Ok(Output::answer(Progress::killed(), terminal, None));
+            return Ok(asked_for(Output::answer(
+                Progress::killed(),
+                terminal,
+                None,
+            )));
         }
         if is_end {
             let call = terminal.session.end_job_with_output((context.sink)());
-            return Ok(Output::answer(call.await?, terminal, None));
+            return Ok(asked_for(Output::answer(call.await?, terminal, None)));
         }
         let timeout = args.timeout.map(Seconds::duration);
         let call = terminal.session.key(key, timeout, (context.sink)());
-        Ok(Output::answer(call.await?, terminal, None))
+        Ok(asked_for(Output::answer(call.await?, terminal, None)))
     }
+}
+
+/// The end of the job is what the key was for, whatever its exit status.
+fn asked_for(answer: Answer<Output>) -> Answer<Output> {
+    let status = match answer.status {
+        Status::Failed | Status::Killed => Status::Ok,
+        other => other,
+    };
+    Answer { status, ..answer }
 }

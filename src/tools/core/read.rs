@@ -52,9 +52,9 @@ pub struct Args {
 pub struct File {
     /// Path of the file or directory, or `job:ID` for the output of a job.
     pub src: Template,
-    /// Lines: `10-40`, `10-`, `7`, or `-50` for the last 50.
+    /// Lines: `10-40`, `10-`, `7`, or `-50` for the last 50; at most 2000.
     pub lines: Option<String>,
-    /// Maximum number of UTF-8 bytes; 262144 by default.
+    /// Maximum number of UTF-8 bytes; 61440 by default.
     pub max_bytes: Option<u64>,
     /// List ignored files too.
     #[serde(default)]
@@ -147,6 +147,10 @@ pub struct FileContent {
     /// Reason why it could not be read.
     #[serde(flatten)]
     pub problem: Option<Problem>,
+    /// `max_bytes` of the call, for the limits of the result, which removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub max_bytes: Option<u64>,
     /// The text, or the directory entries, one per line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
@@ -175,9 +179,9 @@ pub struct SearchResult {
     /// Number of files and directories that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_unreadable: Option<u64>,
-    /// Advice when no file was searched.
+    /// Advice when no file was searched, nothing was found, or not everything is shown.
     #[serde(rename = "hint", skip_serializing_if = "Option::is_none")]
-    pub advice: Option<&'static str>,
+    pub advice: Option<String>,
     /// Reason why the search failed.
     #[serde(flatten)]
     pub problem: Option<Problem>,
@@ -351,6 +355,7 @@ impl Reader {
             });
             output.files.push(FileContent {
                 src: file.src.source().to_owned(),
+                max_bytes: file.max_bytes,
                 ..shown
             });
         }
@@ -454,14 +459,18 @@ impl Reader {
             scope: scope(search.all),
             cancelled: Some(&self.cancelled),
         };
-        let mut found = search::search(root, Path::new(path), &real, &options)?;
+        let at = (root, Path::new(path), real.as_path());
+        let mut found = search::search(at.0, at.1, at.2, &options)?;
         let is_job = path.starts_with(JOB_PREFIX);
         if !is_job {
             mask_over_lines(&self.secrets, &mut found);
         }
         Ok(SearchResult {
             path: is_job.then(|| path.to_owned()),
-            advice: nothing_searched(&found, options.glob.is_some()),
+            advice: nothing_searched(&found, options.glob.is_some())
+                .map(str::to_owned)
+                .or_else(|| as_regex(at, &options, &found))
+                .or_else(|| more_matches(&options, &found)),
             ..search_result(&found)
         })
     }
@@ -492,6 +501,46 @@ fn nothing_searched(found: &SearchOutcome, has_glob: bool) -> Option<&'static st
              command such as grep -a searches it",
         ),
     }
+}
+
+/// Says how many matches a literal pattern that found nothing would have as a regular expression, if it looks
+/// like one.
+fn as_regex(
+    (root, shown, real): (&Root, &Path, &Path),
+    options: &SearchOptions<'_>,
+    found: &SearchOutcome,
+) -> Option<String> {
+    let is_sign = |c: char| "\\*+?|[]^$".contains(c);
+    let is_literal = options.syntax == Syntax::Literal && options.pattern.contains(is_sign);
+    if found.total_matches > 0 || !is_literal {
+        return None;
+    }
+    let options = SearchOptions {
+        syntax: Syntax::Regex,
+        max: 1,
+        ..options.clone()
+    };
+    let found = search::search(root, shown, real, &options).ok()?;
+    Some(match (found.total_matches, found.files_matched) {
+        (0, _) => "no match as a regular expression either".to_owned(),
+        (1, _) => "regex=\"true\" would find 1 matching line".to_owned(),
+        (lines, 1) => format!("regex=\"true\" would find {lines} matching lines in 1 file"),
+        (lines, files) => {
+            format!("regex=\"true\" would find {lines} matching lines in {files} files")
+        }
+    })
+}
+
+/// Says how to see the matches that are not shown.
+fn more_matches(options: &SearchOptions<'_>, found: &SearchOutcome) -> Option<String> {
+    let (all, omitted) = (found.total_matches, found.omitted_matches());
+    let is_full = all.saturating_sub(omitted) < options.max as u64;
+    (omitted > 0).then(
+        || match is_full || all > limits::MAX_SEARCH_MATCHES as u64 {
+            true => "path, glob or a longer pattern narrow the search".to_owned(),
+            false => format!("max=\"{all}\" shows more; path and glob narrow the search"),
+        },
+    )
 }
 
 /// Refuses a number above its maximum; showing less than requested would mislead.

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 /// Bytes of one file shown by `read` when the call names no `max_bytes`.
+pub const READ_SHOWN_BYTES: u64 = 60 << 10;
+/// Bytes of one file that `read` loads then: long lines are cut before they are shown.
 pub const READ_FILE_BYTES: u64 = 256 << 10;
 /// Lines of one file shown by `read` when the call names none.
 pub const READ_LINES: u64 = 2000;
@@ -98,7 +100,7 @@ pub const MAX_SEARCH_MATCHES: usize = 10_000;
 /// Most lines of context around a match.
 pub const MAX_SEARCH_CONTEXT: usize = 50;
 /// Most bytes of lines that `search` returns: beyond that matches are only counted.
-pub const MAX_SEARCH_TEXT_BYTES: usize = 4 << 20;
+pub const MAX_SEARCH_TEXT_BYTES: usize = 60 << 10;
 /// Memory for one line of a searched file; files with longer lines are skipped.
 pub const SEARCH_LINE_BUFFER_BYTES: usize = 64 << 20;
 /// Longest line shown by `search`, in bytes; of longer ones what stands around the match.

@@ -1,0 +1,282 @@
+//! Shortens the texts of a masked result to what a context window takes. Counts are exact, and a hint names the
+//! next call to make.
+
+use serde_json::{Map, Value};
+
+use crate::tool::context::ShownTexts;
+use karyi_core::head_tail::{Cap, before_marker};
+use karyi_core::outcome::Outcome;
+
+/// Limits of the shown part of a text.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    lines: u64,
+    bytes: usize,
+    line_bytes: usize,
+}
+
+/// Shortens what `read` shows of each file.
+pub fn shorten_files(fields: &mut Map<String, Value>, shown: &ShownTexts) {
+    for file in items(fields, "files") {
+        // Whoever names the bytes gets as many.
+        let named = file.shift_remove("max_bytes");
+        let named = named.and_then(|bytes| usize::try_from(bytes.as_u64()?).ok());
+        let part = match named {
+            Some(bytes) => Part {
+                lines: u64::MAX,
+                bytes,
+                line_bytes: bytes,
+            },
+            None => Part {
+                lines: shown.lines,
+                bytes: usize::try_from(shown.bytes).unwrap_or(usize::MAX),
+                line_bytes: shown.line_bytes,
+            },
+        };
+        shorten_file(file, part);
+    }
+}
+
+/// Shortens a result to the bytes that a report has left, and takes them from it.
+pub fn fit(outcome: &mut Outcome, left: &mut usize) {
+    if let Some(output) = &mut outcome.output {
+        if output.text.len() > *left {
+            let is_new = output.omitted_bytes == 0;
+            output.shorten(Cap::total(*left));
+            if is_new {
+                let hint =
+                    "the report is full: write long output to a file, and `read` parts of it";
+                add_hint(&mut outcome.fields, hint);
+            }
+        }
+        *left = left.saturating_sub(output.text.len());
+    }
+    for list in ["files", "searches"] {
+        for item in items(&mut outcome.fields, list) {
+            fit_item(item, left);
+        }
+    }
+}
+
+fn fit_item(item: &mut Map<String, Value>, left: &mut usize) {
+    if text(item, "diff").is_some_and(|diff| diff.len() > *left) {
+        let diff = item.shift_remove("diff");
+        let lines = diff.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let is_changed = |line: &&str| line.starts_with(['+', '-']);
+        let lines = lines.lines().filter(is_changed).count();
+        add(item, "diff_omitted_lines", lines as u64);
+    }
+    if text(item, "output").is_some_and(|output| output.len() > *left) {
+        let part = Part {
+            lines: u64::MAX,
+            bytes: *left,
+            line_bytes: usize::MAX,
+        };
+        match item.contains_key("first_line") {
+            true => shorten_file(item, part),
+            false => shorten_lines(item, part),
+        }
+    }
+    let texts = ["diff", "output"].map(|name| text(item, name).map_or(0, str::len));
+    *left = left.saturating_sub(texts.iter().sum());
+}
+
+/// Shortens the text of a file; the hint names the lines that follow.
+fn shorten_file(file: &mut Map<String, Value>, part: Part) {
+    let count = |file: &Map<String, Value>, name| file.get(name).and_then(Value::as_u64);
+    let (Some(first), Some(Value::String(text))) = (count(file, "first_line"), file.get("output"))
+    else {
+        return;
+    };
+    let all = text.lines().count() as u64;
+    let omitted = count(file, "omitted_bytes").unwrap_or(0);
+    let begun = u64::from(omitted > 0 && !text.ends_with('\n') && !text.is_empty());
+    let taken = take(text, part);
+    let last = first + all + count(file, "omitted_lines").unwrap_or(0);
+    let next = first + taken.lines.min(all.saturating_sub(begun));
+    if next < last {
+        let end = match count(file, "total_lines") {
+            Some(total) if last > total => String::new(),
+            _ => (last - 1).to_string(),
+        };
+        add_hint(file, &format!("lines=\"{next}-{end}\" shows more"));
+    }
+    if let Some(line) = taken.cut_line {
+        let line = first + line;
+        let hint = format!(
+            "lines over {} bytes are cut: lines=\"{line}\" with max_bytes shows one whole",
+            part.line_bytes
+        );
+        add_hint(file, &hint);
+    }
+    add(file, "omitted_bytes", taken.omitted_bytes);
+    add(file, "omitted_lines", all - taken.lines);
+    file.insert("output".into(), taken.text.into());
+}
+
+/// Shortens a list of lines: matches or entries.
+fn shorten_lines(item: &mut Map<String, Value>, part: Part) {
+    let taken = text(item, "output").map(|text| (take(text, part), text.lines().count() as u64));
+    if let Some((taken, all)) = taken {
+        add(item, "omitted_lines", all - taken.lines);
+        add_hint(item, "the report is full: ask for less at once");
+        item.insert("output".into(), taken.text.into());
+    }
+}
+
+/// The shown part of a text.
+struct Taken {
+    text: String,
+    /// Lines of it.
+    lines: u64,
+    omitted_bytes: u64,
+    /// Index of the first line that was cut.
+    cut_line: Option<u64>,
+}
+
+/// Takes the first lines of a text; long lines are cut. No marker of a secret is divided.
+fn take(text: &str, part: Part) -> Taken {
+    let (mut shown, mut lines, mut cut_line, mut kept) = (String::new(), 0, None, 0);
+    for line in text.split_inclusive('\n') {
+        if lines == part.lines || part.bytes == 0 {
+            break;
+        }
+        let body = line.strip_suffix('\n').unwrap_or(line);
+        let most = match lines {
+            0 => part.line_bytes.min(part.bytes),
+            _ => part.line_bytes,
+        };
+        let mut piece = line.to_owned();
+        let mut of_line = line.len();
+        if body.len() > most {
+            let end = before_marker(body.as_bytes(), body.floor_char_boundary(most));
+            of_line = end + line.len() - body.len();
+            let start = body.get(..end).unwrap_or_default();
+            let cut = body.len() - end;
+            let ending = line.get(body.len()..).unwrap_or_default();
+            piece = format!("{start} [... {cut} bytes omitted ...]{ending}");
+        }
+        if lines > 0 && shown.len() + piece.len() > part.bytes {
+            break;
+        }
+        if of_line < line.len() {
+            cut_line.get_or_insert(lines);
+        }
+        kept += of_line;
+        lines += 1;
+        shown.push_str(&piece);
+    }
+    Taken {
+        text: shown,
+        lines,
+        omitted_bytes: (text.len() - kept) as u64,
+        cut_line,
+    }
+}
+
+fn items<'a>(
+    fields: &'a mut Map<String, Value>,
+    list: &str,
+) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    let items = fields.get_mut(list).and_then(Value::as_array_mut);
+    items.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+fn text<'a>(item: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    item.get(name).and_then(Value::as_str)
+}
+
+/// Adds to a count; a count of nothing is left out.
+fn add(item: &mut Map<String, Value>, name: &str, more: u64) {
+    if more > 0 {
+        let count = item.get(name).and_then(Value::as_u64).unwrap_or(0);
+        item.insert(name.into(), (count + more).into());
+    }
+}
+
+/// Adds a sentence to the hint.
+pub(crate) fn add_hint(item: &mut Map<String, Value>, hint: &str) {
+    let hint = match text(item, "hint") {
+        Some(earlier) if earlier.contains(hint) => return,
+        Some(earlier) => format!("{earlier}; {hint}"),
+        None => hint.to_owned(),
+    };
+    item.insert("hint".into(), hint.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(file: Value, part: (u64, usize, usize), expected: Value) {
+        let (lines, bytes, line_bytes) = part;
+        let Value::Object(mut file) = file else {
+            panic!("{file} is no object");
+        };
+        let part = Part {
+            lines,
+            bytes,
+            line_bytes,
+        };
+        shorten_file(&mut file, part);
+        assert_eq!(Value::Object(file), expected);
+    }
+
+    #[test]
+    fn the_rest_is_counted_and_named() {
+        let file = json!({"first_line": 5, "total_lines": 8, "output": "a\nb\nc\nd"});
+        check(file.clone(), (9, 99, 9), file.clone());
+        let hint = "lines=\"7-\" shows more";
+        let two = json!({"first_line": 5, "total_lines": 8, "output": "a\nb\n", "hint": hint,
+            "omitted_bytes": 3, "omitted_lines": 2});
+        check(file.clone(), (2, 99, 9), two.clone());
+        check(file, (9, 5, 9), two);
+        let part = json!({"first_line": 5, "total_lines": 99, "output": "a\nb\nc\n"});
+        let hint = "lines=\"6-7\" shows more";
+        let one = json!({"first_line": 5, "total_lines": 99, "output": "a\n", "hint": hint,
+            "omitted_bytes": 4, "omitted_lines": 2});
+        check(part, (1, 99, 9), one);
+    }
+
+    #[test]
+    fn a_text_that_was_cut_goes_on_at_its_last_line() {
+        let cut = json!({"first_line": 1, "total_lines": 9, "omitted_bytes": 70, "omitted_lines": 7,
+            "output": "a\nbb"});
+        let mut expected = cut.clone();
+        expected["hint"] = json!("lines=\"2-\" shows more");
+        check(cut, (9, 99, 9), expected);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_with_its_count() {
+        let file = json!({"first_line": 1, "total_lines": 2, "output": "abcdef\nx\n"});
+        let expected = json!({"first_line": 1, "total_lines": 2,
+            "output": "abcd [... 2 bytes omitted ...]\nx\n", "omitted_bytes": 2,
+            "hint": "lines over 4 bytes are cut: lines=\"1\" with max_bytes shows one whole"});
+        check(file, (9, 99, 4), expected);
+        let secret = json!({"first_line": 1, "total_lines": 1, "output": "ab$KARYI{NAME}cd"});
+        let expected = json!({"first_line": 1, "total_lines": 1,
+            "output": "ab [... 14 bytes omitted ...]", "omitted_bytes": 14,
+            "hint": "lines over 8 bytes are cut: lines=\"1\" with max_bytes shows one whole"});
+        check(secret, (9, 99, 8), expected);
+    }
+
+    #[test]
+    fn a_report_is_filled_in_order() {
+        let mut outcome = Outcome::failed(
+            "1".into(),
+            "read".into(),
+            karyi_core::error::ToolError::new(karyi_core::error::ErrorCode::Io, "x"),
+        );
+        let files = json!([{"first_line": 1, "total_lines": 3, "output": "a\nb\nc\n"},
+            {"first_line": 1, "total_lines": 3, "output": "a\nb\nc\n"}]);
+        outcome.fields.insert("files".into(), files);
+        let mut left = 9;
+        fit(&mut outcome, &mut left);
+        let second = json!({"first_line": 1, "total_lines": 3, "output": "a\n", "omitted_bytes": 4,
+            "omitted_lines": 2, "hint": "lines=\"2-\" shows more"});
+        assert_eq!(outcome.fields["files"][1], second);
+        assert_eq!(left, 1);
+    }
+}
