@@ -136,10 +136,7 @@ fn piped_input_needs_no_command_word() {
 
 #[test]
 fn a_message_without_a_block_is_fine() {
-    Karyi::new()
-        .stdin("I have nothing to run.")
-        .run()
-        .exit(0);
+    Karyi::new().stdin("I have nothing to run.").run().exit(0);
 }
 
 #[test]

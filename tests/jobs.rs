@@ -392,14 +392,7 @@ fn input_and_keys_name_their_job() {
     let statuses = field(&reports[0], "status");
     assert_eq!(
         statuses,
-        [
-            "awaiting_input",
-            "running",
-            "ok",
-            "ok",
-            "error",
-            "error"
-        ]
+        ["awaiting_input", "running", "ok", "ok", "error", "error"]
     );
     assert_eq!(
         field(&reports[0], "exit_code")[2..4],

@@ -314,6 +314,7 @@ fn the_output_of_a_job_can_be_searched() {
     let expected = json!({
         "pattern": "^7777.$", "path": "job:big", "total_matches": 10, "omitted_matches": 8,
         "files_matched": 1, "files_searched": 1,
+        "hint": "max=\"10\" shows more; path and glob narrow the search",
         "output": "job:big:77770:77770\njob:big:77771:77771\n",
     });
     assert_eq!(*shown, expected);

@@ -18,14 +18,12 @@ struct Part {
 /// Shortens what `read` shows of each file.
 pub fn shorten_files(fields: &mut Map<String, Value>, shown: &ShownTexts) {
     for file in items(fields, "files") {
-        // Whoever names the bytes gets as many.
-        let named = file.shift_remove("max_bytes");
-        let named = named.and_then(|bytes| usize::try_from(bytes.as_u64()?).ok());
-        let part = match named {
-            Some(bytes) => Part {
+        let part = match file.shift_remove("max_bytes") {
+            // No more than these bytes were read.
+            Some(_) => Part {
                 lines: u64::MAX,
-                bytes,
-                line_bytes: bytes,
+                bytes: usize::MAX,
+                line_bytes: usize::MAX,
             },
             None => Part {
                 lines: shown.lines,

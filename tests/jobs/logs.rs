@@ -120,10 +120,7 @@ fn a_job_that_is_stopped_keeps_its_id_and_its_file() {
     let left = [state("1", "stopped"), state("1-2", "running")];
     assert_eq!(states(&reports[0]), left);
     let end = &results(&reports[1])[0];
-    assert_eq!(
-        (&end["status"], &end["job"]),
-        (&json!("ok"), &json!("1"))
-    );
+    assert_eq!((&end["status"], &end["job"]), (&json!("ok"), &json!("1")));
     for file in [shown(&reports[1], 1), shown(&reports[1], 2)] {
         assert!(file.starts_with("start\nhello\nhello\n^Z"), "{file}");
     }

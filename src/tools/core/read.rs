@@ -535,12 +535,13 @@ fn as_regex(
 fn more_matches(options: &SearchOptions<'_>, found: &SearchOutcome) -> Option<String> {
     let (all, omitted) = (found.total_matches, found.omitted_matches());
     let is_full = all.saturating_sub(omitted) < options.max as u64;
-    (omitted > 0).then(
-        || match is_full || all > limits::MAX_SEARCH_MATCHES as u64 {
+    // Whoever asks for no match wants the count.
+    (omitted > 0 && options.max > 0).then(|| {
+        match is_full || all > limits::MAX_SEARCH_MATCHES as u64 {
             true => "path, glob or a longer pattern narrow the search".to_owned(),
             false => format!("max=\"{all}\" shows more; path and glob narrow the search"),
-        },
-    )
+        }
+    })
 }
 
 /// Refuses a number above its maximum; showing less than requested would mislead.
