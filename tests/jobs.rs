@@ -2,6 +2,7 @@
 
 mod logs;
 mod outputs;
+mod working;
 
 use serde_json::{Value, json};
 

@@ -144,7 +144,14 @@ async fn find_target(
     call: &Call,
 ) -> Result<JobTarget, ToolError> {
     if info.spec.starts_job {
-        run.jobs.for_command(&info.id, run.cap).await
+        let limit = call.timeout().map(crate::tool::Seconds::duration);
+        let limit = limit.or(run.context.command_timeout);
+        tokio::select! {
+            () = run.jobs.wait_for_work(limit) => {}
+            () = run.cancel.cancelled() => {}
+        }
+        let target = run.jobs.for_command(&info.id, run.cap).await?;
+        Ok(JobTarget { limit, ..target })
     } else if call.ends_job() {
         run.jobs.for_end(call.job())
     } else {

@@ -7,7 +7,7 @@ mod background;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
@@ -54,6 +54,8 @@ struct JobRecord {
     terminal: Terminal,
     place: JobPlace,
     since: Instant,
+    /// The end of its time limit, if it accepted input and may still be at work.
+    works_until: Option<Instant>,
 }
 
 #[derive(Clone)]
@@ -73,6 +75,8 @@ pub struct JobTarget {
     pub job: String,
     /// The background job to end, when the call ends one.
     pub background: Option<Background>,
+    /// Time limit of the call's command.
+    pub limit: Option<Duration>,
 }
 
 impl Jobs {
@@ -102,7 +106,29 @@ impl Jobs {
             terminal,
             job,
             background: None,
+            limit: None,
         })
+    }
+
+    /// Waits for a job that accepted input while it may still be at work, so that a command that builds on it does not
+    /// run beside it. The wait ends when the job ends, waits for input or is stopped, and with the time limit of
+    /// either command.
+    pub async fn wait_for_work(&self, limit: Option<Duration>) {
+        let Some(terminal) = self.sessions.current() else {
+            return;
+        };
+        let until = {
+            let records = &self.lock().records;
+            let mut records = records
+                .iter()
+                .filter(|record| record.terminal.number == terminal.number);
+            let working = records.find(|record| in_foreground(record).is_some());
+            working.and_then(|record| record.works_until)
+        };
+        if let Some(until) = until {
+            let own = Instant::now() + limit.unwrap_or(limits::WORKING_JOB_TIMEOUT);
+            terminal.session.wait_while_at_work(until.min(own)).await;
+        }
     }
 
     /// Returns the job to end: like [`Jobs::for_input`], but also a background job when its id is given,
@@ -124,6 +150,7 @@ impl Jobs {
                     output: OutputPipeline::new(&self.redactor, Cap::default(), None, None),
                     job: record.id.clone(),
                     background: Some(job.clone()),
+                    limit: None,
                 })
             }
             _ => self.for_input(id),
@@ -147,6 +174,7 @@ impl Jobs {
                 output: output.clone(),
                 job: record.id.clone(),
                 background: None,
+                limit: None,
             });
         }
         // Nothing runs; the session reports how its last command ended.
@@ -158,6 +186,7 @@ impl Jobs {
             output,
             job: String::new(),
             background: None,
+            limit: None,
         })
     }
 
@@ -213,6 +242,8 @@ impl Jobs {
                 target.output.clone(),
             ),
             since,
+            works_until: (status == Status::AcceptsInput)
+                .then(|| since + target.limit.unwrap_or(limits::WORKING_JOB_TIMEOUT)),
         };
         let mut table = self.lock();
         let known = table.records.iter().position(|record| {
@@ -221,7 +252,12 @@ impl Jobs {
         match known {
             None if goes_on => table.records.push(record.clone()),
             Some(known) if !goes_on => record = table.records.remove(known),
-            None | Some(_) => {}
+            None => {}
+            Some(known) => {
+                if let Some(known) = table.records.get_mut(known) {
+                    known.works_until = record.works_until;
+                }
+            }
         }
         table.last_used = Some(target.job.clone());
         drop(table);

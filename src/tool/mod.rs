@@ -118,6 +118,11 @@ pub trait Tool {
         None
     }
 
+    /// Returns the time limit that the call sets.
+    fn timeout(_: &Self::Args) -> Option<Seconds> {
+        None
+    }
+
     /// Returns true when the call ends its job, in the foreground or background.
     fn ends_job(_: &Self::Args) -> bool {
         false

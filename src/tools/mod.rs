@@ -7,7 +7,7 @@ pub mod site;
 
 use crate::tool::registry::{self, Entry, Lazy, Registry};
 use crate::tool::schema::ArgumentSchema;
-use crate::tool::{Answer, Context, Effect, Fields, Spec, Tool, Use};
+use crate::tool::{Answer, Context, Effect, Fields, Seconds, Spec, Tool, Use};
 use karyi_core::error::ToolError;
 use karyi_core::secret::{SecretName, Template};
 
@@ -74,6 +74,12 @@ macro_rules! tools {
             #[must_use]
             pub fn job(&self) -> Option<&str> {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::job(args),)* }
+            }
+
+            /// Returns the time limit that the call sets.
+            #[must_use]
+            pub fn timeout(&self) -> Option<Seconds> {
+                match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::timeout(args),)* }
             }
 
             /// Returns true when the call ends its job, in the foreground or background.

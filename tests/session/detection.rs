@@ -222,7 +222,11 @@ fn programs_that_can_go_on_only_accept_input() {
     const CHILD: &str = "python3 -c 'import select, subprocess, sys\np = subprocess.Popen([\"sleep\", \"9\"], stdout=subprocess.PIPE)\nselect.select([sys.stdin, p.stdout], [], [])'";
     const TIMER: &str = "python3 -c 'import select, os, sys\nf = os.timerfd_create(1); os.timerfd_settime(f, initial=99)\nselect.select([sys.stdin, f], [], [])'";
     const NODE: &str = "node -e 'process.stdin.on(\"data\", () => process.exit(1)); require(\"http\").createServer().listen(0)'";
-    const KINDS: [(&str, &str); 9] = [
+    const THREAD_SLEEPS: &str = "python3 -c 'import sys, threading, time\nthreading.Thread(target=sys.stdin.readline).start(); time.sleep(9)'";
+    const CHILD_WORKS: &str = "sh -c 'sleep 9 & head -n1; wait'";
+    const KINDS: [(&str, &str); 11] = [
+        ("python3", THREAD_SLEEPS),
+        ("head", CHILD_WORKS),
         ("python3", DAY),
         ("python3", SERVER),
         ("python3", CHILD),
@@ -251,6 +255,18 @@ fn programs_that_can_go_on_only_accept_input() {
                 assert!(ended.is_ok(), "{script:?}: {ended:?}");
             }
         }
+    });
+}
+
+/// Silence is not enough: a job that uses the processor is at work.
+#[test]
+fn a_job_that_computes_is_not_told_to_accept_input() {
+    const COMPUTES: &str = "python3 -c 'import sys, threading, time\nthreading.Thread(target=sys.stdin.readline, daemon=True).start()\nend = time.time() + 5\nwhile time.time() < end: sum(range(10000))\nprint(1)'";
+    run(async {
+        let shell = Shell::bash().await;
+        let seen = shell.command_within(COMPUTES, Duration::from_secs(4)).await;
+        assert_eq!(seen.brief(), (Status::Running, None, ""));
+        assert!(shell.session.end_job().await.is_ok());
     });
 }
 

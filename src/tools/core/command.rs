@@ -78,6 +78,7 @@ impl Output {
     #[must_use]
     pub fn answer(progress: Progress, terminal: &Terminal, name: Option<String>) -> Answer<Self> {
         let waits = progress.status == Status::AwaitingInput;
+        let may_work = progress.status == Status::AcceptsInput;
         let echo = progress.echo.filter(|_| waits);
         let restart = progress.restarted;
         let mut output = Self {
@@ -86,7 +87,8 @@ impl Output {
             cwd: progress.cwd.map(|path| path.to_string_lossy().into_owned()),
             echo: echo.map(|is_on| if is_on { "on" } else { "off" }),
             session: Some(terminal.number).filter(|number| *number != sessions::FIRST),
-            note: None,
+            note: may_work
+                .then(|| "may still be at work: the next command waits for it".to_owned()),
             probably: progress.is_probable.then_some(true),
             unsent_bytes: Some(progress.unsent_bytes).filter(|count| *count > 0),
             shell: restart.is_some().then_some("restarted"),
@@ -211,6 +213,10 @@ impl Tool for Command {
         Effect::Session
     }
 
+    fn timeout(args: &Args) -> Option<Seconds> {
+        args.timeout
+    }
+
     fn title(args: &Args) -> String {
         args.name.as_ref().unwrap_or(&args.text).source().to_owned()
     }
@@ -251,7 +257,8 @@ impl Tool for Command {
             .as_ref()
             .map(|opening| note(terminal, opening));
         let place = opened.or(terminal.back_from.map(note_back));
-        let notes = [terminal.session.take_startup_note(), place];
+        let state = answer.output.note.take();
+        let notes = [terminal.session.take_startup_note(), place, state];
         let notes: Vec<String> = notes.into_iter().flatten().collect();
         answer.output.note = (!notes.is_empty()).then(|| notes.join(". "));
         Ok(answer)

@@ -57,7 +57,13 @@ pub const STATUS_SCAN_TIMEOUT: Duration = Duration::from_millis(200);
 pub const WAIT_SCAN_DETACHED: Duration = Duration::from_millis(100);
 /// Silence of a job that only polls its input before its call returns: a full-screen program or a server that reads
 /// the keyboard would never return otherwise.
-pub const ACCEPTS_INPUT_QUIET: Duration = Duration::from_secs(1);
+pub const ACCEPTS_INPUT_QUIET: Duration = Duration::from_secs(3);
+/// Time that a command waits for a job that may still be at work, where no command has a limit.
+pub const WORKING_JOB_TIMEOUT: Duration = Duration::from_secs(120);
+/// Processor time of a job in that silence: what a program needs that only polls.
+pub const IDLE_PROCESSOR_TIME: Duration = Duration::from_millis(60);
+/// Shortest limit of a wait for a lock, in seconds, that is housekeeping and not a pause of the program.
+pub const MIN_HOUSEKEEPING_SECONDS: i64 = 30;
 /// Silence of a password prompt when the kernel does not show its program's state.
 pub const HIDDEN_PROMPT_QUIET: Duration = Duration::from_millis(50);
 /// Time a job must be stopped before its call returns: a shell with job control notices first.

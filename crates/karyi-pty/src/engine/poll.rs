@@ -111,6 +111,8 @@ impl Engine {
         let activity = live.watched_terminal().scan(&mut self.scanner);
         let now = Instant::now();
         let cost = processor_time().saturating_sub(start);
+        self.watch
+            .note_processor_time(self.scanner.processor_time());
         let finding = self.watch.add(activity, now, cost);
         let mut state = self.shared.lock();
         let watched = state.watched();
@@ -407,7 +409,7 @@ impl Engine {
         if is_unread {
             let error = self.no_reader_error();
             self.shared.lock().reply(Err(error));
-        } else if let Some(certainty) = self.watch.accepts() {
+        } else if let Some(certainty) = self.watch.accepts_quietly(Instant::now()) {
             self.finish(Status::AcceptsInput, None, certainty);
         } else {
             self.finish(Status::Running, None, Certainty::Known);

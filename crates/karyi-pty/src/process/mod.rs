@@ -27,6 +27,8 @@ pub(crate) struct Process {
     pub(crate) terminal: i32,
     /// The foreground group of its terminal.
     pub(crate) foreground: i32,
+    /// Processor time of the process and of its children that have ended, in clock ticks.
+    pub(crate) processor_ticks: u64,
     /// State letter of `/proc/PID/stat`.
     pub(crate) state: u8,
     /// Start time, in clock ticks since boot; 0 where it is unknown. A pid and a start time identify one process for
@@ -269,6 +271,7 @@ fn query(number: i32) -> Option<Process> {
         terminal: 0,
         foreground: -1,
         state: if is_ended == Some(true) { b'Z' } else { b'S' },
+        processor_ticks: 0,
         started: 0,
     })
 }
@@ -377,12 +380,21 @@ fn parse_stat(text: &str) -> Option<Process> {
         terminal: number()?,
         foreground: number()?,
         state,
-        started: fields.nth(STARTED_AFTER_FOREGROUND)?.parse().ok()?,
+        processor_ticks: ticks(&mut fields),
+        started: fields.nth(STARTED_AFTER_TICKS)?.parse().ok()?,
     })
 }
 
-/// Number of fields of `/proc/PID/stat` between foreground group and start time.
-const STARTED_AFTER_FOREGROUND: usize = 13;
+/// Number of fields of `/proc/PID/stat` between foreground group and processor times.
+const TICKS_AFTER_FOREGROUND: usize = 5;
+/// Number of fields between processor times and start time.
+const STARTED_AFTER_TICKS: usize = 4;
+
+/// Adds the processor times: in user and kernel mode, of the process and of its children.
+fn ticks<'a>(fields: &mut impl Iterator<Item = &'a str>) -> u64 {
+    let times = fields.skip(TICKS_AFTER_FOREGROUND).take(4);
+    times.filter_map(|time| time.parse::<u64>().ok()).sum()
+}
 
 #[cfg(test)]
 mod tests {
@@ -398,6 +410,7 @@ mod tests {
             terminal: 34816,
             foreground: -1,
             state: b'S',
+            processor_ticks: 14 + 15 + 16 + 17,
             started: 22,
         };
         for name in ["sh", "a b", ") T 9 9 9", "(((", ""] {
@@ -430,6 +443,7 @@ mod tests {
             terminal: 0,
             foreground: -1,
             state: b'S',
+            processor_ticks: 0,
             started: 0,
         };
         let all = [

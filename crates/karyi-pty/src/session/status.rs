@@ -89,6 +89,18 @@ impl Session {
         Some(state.observation.status_of(number))
     }
 
+    /// Waits while the job in the foreground works, or accepts input without need, until a time at most.
+    pub async fn wait_while_at_work(&self, until: Instant) {
+        while Instant::now() < until
+            && matches!(
+                self.job_status().await,
+                Some(Status::AcceptsInput | Status::Running)
+            )
+        {
+            tokio::time::sleep(limits::WAIT_SCAN_DETACHED).await;
+        }
+    }
+
     /// Returns the number of scans so far.
     #[must_use]
     pub fn scan_count(&self) -> u64 {

@@ -125,7 +125,7 @@ impl FastPath {
     #[cfg(target_os = "linux")]
     fn waits_for_line(&self) -> bool {
         let blocked = syscall::blocked_in(self.pid, self.pid);
-        !matches!(blocked, Ok(Blocked::Other | Blocked::Child))
+        matches!(blocked, Err(_) | Ok(Blocked::Read(_) | Blocked::Wait(..)))
     }
 
     /// Returns true if a descriptor is open on the shell's FIFO.

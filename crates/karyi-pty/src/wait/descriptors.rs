@@ -85,6 +85,8 @@ pub(crate) struct Sources {
     pub(crate) has_timer: bool,
     /// True if other processes or the system can make one of them ready.
     pub(crate) has_others: bool,
+    /// True if another terminal is among them.
+    has_other_terminal: bool,
     /// Terminals whose master side is among them.
     pub(crate) inner: Vec<u32>,
     /// Pipes and sockets that may lead to the process itself.
@@ -103,6 +105,7 @@ impl Sources {
         let mut sources = Self::default();
         sources.add(process, descriptors, terminal, 0);
         // Only then do the others matter.
+        sources.has_others |= sources.has_terminal && sources.has_other_terminal;
         if sources.has_terminal && !sources.has_others && !sources.channels.is_empty() {
             let own = channels(process.pid);
             let waited = &sources.channels;
@@ -125,6 +128,7 @@ impl Sources {
             let device = (major(file.st_rdev()), minor(file.st_rdev()));
             match file.st_mode() & TYPE {
                 nix::libc::S_IFCHR if device == MASTER => self.add_master(process.pid, descriptor),
+                nix::libc::S_IFCHR if is_terminal(device) => self.has_other_terminal = true,
                 nix::libc::S_IFCHR => self.has_others = true,
                 nix::libc::S_IFIFO => self.channels.push(Channel::Pipe(file.st_ino())),
                 nix::libc::S_IFSOCK => self.channels.push(Channel::Socket(file.st_ino())),
@@ -136,6 +140,16 @@ impl Sources {
                 _ => self.has_others = true,
             }
         }
+    }
+
+    /// Returns true if a wait for these sources, none of them our terminal, ends without another process of the job.
+    pub(crate) fn end_without_job(&self, process: &Process) -> bool {
+        let mut sockets = self.channels.iter().filter(|channel| channel.is_socket());
+        let is_free = |channel: &Channel| {
+            let own = channels(process.pid);
+            !channel.is_loop(&own, &self.channels)
+        };
+        self.has_timer || self.has_others || sockets.any(is_free)
     }
 
     fn add_master(&mut self, pid: i32, descriptor: i32) {
@@ -176,7 +190,35 @@ impl Sources {
     }
 }
 
+/// Returns true if a process that reads a descriptor, or writes it, waits for another process of its job: it is a pipe
+/// or another terminal. ksh makes a pipeline of sockets.
+pub(crate) fn leads_to_job(pid: i32, descriptor: i32) -> bool {
+    let path = format!("/proc/{pid}/fd/{descriptor}");
+    let Ok(file) = fs::metadata(&path) else {
+        return false;
+    };
+    match file.st_mode() & nix::libc::S_IFMT {
+        nix::libc::S_IFIFO => true,
+        nix::libc::S_IFSOCK => descriptor <= nix::libc::STDOUT_FILENO,
+        nix::libc::S_IFCHR => is_terminal((major(file.st_rdev()), minor(file.st_rdev()))),
+        _ => {
+            let name = fs::read_link(path).unwrap_or_default();
+            let name = name.to_string_lossy();
+            name.contains("[eventfd]") || name.contains("[signalfd]")
+        }
+    }
+}
+
+/// Returns true if a device is the slave side of a terminal.
+fn is_terminal(device: (u32, u32)) -> bool {
+    device.0 == SLAVES || device == CONTROLLING_TERMINAL
+}
+
 impl Channel {
+    fn is_socket(self) -> bool {
+        matches!(self, Self::Socket(_))
+    }
+
     /// Returns true if its other end is in the same process.
     fn is_loop(self, own: &[(Self, bool)], waited: &[Self]) -> bool {
         let Self::Socket(number) = self else {

@@ -103,6 +103,11 @@ impl Scanner {
         false
     }
 
+    /// Returns `None`: the processor time of a job is unknown.
+    pub(crate) fn processor_time(&self) -> Option<std::time::Duration> {
+        None
+    }
+
     /// Returns `None`: inner terminals are unknown.
     fn modes_inside(&self) -> Option<Termios> {
         None

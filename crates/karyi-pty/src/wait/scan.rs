@@ -6,6 +6,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -20,7 +21,7 @@ use karyi_core::limits;
 
 use super::watched_terminal::{Activity, WatchedTerminal, is_password_prompt, poll_slave};
 use crate::process::{self, Process};
-use crate::wait::descriptors::{Sources, Terminal};
+use crate::wait::descriptors::{self, Sources, Terminal};
 use crate::wait::syscall::{self, Blocked};
 
 /// State between scans.
@@ -31,6 +32,8 @@ pub(crate) struct Scanner {
     group_members: Vec<i32>,
     /// Processes still to be scanned, the next one last.
     queue: Vec<Candidate>,
+    /// Processor time of the job at the last whole scan, in clock ticks.
+    processor_ticks: u64,
 }
 
 /// A thread that was seen reading.
@@ -41,6 +44,10 @@ struct LastReader {
     relation: Relation,
     /// The terminal it reads, if that is an inner one.
     inner: Option<Terminal>,
+    /// True if the job has too many processes for one scan.
+    is_in_crowd: bool,
+    /// True if a part of the job goes on without it.
+    is_beside_work: bool,
 }
 
 /// A process to be scanned.
@@ -75,6 +82,10 @@ struct ScanTarget {
 #[derive(Debug)]
 struct ScanState {
     activity: Activity,
+    /// The first thread seen reading.
+    reader: Option<LastReader>,
+    /// True if a part of the job goes on without the reader.
+    is_at_work: bool,
     /// Number of processes that may still be scanned.
     budget: usize,
 }
@@ -96,6 +107,11 @@ impl Scanner {
     pub(crate) fn has_seen_reading(&self, pid: i32) -> bool {
         self.last_reader
             .is_some_and(|last_reader| last_reader.pid == pid)
+    }
+
+    /// Returns the processor time that the job had used at the last scan.
+    pub(crate) fn processor_time(&self) -> Option<Duration> {
+        process::duration_of(self.processor_ticks)
     }
 
     /// Records a process of the foreground group.
@@ -173,14 +189,16 @@ impl WatchedTerminal<'_> {
         }
     }
 
-    /// Scans the thread that was last seen reading; nothing else matters while it reads on.
+    /// Scans the thread of a crowd that was last seen reading. A smaller job is scanned as a whole each time.
     fn rescan_last_reader(
         &self,
         scanner: &mut Scanner,
         group: i32,
         target: ScanTarget,
     ) -> Option<Activity> {
-        let last_reader = scanner.last_reader?;
+        // A part that worked may rest by now.
+        let may_skip = |reader: &LastReader| reader.is_in_crowd && !reader.is_beside_work;
+        let last_reader = scanner.last_reader.filter(may_skip)?;
         let found = process::find(last_reader.pid)
             .filter(|process| self.belongs(process, last_reader.relation, group))
             .filter(|process| !process.is_stopped())
@@ -189,15 +207,16 @@ impl WatchedTerminal<'_> {
             Some(ThreadActivity {
                 activity: activity @ Activity::Reading(_),
                 inner,
+                ..
             }) => {
                 scanner.last_reader = Some(LastReader {
                     inner,
                     ..last_reader
                 });
-                match scanner.has_stopped_member(group) {
-                    true => Some(Activity::PartlyStopped),
-                    false => Some(activity),
-                }
+                Some(match scanner.has_stopped_member(group) {
+                    true => Activity::PartlyStopped,
+                    false => activity,
+                })
             }
             _ => {
                 scanner.last_reader = None;
@@ -224,8 +243,11 @@ impl WatchedTerminal<'_> {
         }
         let mut state = ScanState {
             activity: Activity::Busy,
+            reader: None,
+            is_at_work: false,
             budget: limits::MAX_SCANNED_PROCESSES,
         };
+        let mut ticks = 0;
         let mut stops = StopTally::default();
         let mut is_group_seen = false;
         let mut is_part_stopped = false;
@@ -250,19 +272,34 @@ impl WatchedTerminal<'_> {
             }
             if is_member {
                 stops.add(&process);
-                let found = self.scan_process(&process, candidate.relation, target, &mut state);
-                if found.is_some() {
-                    scanner.last_reader = found;
-                    return match is_part_stopped || self.has_stopped_member(scanner, group) {
-                        true => Activity::PartlyStopped,
-                        false => state.activity,
-                    };
-                }
+                ticks += process.processor_ticks;
+                self.scan_process(&process, candidate.relation, target, &mut state);
             }
             state.budget = state.budget.saturating_sub(1);
             if state.budget == 0 {
-                return state.activity;
+                break;
             }
+        }
+        let is_crowd = !is_first_part || !scanner.queue.is_empty();
+        if !is_crowd {
+            scanner.processor_ticks = ticks;
+        }
+        // While the shell itself reads, what else is in its group is in the background.
+        state.is_at_work &= state.reader.is_none_or(|reader| reader.pid != self.shell);
+        scanner.last_reader = state.reader.map(|reader| LastReader {
+            is_in_crowd: is_crowd,
+            is_beside_work: state.is_at_work,
+            ..reader
+        });
+        if state.reader.is_some() {
+            return match (is_part_stopped, state.activity) {
+                (true, _) => Activity::PartlyStopped,
+                (false, Activity::Reading(_)) if state.is_at_work => Activity::Accepting,
+                (false, activity) => activity,
+            };
+        }
+        if !scanner.queue.is_empty() {
+            return state.activity;
         }
         if is_first_part && stops.is_stopped() && waits_for_child(self.shell) {
             return Activity::Stopped;
@@ -275,30 +312,6 @@ impl WatchedTerminal<'_> {
             return self.guess_hidden();
         }
         state.activity
-    }
-
-    /// Continues the walk a little after a reader was found, and returns true if a process of the foreground group is
-    /// stopped. A stop signal reaches one process of a group after the other, so that the reader is about to be
-    /// stopped, too.
-    fn has_stopped_member(&self, scanner: &mut Scanner, group: i32) -> bool {
-        for _ in 0..limits::MAX_CHECKED_GROUP_MEMBERS {
-            let Some(candidate) = scanner.queue.pop() else {
-                break;
-            };
-            let Some(process) = process::find(candidate.pid) else {
-                continue;
-            };
-            let is_member = process.group == group;
-            if is_member {
-                scanner.add_member(process.pid);
-            }
-            if candidate.relation != Relation::Adopted {
-                let is_below = candidate.relation == Relation::BelowJob
-                    || is_member && process.pid != self.shell;
-                push_children(scanner, &process, is_below, group);
-            }
-        }
-        scanner.has_stopped_member(group)
     }
 
     /// Returns the processes at which a walk begins, in reverse order.
@@ -327,37 +340,43 @@ impl WatchedTerminal<'_> {
         candidates
     }
 
-    /// Scans the threads of a process; returns one that reads, which ends the scan. A stopped process only waits to be
-    /// continued, although the kernel still shows its system call.
+    /// Scans the threads of a process. A stopped process only waits to be continued, although the kernel still shows its
+    /// system call.
     fn scan_process(
         &self,
         process: &Process,
         relation: Relation,
         target: ScanTarget,
         state: &mut ScanState,
-    ) -> Option<LastReader> {
+    ) {
         if process.is_stopped() {
-            return None;
+            return;
         }
+        // A daemon is no part of the job, and neither is what an inner shell has in its background.
+        let is_apart = relation == Relation::Adopted
+            || process.foreground > 0 && process.foreground != process.group;
         for thread in process::threads(process.pid) {
             let look = self.scan_thread(process, thread, target);
             let activity = match look.activity {
                 Activity::Reading(_) if relation == Relation::Adopted => Activity::Accepting,
                 activity => activity,
             };
+            state.is_at_work |= look.is_at_work && !is_apart;
             if significance(activity) > significance(state.activity) {
                 state.activity = activity;
             }
-            if matches!(activity, Activity::Reading(_) | Activity::StealsInput(_)) {
-                return Some(LastReader {
+            let is_reader = matches!(activity, Activity::Reading(_) | Activity::StealsInput(_));
+            if is_reader && state.reader.is_none() {
+                state.reader = Some(LastReader {
                     pid: process.pid,
                     thread,
                     relation,
                     inner: look.inner,
+                    is_in_crowd: false,
+                    is_beside_work: false,
                 });
             }
         }
-        None
     }
 
     fn scan_thread(&self, process: &Process, thread: i32, target: ScanTarget) -> ThreadActivity {
@@ -386,9 +405,11 @@ impl WatchedTerminal<'_> {
             {
                 ThreadActivity::at(Activity::StealsInput(process.pid))
             }
-            Blocked::Read(_) | Blocked::Child | Blocked::Other => {
-                ThreadActivity::at(Activity::Busy)
+            Blocked::Read(descriptor) | Blocked::Write(descriptor) => {
+                ThreadActivity::busy(!descriptors::leads_to_job(process.pid, descriptor))
             }
+            Blocked::Child | Blocked::Peer => ThreadActivity::busy(false),
+            Blocked::Other => ThreadActivity::busy(true),
         }
     }
 
@@ -408,7 +429,7 @@ impl WatchedTerminal<'_> {
         target: ScanTarget,
     ) -> ThreadActivity {
         if !sources.has_terminal {
-            return ThreadActivity::at(Activity::Busy);
+            return ThreadActivity::busy(sources.end_without_job(process));
         }
         if target.depth < limits::MAX_INNER_TERMINALS {
             let inner = sources.inner.iter().map(|index| Terminal::numbered(*index));
@@ -476,12 +497,24 @@ struct ThreadActivity {
     activity: Activity,
     /// The terminal it reads, if that is an inner one.
     inner: Option<Terminal>,
+    /// True if it goes on without a reader of the terminal.
+    is_at_work: bool,
 }
 
 impl ThreadActivity {
     fn at(activity: Activity) -> Self {
-        let inner = None;
-        Self { activity, inner }
+        Self {
+            activity,
+            inner: None,
+            is_at_work: false,
+        }
+    }
+
+    fn busy(is_at_work: bool) -> Self {
+        Self {
+            is_at_work,
+            ..Self::at(Activity::Busy)
+        }
     }
 }
 

@@ -14,6 +14,10 @@ pub(crate) struct Watch {
     pause: Duration,
     /// The time of the first of the equal scans.
     since: Option<Instant>,
+    /// The time since which the job has accepted input. One scan in a row may see it busy: it wakes to poll.
+    accepting_since: Option<Instant>,
+    /// Processor time of the job at that time.
+    processor_time: Option<Duration>,
 }
 
 /// Conclusion from several scans.
@@ -53,7 +57,22 @@ impl Watch {
             last: None,
             pause: limits::WAIT_SCAN_MIN,
             since: None,
+            accepting_since: None,
+            processor_time: None,
         }
+    }
+
+    /// Restarts the time of silence if the job has used the processor.
+    pub(crate) fn note_processor_time(&mut self, used: Option<Duration>) {
+        let Some(used) = used else {
+            return;
+        };
+        let before = self.processor_time.unwrap_or(used);
+        let is_idle = used.abs_diff(before) <= limits::IDLE_PROCESSOR_TIME;
+        if !is_idle {
+            self.accepting_since = None;
+        }
+        self.processor_time = Some(if is_idle { before } else { used });
     }
 
     /// Returns the pause before the next scan.
@@ -61,12 +80,18 @@ impl Watch {
         self.pause
     }
 
+    /// Returns how certain it is that the job has done nothing but accept input for long enough to say so.
+    pub(crate) fn accepts_quietly(&self, now: Instant) -> Option<Certainty> {
+        let quiet = now.saturating_duration_since(self.accepting_since?);
+        self.accepts()
+            .filter(|_| quiet >= limits::ACCEPTS_INPUT_QUIET)
+    }
+
     /// Returns how certain it is that the job accepts input, if the last scan found that.
     pub(crate) fn accepts(&self) -> Option<Certainty> {
-        match self.last {
-            Some(Activity::Accepting) => Some(Certainty::Known),
-            Some(Activity::Opaque(Guess::Keys)) => Some(Certainty::Probable),
-            _ => None,
+        match self.last.filter(|last| last.accepts_input())? {
+            Activity::Accepting => Some(Certainty::Known),
+            _ => Some(Certainty::Probable),
         }
     }
 
@@ -86,7 +111,13 @@ impl Watch {
         self.last = Some(activity);
         let since = self.since.filter(|_| is_same).unwrap_or(now);
         self.since = Some(since);
-        let duration = now.saturating_duration_since(since);
+        if activity.accepts_input() {
+            self.accepting_since = self.accepting_since.or(Some(now));
+        } else if is_same || activity != Activity::Busy {
+            self.accepting_since = None;
+        }
+        let begun = self.accepting_since.filter(|_| activity.accepts_input());
+        let duration = now.saturating_duration_since(begun.unwrap_or(since));
         let longest = (cost * limits::WAIT_SCAN_SHARE)
             .clamp(limits::WAIT_SCAN_MAX, limits::WAIT_SCAN_REST_MAX);
         // The next scan may confirm this one, so it follows at once.
@@ -172,6 +203,10 @@ mod tests {
         assert_eq!(add(Activity::Accepting, 1), accepting(1));
         assert_eq!(add(Activity::Accepting, 3), accepting(3));
         assert_eq!(add(Activity::Busy, 4), Finding::Unknown);
+        assert_eq!(add(Activity::Accepting, 4), Finding::Unknown);
+        assert_eq!(add(Activity::Accepting, 4), accepting(4));
+        assert_eq!(add(Activity::Busy, 5), Finding::Unknown);
+        assert_eq!(add(Activity::Busy, 5), Finding::Unknown);
         assert_eq!(add(Activity::Accepting, 5), Finding::Unknown);
         assert_eq!(add(Activity::Accepting, 6), accepting(1));
         assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
@@ -217,6 +252,24 @@ mod tests {
         );
         check(Activity::ShellSilent, 999, Finding::Silent(duration(999)));
         check(Activity::ShellSilent, 1000, Finding::Idle);
+    }
+
+    #[test]
+    fn use_of_the_processor_ends_the_silence() {
+        let mut watch = Watch::new();
+        let start = Instant::now();
+        let mut quiet_after = |seconds, used_ms| {
+            let now = start + Duration::from_secs(seconds);
+            watch.note_processor_time(Some(Duration::from_millis(used_ms)));
+            watch.add(Activity::Accepting, now, Duration::ZERO);
+            watch.accepts_quietly(now).is_some()
+        };
+        assert!(!quiet_after(0, 500));
+        assert!(!quiet_after(2, 520));
+        assert!(quiet_after(3, 530));
+        assert!(!quiet_after(4, 900));
+        assert!(!quiet_after(6, 900));
+        assert!(quiet_after(7, 900));
     }
 
     #[test]

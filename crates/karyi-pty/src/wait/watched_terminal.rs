@@ -38,6 +38,13 @@ pub(crate) enum Activity {
     Busy,
 }
 
+impl Activity {
+    /// Returns true if the job reads input but may go on without it.
+    pub(super) fn accepts_input(self) -> bool {
+        matches!(self, Self::Accepting | Self::Opaque(Guess::Keys))
+    }
+}
+
 /// The terminal and the shell to scan.
 #[derive(Debug)]
 pub(crate) struct WatchedTerminal<'a> {

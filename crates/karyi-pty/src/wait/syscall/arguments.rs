@@ -15,8 +15,12 @@ pub(crate) enum Blocked {
     Read(i32),
     /// Waiting for input on any of several descriptors; true if with a time limit.
     Wait(Vec<i32>, bool),
+    /// Writing one descriptor.
+    Write(i32),
     /// Waiting for a child to end, or to start its program.
     Child,
+    /// Waiting without a time limit for another thread or process: for a lock or a signal.
+    Peer,
     /// Anything else, or not blocked.
     Other,
 }
@@ -46,6 +50,34 @@ pub(super) fn restarted(thread: Thread, arguments: [u64; 6]) -> Blocked {
     }
     let [first, second, third, ..] = arguments;
     polled(pid, first, second, !matches!(low(third), -1 | 0))
+}
+
+/// Classifies a wait for a lock. A limit of half a minute or more is that of housekeeping, as in the monitor thread of
+/// every Go program.
+pub(super) fn locked(pid: i32, arguments: [u64; 6]) -> Blocked {
+    const WAIT_WITH_DURATION: i32 = 0;
+    let [_, operation, _, limit, ..] = arguments;
+    let is_duration = low(operation) & 0x7f == WAIT_WITH_DURATION;
+    let seconds = match limit {
+        0 => return Blocked::Peer,
+        _ if is_duration => memory(pid, limit, 8),
+        _ => Vec::new(),
+    };
+    let seconds = seconds.try_into().map_or(0, i64::from_le_bytes);
+    if seconds >= limits::MIN_HOUSEKEEPING_SECONDS {
+        Blocked::Peer
+    } else {
+        Blocked::Other
+    }
+}
+
+/// Returns [`Blocked::Peer`] for a wait without a limit.
+pub(super) fn unlimited(limit: u64) -> Blocked {
+    if limit == 0 {
+        Blocked::Peer
+    } else {
+        Blocked::Other
+    }
 }
 
 /// Returns the lower half of an argument, which is all of an `int`.

@@ -39,7 +39,7 @@ pub(super) fn classify(_thread: Thread, _call: RawSyscall) -> Blocked {
 /// Classifies a system call of a 32-bit program; the numbers are those of i386.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn classify(thread: Thread, call: RawSyscall) -> Blocked {
-    use super::arguments::{low, memory, polled, registered, restarted, selected};
+    use super::arguments::{low, memory, polled, registered, restarted, selected, unlimited};
     use super::uring;
     let pid = thread.pid;
     let [first, second, third, fourth, fifth, _] = call.arguments;
@@ -50,6 +50,12 @@ pub(super) fn classify(thread: Thread, call: RawSyscall) -> Blocked {
         187 | 239 => Blocked::Read(low(second)),
         // waitpid, wait4, waitid, clone, vfork, clone3
         7 | 114 | 284 | 120 | 190 | 435 => Blocked::Child,
+        // write, writev
+        4 | 146 => Blocked::Write(low(first)),
+        // futex, futex_time64
+        240 | 422 => unlimited(fourth),
+        // rt_sigsuspend, pause
+        179 | 29 => Blocked::Peer,
         168 => polled(pid, first, second, low(third) >= 0),
         // ppoll, ppoll_time64
         309 | 414 => polled(pid, first, second, third != 0),

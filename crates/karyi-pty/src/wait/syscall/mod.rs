@@ -13,7 +13,9 @@ use std::sync::OnceLock;
 
 use nix::libc;
 
-use arguments::{RawSyscall, Thread, low, polled, registered, restarted, selected};
+use arguments::{
+    RawSyscall, Thread, locked, low, polled, registered, restarted, selected, unlimited,
+};
 
 use crate::process::read_line;
 
@@ -26,10 +28,13 @@ pub(crate) use uring::pending;
 /// The kernel refuses: the process has ended, or belongs to another user.
 pub(crate) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
     let text = read_line(&format!("/proc/{pid}/task/{id}/syscall"))?;
-    let Some(call) = parse(&text) else {
-        return Ok(Blocked::Other);
-    };
     let thread = Thread { pid, id };
+    let Some(call) = parse(&text) else {
+        return Ok(match is_outside(thread, &text) {
+            true => Blocked::Peer,
+            false => Blocked::Other,
+        });
+    };
     Ok(if compat::is_compat(pid, call.stack_and_code) {
         compat::classify(thread, call)
     } else {
@@ -43,6 +48,14 @@ pub(crate) fn is_readable() -> bool {
     static IS_READABLE: OnceLock<bool> = OnceLock::new();
     let own = std::process::id();
     *IS_READABLE.get_or_init(|| std::fs::read(format!("/proc/{own}/task/{own}/syscall")).is_ok())
+}
+
+/// Returns true for a thread that makes no system call and does not run: it has ended, or belongs to the kernel.
+fn is_outside(thread: Thread, text: &str) -> bool {
+    let Thread { pid, id } = thread;
+    let name = || read_line(&format!("/proc/{pid}/task/{id}/comm"));
+    text.trim_end() == "-1 0x0 0x0"
+        || text.starts_with("-1") && name().is_ok_and(|name| name.starts_with("iou-"))
 }
 
 /// Reads `NUMBER 0xARGUMENT … 0xSTACK 0xCODE`; a running thread has none.
@@ -70,6 +83,13 @@ fn classify(thread: Thread, call: RawSyscall) -> Blocked {
             Blocked::Read(low(first))
         }
         libc::SYS_sendfile => Blocked::Read(low(second)),
+        libc::SYS_write | libc::SYS_writev => Blocked::Write(low(first)),
+        libc::SYS_futex => locked(pid, call.arguments),
+        libc::SYS_futex_waitv => unlimited(fourth),
+        libc::SYS_rt_sigsuspend => Blocked::Peer,
+        libc::SYS_rt_sigtimedwait => unlimited(third),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_pause => Blocked::Peer,
         libc::SYS_wait4 | libc::SYS_waitid => Blocked::Child,
         // Blocked until the child runs its program; the child may be stopped before.
         libc::SYS_clone | libc::SYS_clone3 => Blocked::Child,
