@@ -239,7 +239,7 @@ fn xml_and_text_reports_name_the_fallback() {
         .stdin(&script)
         .run()
         .stdout_text(
-            "> edit a\nsrc a · change edited · replacements 1 · fallback verbatim\n     \
+            "> edit a (line 1, escapes as written)\n     \
              1 - x &amp;&amp; y\n         no line break at the end of the file\n     \
              1 + x &amp; y\n         no line break at the end of the file\n",
         )

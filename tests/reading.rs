@@ -261,7 +261,7 @@ fn line_numbers_are_shown_to_people_only() {
     let run = |format: &str| {
         let karyi = Karyi::new()
             .file("f", "one\ntwo\n")
-            .args(&["--format", format]);
+            .args(&["--format", format, "--verbose"]);
         karyi.stdin(script).run().exit(0).stdout()
     };
     assert!(run("text").contains("     2  two\n"), "{}", run("text"));

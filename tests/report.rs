@@ -90,16 +90,12 @@ fn text_is_plain_without_a_terminal() {
         .stdout_text(
             "$ printf 'a<b\\n'; exit_code() { return 3; }; exit_code\n\
              a<b\n\
-             repaired R4\n\
              exit status 3\n\
-             > read f.txt\n     \
-             2  two\n     \
-             3  three\n\
-             src f.txt · kind text · bytes 19 · total_lines 4\n\
+             > read f.txt (lines 2-3 of 4)\n\
              > read missing\n\
              error[not_found]: missing: No such file or directory (os error 2)\n  \
              hint: check the path; list its directory with `read`\n\
-             2 of 3 calls failed or outlived their time\n",
+             2 of 3 calls failed\n",
         )
         .exit(1);
 }
@@ -206,4 +202,124 @@ fn a_name_never_looks_like_a_line_of_the_report() {
     let text = ran.stdout();
     assert!(!text.contains("\nok:"), "{text}");
     assert!(text.contains("a␊ok: all is well"), "{text}");
+}
+
+fn text(script: &str, args: &[&str]) -> String {
+    let karyi = Karyi::new()
+        .file("f.txt", "one\ntwo\n")
+        .args(&["--format", "text"]);
+    karyi.args(args).stdin(script).run().stdout()
+}
+
+#[test]
+fn a_person_sees_the_ends_of_an_output() {
+    let script =
+        "<tools><command>seq 1 1000; printf end</command><command>seq 1 20</command></tools>";
+    let lines = |from, to| (from..=to).map(|n| format!("{n}\n")).collect::<String>();
+    let heading = "$ seq 1 1000; printf end\n";
+    let twenty = format!("$ seq 1 20\n{}", lines(1, 20));
+    let (first, last) = (lines(1, 10), lines(992, 1000));
+    let expected = format!("{heading}{first}... 981 lines ...\n{last}end\n{twenty}");
+    assert_eq!(text(script, &[]), expected);
+    let all = format!("{heading}{}end\n{twenty}", lines(1, 1000));
+    assert_eq!(text(script, &["--verbose"]), all);
+    assert_eq!(text(script, &["--quiet"]), "");
+}
+
+#[test]
+fn a_person_sees_what_runs_and_its_label() {
+    let many = (1..=22).map(|n| format!("true {n}\n")).collect::<String>();
+    let script = format!(
+        "<tools><command name=\"build\">\necho a\necho b\n</command><command>{many}</command></tools>"
+    );
+    let shown = text(&script, &[]);
+    assert!(
+        shown.starts_with("$ echo a  # build\n  echo b\na\nb\n$ true 1\n  true 2\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.ends_with("  true 20\n  [... 2 more lines]\n"),
+        "{shown}"
+    );
+    let ran = karyi("jsonl").stdin(script.clone()).run();
+    let started = ran.stdout().lines().next().map(str::to_owned).unwrap();
+    let started: Value = serde_json::from_str(&started).unwrap();
+    let expected = json!({"event": "started", "id": "1", "tool": "command", "title": "echo a\necho b", "label": "build"});
+    assert_eq!(started, expected);
+    let planned = text(&script, &["--dry-run"]);
+    assert!(
+        planned.starts_with("$ echo a  # build\n  echo b\n$ true 1\n"),
+        "{planned}"
+    );
+    assert!(
+        planned.ends_with("\ndry run: nothing was run or changed\n"),
+        "{planned}"
+    );
+}
+
+#[test]
+fn a_dry_run_tries_the_edits() {
+    let edit = |find: &str| {
+        format!("<edit><file src=\"f.txt\"><find>{find}</find><replace>2</replace></file></edit>")
+    };
+    let script = format!("<tools>{}</tools>", edit("two"));
+    let shown = "> edit f.txt (line 2)\n     1   one\n     2 - two\n     2 + 2\ndry run: nothing was run or changed\n";
+    assert_eq!(text(&script, &["--dry-run"]), shown);
+    let ran = karyi("json")
+        .arg("--dry-run")
+        .file("f.txt", "one\ntwo\n")
+        .stdin(&script)
+        .run();
+    let result = &ran.json()["results"][0].clone();
+    assert_eq!(result["code"], "dry_run");
+    assert_eq!(
+        result["files"][0]["diff"],
+        "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+    );
+    ran.file("f.txt", "one\ntwo\n").exit(0);
+    let dry = |script: String| karyi("json").arg("--dry-run").stdin(script).run();
+    let broken = dry(format!("<tools>{}</tools>", edit("none")))
+        .exit(1)
+        .json();
+    assert_eq!(broken["results"][0]["code"], "find_not_found");
+    // What an earlier call would do is not known.
+    let later = format!("<tools><command>touch f</command>{}</tools>", edit("none"));
+    let later = dry(later).exit(0).json();
+    assert_eq!(later["results"][1]["code"], "dry_run");
+    let note = later["results"][1]["note"].as_str().unwrap();
+    assert!(
+        note.starts_with("now it would fail: f.txt: expected the text"),
+        "{note}"
+    );
+}
+
+#[test]
+fn a_quiet_report_tells_what_went_wrong() {
+    let script = "<tools><command>echo fine</command><command>echo bad; false</command></tools>";
+    let expected = "$ echo bad; false\nbad\nexit status 1\n1 of 2 calls failed\n";
+    assert_eq!(text(script, &["--quiet"]), expected);
+}
+
+#[test]
+fn what_was_read_is_one_line_unless_all_is_wanted() {
+    let script = "<tools><read><file src=\"f.txt\"/><search pattern=\"two\"/></read></tools>";
+    let line = "> read f.txt (2 lines), \"two\" (1 match in 1 file)\n";
+    assert_eq!(text(script, &[]), line);
+    let all = format!(
+        "{line}f.txt (2 lines):\n     1  one\n     2  two\n\"two\" (1 match in 1 file):\nf.txt:2:two\n"
+    );
+    assert_eq!(text(script, &["-v"]), all);
+}
+
+#[test]
+fn colours_can_be_chosen() {
+    let script = "<tools><command>echo hi</command></tools>";
+    let shown = text(script, &["--color", "always"]);
+    assert!(shown.contains("\x1b[1;36m$ echo hi\x1b[0m"), "{shown:?}");
+    let on_terminal = Karyi::with_args(&["run", "--color", "never", "a.xml"]).file("a.xml", script);
+    let screen = on_terminal.on_terminal().end().0;
+    assert!(
+        screen.contains("$ echo hi") && !screen.contains("\x1b[1"),
+        "{screen:?}"
+    );
 }

@@ -87,6 +87,15 @@ pub(super) struct RunArgs {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub(super) json: bool,
+    /// Show in the text report what was read, and all of each output
+    #[arg(long, short)]
+    pub(super) verbose: bool,
+    /// Show in the text report only what failed or waits
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+    /// Colours of the text report
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    pub(super) color: ColorMode,
     /// Accept only well-formed XML and repair nothing
     #[arg(long)]
     pub(super) strict: bool,
@@ -94,7 +103,7 @@ pub(super) struct RunArgs {
     /// next tag is read
     #[arg(long)]
     pub(super) stream: bool,
-    /// Check the script and list its calls; run nothing
+    /// Check the script, list its calls and show what its edits would change; run nothing
     #[arg(long, conflicts_with = "stream")]
     pub(super) dry_run: bool,
     #[command(flatten)]
@@ -164,6 +173,18 @@ pub(super) struct SessionArgs {
     /// Consent to the use of a secret whose policy says use=ask
     #[arg(long, value_name = "NAME")]
     pub(super) allow: Vec<String>,
+}
+
+/// When the text report is in colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum ColorMode {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
 }
 
 /// Edits whose result shows a diff.

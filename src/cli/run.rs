@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio::sync::mpsc;
 
-use crate::cli::args::{RunArgs, VarsMode};
+use crate::cli::args::{ColorMode, RunArgs, VarsMode};
 use crate::cli::control_socket::{self, ControlSocket};
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
@@ -32,6 +32,7 @@ use crate::exec::policy_gate::PolicyGate;
 use crate::exec::run_context::RunContext;
 use crate::render::Format;
 use crate::render::paint::Colour;
+use crate::render::text_report::Detail;
 use crate::tool::Registry;
 use crate::tool::context::{Boxed, Context};
 use crate::tools::{self, Call};
@@ -114,6 +115,8 @@ fn report_unreadable(format: Format) -> anyhow::Result<()> {
             format,
             cwd: PathBuf::new(),
             bytes: limits::REPORT_BYTES,
+            colour: Colour::Off,
+            detail: Detail::Normal,
         };
         let (screen, events) = Screen::open(shown, Cancel::default(), TerminalLock::default())?;
         let redactor = Redactor::new(&Secrets::default());
@@ -156,6 +159,8 @@ struct Run {
     mode: Mode,
     pace: Pace,
     format: Format,
+    colour: Colour,
+    detail: Detail,
     cap: Cap,
     is_dry_run: bool,
     stop_source: StopSource,
@@ -191,7 +196,8 @@ impl Run {
             &stop_source.cancel,
             Arc::new(terminal),
         )?;
-        if format(args) == Format::Text && args.session.diff.is_none() {
+        let is_person = format(args) == Format::Text || args.dry_run;
+        if is_person && args.session.diff.is_none() {
             context.shown.diffs = Diffs::Full;
         }
         context.secrets.protect_memory_with(guard::protect);
@@ -212,6 +218,8 @@ impl Run {
                 Pace::Whole
             },
             format: format(args),
+            colour: colour(args),
+            detail: detail(args),
             cap: Cap::total(args.session.max_output),
             is_dry_run: args.dry_run,
             stop_source,
@@ -310,6 +318,8 @@ impl Run {
                 format: self.format,
                 cwd: self.context.sessions.cwd(),
                 bytes: self.context.shown.report_bytes,
+                colour: self.colour,
+                detail: self.detail,
             },
             self.stop_source.cancel.clone(),
             self.terminal_lock.clone(),
@@ -359,7 +369,7 @@ impl Run {
             cap: self.cap,
             is_live,
             is_watched: is_live && io::stdout().is_terminal(),
-            has_colour: self.format == Format::Text && screen::colour(&io::stdout()) == Colour::On,
+            has_colour: self.format == Format::Text && self.colour == Colour::On,
             is_dry_run: self.is_dry_run,
             events,
             cancel: self.stop_source.cancel.clone(),
@@ -391,6 +401,22 @@ fn format(args: &RunArgs) -> Format {
         None if args.json => Format::Json,
         None if io::stdout().is_terminal() => Format::Text,
         None => Format::Xml,
+    }
+}
+
+fn colour(args: &RunArgs) -> Colour {
+    match args.color {
+        ColorMode::Auto => screen::colour(&io::stdout()),
+        ColorMode::Always => Colour::On,
+        ColorMode::Never => Colour::Off,
+    }
+}
+
+fn detail(args: &RunArgs) -> Detail {
+    match (args.quiet, args.verbose) {
+        (true, _) => Detail::Quiet,
+        (false, true) => Detail::Verbose,
+        (false, false) => Detail::Normal,
     }
 }
 

@@ -3,8 +3,10 @@
 //! Its channel is bounded, so that a slow reader slows the command down instead of filling the memory.
 
 use std::io::{self, BufWriter, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -14,7 +16,7 @@ use crate::exec::cancel::Cancel;
 use crate::render::json::Json;
 use crate::render::jsonl::Jsonl;
 use crate::render::paint::Colour;
-use crate::render::text_report::TextReport;
+use crate::render::text_report::{Detail, TextReport};
 use crate::render::xml::Xml;
 use crate::render::{Format, Reporter, Style};
 use karyi_core::limits;
@@ -27,6 +29,8 @@ pub(super) struct Shown {
     pub(super) cwd: PathBuf,
     /// Bytes of its texts.
     pub(super) bytes: usize,
+    pub(super) colour: Colour,
+    pub(super) detail: Detail,
 }
 
 /// The report of one message.
@@ -54,7 +58,7 @@ impl Screen {
             .spawn(move || {
                 let guard = CancelOnPanic(stop);
                 let _ = finished.send(runtime.block_on(report(
-                    (style(shown.format, &shown.cwd), shown.bytes),
+                    (style(&shown), shown.bytes),
                     receiver,
                     &guard.0,
                     &terminal_lock,
@@ -106,11 +110,17 @@ async fn report(
     let mut failure = None;
     let mut write = |event: ReportEvent| {
         let is_last = matches!(event.get(), Event::MessageEnded { .. });
+        let is_output = matches!(event.get(), Event::Output { .. });
         if failure.is_none()
             && let Err(error) = reporter.event(event)
         {
             cancel.cancel();
             failure = Some(error);
+        }
+        // The lines between the ends of an output are not written, so no write fails.
+        if failure.is_none() && is_output && reader_left() {
+            cancel.cancel();
+            failure = Some(io::ErrorKind::BrokenPipe.into());
         }
         is_last
     };
@@ -121,18 +131,31 @@ async fn report(
     }
 }
 
-fn style(format: Format, cwd: &Path) -> Box<dyn Style + Send> {
+fn style(shown: &Shown) -> Box<dyn Style + Send> {
     let out = BufWriter::with_capacity(limits::REPORT_BUFFER_BYTES, io::stdout());
-    match format {
-        Format::Xml => Box::new(Xml::new(out, cwd.to_string_lossy().into_owned())),
+    match shown.format {
+        Format::Xml => Box::new(Xml::new(out, shown.cwd.to_string_lossy().into_owned())),
         Format::Json => Box::new(Json::new(out)),
         Format::Jsonl => Box::new(Jsonl::new(out)),
         Format::Text => {
-            let spinner =
-                wants_ticks(format).then(|| Box::new(io::stderr()) as Box<dyn io::Write + Send>);
-            Box::new(TextReport::new(out, colour(&io::stdout()), spinner))
+            let spinner = wants_ticks(shown.format)
+                .then(|| Box::new(io::stderr()) as Box<dyn io::Write + Send>);
+            Box::new(TextReport::new(out, (shown.colour, shown.detail), spinner))
         }
     }
+}
+
+/// Returns true when nobody reads standard output any more.
+fn reader_left() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let is_polled = poll(&mut polled, PollTimeout::ZERO).is_ok();
+    let [stdout] = polled;
+    let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+    is_polled
+        && stdout
+            .revents()
+            .is_some_and(|events| events.intersects(gone))
 }
 
 /// Returns true when the terminal can only print.

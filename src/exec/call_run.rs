@@ -15,6 +15,7 @@ use crate::exec::shorten;
 use crate::tool::sessions::JOB_PREFIX;
 use crate::tool::{Answer, Context, Effect, Spec};
 use crate::tools::Call;
+use crate::tools::core::edit;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
@@ -29,6 +30,7 @@ struct CallInfo {
     id: String,
     spec: Spec,
     title: String,
+    label: Option<String>,
     since: Instant,
 }
 
@@ -39,6 +41,7 @@ pub async fn run(run: RunContext, prepared: PreparedCall) -> Outcome {
         id: prepared.id,
         spec: prepared.call.spec(),
         title: title(&prepared.call),
+        label: label(&prepared.call),
         since: Instant::now(),
     };
     run.emit(started_event(&info)).await;
@@ -223,7 +226,8 @@ async fn record_output(
         status => status,
     };
     if outcome.error.is_none() || is_killed {
-        run.jobs.record(&info.title, target, status, info.since);
+        run.jobs
+            .record(&first_line(&info.title), target, status, info.since);
         let waits = outcome.status == Status::AwaitingInput;
         outcome.job_waits = Some(waits || run.jobs.has_question(&target.job).await);
     }
@@ -275,6 +279,7 @@ fn started_event(info: &CallInfo) -> Event {
         tool: info.spec.name,
         heading: info.spec.heading,
         title: info.title.clone(),
+        label: info.label.clone(),
     }
 }
 
@@ -311,10 +316,46 @@ fn to_outcome(info: &CallInfo, result: ToolResult) -> Outcome {
     }
 }
 
-/// Returns a one-line summary of a call. It shows placeholders, never values.
+/// Returns what a call runs: its whole script, or a summary. A script of many lines is cut, with a count. It shows
+/// placeholders, never values.
 #[must_use]
 pub fn title(call: &Call) -> String {
     let text = call.title();
+    let text = text.trim_matches('\n').trim_end();
+    let more = text.lines().count().saturating_sub(limits::MAX_TITLE_LINES);
+    let cut = |line: &str| match line.char_indices().nth(limits::MAX_TITLE_LINE_CHARS) {
+        Some((end, _)) => {
+            let more = line.len() - end;
+            format!(
+                "{} [... {more} more bytes]",
+                line.get(..end).unwrap_or(line)
+            )
+        }
+        None => line.to_owned(),
+    };
+    let mut lines: Vec<String> = text
+        .lines()
+        .take(limits::MAX_TITLE_LINES)
+        .map(cut)
+        .collect();
+    match more {
+        0 => {}
+        1 => lines.push("[... 1 more line]".to_owned()),
+        _ => lines.push(format!("[... {more} more lines]")),
+    }
+    lines.join("\n")
+}
+
+/// Returns the name that the model gave a command.
+fn label(call: &Call) -> Option<String> {
+    match call {
+        Call::Command(args) => args.name.as_ref().map(|name| name.source().to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns the first line of a script that is not blank.
+fn first_line(text: &str) -> String {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or("").trim();
     let mut short: String = first.chars().take(limits::MAX_TITLE_CHARS).collect();
@@ -322,6 +363,51 @@ pub fn title(call: &Call) -> String {
         short.push_str(" ...");
     }
     short
+}
+
+/// Returns the outcome of a call of a dry run: what it would run and, for an edit, what it would change. If the
+/// files may be others by then, an edit that would fail now is only a note.
+pub async fn planned(run: &RunContext, prepared: PreparedCall, is_current: bool) -> Outcome {
+    let (title, label) = (title(&prepared.call), label(&prepared.call));
+    let tool = prepared.call.spec().name;
+    let error = ToolError::new(ErrorCode::DryRun, "nothing is run");
+    let mut outcome = match trial(run, prepared.call).await {
+        Some(Err(error)) if is_current => Outcome::failed(prepared.id, tool.into(), error),
+        Some(Err(problem)) => {
+            let mut outcome = Outcome::failed(prepared.id, tool.into(), error);
+            let note = format!("now it would fail: {}", problem.message);
+            outcome.fields.insert("note".into(), note.into());
+            outcome
+        }
+        files => {
+            let mut outcome = Outcome::failed(prepared.id, tool.into(), error);
+            if let Some(Ok(files)) = files {
+                outcome.fields.insert("files".into(), files);
+            }
+            outcome
+        }
+    };
+    redact_result(&run.redactor, &mut outcome);
+    outcome.repairs = prepared.repairs;
+    outcome.fields.insert("title".into(), title.into());
+    if let Some(label) = label {
+        outcome.fields.insert("label".into(), label.into());
+    }
+    outcome
+}
+
+/// Tries an edit that writes no secret.
+async fn trial(run: &RunContext, mut call: Call) -> Option<Result<Value, ToolError>> {
+    let mut has_placeholder = false;
+    call.templates(&mut |_, template| has_placeholder |= template.has_placeholder());
+    let Call::Edit(args) = call else {
+        return None;
+    };
+    if has_placeholder {
+        return None;
+    }
+    let answer = edit::preview(args, &run.context).await;
+    Some(answer.map(|answer| serde_json::to_value(answer.output.files).unwrap_or_default()))
 }
 
 /// Returns the outcome of a call whose task panicked.

@@ -1,6 +1,7 @@
 //! Runs one message, from its first byte to its last result.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::mpsc;
@@ -49,7 +50,12 @@ pub struct MessageRunner {
     run: RunContext,
     /// Warnings about stored values that were already emitted.
     emitted_warnings: Mutex<BTreeSet<String>>,
+    /// True when a planned call of a dry run would change something, so that later ones find other files.
+    has_changes: AtomicBool,
 }
+
+/// Tools that change nothing.
+const READERS: [&str; 2] = ["read", "get_value"];
 
 impl MessageRunner {
     /// Creates a runner.
@@ -58,6 +64,7 @@ impl MessageRunner {
         Self {
             run,
             emitted_warnings: Mutex::default(),
+            has_changes: AtomicBool::new(false),
         }
     }
 
@@ -257,13 +264,10 @@ impl MessageRunner {
     /// Reports a block without running it.
     async fn report_dry_run(&self, block: Block) {
         for prepared in block.calls {
-            let error = ToolError::new(ErrorCode::DryRun, "nothing is run");
-            let mut outcome = Box::new(call_run::not_started(prepared.id, &prepared.call, error));
-            outcome
-                .fields
-                .insert("title".into(), call_run::title(&prepared.call).into());
-            outcome.repairs = prepared.repairs;
             let index = prepared.index;
+            let changes = !READERS.contains(&prepared.call.spec().name);
+            let is_current = !self.has_changes.fetch_or(changes, Ordering::Relaxed);
+            let outcome = Box::new(call_run::planned(&self.run, prepared, is_current).await);
             self.run.emit(Event::Finished { index, outcome }).await;
         }
     }

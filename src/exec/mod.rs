@@ -40,8 +40,10 @@ pub enum Event {
         tool: &'static str,
         /// Text before the title in output for people.
         heading: &'static str,
-        /// One-line summary: the first line of a script, the files of an edit.
+        /// What runs: the script, the files of an edit. A long one is cut, with a count.
         title: String,
+        /// Name that the model gave the call.
+        label: Option<String>,
     },
     /// A running call printed redacted output.
     Output {

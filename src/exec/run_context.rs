@@ -77,7 +77,11 @@ impl Redactable for Event {
                 tool: _,
                 heading: _,
                 title,
+                label,
             } => {
+                if let Some(label) = label {
+                    redactor.redact_in_again(label);
+                }
                 redactor.redact_in_again(id);
                 redactor.redact_in_again(title);
             }

@@ -43,7 +43,8 @@ fn text<'a>((name, text): (&'a str, &'a str)) -> (&'a str, Field<'a>) {
 impl<W: Write> Style for Jsonl<W> {
     fn started(&mut self, call: &CallStart<'_>) -> io::Result<()> {
         let fields = [("id", call.id), ("tool", call.tool), ("title", call.title)];
-        self.line("started", fields.map(text))
+        let label = call.label.map(|label| ("label", label));
+        self.line("started", fields.into_iter().chain(label).map(text))
     }
 
     fn output(&mut self, output: &CallOutput<'_>) -> io::Result<()> {

@@ -9,8 +9,10 @@ pub mod call_list;
 pub mod call_text;
 pub mod diagnostic;
 pub mod diff_text;
+pub mod item_text;
 pub mod json;
 pub mod jsonl;
+pub mod line_window;
 pub mod paint;
 pub mod reporter;
 pub mod text_report;
@@ -107,8 +109,10 @@ pub struct CallStart<'a> {
     pub tool: &'a str,
     /// Text before the title.
     pub heading: &'a str,
-    /// One-line summary.
+    /// The whole script, or the files: what runs.
     pub title: &'a str,
+    /// Name that the model gave the call.
+    pub label: Option<&'a str>,
 }
 
 /// Output of a running call.

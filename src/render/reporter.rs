@@ -60,12 +60,14 @@ impl Reporter {
                 tool,
                 heading,
                 title,
+                label,
             } => self.style.started(&CallStart {
                 index,
                 id: &id,
                 tool,
                 heading,
                 title: &title,
+                label: label.as_deref(),
             }),
             Event::Output { index, id, text } => self.style.output(&CallOutput {
                 index,

@@ -1,17 +1,21 @@
 //! The report as text for people at a terminal.
 //!
-//! Each call has a heading, then its live output, then its result. A spinner with the elapsed time appears below
-//! a call that is silent for a while; it is erased before anything else is written.
+//! Each call has a heading, then its live output, then its result; what was read is one line, and of an output the
+//! first and last lines are shown. A spinner with the elapsed time appears below a call that is silent for a while;
+//! it is erased before anything else is written.
 
 use std::io::{self, Write};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use crate::render::line_window::LineWindow;
 use crate::render::paint::{Colour, Ink, safe, safe_in_colour, safe_line};
 use crate::render::{
-    CallOutput, CallStart, SeverityDiagnostic, Style, Summary, diagnostic, diff_text,
+    CallOutput, CallStart, SeverityDiagnostic, Style, Summary, call_text, diagnostic, diff_text,
+    item_text,
 };
+use karyi_core::error::ErrorCode;
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
 
@@ -19,10 +23,23 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// Moves the cursor to the start of the line and clears it.
 const CLEAR_LINE: &[u8] = b"\r\x1b[2K";
 
+/// How much a text report shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// What went wrong or waits.
+    Quiet,
+    /// Every call; of texts the ends.
+    #[default]
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
 /// Writes text.
 pub struct TextReport<W> {
     out: W,
     colour: Colour,
+    detail: Detail,
     /// The terminal for the spinner, when there is one.
     spinner: Option<Box<dyn Write + Send>>,
     spinner_is_shown: bool,
@@ -32,6 +49,8 @@ pub struct TextReport<W> {
     /// Calls that have started and have no result yet.
     running: Vec<Running>,
     failed: u64,
+    /// True when a call was only described.
+    is_dry_run: bool,
     /// True when a command was left waiting for input.
     has_waited: bool,
     is_mid_line: bool,
@@ -41,6 +60,9 @@ struct Running {
     index: u64,
     title: String,
     heading: String,
+    label: Option<String>,
+    /// Lines of its output.
+    window: LineWindow,
     since: Instant,
     last_output: Instant,
     /// True when its heading is written and its output is live.
@@ -49,16 +71,22 @@ struct Running {
 
 impl<W: Write> TextReport<W> {
     /// Makes a writer; `spinner` is the terminal to draw the spinner on.
-    pub fn new(out: W, colour: Colour, spinner: Option<Box<dyn Write + Send>>) -> Self {
+    pub fn new(
+        out: W,
+        (colour, detail): (Colour, Detail),
+        spinner: Option<Box<dyn Write + Send>>,
+    ) -> Self {
         Self {
             out,
             colour,
+            detail,
             spinner,
             spinner_is_shown: false,
             spinner_step: 0,
             next_index: 0,
             running: Vec::new(),
             failed: 0,
+            is_dry_run: false,
             has_waited: false,
             is_mid_line: false,
         }
@@ -104,22 +132,65 @@ impl<W: Write> TextReport<W> {
         Ok(())
     }
 
-    fn heading(&mut self, heading: &str, title: &str) -> io::Result<()> {
+    /// Writes what runs, with the label beside its first line.
+    fn heading(&mut self, heading: &str, title: &str, label: Option<&str>) -> io::Result<()> {
         // The lines of a command belong to it; other titles name files.
         let title = match heading {
-            COMMAND_HEADING => safe(title),
-            _ => safe_line(title),
+            COMMAND_HEADING => below(title),
+            _ => safe_line(title).into_owned(),
         };
-        self.lines(Ink::Heading, format!("{heading} {title}").trim_end())
+        let (first, rest) = title.split_once('\n').unwrap_or((&title, ""));
+        let label = label.map_or_else(String::new, |label| format!("  # {}", safe_line(label)));
+        let rest = if rest.is_empty() {
+            String::new()
+        } else {
+            format!("\n{rest}")
+        };
+        let line = format!("{heading} {first}");
+        self.lines(Ink::Heading, &format!("{}{label}{rest}", line.trim_end()))
+    }
+
+    fn window(&self) -> LineWindow {
+        LineWindow::new(match self.detail {
+            Detail::Quiet | Detail::Normal => limits::SHOWN_LINES,
+            Detail::Verbose => usize::MAX,
+        })
+    }
+
+    /// Writes the end of an output; `hidden` counts lines between that were never there.
+    fn end_of(&mut self, window: &mut LineWindow, hidden: u64) -> io::Result<()> {
+        let (omitted, last) = window.take_end();
+        if omitted + hidden > 0 {
+            self.line(Ink::Faint, &format!("... {} lines ...", omitted + hidden))?;
+        }
+        self.write_output(&last)
+    }
+
+    fn write_output(&mut self, text: &str) -> io::Result<()> {
+        match self.colour {
+            Colour::On => self.write(&safe_in_colour(text)),
+            Colour::Off => self.write(&safe(text)),
+        }
+    }
+
+    /// Writes a text that is known as a whole.
+    fn body(&mut self, text: &str, hidden: u64) -> io::Result<()> {
+        let mut window = self.window();
+        let first = window.push(text);
+        self.write(&first)?;
+        self.end_of(&mut window, hidden)
     }
 
     /// Writes the heading of the next call in order, once it runs.
     fn show_next(&mut self) -> io::Result<()> {
         let next = self.next_index;
+        if self.detail == Detail::Quiet {
+            return Ok(());
+        }
         let Some(call) = self
             .running
             .iter_mut()
-            .find(|call| call.index == next && !call.is_live)
+            .find(|call| call.index == next && !call.is_live && !is_one_line(&call.heading))
         else {
             return Ok(());
         };
@@ -129,7 +200,8 @@ impl<W: Write> TextReport<W> {
         }
         call.is_live = true;
         let (heading, title) = (call.heading.clone(), call.title.clone());
-        self.heading(&heading, &title)?;
+        let label = call.label.clone();
+        self.heading(&heading, &title, label.as_deref())?;
         self.out.flush()
     }
 
@@ -164,7 +236,11 @@ impl<W: Write> TextReport<W> {
         if let Some((ink, text)) = says {
             self.line(ink, &text)?;
         }
-        if let Some(error) = &outcome.error {
+        if let Some(error) = outcome
+            .error
+            .as_ref()
+            .filter(|error| error.code != ErrorCode::DryRun)
+        {
             self.end_line()?;
             let code = self.colour.paint(
                 Ink::Bad,
@@ -179,31 +255,64 @@ impl<W: Write> TextReport<W> {
 
     /// Lists the repairs of the call.
     fn repairs(&mut self, codes: &[&str]) -> io::Result<()> {
-        match codes.is_empty() {
-            true => Ok(()),
-            false => self.line(Ink::Faint, &format!("repaired {}", codes.join(", "))),
+        if self.detail == Detail::Verbose {
+            for code in codes {
+                self.line(Ink::Faint, &format!("note: {}", call_text::repair(code)))?;
+            }
         }
+        Ok(())
     }
 
-    /// Writes the fields of a result: texts unchanged, numbered where the first line number is known; the others in
-    /// words.
+    /// Writes what became of each file: a line each, or one for all when they were read, and diffs below.
+    fn files(&mut self, heading: &str, fields: &Map<String, Value>) -> io::Result<()> {
+        let list = |name| {
+            fields
+                .get(name)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        let items: Vec<&Map<String, Value>> = list("files")
+            .chain(list("searches"))
+            .filter_map(Value::as_object)
+            .collect();
+        let is_edit = items.iter().any(|item| item.contains_key("change"));
+        if !is_edit {
+            let words: Vec<String> = items.iter().map(|item| item_text::words(item)).collect();
+            self.lines(Ink::Heading, &format!("{heading} {}", words.join(", ")))?;
+        }
+        for item in &items {
+            if is_edit {
+                self.lines(
+                    Ink::Heading,
+                    &format!("{heading} {}", item_text::words(item)),
+                )?;
+            } else if self.detail == Detail::Verbose && items.len() > 1 {
+                self.lines(Ink::Faint, &format!("{}:", item_text::words(item)))?;
+            }
+            let text = |name| item.get(name).and_then(Value::as_str);
+            if let Some(diff) = text("diff") {
+                let painted = diff_text::paint(diff, self.colour);
+                let hidden = item.get("diff_omitted_lines").and_then(Value::as_u64);
+                self.body(&painted, hidden.unwrap_or(0))?;
+            }
+            if let Some(output) = text("output").filter(|_| self.detail == Detail::Verbose) {
+                self.numbered(output, item.get("first_line").and_then(Value::as_u64))?;
+            }
+            if let (Some(message), true) = (text("message"), items.len() > 1) {
+                self.lines(Ink::Bad, &below(message))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the fields of a result: words first, then lists and texts.
     fn fields(&mut self, fields: &Map<String, Value>) -> io::Result<()> {
         let mut words = Vec::new();
-        let mut diff = None;
         for (key, value) in fields {
             match value {
-                Value::Array(items) => {
-                    for item in items {
-                        self.item(key, item)?;
-                    }
-                }
-                Value::Object(map) => self.fields(map)?,
-                Value::String(text) if key == "output" || key == "text" => {
-                    self.numbered(text, fields.get("first_line").and_then(Value::as_u64))?;
-                }
-                Value::String(text) if key == "diff" => diff = Some(text),
-                Value::Null => {}
-                _ if HIDDEN.contains(&key.as_str()) => {}
+                Value::Array(_) | Value::Object(_) | Value::Null => {}
+                _ if TEXTS.contains(&key.as_str()) || HIDDEN.contains(&key.as_str()) => {}
                 Value::String(word) if PLAIN.contains(&key.as_str()) => {
                     words.push(format!("{key} {}", below(word)));
                 }
@@ -214,10 +323,22 @@ impl<W: Write> TextReport<W> {
         if !words.is_empty() {
             self.lines(Ink::Faint, &words.join(" · "))?;
         }
-        match diff {
-            Some(diff) => self.write(&diff_text::paint(diff, self.colour)),
-            None => Ok(()),
+        for (key, value) in fields {
+            match value {
+                Value::Array(_) if FILES.contains(&key.as_str()) => {}
+                Value::Array(items) => {
+                    for item in items {
+                        self.item(key, item)?;
+                    }
+                }
+                Value::Object(map) => self.fields(map)?,
+                Value::String(text) if TEXTS.contains(&key.as_str()) => {
+                    self.body(&safe(text), 0)?
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     fn item(&mut self, key: &str, item: &Value) -> io::Result<()> {
@@ -252,16 +373,19 @@ fn below(text: &str) -> String {
     safe(text).replace('\n', "\n  ")
 }
 
-/// Fields whose content is already in the ending.
-const HIDDEN: &[&str] = &[
-    "exit_code",
-    "cwd",
-    "echo",
-    "name",
-    "key",
-    "first_line",
-    "lines",
-];
+/// Fields whose content is already in the heading or the ending, or that only a model needs.
+const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key", "title", "hint"];
+
+/// Lists that the heading describes.
+const FILES: &[&str] = &["files", "searches"];
+
+/// Fields with texts of several lines.
+const TEXTS: &[&str] = &["output", "text"];
+
+/// Returns true for calls whose heading says what they found, so that it comes with their result.
+fn is_one_line(heading: &str) -> bool {
+    ["> read", "> edit"].contains(&heading)
+}
 
 /// Describes the state of a job in one line.
 fn job_line(job: &JobNews) -> String {
@@ -295,12 +419,45 @@ fn echo_note(outcome: &Outcome) -> &'static str {
     }
 }
 
+impl<W: Write> TextReport<W> {
+    /// Writes the heading and the output of a call that was not shown while it ran.
+    fn whole(&mut self, call: Option<Running>, outcome: &Outcome) -> io::Result<()> {
+        let title = outcome.fields.get("title").and_then(Value::as_str);
+        let (heading, title, label) = match call {
+            Some(call) => (call.heading, call.title, call.label),
+            None => {
+                let heading = match outcome.tool.as_str() {
+                    "command" => COMMAND_HEADING.to_owned(),
+                    tool => format!("> {tool}"),
+                };
+                let label = outcome.fields.get("label").and_then(Value::as_str);
+                (
+                    heading,
+                    title.unwrap_or_default().to_owned(),
+                    label.map(str::to_owned),
+                )
+            }
+        };
+        let has_files = FILES.iter().any(|list| outcome.fields.contains_key(*list));
+        match has_files && is_one_line(&heading) {
+            true => self.files(&heading, &outcome.fields)?,
+            false => self.heading(&heading, &title, label.as_deref())?,
+        }
+        match &outcome.output {
+            Some(view) => self.body(&safe(&view.text), view.omitted_lines.saturating_sub(1)),
+            None => Ok(()),
+        }
+    }
+}
+
 impl<W: Write> Style for TextReport<W> {
     fn started(&mut self, call: &CallStart<'_>) -> io::Result<()> {
         let now = Instant::now();
         self.running.push(Running {
             index: call.index,
             title: call.title.to_owned(),
+            label: call.label.map(str::to_owned),
+            window: self.window(),
             heading: call.heading.to_owned(),
             since: now,
             last_output: now,
@@ -321,33 +478,34 @@ impl<W: Write> Style for TextReport<W> {
         if !call.is_live {
             return Ok(());
         }
-        match self.colour {
-            Colour::On => self.write(&safe_in_colour(output.text))?,
-            Colour::Off => self.write(&safe(output.text))?,
-        }
+        let first = call.window.push(output.text);
+        self.write_output(&first)?;
         self.out.flush()
     }
 
     fn result(&mut self, index: u64, outcome: &Outcome) -> io::Result<()> {
         let position = self.running.iter().position(|call| call.index == index);
         let call = position.map(|position| self.running.swap_remove(position));
-        let is_live = call.as_ref().is_some_and(|call| call.is_live);
-        if !is_live {
-            let (heading, title) = match call {
-                Some(call) => (call.heading, call.title),
-                None => (format!("> {}", outcome.tool), String::new()),
-            };
-            self.heading(&heading, &title)?;
-            if let Some(view) = &outcome.output {
-                self.write(&safe(&view.text))?;
-            }
+        self.next_index = index + 1;
+        let is_bad = outcome.status.is_failure() && !outcome.status.goes_on();
+        let is_planned = outcome
+            .error
+            .as_ref()
+            .is_some_and(|error| error.code == ErrorCode::DryRun);
+        self.is_dry_run |= is_planned;
+        self.failed += u64::from(is_bad && !is_planned);
+        let is_quiet = self.detail == Detail::Quiet;
+        if is_quiet && !is_bad && !outcome.status.goes_on() {
+            return Ok(());
+        }
+        match call {
+            Some(mut call) if call.is_live => self.end_of(&mut call.window, 0)?,
+            call => self.whole(call, outcome)?,
         }
         self.end_line()?;
         self.fields(&outcome.fields)?;
         self.repairs(&outcome.repairs)?;
         self.ending(outcome)?;
-        self.failed += u64::from(outcome.status.is_failure());
-        self.next_index = index + 1;
         self.show_next()?;
         self.out.flush()
     }
@@ -370,7 +528,11 @@ impl<W: Write> Style for TextReport<W> {
             return Ok(());
         }
         let seconds = call.since.elapsed().as_secs();
-        let title: String = call.title.chars().take(60).collect();
+        let first = call.title.lines().next().unwrap_or_default();
+        let mut title: String = first.chars().take(60).collect();
+        if title.len() < call.title.len() {
+            title.push_str(" ...");
+        }
         let picture = SPINNER[self.spinner_step % SPINNER.len()];
         let text = self.colour.paint(
             Ink::Faint,
@@ -396,14 +558,14 @@ impl<W: Write> Style for TextReport<W> {
         }
         let calls = summary.calls;
         match summary.status {
+            ReportStatus::Ok if self.is_dry_run => {
+                self.line(Ink::Faint, "dry run: nothing was run or changed")?;
+            }
             ReportStatus::Ok => {}
             ReportStatus::Failed if self.failed == 0 => {}
             ReportStatus::Failed | ReportStatus::Bug => self.line(
                 Ink::Bad,
-                &format!(
-                    "{} of {calls} calls failed or outlived their time",
-                    self.failed
-                ),
+                &format!("{} of {calls} calls failed", self.failed),
             )?,
             ReportStatus::Refused => self.line(Ink::Bad, "refused: see above")?,
             ReportStatus::NeedsInput if self.has_waited => self.line(

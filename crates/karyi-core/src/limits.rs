@@ -95,6 +95,12 @@ pub const TYPING_LIMIT: Duration = Duration::from_secs(2);
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 /// No time at all.
 pub const NO_GRACE: Duration = Duration::ZERO;
+/// Most lines of a script that are shown before it runs; the others are counted.
+pub const MAX_TITLE_LINES: usize = 20;
+/// Most characters of each of them.
+pub const MAX_TITLE_LINE_CHARS: usize = 2000;
+/// Lines at the start and at the end of an output that a person sees.
+pub const SHOWN_LINES: usize = 10;
 /// Longest line that says what a call is about, in characters.
 pub const MAX_TITLE_CHARS: usize = 100;
 /// Paths of one call that are compared with those of others; a call with more waits for all of them.

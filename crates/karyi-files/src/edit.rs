@@ -109,7 +109,7 @@ pub enum EditKind {
 }
 
 /// Outcome of an edit.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct EditOutcome {
     /// Outcomes of the files, in order.
     pub files: Vec<FileOutcome>,
@@ -152,6 +152,23 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<EditOutcome
     done.map_err(|error| with_recoveries(error, &recovered))
 }
 
+/// Returns what [`apply`] would do to the files as they are now, and changes nothing.
+///
+/// # Errors
+/// The problem of each file.
+pub fn preview(
+    edits: &[FileEdit],
+    options: EditOptions<'_>,
+) -> Result<Vec<FileOutcome>, ToolError> {
+    let paths =
+        multi_error::collect_all(edits.iter().map(|edit| ResolvedPaths::of(edit, options)))?;
+    let mut plan = plan(edits, paths, options.root, &mut |_| {})?;
+    let diffs = plan.shown.iter().map(|shown| shown.change(&plan, options));
+    let diffs = diffs.collect();
+    plan.describe(diffs);
+    Ok(plan.results)
+}
+
 /// Commits the changes and computes their diffs meanwhile.
 fn execute(
     transaction: Transaction<'_>,
@@ -171,11 +188,7 @@ fn execute(
         },
     );
     let receipt = receipt?;
-    for (shown, (lines, diff)) in plan.shown.iter().zip(diffs) {
-        if let Some(result) = plan.results.get_mut(shown.result) {
-            (result.lines, result.diff) = (lines, diff);
-        }
-    }
+    plan.describe(diffs);
     Ok(EditOutcome {
         files: plan.results,
         no_undo: receipt.no_undo,
@@ -224,6 +237,17 @@ struct EditPlan {
     changes: Vec<Change>,
     results: Vec<FileOutcome>,
     shown: Vec<PendingDiff>,
+}
+
+impl EditPlan {
+    /// Sets the changed lines and the diffs of the files.
+    fn describe(&mut self, diffs: Vec<(Option<(usize, usize)>, Diff)>) {
+        for (shown, (lines, diff)) in self.shown.iter().zip(diffs) {
+            if let Some(result) = self.results.get_mut(shown.result) {
+                (result.lines, result.diff) = (lines, diff);
+            }
+        }
+    }
 }
 
 /// Diff to compute after the commit.

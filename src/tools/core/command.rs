@@ -218,7 +218,7 @@ impl Tool for Command {
     }
 
     fn title(args: &Args) -> String {
-        args.name.as_ref().unwrap_or(&args.text).source().to_owned()
+        args.text.source().to_owned()
     }
 
     fn output_schema() -> Option<ArgumentSchema> {

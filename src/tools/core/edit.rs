@@ -19,7 +19,7 @@ use karyi_core::error::ToolError;
 use karyi_core::outcome::Status;
 use karyi_core::secret::{ByteSet, Template};
 use karyi_files::edit::{
-    self, EditKind, EditOptions, EditPair, FileEdit, FileOutcome, Masking, WrittenPair,
+    self, EditKind, EditOptions, EditOutcome, EditPair, FileEdit, FileOutcome, Masking, WrittenPair,
 };
 use karyi_files::git_index;
 use karyi_files::journal::Damage;
@@ -261,51 +261,74 @@ impl Tool for Edit {
     }
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
-        let edits: Vec<FileEdit> = args.files.iter().map(file_edit).collect();
-        let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
-        let (recorder, secrets) = (context.recorder.clone(), context.secrets.clone());
-        let diffs = context.shown.diffs;
-        let holds_secret: Vec<bool> = args.files.iter().map(writes_secret).collect();
-        let work = move || {
-            let redactor = Redactor::new(&secrets);
-            let mask = |text: &str| redactor.redact_str(text).into_owned();
-            let options = EditOptions {
-                diffs,
-                cwd: &cwd,
-                root: &root,
-                recorder: &recorder,
-                is_private: &|bytes| redactor.is_in(bytes),
-                masking: match redactor.is_idle() {
-                    true => Masking::Part(&mask),
-                    false => Masking::Whole(&mask),
-                },
-            };
-            let done = edit::apply(&edits, options)?;
-            let real = |edit: &FileEdit| root.resolve(&cwd, edit.to.as_ref().unwrap_or(&edit.path));
-            let is_tracked = |edit| real(edit).is_ok_and(|path| git_index::is_tracked(&path));
-            let pairs = edits.iter().zip(holds_secret);
-            let tracked: Vec<bool> = pairs.map(|(edit, is)| is && is_tracked(edit)).collect();
-            Ok((done, tracked))
-        };
-        let (done, tracked) = context::blocking(work).await?;
-        let files = args.files.iter().zip(done.files).zip(tracked);
-        Ok(Answer::ok(Output {
-            files: files
-                .map(|((file, edited), is_tracked)| report(file, edited, is_tracked))
-                .collect(),
-            undo: done.no_undo.is_some().then_some("unavailable"),
-            recovered: done.recovered.into_iter().map(recovered).collect(),
-            warning: warning(
-                done.damage,
-                &done.losses,
-                done.no_undo
-                    .map(|why| format!("this change cannot be undone: {why}"))
-                    .into_iter()
-                    .chain(done.leftovers)
-                    .chain(done.pruned.map(|pruned| pruned.to_string())),
-            ),
-        }))
+        perform(args, context, edit::apply).await
     }
+}
+
+/// Returns what the call would do to the files as they are now, and changes nothing.
+///
+/// # Errors
+/// Those of the call.
+pub async fn preview(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
+    perform(args, context, |edits, options| {
+        Ok(EditOutcome {
+            files: edit::preview(edits, options)?,
+            ..EditOutcome::default()
+        })
+    })
+    .await
+}
+
+/// Prepares the edits, does something with them and reports it.
+async fn perform(
+    args: Args,
+    context: &Context,
+    act: fn(&[FileEdit], EditOptions<'_>) -> Result<EditOutcome, ToolError>,
+) -> Result<Answer<Output>, ToolError> {
+    let edits: Vec<FileEdit> = args.files.iter().map(file_edit).collect();
+    let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
+    let (recorder, secrets) = (context.recorder.clone(), context.secrets.clone());
+    let diffs = context.shown.diffs;
+    let holds_secret: Vec<bool> = args.files.iter().map(writes_secret).collect();
+    let work = move || {
+        let redactor = Redactor::new(&secrets);
+        let mask = |text: &str| redactor.redact_str(text).into_owned();
+        let options = EditOptions {
+            diffs,
+            cwd: &cwd,
+            root: &root,
+            recorder: &recorder,
+            is_private: &|bytes| redactor.is_in(bytes),
+            masking: match redactor.is_idle() {
+                true => Masking::Part(&mask),
+                false => Masking::Whole(&mask),
+            },
+        };
+        let done = act(&edits, options)?;
+        let real = |edit: &FileEdit| root.resolve(&cwd, edit.to.as_ref().unwrap_or(&edit.path));
+        let is_tracked = |edit| real(edit).is_ok_and(|path| git_index::is_tracked(&path));
+        let pairs = edits.iter().zip(holds_secret);
+        let tracked: Vec<bool> = pairs.map(|(edit, is)| is && is_tracked(edit)).collect();
+        Ok((done, tracked))
+    };
+    let (done, tracked) = context::blocking(work).await?;
+    let files = args.files.iter().zip(done.files).zip(tracked);
+    Ok(Answer::ok(Output {
+        files: files
+            .map(|((file, edited), is_tracked)| report(file, edited, is_tracked))
+            .collect(),
+        undo: done.no_undo.is_some().then_some("unavailable"),
+        recovered: done.recovered.into_iter().map(recovered).collect(),
+        warning: warning(
+            done.damage,
+            &done.losses,
+            done.no_undo
+                .map(|why| format!("this change cannot be undone: {why}"))
+                .into_iter()
+                .chain(done.leftovers)
+                .chain(done.pruned.map(|pruned| pruned.to_string())),
+        ),
+    }))
 }
 
 fn warning(
