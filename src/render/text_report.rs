@@ -374,7 +374,16 @@ fn below(text: &str) -> String {
 }
 
 /// Fields whose content is already in the heading or the ending, or that only a model needs.
-const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key", "title", "hint"];
+const HIDDEN: &[&str] = &[
+    "exit_code",
+    "cwd",
+    "echo",
+    "name",
+    "key",
+    "title",
+    "label",
+    "hint",
+];
 
 /// Lists that the heading describes.
 const FILES: &[&str] = &["files", "searches"];
