@@ -269,24 +269,29 @@ impl Gate {
     }
 }
 
-/// The text of an error, as JSON.
+/// The data of an error. Its text says the same in words.
 pub fn error_of(result: &Value) -> Value {
     assert_eq!(result["isError"], true, "{result}");
-    assert!(result.get("structuredContent").is_none(), "{result}");
-    let text = result["content"][0]["text"].as_str().unwrap();
-    let mut error: Value = serde_json::from_str(text).unwrap();
+    let text = result["content"][0]["text"].as_str();
+    let mut error = result["structuredContent"].clone();
+    for name in ["code", "message", "hint"] {
+        let words = error[name].as_str().unwrap_or_default();
+        assert!(text.is_none_or(|text| text.contains(words)), "{result}");
+    }
     if error.get("duration_ms").is_some() {
         error["duration_ms"] = json!(0);
     }
     error
 }
 
-/// A result whose durations are 0. Structured content and text must say the same.
+/// A result whose durations are 0. Its text must show what was printed.
 pub fn calm(mut result: Value) -> Value {
     let text = result["content"][0]["text"].as_str();
     if let (Some(text), Some(content)) = (text, result.get("structuredContent")) {
-        let said: Value = serde_json::from_str(text).unwrap();
-        assert_eq!(&said, content);
+        assert!(
+            text.contains(content["output"].as_str().unwrap_or_default()),
+            "{result}"
+        );
         result["content"] = json!("the same");
     }
     if let Some(duration) = result.pointer_mut("/structuredContent/duration_ms") {

@@ -11,7 +11,7 @@ mod kept;
 mod killed;
 mod late;
 mod leaving;
-mod ledger;
+pub mod ledger;
 mod masking;
 mod openapi;
 mod search;

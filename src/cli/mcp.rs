@@ -31,6 +31,8 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
 use karyi_pty::{guard, inherited};
+#[cfg(feature = "serve")]
+use karyi_store::sqlite::ServerLock;
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
 
@@ -111,7 +113,8 @@ fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
             Box::pin(async move {
                 let guard = Arc::new(Authenticator::new(None, None));
                 let options = server::ServerOptions::new(place);
-                server::open(&options, guard, Log::default(), None).await
+                let lock = server::lock(&options.host.database, ServerLock::share)?;
+                server::open(&options, (lock, guard), Log::default(), None).await
             })
         }),
     };

@@ -29,7 +29,7 @@ use karyi_core::limits;
 use karyi_files::root::Root;
 use karyi_pty::SessionOptions;
 use karyi_store::sqlite::{ServerLock, SqliteLedger, SqliteSites, make_directory};
-use karyi_store::{Ledger, SiteStore, import};
+use karyi_store::{Ledger, SiteStore, StoreError, import};
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
 
@@ -150,7 +150,14 @@ pub async fn serve(
     let exporter = options.collector.as_deref();
     let exporter = exporter.map(|url| Exporter::start(url, log.clone()));
     let (exporter, spans) = exporter.transpose()?.unzip();
-    let (dispatcher, lock) = open(&options, Arc::clone(&authenticator), log.clone(), spans).await?;
+    let lock = lock(&options.host.database, ServerLock::acquire)?;
+    let opened = open(
+        &options,
+        (lock, Arc::clone(&authenticator)),
+        log.clone(),
+        spans,
+    );
+    let (dispatcher, lock) = opened.await?;
     let listeners = listen::bind(&options.addresses)
         .await
         .context("listening")?;
@@ -326,28 +333,42 @@ fn tokens(path: &Path, expected: &ExpectedClaims) -> anyhow::Result<TokenVerifie
         .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
 }
 
+/// Takes a lock of a database, and makes its directory.
+///
+/// # Errors
+/// The directory cannot be made, or the lock is not free.
+pub fn lock(
+    database: &Path,
+    acquire: fn(&Path) -> Result<ServerLock, StoreError>,
+) -> anyhow::Result<ServerLock> {
+    if let Some(directory) = database.parent() {
+        make_directory(directory)
+            .with_context(|| format!("making the directory {}", directory.display()))?;
+    }
+    Ok(acquire(database)?)
+}
+
 /// Opens the stores and creates a dispatcher.
 ///
 /// # Errors
-/// Data cannot be opened or imported, or another process serves it.
+/// Data cannot be opened or imported.
 pub async fn open(
     options: &ServerOptions,
-    authenticator: Arc<Authenticator>,
+    (mut lock, authenticator): (ServerLock, Arc<Authenticator>),
     log: Log,
     spans: Option<SpanSender>,
 ) -> anyhow::Result<(Arc<Dispatcher>, ServerLock)> {
     let host = &options.host;
-    if let Some(directory) = host.database.parent() {
-        make_directory(directory)
-            .with_context(|| format!("making the directory {}", directory.display()))?;
-    }
-    let lock = ServerLock::acquire(&host.database)?;
     let sites = SqliteSites::open(&host.database)?;
     if let Some(directory) = &host.data {
         import_all(&sites, directory, &log).await?;
     }
     let ledger = SqliteLedger::open(&ledger_path(&host.database))?;
-    let lost = ledger.settle_interrupted().await?;
+    let lost = match lock.is_first() {
+        true => ledger.settle_interrupted().await?,
+        false => 0,
+    };
+    lock.admit_others()?;
     if lost > 0 {
         let message = format!("{lost} calls were interrupted when the server last stopped");
         log.write(&LogLine {

@@ -28,7 +28,7 @@ use crate::mcp::server::McpContext;
 use crate::mcp::tool_result;
 use crate::tool::context::{Prompter, blocking};
 use crate::tool::registry::Entry;
-use crate::tool::{Effect, Registry, decode};
+use crate::tool::{Effect, Registry, decode, lenient};
 use crate::tools::{self, Call};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -58,6 +58,8 @@ struct PreparedSession {
     queue: Arc<CallQueue>,
     /// Warnings already reported in a result.
     reported: Mutex<BTreeSet<String>>,
+    /// Directory in the latest result.
+    shown_cwd: Mutex<String>,
 }
 
 impl Executor {
@@ -200,6 +202,7 @@ impl PreparedSession {
         Self {
             queue: CallQueue::new(Arc::clone(&work.context.sessions)),
             reported: Mutex::default(),
+            shown_cwd: Mutex::new(work.context.sessions.cwd().display().to_string()),
             work,
         }
     }
@@ -301,10 +304,12 @@ impl<'a> RunningCall<'a> {
         adapt_hint(&mut outcome);
         let mut left = self.session.work.context.shown.report_bytes;
         shorten::fit(&mut outcome, &mut left);
+        let shown_cwd = self.session.shown_cwd.lock();
         Ok(tool_result::from_outcome(
             &outcome,
-            &self.collected.jobs,
-            &self.collected.warnings,
+            (&self.collected.jobs, &self.collected.warnings),
+            // A poisoned lock only means that another thread panicked between two changes.
+            &mut shown_cwd.unwrap_or_else(PoisonError::into_inner),
         ))
     }
 
@@ -394,10 +399,11 @@ impl Stop {
 }
 
 /// Decodes JSON arguments into a typed call.
-fn decode_call(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError> {
+fn decode_call(entry: &Entry<Call>, mut arguments: Value) -> Result<Call, ToolError> {
     let name = entry.spec.name;
     let hint = "see the input schema of the tool for its arguments and their types";
     let bad = |message: String| ToolError::new(ErrorCode::BadArguments, message).with_hint(hint);
+    lenient::convert(&mut arguments, entry.schema.annotated());
     let arguments = decode::json_arguments(arguments, &entry.schema).map_err(|mismatch| {
         let error = bad(mismatch.message(name));
         match mismatch.hint {

@@ -430,7 +430,7 @@ impl Backend for HttpBackend {
         let mut progress = Progress::new(&context);
         let (printed, mut prints) = mpsc::channel(limits::CHANNEL_DEPTH);
         caller.live_output = Some(printed).filter(|_| progress.is_requested());
-        let request = site_call::request(request);
+        let request = site_call::request(request, self.dispatcher().tools());
         let mut reply_future = std::pin::pin!(self.state.call(caller, principal, request));
         loop {
             tokio::select! {

@@ -22,13 +22,34 @@ pub fn tool(entry: &Entry<Call>) -> Tool {
         .with_annotations(annotations(entry.service.hints))
 }
 
-/// Returns the schema of successful results.
+/// Returns the schema of results: names and types. Descriptions are in `karyi tools`; here every client would
+/// send them to its model with each request. No field is required, since errors have others.
 fn output(entry: &Entry<Call>) -> JsonObject {
     let own = entry.output_schema.as_ref();
     let own = own.map_or_else(|| json!({"type": "object"}), |schema| schema.published());
-    match entry.spec.family {
-        Family::Core => wire::result_schema(object(own)),
-        Family::Site => object(own),
+    let mut schema = match entry.spec.family {
+        Family::Core => Value::Object(wire::result_schema(object(own))),
+        Family::Site => own,
+    };
+    shorten(&mut schema);
+    object(schema)
+}
+
+/// Leaves the names and types of the fields, and of the items of lists.
+fn shorten(schema: &mut Value) {
+    let Value::Object(map) = schema else {
+        return;
+    };
+    map.retain(|key, _| key == "type" || key == "properties");
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        for field in properties.values_mut() {
+            let kind = |schema: &Value| schema.get("type").map(|kind| json!({"type": kind}));
+            let items = field.get("items").and_then(kind);
+            *field = kind(field).unwrap_or_else(|| json!({}));
+            if let Some((items, field)) = items.zip(field.as_object_mut()) {
+                field.insert("items".into(), items);
+            }
+        }
     }
 }
 

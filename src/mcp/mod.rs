@@ -19,6 +19,7 @@ pub mod listing;
 pub mod progress;
 #[cfg(feature = "serve")]
 pub mod replay;
+pub mod result_text;
 pub mod secret_form;
 pub mod server;
 #[cfg(feature = "serve")]

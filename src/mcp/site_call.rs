@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::service::CallRequest;
 use crate::service::caller::{self, BodyContext, Caller};
+use crate::service::catalog::OfferedTool;
+use crate::tool::lenient;
 use karyi_core::ids;
 
 /// Prefix of karyi's keys in `_meta`.
@@ -54,12 +56,16 @@ fn no_ids() -> ErrorData {
     ErrorData::internal_error("the system gives no random bytes", None)
 }
 
-/// Converts a call for the dispatcher.
+/// Converts a call for the dispatcher that offers `tools`.
 #[must_use]
-pub fn request(request: CallToolRequestParams) -> CallRequest {
+pub fn request(request: CallToolRequestParams, tools: &[OfferedTool]) -> CallRequest {
+    let mut input = Value::Object(request.arguments.unwrap_or_default());
+    if let Some(tool) = tools.iter().find(|tool| tool.name() == request.name) {
+        lenient::convert(&mut input, tool.entry.schema.annotated());
+    }
     CallRequest {
         tool_name: request.name.into_owned(),
-        input: Value::Object(request.arguments.unwrap_or_default()),
+        input,
         context: BodyContext::default(),
     }
 }

@@ -4,7 +4,7 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, MetaObject};
 use serde_json::{Map, Value, json};
 
-use super::tool_result::{error, unknown_tool};
+use super::tool_result::{error, success, unknown_tool};
 use crate::service::Rejection;
 use crate::service::dispatcher::CallReply;
 use crate::service::envelope::Envelope;
@@ -38,7 +38,10 @@ fn from_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
         return Err(unknown_tool(&audit.tool_name));
     }
     let result = match envelope.output {
-        Some(output) if envelope.success => CallToolResult::structured(output.to_value()),
+        Some(output) if envelope.success => match output.to_value() {
+            Value::Object(fields) => success(fields),
+            other => CallToolResult::structured(other),
+        },
         part => {
             let mut fields = match part.map(|part| part.to_value()) {
                 Some(Value::Object(fields)) => fields,
@@ -51,7 +54,7 @@ fn from_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
             if !envelope.errors.is_empty() {
                 fields.insert("errors".into(), json!(envelope.errors));
             }
-            error(&Value::Object(fields))
+            error(fields)
         }
     };
     Ok(result.with_meta(Some(meta)))
@@ -70,7 +73,7 @@ pub fn from_rejection(rejection: &Rejection, ids: [&str; 2]) -> CallToolResult {
     if let Some(seconds) = rejection.retry_after {
         fields.insert("retry_after".into(), json!(seconds));
     }
-    error(&Value::Object(fields)).with_meta(Some(ledger(ids)))
+    error(fields).with_meta(Some(ledger(ids)))
 }
 
 fn ledger(ids: [&str; 2]) -> MetaObject {

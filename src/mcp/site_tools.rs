@@ -55,6 +55,11 @@ impl SiteTools for OfferedSite {
         all.family(Family::Site).map(listing::tool).collect()
     }
 
+    fn has(&self, name: &str) -> bool {
+        let all = tools::all();
+        all.family(Family::Site).any(|tool| tool.spec.name == name)
+    }
+
     fn call<'a>(
         &'a self,
         secrets: Secrets,
@@ -74,9 +79,8 @@ impl SiteTools for OfferedSite {
     }
 }
 
-/// Hint for locked data of a site: usually another window has it open.
-const ONE_AT_A_TIME: &str =
-    "stop the other process, or run one `karyi serve` and use its /mcp in every window";
+/// Hint for data of a site that cannot be opened.
+const CHECK_DATA: &str = "check the files that --db and --data name, or the defaults";
 
 async fn site_call(
     OfferedSite { options, opened }: &OfferedSite,
@@ -88,14 +92,14 @@ async fn site_call(
         Ok(opened) => opened,
         Err(error) => {
             let message = format!("the data of the site cannot be opened: {error:#}");
-            let error = ToolError::new(ErrorCode::Unavailable, message).with_hint(ONE_AT_A_TIME);
+            let error = ToolError::new(ErrorCode::Unavailable, message).with_hint(CHECK_DATA);
             return Ok(tool_result::from_error(&error).into());
         }
     };
     let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
     let caller = site_call::caller("stdio", &context.meta, tenant, site_id)?;
     let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
-    let request = site_call::request(request);
+    let request = site_call::request(request, dispatcher.tools());
     let reply = dispatcher.serve(caller, user(options), request, ()).await;
     site_result::from_reply(reply, [&trace, &call]).map(Into::into)
 }

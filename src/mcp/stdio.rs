@@ -30,6 +30,9 @@ pub trait SiteTools: Send + Sync {
     /// Returns the listings of the tools.
     fn tools(&self) -> Vec<Tool>;
 
+    /// Returns true if a tool of this name exists.
+    fn has(&self, name: &str) -> bool;
+
     /// Runs a call; these secrets are masked in its records.
     fn call<'a>(
         &'a self,
@@ -86,7 +89,7 @@ impl Backend for StdioBackend {
         context: McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
         match &self.site {
-            Some(site) if !self.executor.has(&request.name) => {
+            Some(site) if site.has(&request.name) => {
                 let secrets = match self.executor.secrets().await {
                     Ok(secrets) => secrets,
                     Err(error) => return Ok(tool_result::from_error(&error).into()),

@@ -4,6 +4,7 @@
 //! not a request. This transport answers such messages with an error.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +14,8 @@ use rmcp::model::{
     ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
+use serde::Deserializer as _;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -26,8 +29,11 @@ use karyi_core::limits;
 pub type InputLine = Result<Vec<u8>, LineTooLong>;
 
 /// The line exceeds the limit of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineTooLong;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineTooLong {
+    /// Id of the message, if its start shows it.
+    id: Option<RequestId>,
+}
 
 type WriteAck = oneshot::Sender<io::Result<()>>;
 
@@ -97,11 +103,14 @@ impl StdioTransport {
 
     /// Parses a line; none if it was answered here or needs no answer.
     fn read(&self, line: InputLine) -> Option<ClientJsonRpcMessage> {
-        let Ok(line) = line else {
-            let most = limits::MAX_MCP_LINE_BYTES;
-            let message = format!("a message is limited to {most} bytes");
-            self.queue_error(ErrorData::invalid_request(message, None), None);
-            return None;
+        let line = match line {
+            Ok(line) => line,
+            Err(LineTooLong { id }) => {
+                let most = limits::MAX_MCP_LINE_BYTES;
+                let message = format!("a message is limited to {most} bytes");
+                self.queue_error(ErrorData::invalid_request(message, None), id);
+                return None;
+            }
         };
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
@@ -261,16 +270,41 @@ fn parse_json(text: &[u8]) -> Result<Value, Box<MessageError>> {
         Err(error) => Err(error.to_string()),
     };
     parsed.map_err(|problem| {
-        // The text may be JSON with duplicate keys, and have an id.
-        let lax: Option<Value> = serde_json::from_slice(text).ok();
-        let is_json = lax.is_some();
-        let id = lax.and_then(|mut value| serde_json::from_value(value.get_mut("id")?.take()).ok());
-        let error = match is_json {
+        let id = find_id(text);
+        // The text may be JSON with duplicate keys.
+        let error = match serde_json::from_slice::<IgnoredAny>(text).is_ok() {
             true => ErrorData::invalid_request(problem, None),
             false => ErrorData::parse_error(format!("the message is not JSON: {problem}"), None),
         };
         Box::new(MessageError { error, id })
     })
+}
+
+/// Returns the id at the top level of a text that is not JSON as a whole, if it stands before the fault.
+fn find_id(text: &[u8]) -> Option<RequestId> {
+    struct TopLevel<'a>(&'a mut Option<RequestId>);
+    impl<'de> Visitor<'de> for TopLevel<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+            while let Some(key) = entries.next_key::<String>()? {
+                match key.as_str() {
+                    "id" => *self.0 = Some(entries.next_value()?),
+                    _ => drop(entries.next_value::<IgnoredAny>()?),
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut id = None;
+    let mut parser = serde_json::Deserializer::from_slice(text);
+    // The fault is reported already.
+    let _ = parser.deserialize_map(TopLevel(&mut id));
+    id
 }
 
 /// Parses a message.
@@ -302,12 +336,25 @@ pub fn parse_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<MessageErr
         let message = "params must be an object";
         return Err(refuse(ErrorData::invalid_params(message, None), id));
     }
+    let mut value = value;
+    spread_arguments(&mut value);
     serde_json::from_value(value).map_err(|_| {
         refuse(
             invalid("the message is not a valid request, notification or response"),
             id,
         )
     })
+}
+
+/// Replaces arguments of a call that are the text of a JSON object by that object.
+fn spread_arguments(message: &mut Value) {
+    let arguments = message.pointer_mut("/params/arguments");
+    if let Some(arguments @ Value::String(_)) = arguments
+        && let Some(text) = arguments.as_str()
+        && let Ok(object @ Value::Object(_)) = json_text::parse(text)
+    {
+        *arguments = object;
+    }
 }
 
 /// Reads lines until the end of input, on the calling thread. An incomplete last line is dropped.
@@ -323,7 +370,7 @@ pub fn read_lines(input: impl Read, lines: &mpsc::Sender<InputLine>) {
                 if skip_line(&mut input).is_err() {
                     return;
                 }
-                Err(LineTooLong)
+                Err(LineTooLong { id: find_id(&line) })
             }
             Ok(_) | Err(_) => return,
         };

@@ -1,17 +1,22 @@
-//! Converts results to MCP: structured content, and the same JSON as text. An error is text only,
-//! because clients validate structured content against the schema of successful results.
+//! Converts results to MCP: the data as structured content, and beside it a text that a model reads.
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::mcp::result_text;
 use crate::render::wire;
 use karyi_core::error::ToolError;
 use karyi_core::outcome::{JobNews, Outcome, Status};
 
-/// Builds the result of a local call, with news of jobs and warnings.
+/// Builds the result of a local call, with news of jobs and warnings. The text names the directory when it is not
+/// `shown_cwd`, that of the result before.
 #[must_use]
-pub fn from_outcome(outcome: &Outcome, jobs: &[JobNews], warnings: &[String]) -> CallToolResult {
+pub fn from_outcome(
+    outcome: &Outcome,
+    (jobs, warnings): (&[JobNews], &[String]),
+    shown_cwd: &mut String,
+) -> CallToolResult {
     let mut fields = wire::result(outcome).to_map();
     fields.shift_remove("tool");
     if !warnings.is_empty() {
@@ -27,11 +32,20 @@ pub fn from_outcome(outcome: &Outcome, jobs: &[JobNews], warnings: &[String]) ->
             .collect();
         fields.insert("jobs".into(), jobs.into());
     }
-    let fields = Value::Object(fields);
-    match is_error(outcome) {
-        true => error(&fields),
-        false => CallToolResult::structured(fields),
-    }
+    let cwd = fields.get("cwd").and_then(Value::as_str);
+    let hidden: &[&str] = match cwd {
+        Some(cwd) if cwd == shown_cwd => &["cwd"],
+        Some(cwd) => {
+            cwd.clone_into(shown_cwd);
+            &[]
+        }
+        None => &[],
+    };
+    let build = match is_error(outcome) {
+        true => CallToolResult::error,
+        false => CallToolResult::success,
+    };
+    with_data(build, fields, hidden)
 }
 
 /// Tells whether a call failed. A command with a non-zero exit status did not fail as a call.
@@ -59,16 +73,35 @@ fn is_error(outcome: &Outcome) -> bool {
 /// Builds the result of a call that did not run.
 #[must_use]
 pub fn from_error(found: &ToolError) -> CallToolResult {
-    error(&json!({
-        "status": Status::of_error(found.code).as_str(),
-        "code": found.code.as_str(),
-        "message": found.message,
-        "hint": found.hint,
-    }))
+    let mut fields = Map::new();
+    fields.insert(
+        "status".into(),
+        json!(Status::of_error(found.code).as_str()),
+    );
+    fields.insert("code".into(), json!(found.code.as_str()));
+    fields.insert("message".into(), json!(found.message));
+    fields.insert("hint".into(), json!(found.hint));
+    error(fields)
 }
 
-pub(super) fn error(fields: &Value) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(fields.to_string())])
+/// Builds the result of a call that succeeded.
+pub(super) fn success(fields: Map<String, Value>) -> CallToolResult {
+    with_data(CallToolResult::success, fields, &[])
+}
+
+/// Builds the result of a call that failed.
+pub(super) fn error(fields: Map<String, Value>) -> CallToolResult {
+    with_data(CallToolResult::error, fields, &[])
+}
+
+fn with_data(
+    build: fn(Vec<ContentBlock>) -> CallToolResult,
+    fields: Map<String, Value>,
+    hidden: &[&str],
+) -> CallToolResult {
+    let mut result = build(vec![ContentBlock::text(result_text::of(&fields, hidden))]);
+    result.structured_content = Some(Value::Object(fields));
+    result
 }
 
 /// Builds the error for an unknown tool; `name` must be masked.

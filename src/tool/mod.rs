@@ -10,6 +10,7 @@ pub mod effect;
 pub mod fields;
 pub mod generic;
 pub mod json_text;
+pub mod lenient;
 pub mod mismatch;
 pub mod normalise;
 pub mod registry;

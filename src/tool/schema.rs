@@ -256,14 +256,15 @@ impl ArgumentSchema {
         value
     }
 
-    /// Returns the schema of arguments for publication: `required` is present even when it is empty.
+    /// Returns the schema of arguments for publication, without a description of the whole: `required` is present
+    /// even when it is empty.
     #[must_use]
     pub fn of_input(&self) -> Value {
         let mut value = self.published();
-        if let Value::Object(map) = &mut value
-            && !map.contains_key("required")
-        {
-            map.insert("required".into(), Value::Array(Vec::new()));
+        if let Value::Object(map) = &mut value {
+            map.shift_remove("description");
+            map.entry("required")
+                .or_insert_with(|| Value::Array(Vec::new()));
         }
         value
     }

@@ -53,7 +53,13 @@ pub fn takes_paths(schema: &Value) -> bool {
 }
 
 fn takes_path(property: &Property<'_>) -> bool {
-    let own = schema::properties(schema::items(property.schema));
+    takes_texts(schema::items(property.schema))
+}
+
+/// Returns true when an object of this schema may be written as the text of its `src`.
+#[must_use]
+pub fn takes_texts(item: &Value) -> bool {
+    let own = schema::properties(item);
     own.iter().any(|own| own.name == "src")
         && own.iter().all(|own| own.name == "src" || !own.is_required)
 }

@@ -150,7 +150,7 @@ fn a_session_lists_and_calls_the_tools_of_a_site() {
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         assert_eq!(server.last_record()["tool_name"], tool);
     }
-    let params = json!({"name": "search_content", "arguments": {"query": 7}});
+    let params = json!({"name": "search_content", "arguments": {"query": [7]}});
     let answer = last(&post(&server, &request(5, "tools/call", params), &headers));
     assert_eq!(error_of(&answer["result"])["code"], "INVALID_INPUT");
     server.stop();

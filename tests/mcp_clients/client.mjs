@@ -58,7 +58,7 @@ async function call(step) {
   return {
     error: result.isError === true,
     structured: result.structuredContent ?? null,
-    text: isText ? JSON.parse(result.content[0].text) : null,
+    text: isText ? result.content[0].text : null,
     progress: told.length > 0 && grows,
     asked,
   };

@@ -66,7 +66,7 @@ async def call(client, step):
     return {
         "error": bool(result.is_error),
         "structured": result.structured_content,
-        "text": json.loads(result.content[0].text) if is_text else None,
+        "text": result.content[0].text if is_text else None,
         "progress": bool(told) and told == sorted(set(told)),
         "asked": asked,
     }

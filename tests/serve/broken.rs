@@ -379,7 +379,7 @@ fn a_bug_outside_of_a_tool_has_a_record_over_mcp_too() {
     let dir = tempfile::tempdir().unwrap();
     let dispatcher = dispatcher(dir.path(), catalog::offered_tools(&[]).unwrap());
     let body = called_over_mcp(dispatcher, "create_draft_content", &draft(), "breaks");
-    assert!(body.contains("\\\"code\\\":\\\"internal\\\""), "{body}");
+    assert!(body.contains("\"code\":\"internal\""), "{body}");
     let records = super::records(dir.path());
     assert_eq!(records.len(), 1, "{records:?}");
     let facts = json!([

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Server;
 use crate::harness::program;
 
-fn run(server: &Server, arguments: &[&str]) -> (Option<i32>, String) {
+pub fn run(server: &Server, arguments: &[&str]) -> (Option<i32>, String) {
     let output = std::process::Command::new(program())
         .arg("ledger")
         .args(arguments)

@@ -1,0 +1,158 @@
+//! Takes arguments in forms that models write by mistake, when only one reading fits the schema.
+//!
+//! Clients that speak JSON send a list as JSON text, a number or a boolean as text, one object where a list
+//! is expected, or a comment on the call beside its arguments. Whatever does not fit is left as it is; the
+//! check that follows reports it.
+
+use serde_json::{Map, Value};
+
+use crate::tool::{json_text, schema, validate};
+
+/// Keys of a comment on the call, which models send to tools that have no such argument.
+const COMMENTS: [&str; 2] = ["description", "reason"];
+
+/// Converts arguments to the types of `schema` where that is unambiguous.
+pub fn convert(arguments: &mut Value, schema: &Value) {
+    drop_comments(arguments, schema);
+    convert_value(arguments, schema);
+}
+
+fn drop_comments(arguments: &mut Value, schema: &Value) {
+    let Value::Object(map) = arguments else {
+        return;
+    };
+    let properties = schema.get("properties");
+    for name in COMMENTS {
+        if properties.is_some_and(|known| known.get(name).is_none()) {
+            map.shift_remove(name);
+        }
+    }
+}
+
+fn convert_value(value: &mut Value, schema: &Value) {
+    if let Some(read) = fitting(value, schema) {
+        *value = read;
+    }
+    match value {
+        Value::Array(list) => {
+            for (index, item) in list.iter_mut().enumerate() {
+                convert_value(item, schema::item(schema, index));
+            }
+        }
+        Value::Object(map) => convert_members(map, schema),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn convert_members(map: &mut Map<String, Value>, schema: &Value) {
+    let Some(properties) = schema.get("properties") else {
+        return;
+    };
+    for (name, value) in map {
+        if let Some(schema) = properties.get(name) {
+            convert_value(value, schema);
+        }
+    }
+}
+
+/// Returns the value in a type of the schema, when it has another type and can be read as one.
+fn fitting(value: &Value, schema: &Value) -> Option<Value> {
+    let is = |name| schema::has_type(schema, name);
+    match value {
+        Value::String(text) if !is("string") => {
+            let read = json_text::parse(text.trim()).ok();
+            let fits = |read: &Value| match read {
+                Value::Array(_) => is("array"),
+                Value::Object(_) => is("object") || is("array"),
+                Value::Bool(_) => is("boolean"),
+                Value::Number(_) => is("number") || is("integer"),
+                Value::Null | Value::String(_) => false,
+            };
+            match read.filter(fits) {
+                Some(object @ Value::Object(_)) if !is("object") => Some(vec![object].into()),
+                Some(read) => Some(read),
+                // A list of paths also takes one path.
+                None if is("array") && validate::takes_texts(schema::items(schema)) => {
+                    Some(vec![value.clone()].into())
+                }
+                None => None,
+            }
+        }
+        Value::Object(_) if is("array") && !is("object") => Some(vec![value.clone()].into()),
+        Value::Number(_) if is("string") && !is("number") && !is("integer") => {
+            Some(value.to_string().into())
+        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(mut arguments: Value) -> Value {
+        let schema = json!({"type": "object", "properties": {
+            "files": {"type": "array", "items": {"type": "object", "required": ["src"], "properties": {
+                "src": {"type": "string"}, "all": {"type": "boolean"}, "depth": {"type": ["integer", "null"]}}}},
+            "names": {"type": "array", "items": {"type": "string"}},
+            "text": {"type": "string"}, "timeout": {"type": "number"}, "headers": {"type": "object"}}});
+        convert(&mut arguments, &schema);
+        arguments
+    }
+
+    #[test]
+    fn values_of_another_type_are_read_when_they_fit() {
+        for (given, expected) in [
+            (json!({"files": "[\"a\"]"}), json!({"files": ["a"]})),
+            (json!({"files": "a.txt"}), json!({"files": ["a.txt"]})),
+            (
+                json!({"files": "[{\"src\":\"a\",\"all\":\"true\",\"depth\":\"3\"}]"}),
+                json!({"files": [{"src": "a", "all": true, "depth": 3}]}),
+            ),
+            (
+                json!({"files": {"src": "a"}}),
+                json!({"files": [{"src": "a"}]}),
+            ),
+            (
+                json!({"files": "{\"src\":\"a\"}"}),
+                json!({"files": [{"src": "a"}]}),
+            ),
+            (json!({"timeout": "5"}), json!({"timeout": 5})),
+            (json!({"timeout": " 1.5 "}), json!({"timeout": 1.5})),
+            (
+                json!({"headers": "{\"a\":\"1\"}"}),
+                json!({"headers": {"a": "1"}}),
+            ),
+            (json!({"text": 7}), json!({"text": "7"})),
+            (json!({"description": "why", "reason": "so"}), json!({})),
+        ] {
+            assert_eq!(read(given.clone()), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_fits_or_does_not_is_left_as_it_is() {
+        for given in [
+            json!({"text": "[1]"}),
+            json!({"text": "true"}),
+            json!({"timeout": "soon"}),
+            json!({"timeout": "true"}),
+            json!({"timeout": true}),
+            json!({"names": "[1, 2"}),
+            json!({"names": "one"}),
+            json!({"headers": "[]"}),
+            json!({"headers": "{\"a\":1,\"a\":2}"}),
+            json!({"files": [{"src": "a", "description": "kept, and refused"}]}),
+            json!(["a"]),
+            json!(null),
+        ] {
+            assert_eq!(read(given.clone()), given);
+        }
+    }
+}
