@@ -300,6 +300,38 @@ fn completions_name_the_options() {
     }
 }
 
+#[test]
+fn a_manual_page_has_every_section_of_the_help() {
+    let page = Karyi::with_args(&["man"]).run().exit(0).stdout();
+    for word in [
+        ".TH karyi",
+        "KARYI_SHELL",
+        "Exit status",
+        "karyi run answer.txt",
+    ] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
+    let page = Karyi::with_args(&["man", "undo"]).run().exit(0).stdout();
+    assert!(
+        page.contains(".TH karyi-undo") && page.contains("last"),
+        "{page}"
+    );
+    Karyi::with_args(&["man", "nope"]).run().exit(2);
+}
+
+#[test]
+fn a_file_in_place_of_a_command_is_meant_to_run() {
+    Karyi::with_args(&["my answer.txt"])
+        .file("my answer.txt", "")
+        .run()
+        .stderr("karyi: usage: expected a command, found a file\nhint: did you mean `karyi run 'my answer.txt'`?\n")
+        .exit(2);
+    Karyi::with_args(&["histroy"])
+        .run()
+        .stderr("'history'")
+        .exit(2);
+}
+
 /// Runs the program by a line of `sh`, in which `"$@"` stands for it and its arguments.
 fn by_shell(line: &str, karyi: &Karyi) -> std::process::Output {
     let own = karyi.command();

@@ -18,11 +18,34 @@ use crate::tool::Seconds;
 ///
 /// With no command and a script on standard input, the same as `karyi run -`.
 #[derive(Debug, Parser)]
-#[command(name = "karyi", version, after_help = EXIT_STATUS)]
+#[command(name = "karyi", version, after_help = ENVIRONMENT)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
 }
+
+const ENVIRONMENT: &str = "\
+Environment:
+  KARYI_SHELL      shell of the session
+  KARYI_HOME       directory of karyi's files [default: the XDG directories]
+  KARYI_VARS_MODE  interactive or warn: what happens when a script asks for a secret
+  NO_COLOR         no colours
+
+Examples:
+  karyi run answer.txt              run the <tools> blocks of a saved answer
+  model-cli | karyi run --stream -  run them while the model still writes
+  karyi run -c '<tools><command>ls</command></tools>'
+  karyi tools prompt                print the text that teaches a model the tools
+  karyi var set GITHUB_TOKEN        store a secret that scripts use as $KARYI{GITHUB_TOKEN}
+  karyi undo                        undo the last change of files
+
+Exit status:
+  0    all calls succeeded
+  1    a call failed, or was still running at its timeout or at the end
+  2    wrong usage, a missing file, or refused input
+  3    a value or an answer is needed and no user is available
+  130  interrupted
+  255  a bug in karyi";
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -44,7 +67,7 @@ pub(super) enum Command {
     Tools(ToolsArgs),
     /// Manage secrets that scripts use and no model sees
     Var(Box<VarArgs>),
-    /// List the changes of files that karyi made, or show one
+    /// List the changes of files that karyi made, newest first, or show one
     History(HistoryArgs),
     /// Undo changes of files
     Undo(UndoArgs),
@@ -64,6 +87,12 @@ pub(super) enum Command {
     Call(Box<CallArgs>),
     /// Serve the tools to an MCP client over standard input and output
     Mcp(Box<McpArgs>),
+    /// Print the manual page of karyi, or of one command
+    Man {
+        /// The command
+        #[arg(value_name = "COMMAND")]
+        name: Option<String>,
+    },
     /// Print a completion script
     Completions {
         /// Shell to complete for
@@ -265,6 +294,9 @@ pub(super) struct HistoryArgs {
     /// Only changes of this file, or of files in this directory
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(super) file: Option<PathBuf>,
+    /// Only this many of the latest changes
+    #[arg(long, value_name = "K")]
+    pub(super) last: Option<usize>,
     /// As a JSON list
     #[arg(long)]
     pub(super) json: bool,
@@ -495,6 +527,9 @@ pub(super) struct LedgerArgs {
     /// Database of the server; its ledger is beside it
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) db: Option<PathBuf>,
+    /// As JSON: a list of records, or one object for verify; export always prints JSON lines
+    #[arg(long, global = true)]
+    pub(super) json: bool,
 }
 
 /// Commands of `karyi ledger`.

@@ -85,7 +85,11 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
             "changes up to number {gone} are no longer in the journal: {capacity_text}"
         ));
     }
-    let wanted = entries.iter().filter(is_wanted);
+    if entries.is_empty() {
+        say("karyi has not changed any file yet");
+    }
+    let count = args.last.unwrap_or(usize::MAX);
+    let wanted = entries.iter().rev().filter(is_wanted).take(count);
     let state = |entry: &Entry| State {
         is_undone: undone.contains(&entry.number),
         has_contents: has_contents(&journal, entry),

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
+
 use crate::cli::args::{LedgerArgs, LedgerCommand};
 use crate::cli::{fail, print, serve};
 use crate::http::server::ledger_path;
@@ -25,38 +27,50 @@ pub(super) fn ledger(args: LedgerArgs) -> ExitCode {
         Err(error) => return fail(&format!("{error:#}")),
     };
     let shown = match args.command {
-        LedgerCommand::Tail { count } => file.tail(count).map(|rows| print(&lines(&rows))),
+        LedgerCommand::Tail { count } => file.tail(count).map(|rows| match args.json {
+            true => print(&list(&rows)),
+            false => print(&lines(&rows)),
+        }),
         LedgerCommand::Show { id } => file.about(&id).map(|rows| match rows.is_empty() {
             true => fail(&format!("the ledger has no call or trace {id:?}")),
+            false if args.json => print(&list(&rows)),
             false => print(&rows.iter().map(pretty).collect::<String>()),
         }),
-        LedgerCommand::Verify { anchor } => verify(&file, anchor.as_deref()),
+        LedgerCommand::Verify { anchor } => verify(&file, anchor.as_deref(), args.json),
         LedgerCommand::Export => export(&file),
     };
     shown.unwrap_or_else(|error| fail(&format!("reading {}: {error}", file.path().display())))
 }
 
-fn verify(file: &LedgerFile, anchor: Option<&str>) -> Result<ExitCode, StoreError> {
+fn verify(file: &LedgerFile, anchor: Option<&str>, as_json: bool) -> Result<ExitCode, StoreError> {
     let hash = anchor.map(|text| unhex(text).and_then(|bytes| Hash::try_from(bytes).ok()));
     if hash == Some(None) {
         return Ok(fail("expected 64 hexadecimal digits for --anchor"));
     }
-    Ok(match file.verify(hash.flatten().as_ref())? {
+    let verdict = file.verify(hash.flatten().as_ref())?;
+    let (text, data) = match &verdict {
         Verdict::Whole { rows, hash } => {
-            print(&format!("ok: {rows} records, anchor {}\n", hex(&hash)))
+            let anchor = hex(hash);
+            let data = json!({"status": "ok", "records": rows, "anchor": anchor});
+            (format!("ok: {rows} records, anchor {anchor}"), data)
         }
-        Verdict::Broken { seq } => {
-            print(&format!(
-                "broken: record {seq}, or one before it, was altered\n"
-            ));
-            ExitCode::from(BROKEN)
-        }
-        Verdict::NoAnchor { rows } => {
-            print(&format!(
-                "broken: none of the {rows} records has the hash of the anchor\n"
-            ));
-            ExitCode::from(BROKEN)
-        }
+        Verdict::Broken { seq } => (
+            format!("broken: record {seq}, or one before it, was altered"),
+            json!({"status": "broken", "seq": seq}),
+        ),
+        Verdict::NoAnchor { rows } => (
+            format!("broken: none of the {rows} records has the hash of the anchor"),
+            json!({"status": "broken", "records": rows, "anchor": null}),
+        ),
+    };
+    let shown = match as_json {
+        true => data.to_string(),
+        false => text,
+    };
+    let printed = print(&format!("{shown}\n"));
+    Ok(match verdict {
+        Verdict::Whole { .. } => printed,
+        Verdict::Broken { .. } | Verdict::NoAnchor { .. } => ExitCode::from(BROKEN),
     })
 }
 
@@ -88,6 +102,11 @@ fn exported(row: &Row) -> String {
     )
 }
 
+fn list(rows: &[Row]) -> String {
+    let rows: Vec<Value> = rows.iter().map(data).collect();
+    format!("{}\n", safe_json(&Value::Array(rows).to_string()))
+}
+
 fn lines(rows: &[Row]) -> String {
     rows.iter().map(line).collect()
 }
@@ -116,8 +135,11 @@ fn line(row: &Row) -> String {
     format!("{}\n", safe_line(&line))
 }
 
+fn data(row: &Row) -> Value {
+    let record: Value = serde_json::from_str(&row.record).unwrap_or_default();
+    json!({"seq": row.seq, "hash": hex(&row.hash), "record": record})
+}
+
 fn pretty(row: &Row) -> String {
-    let record: serde_json::Value = serde_json::from_str(&row.record).unwrap_or_default();
-    let shown = serde_json::json!({"seq": row.seq, "hash": hex(&row.hash), "record": record});
-    format!("{}\n", safe_json(&format!("{shown:#}")))
+    format!("{}\n", safe_json(&format!("{:#}", data(row))))
 }

@@ -107,10 +107,11 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
-            match may_hold_value
-                .then(|| usage::without_arguments(&error, &arguments))
-                .flatten()
-            {
+            let message = match may_hold_value {
+                true => usage::without_arguments(&error, &arguments),
+                false => usage::misplaced_file(&error),
+            };
+            match message {
                 Some(message) => say(&message),
                 None => {
                     let _ = error.print();
@@ -136,6 +137,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         #[cfg(feature = "serve")]
         Some(Command::Call(args)) => call::call(*args),
         Some(Command::Mcp(args)) => mcp::mcp(*args),
+        Some(Command::Man { name }) => manual(name.as_deref()),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),
         None => run::run(RunArgs::from_stdin()),
@@ -165,6 +167,32 @@ fn completions(shell: clap_complete::Shell) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "karyi", &mut script);
     print(&String::from_utf8_lossy(&script))
+}
+
+/// Prints a page for `man -l`.
+fn manual(name: Option<&str>) -> ExitCode {
+    let whole = Cli::command();
+    let (title, command) = match name {
+        None => ("karyi".to_owned(), Some(whole)),
+        Some(name) => (
+            format!("karyi-{name}"),
+            whole.find_subcommand(name).cloned(),
+        ),
+    };
+    let Some(command) = command else {
+        return fail(&format!(
+            "expected a command, found {:?}\nhint: `karyi help` lists the commands",
+            name.unwrap_or_default()
+        ));
+    };
+    let mut page = Vec::new();
+    match clap_mangen::Man::new(command)
+        .title(title)
+        .render(&mut page)
+    {
+        Ok(()) => print(&String::from_utf8_lossy(&page)),
+        Err(error) => fail(&format!("rendering the page: {error}")),
+    }
 }
 
 /// Writes to stdout; a reader that closed the pipe is no error.

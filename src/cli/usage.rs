@@ -1,8 +1,12 @@
 //! Usage errors where an argument may be a value: the message repeats none.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::render::paint::safe_line;
+use karyi_core::shell_word::quote;
 
 /// Flags that name a descriptor with a secret.
 const FLAGS: &[&str] = &["--vars-fd", "--age-passphrase-fd"];
@@ -70,6 +74,28 @@ pub(super) fn without_arguments(error: &clap::Error, arguments: &[OsString]) -> 
     Some(format!(
         "usage: {problem}; it is not repeated here, since it may be a value\nhint: {hint}"
     ))
+}
+
+/// Returns the usage error of a file that stands in place of a command.
+pub(super) fn misplaced_file(error: &clap::Error) -> Option<String> {
+    let word = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => word,
+        _ => return None,
+    };
+    let is_file = word == "-" || Path::new(word).is_file();
+    is_file.then(|| {
+        let shown = shell_word(word);
+        format!("usage: expected a command, found a file\nhint: did you mean `karyi run {shown}`?")
+    })
+}
+
+/// Returns a file name as a shell word, in quotes only when it needs them.
+fn shell_word(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => safe_line(&quote(OsStr::new(name))).into_owned(),
+    }
 }
 
 /// Returns the command that was probably meant: the equivalent in `karyi var`, else the parser's best

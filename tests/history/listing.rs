@@ -37,10 +37,10 @@ fn a_rename_with_an_edit_tells_both_and_what_cannot_be_undone_says_why() {
     assert_eq!(
         kinds(&karyi),
         [
-            (renamed.clone(), Value::Null, Value::Null),
-            (renamed.clone(), json!(true), undone),
+            (renamed.clone(), json!(true), Value::Null),
             (json!("edited"), Value::Null, json!(git)),
-            (renamed, json!(true), Value::Null),
+            (renamed.clone(), json!(true), undone),
+            (renamed, Value::Null, Value::Null),
         ]
     );
     let [a, b, c] = ["a", "b", "c"].map(|name| place(&karyi, name));
@@ -72,7 +72,8 @@ fn history_is_narrowed_by_session_and_file() {
         list.map(|entry| entry["number"].as_u64().unwrap())
             .collect()
     };
-    assert_eq!(numbers(&["history", "--json", "--file", "d"]), [1, 2]);
+    assert_eq!(numbers(&["history", "--json", "--file", "d"]), [2, 1]);
+    assert_eq!(numbers(&["history", "--json", "--last", "2"]), [3, 2]);
     assert_eq!(numbers(&["history", "--json", "--file", "c"]), [3]);
     let list = parsed(&again(&karyi, &["history", "--json"]), 0);
     let session = list[1]["session"].as_str().unwrap().to_owned();

@@ -43,6 +43,15 @@ fn the_ledger_is_shown_checked_and_exported() {
     assert_eq!(code, Some(0));
     let anchor = verdict.trim().rsplit(' ').next().unwrap().to_owned();
     assert_eq!(verdict, format!("ok: 2 records, anchor {anchor}\n"));
+    let json = |args: &[&str]| {
+        let (code, text) = run(&server, &[args, &["--json"]].concat());
+        assert_eq!(code, Some(0), "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let ok = json!({"status": "ok", "records": 2, "anchor": anchor});
+    assert_eq!(json(&["verify"]), ok);
+    let (tail, about) = (json(&["tail", "-n", "1"]), json(&["show", "other"]));
+    assert_eq!((&tail, &tail[0]), (&about, &shown));
     let (_, export) = run(&server, &["export"]);
     let rows: Vec<Value> = export
         .lines()
