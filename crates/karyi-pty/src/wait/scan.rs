@@ -90,6 +90,17 @@ struct ScanState {
     budget: usize,
 }
 
+impl ScanState {
+    fn new() -> Self {
+        Self {
+            activity: Activity::Busy,
+            reader: None,
+            is_at_work: false,
+            budget: limits::MAX_SCANNED_PROCESSES,
+        }
+    }
+}
+
 impl Scanner {
     /// Returns true if the inner terminal that the job was seen reading is at a password prompt.
     pub(super) fn hides_input_inside(&self) -> bool {
@@ -240,20 +251,13 @@ impl WatchedTerminal<'_> {
         let is_first_part = scanner.queue.is_empty();
         if is_first_part {
             scanner.queue = self.candidates(group);
+            scanner.group_members.clear();
         }
-        let mut state = ScanState {
-            activity: Activity::Busy,
-            reader: None,
-            is_at_work: false,
-            budget: limits::MAX_SCANNED_PROCESSES,
-        };
+        let mut state = ScanState::new();
         let mut ticks = 0;
         let mut stops = StopTally::default();
         let mut is_group_seen = false;
         let mut is_part_stopped = false;
-        if is_first_part {
-            scanner.group_members.clear();
-        }
         while let Some(candidate) = scanner.queue.pop() {
             let Some(process) = process::find(candidate.pid) else {
                 continue;
@@ -284,18 +288,10 @@ impl WatchedTerminal<'_> {
         if !is_crowd {
             scanner.processor_ticks = ticks;
         }
-        // While the shell itself reads, what else is in its group is in the background.
-        state.is_at_work &= state.reader.is_none_or(|reader| reader.pid != self.shell);
-        scanner.last_reader = state.reader.map(|reader| LastReader {
-            is_in_crowd: is_crowd,
-            is_beside_work: state.is_at_work,
-            ..reader
-        });
-        if state.reader.is_some() {
-            return match (is_part_stopped, state.activity) {
-                (true, _) => Activity::PartlyStopped,
-                (false, Activity::Reading(_)) if state.is_at_work => Activity::Accepting,
-                (false, activity) => activity,
+        if let Some(activity) = self.conclude_reader(scanner, &mut state, is_crowd) {
+            return match is_part_stopped {
+                true => Activity::PartlyStopped,
+                false => activity,
             };
         }
         if !scanner.queue.is_empty() {
@@ -312,6 +308,26 @@ impl WatchedTerminal<'_> {
             return self.guess_hidden();
         }
         state.activity
+    }
+
+    /// Records the reader that a walk has found, and returns the activity of its job.
+    fn conclude_reader(
+        &self,
+        scanner: &mut Scanner,
+        state: &mut ScanState,
+        is_in_crowd: bool,
+    ) -> Option<Activity> {
+        // While the shell itself reads, what else is in its group is in the background.
+        state.is_at_work &= state.reader.is_none_or(|reader| reader.pid != self.shell);
+        scanner.last_reader = state.reader.map(|reader| LastReader {
+            is_in_crowd,
+            is_beside_work: state.is_at_work,
+            ..reader
+        });
+        state.reader.map(|_| match state.activity {
+            Activity::Reading(_) if state.is_at_work => Activity::Accepting,
+            activity => activity,
+        })
     }
 
     /// Returns the processes at which a walk begins, in reverse order.
