@@ -39,6 +39,7 @@ mod secrets;
 mod seed;
 mod serve;
 mod session;
+mod session_calls;
 mod session_setup;
 mod sizes;
 mod stopping;

@@ -154,7 +154,7 @@ fn begin(args: &SessionArgs) -> Result<SessionContext, ToolError> {
     context.secrets.protect_memory_with(guard::protect);
     context
         .command_timeout
-        .get_or_insert(limits::MCP_COMMAND_TIMEOUT);
+        .get_or_insert(limits::COMMAND_TIMEOUT);
     let opened = vault::prepare(&context.secrets, &args.vault, None, &args.given)?;
     context.saver = opened.saver;
     if let Some(key) = &opened.journal_key {

@@ -200,6 +200,11 @@ impl Run {
         if is_person && args.session.diff.is_none() {
             context.shown.diffs = Diffs::Full;
         }
+        if args.stream || !io::stdout().is_terminal() {
+            context
+                .command_timeout
+                .get_or_insert(limits::COMMAND_TIMEOUT);
+        }
         context.secrets.protect_memory_with(guard::protect);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, &context);
@@ -457,4 +462,25 @@ fn asking(args: &RunArgs) -> anyhow::Result<Asking> {
 pub(super) fn is_ci() -> bool {
     std::env::var_os("CI")
         .is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::Seconds;
+
+    #[test]
+    fn a_command_has_a_time_limit_where_nobody_watches() {
+        let limit = |timeout: Option<f64>| {
+            let mut args = RunArgs::from_stdin();
+            args.stream = true;
+            args.session.timeout = timeout.and_then(Seconds::new);
+            Run::new(&args).unwrap().context.command_timeout
+        };
+        assert_eq!(limit(None), Some(std::time::Duration::from_secs(120)));
+        assert_eq!(
+            limit(Some(300.0)),
+            Some(std::time::Duration::from_secs(300))
+        );
+    }
 }

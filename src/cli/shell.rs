@@ -72,9 +72,7 @@ impl ShellNames {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let version = version(&path).unwrap_or_default();
         let differences = match name.as_ref() {
-            "zsh" => {
-                ": `read \"x?text\"` instead of `read -p`, no word splitting of $x, arrays from 1"
-            }
+            "zsh" => ": `read \"x?ask\"`, not `read -p`; $x is not split; arrays from 1",
             _ => "",
         };
         let named = format!("{name} {version}");

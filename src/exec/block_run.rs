@@ -6,10 +6,13 @@ use tokio::task::JoinSet;
 
 use crate::exec::Event;
 use crate::exec::call_run;
+use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
+use crate::exec::directory_change::{DirectoryChange, has_relative_path};
 use crate::exec::plan::{Claim, Planner};
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
+use crate::tool::Effect;
 use crate::tool::effect::Access;
 use crate::tools::Call;
 use karyi_core::call::{BlockOptions, OnError, Order};
@@ -37,6 +40,7 @@ struct RunningCall {
     index: u64,
     id: String,
     tool: &'static str,
+    change: Option<DirectoryChange>,
 }
 
 /// A running block.
@@ -44,7 +48,9 @@ pub struct BlockRun {
     run: RunContext,
     stops_on_error: bool,
     planner: Planner,
-    waiting: HashMap<usize, PreparedCall>,
+    waiting: HashMap<usize, (PreparedCall, Cancel)>,
+    /// Id of the call that was added last, and the switch that says that the next one types into it.
+    last: Option<(String, Cancel)>,
     running: HashMap<usize, RunningCall>,
     tasks: JoinSet<FinishedCall>,
     pushed: usize,
@@ -52,6 +58,8 @@ pub struct BlockRun {
     known_names: Vec<SecretName>,
     /// Calls that failed the checks made before they run.
     refused: HashMap<usize, ToolError>,
+    /// The reason why no call with a relative path is started.
+    lost_directory: Option<ToolError>,
     /// The reason why no further call is started.
     stopped: Option<ToolError>,
 }
@@ -74,9 +82,11 @@ impl BlockRun {
             stops_on_error,
             planner,
             waiting: HashMap::new(),
+            last: None,
             running: HashMap::new(),
             tasks: JoinSet::new(),
             pushed: 0,
+            lost_directory: None,
             stopped: None,
         }
     }
@@ -98,8 +108,24 @@ impl BlockRun {
             self.refused.insert(number, error);
         }
         self.planner.push(number, prepared.call.effect());
-        self.waiting.insert(number, prepared);
+        let hand_over = self.announce(&prepared);
+        self.waiting.insert(number, (prepared, hand_over));
         self.start().await;
+    }
+
+    /// Tells the call before that this one types into it, if it does; returns the switch of this one.
+    fn announce(&mut self, prepared: &PreparedCall) -> Cancel {
+        let call = &prepared.call;
+        let types = matches!(call.effect(), Effect::Session) && !call.spec().starts_job;
+        let hand_over = Cancel::default();
+        let last = (prepared.id.clone(), hand_over.clone());
+        if let Some((id, earlier)) = self.last.replace(last)
+            && types
+            && call.job().is_none_or(|job| job == id)
+        {
+            earlier.cancel();
+        }
+        hand_over
     }
 
     /// Checks that the names of a call have values; reads the secret store for a name that has none.
@@ -147,6 +173,15 @@ impl BlockRun {
         self.planner.finish(number);
         if let Some(running) = self.running.remove(&number) {
             let outcome = outcome.unwrap_or_else(|| call_run::panicked(running.id, running.tool));
+            if let Some(change) = running.change {
+                self.lost_directory = change.has_failed(&outcome).then(|| {
+                    let message = format!(
+                        "the `cd` of call {} failed, so this call was not run",
+                        outcome.id
+                    );
+                    ToolError::new(ErrorCode::CdFailed, message)
+                });
+            }
             self.report(running.index, outcome).await;
         }
         self.start().await;
@@ -169,15 +204,15 @@ impl BlockRun {
                 return;
             }
             for number in startable {
-                if let Some(prepared) = self.waiting.remove(&number) {
-                    self.start_one(number, prepared).await;
+                if let Some((prepared, hand_over)) = self.waiting.remove(&number) {
+                    self.start_one(number, prepared, hand_over).await;
                 }
             }
         }
     }
 
-    async fn start_one(&mut self, number: usize, prepared: PreparedCall) {
-        if let Err(error) = self.may_start(number) {
+    async fn start_one(&mut self, number: usize, prepared: PreparedCall, hand_over: Cancel) {
+        if let Err(error) = self.may_start(number, &prepared.call) {
             self.planner.finish(number);
             let outcome = call_run::not_started(prepared.id, &prepared.call, error);
             self.report(prepared.index, outcome).await;
@@ -187,21 +222,27 @@ impl BlockRun {
             index: prepared.index,
             id: prepared.id.clone(),
             tool: prepared.call.spec().name,
+            change: DirectoryChange::of(&prepared.call, &self.run.context.sessions.cwd()),
         };
         self.running.insert(number, running);
-        let call = tokio::spawn(call_run::run(self.run.clone(), prepared));
+        let call = tokio::spawn(call_run::run(self.run.clone(), prepared, hand_over));
         self.tasks.spawn(async move {
             let outcome = call.await.ok();
             FinishedCall { number, outcome }
         });
     }
 
-    fn may_start(&mut self, number: usize) -> Result<(), ToolError> {
+    fn may_start(&mut self, number: usize, call: &Call) -> Result<(), ToolError> {
         if let Some(reason) = &self.stopped {
             return Err(reason.clone());
         }
         if self.run.cancel.is_cancelled() {
             return Err(not_started_error());
+        }
+        if let Some(reason) = &self.lost_directory
+            && has_relative_path(call)
+        {
+            return Err(reason.clone());
         }
         self.refused.remove(&number).map_or(Ok(()), Err)
     }

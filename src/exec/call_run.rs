@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use crate::exec::Event;
+use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
 use crate::exec::jobs::JobTarget;
 use crate::exec::output::{Ending, LiveOutput, OutputOwner, WatcherStyle};
@@ -13,7 +14,7 @@ use crate::exec::resolve;
 use crate::exec::run_context::{RunContext, redact_result};
 use crate::exec::shorten;
 use crate::tool::sessions::JOB_PREFIX;
-use crate::tool::{Answer, Context, Effect, Spec};
+use crate::tool::{Answer, Context, Effect, Seconds, Spec};
 use crate::tools::Call;
 use crate::tools::core::edit;
 use karyi_core::error::{ErrorCode, ToolError};
@@ -32,10 +33,15 @@ struct CallInfo {
     title: String,
     label: Option<String>,
     since: Instant,
+    /// True if the call names its time limit.
+    is_limited: bool,
+    /// Set when the next call types into this one.
+    hand_over: Cancel,
 }
 
-/// Runs one call and returns its outcome, redacted.
-pub async fn run(run: RunContext, prepared: PreparedCall) -> Outcome {
+/// Runs one call and returns its outcome, redacted. `hand_over` is set when the next call types into it.
+pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> Outcome {
+    let timeout = prepared.call.timeout().map(Seconds::duration);
     let info = CallInfo {
         index: prepared.index,
         id: prepared.id,
@@ -43,10 +49,13 @@ pub async fn run(run: RunContext, prepared: PreparedCall) -> Outcome {
         title: title(&prepared.call),
         label: label(&prepared.call),
         since: Instant::now(),
+        is_limited: timeout.is_some(),
+        hand_over,
     };
     run.emit(started_event(&info)).await;
     let mut call = prepared.call;
-    let warnings = run.policy_gate.warnings(&mut call, &run.context.secrets);
+    let mut warnings = run.policy_gate.warnings(&mut call, &run.context.secrets);
+    warnings.extend(timeout.and_then(long_timeout_warning));
     let secrets = &run.context.secrets;
     let resolved = run.policy_gate.check_expiry(&mut call, secrets);
     let resolved = resolved.and_then(|()| resolve::resolve(&mut call, secrets));
@@ -101,6 +110,7 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> Outcom
         run.emit_sealed(earlier).await;
     }
     let result = execute(run, call, call_context(run, &target), limits::NO_GRACE);
+    let result = hand_over_in_time(info, &target, result);
     let result = show_idle_until(run, &target, result).await;
     let mut outcome = to_outcome(info, result);
     if info.spec.starts_job && outcome.is_cancelled() {
@@ -108,6 +118,43 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> Outcom
     }
     record_output(run, info, &mut outcome, &target).await;
     outcome
+}
+
+/// Waits for the result. A command without a time limit goes on as a job when the next call has waited long enough to
+/// type into it.
+async fn hand_over_in_time(
+    info: &CallInfo,
+    target: &JobTarget,
+    result: impl Future<Output = ToolResult>,
+) -> ToolResult {
+    let mut result = std::pin::pin!(result);
+    let is_due = async {
+        info.hand_over.cancelled().await;
+        let at = info.since + limits::HAND_OVER_AFTER;
+        tokio::time::sleep_until(at.into()).await;
+    };
+    tokio::select! {
+        biased;
+        result = &mut result => return result,
+        () = is_due, if info.spec.starts_job && !info.is_limited => {}
+    }
+    loop {
+        // Again, if the shell had not begun the command.
+        target.terminal.session.hand_over();
+        tokio::select! {
+            biased;
+            result = &mut result => return result,
+            () = tokio::time::sleep(limits::HAND_OVER_AFTER) => {}
+        }
+    }
+}
+
+/// Returns a warning about a time limit that was probably meant in another unit.
+fn long_timeout_warning(timeout: Duration) -> Option<String> {
+    let seconds = timeout.as_secs_f64();
+    let hours = seconds / 3600.0;
+    let text = format!("timeout is in seconds: {seconds} are {hours:.1} hours");
+    (timeout > limits::LONG_TIMEOUT).then_some(text)
 }
 
 /// Waits for the result; meanwhile shows a watcher withheld output when no more arrives.

@@ -11,6 +11,7 @@ pub mod block_run;
 pub mod call_run;
 pub mod cancel;
 pub mod decoder;
+mod directory_change;
 pub mod jobs;
 pub mod message_runner;
 pub mod output;

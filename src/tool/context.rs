@@ -224,9 +224,24 @@ impl Context {
     /// Returns the absolute form of `path`, relative to the session's directory and inside the root.
     ///
     /// # Errors
-    /// The path leaves the root.
+    /// The path leaves the root; `not_found` when it is relative and the session's directory is gone.
     pub fn path(&self, path: &str) -> Result<PathBuf, ToolError> {
-        self.root.resolve(&self.sessions.cwd(), Path::new(path))
+        self.root
+            .resolve(&self.directory_for(path)?, Path::new(path))
+    }
+
+    /// Returns the session's directory for a path.
+    ///
+    /// # Errors
+    /// `not_found` when the path is relative and the directory is gone.
+    pub fn directory_for(&self, path: &str) -> Result<PathBuf, ToolError> {
+        let cwd = self.sessions.cwd();
+        if Path::new(path).is_absolute() || cwd.is_dir() {
+            return Ok(cwd);
+        }
+        let message = format!("the session's directory {} does not exist", cwd.display());
+        let hint = "change to a directory that exists with `cd`, or use an absolute path";
+        Err(ToolError::new(ErrorCode::NotFound, message).with_hint(hint))
     }
 
     /// Returns the shell of the call.

@@ -324,6 +324,8 @@ tool_codes! {
     Timeout = "timeout", Failed, "try again; nothing was changed";
     /// An earlier call failed and the block says `on_error="stop"`.
     EarlierFailure = "earlier_failure", Failed, "fix the call that failed, then send this one again";
+    /// An earlier `cd` failed, so a relative path would lead elsewhere.
+    CdFailed = "cd_failed", Failed, "correct the `cd`, then send this call again, or use absolute paths";
     /// Another call of the block was refused, so none of it ran.
     BlockRefused = "block_refused", Failed, "correct the call that was refused, then send the block again";
     /// The run was cancelled.

@@ -75,6 +75,7 @@ impl Status {
         match (code, code.class()) {
             (
                 ErrorCode::EarlierFailure
+                | ErrorCode::CdFailed
                 | ErrorCode::BlockRefused
                 | ErrorCode::Cancelled
                 | ErrorCode::DryRun,

@@ -24,7 +24,7 @@ pub struct Command;
 pub struct Args {
     /// The shell script.
     pub text: Template,
-    /// Seconds until the result is final; the script goes on.
+    /// Seconds until the result is final; the script goes on. 120 by default, 10 right before `input` or `ctrl`.
     pub timeout: Option<Seconds>,
     /// Directory for this script only.
     pub cwd: Option<Template>,
@@ -53,6 +53,9 @@ pub struct Output {
     /// Facts about the session: start-up files that took too long, or the session that was opened beside a busy one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<&'static str>,
     /// `true` when the status is a guess: the system did not show what the script waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probably: Option<bool>,
@@ -89,6 +92,7 @@ impl Output {
             session: Some(terminal.number).filter(|number| *number != sessions::FIRST),
             note: may_work
                 .then(|| "may still be at work: the next command waits for it".to_owned()),
+            hint: None,
             probably: progress.is_probable.then_some(true),
             unsent_bytes: Some(progress.unsent_bytes).filter(|count| *count > 0),
             shell: restart.is_some().then_some("restarted"),
@@ -160,7 +164,7 @@ impl Tool for Command {
             `exit_code`, `cwd` and `output`. With status `awaiting_input` the script waits: answer \
             with `input`. With `running` the timeout passed and it goes on as a job, named by the \
             call's id: read what it prints with `read` of job:ID, wait for it with an empty `input`, or \
-            end it with `ctrl` c. Another command meanwhile runs in a session beside it.",
+            end it with `ctrl` c. Other commands run beside it.",
         also_called: &[
             "bash",
             "sh",

@@ -89,6 +89,10 @@ impl Tool for Ctrl {
         args.end == Some(true)
     }
 
+    fn timeout(args: &Args) -> Option<Seconds> {
+        args.timeout
+    }
+
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())
     }

@@ -286,6 +286,11 @@ async fn perform(
     act: fn(&[FileEdit], EditOptions<'_>) -> Result<EditOutcome, ToolError>,
 ) -> Result<Answer<Output>, ToolError> {
     let edits: Vec<FileEdit> = args.files.iter().map(file_edit).collect();
+    for file in &args.files {
+        for path in std::iter::once(&file.src).chain(&file.to) {
+            context.directory_for(path.text())?;
+        }
+    }
     let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
     let (recorder, secrets) = (context.recorder.clone(), context.secrets.clone());
     let diffs = context.shown.diffs;

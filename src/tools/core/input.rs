@@ -81,6 +81,10 @@ impl Tool for Input {
         args.job.as_ref().map(Template::text)
     }
 
+    fn timeout(args: &Args) -> Option<Seconds> {
+        args.timeout
+    }
+
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())
     }
@@ -100,9 +104,17 @@ impl Tool for Input {
             values: args.text.values(),
         };
         let call = terminal.session.input(&bytes, request, (context.sink)());
-        Ok(Output::answer(call.await?, terminal, None))
+        let mut answer = Output::answer(call.await?, terminal, None);
+        if answer.status == Status::AwaitingInput && terminal.session.has_open_line() {
+            answer.output.hint = Some(NO_ENTER);
+        }
+        Ok(answer)
     }
 }
+
+/// Hint about a line that was typed without its end.
+const NO_ENTER: &str =
+    "the line was typed without Enter, and the job waits for it: send `\\n` to end the line";
 
 /// Returns the bytes to type. Backslashes of values were doubled, so only the model's own escapes are
 /// decoded.

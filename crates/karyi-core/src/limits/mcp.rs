@@ -17,10 +17,6 @@ pub const MAX_MCP_CALLS: usize = 64;
 pub const MAX_MCP_REQUESTS: usize = 1024;
 /// Time the reply to a malformed line waits for the client to read it; then the client is gone.
 pub const MCP_REFUSAL_WAIT: Duration = Duration::from_secs(60);
-/// Time a command of an MCP client runs before it becomes a job, when neither the call nor the
-/// user says: many clients give up on a call after a minute. It holds for `karyi mcp`; at `/mcp` of a server
-/// a call has the time that the server gives it.
-pub const MCP_COMMAND_TIMEOUT: Duration = Duration::from_secs(50);
 /// Pause between two notifications of progress.
 pub const PROGRESS_STEP: Duration = Duration::from_secs(1);
 /// Most characters of a notification of progress.

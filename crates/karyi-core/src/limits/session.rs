@@ -147,6 +147,14 @@ pub const MAX_SIGNALLING_SCANS: usize = 8;
 pub const CLAIM_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest time before orphaned ended processes are reaped while commands run: each occupies a process id.
 pub const REAP_EVERY: Duration = Duration::from_millis(500);
+/// Time a command runs before it becomes a job where nobody watches and nothing says otherwise: most builds and tests
+/// end sooner, and a model that waits for a server learns of it. At `/mcp` of a server a call has the time that the
+/// server gives it.
+pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
+/// The same when the next call types into the command, which waits for it in vain until then.
+pub const HAND_OVER_AFTER: Duration = Duration::from_secs(10);
+/// A longer time limit of a call was probably meant in milliseconds.
+pub const LONG_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Wait of `<input>` and `<ctrl>` when the call names no timeout.
 pub const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest line a terminal gives a program that reads whole lines, in bytes without the line break;

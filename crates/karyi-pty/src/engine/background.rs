@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -66,6 +66,28 @@ pub enum BackgroundStatus {
     Ended,
 }
 
+/// A background job as long as somebody else follows it: each of its processes costs a descriptor.
+#[derive(Debug)]
+pub(crate) struct WeakBackground {
+    members: Weak<Mutex<Members>>,
+    job: (i32, i32, ProcessClaims, bool),
+}
+
+impl WeakBackground {
+    /// Returns true if it runs and is followed. It claims the child it continues in.
+    pub(crate) fn runs_on(&self) -> bool {
+        let (group, shell, claims, has_terminal) = self.job.clone();
+        let job = self.members.upgrade().map(|members| Background {
+            group,
+            shell,
+            claims,
+            members,
+            has_terminal,
+        });
+        job.is_some_and(|job| job.status() != BackgroundStatus::Ended)
+    }
+}
+
 impl PartialEq for Background {
     fn eq(&self, other: &Self) -> bool {
         self.group == other.group && self.ids() == other.ids()
@@ -79,6 +101,18 @@ impl Background {
     #[must_use]
     pub fn size(&self) -> usize {
         self.members().alive().count()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakBackground {
+        WeakBackground {
+            members: Arc::downgrade(&self.members),
+            job: (
+                self.group,
+                self.shell,
+                self.claims.clone(),
+                self.has_terminal,
+            ),
+        }
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {

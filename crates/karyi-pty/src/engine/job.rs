@@ -66,6 +66,8 @@ pub(crate) struct Job {
     pub(crate) may_move: bool,
     /// True if it may have limited the shell's descriptors.
     pub(crate) may_limit: bool,
+    /// True if the shell may tell meanwhile that a background job has ended, and the script does not ask for that.
+    pub(crate) may_notify: bool,
     /// True if its exit status may be 126 although nothing could not be executed.
     pub(crate) may_return_126: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.

@@ -211,6 +211,7 @@ impl State {
             may_move: script_words::may_move(start.script),
             may_limit: script_words::may_limit(start.script),
             may_hide_stop: dialect.hides_stop(start.script),
+            may_notify: (self.has_left_children || may_leave) && !start.script.contains("jobs"),
             may_return_126: start.script.contains("126"),
             early_mark: None,
             verdict: None,

@@ -31,7 +31,7 @@ use nix::sys::signal::Signal;
 use karyi_core::limits;
 
 use crate::engine::alarm::Alarm;
-use crate::engine::background::{Background, ProcessClaims};
+use crate::engine::background::{Background, ProcessClaims, WeakBackground};
 use crate::engine::call_sink::CallSink;
 use crate::engine::job::Verdict;
 use crate::engine::job_start::Resubmission;
@@ -103,6 +103,8 @@ pub(crate) struct Engine {
     pub(crate) known_children: HashSet<i32>,
     /// Processes that belong to one of these background jobs.
     pub(crate) claims: ProcessClaims,
+    /// Background jobs of earlier commands.
+    pub(crate) followed: Vec<WeakBackground>,
     /// State for the first shell.
     pub(crate) fork_state: Option<ForkState>,
     /// The time of the last reaping of orphans.
@@ -366,8 +368,9 @@ impl Engine {
         } = self;
         let mut state = shared.lock();
         let job = state.job.as_ref().map(|job| job.number);
+        let may_notify = state.job.as_ref().is_none_or(|job| job.may_notify);
         mark_extractor.await_mark(state.awaited_mark());
-        tracker.follow(job);
+        tracker.follow(job, may_notify);
         if let Some(mut taken) = state.call.as_mut().and_then(CallSink::from_call) {
             drop(state);
             taken.send_earlier_output();
@@ -504,7 +507,7 @@ impl Engine {
             // Replies the command has not read are not meant for the next one.
             running.live.flush_input();
         }
-        self.tracker.follow(None);
+        self.tracker.follow(None, true);
         let live = running.live.clone();
         let (background, omitted) = self.background_jobs(&live);
         let Some(running) = &self.running else {
@@ -544,6 +547,7 @@ impl Engine {
         state.last_status = mark.status;
         state.shows_screen = false;
         state.has_children = !self.known_children.is_empty();
+        state.has_left_children |= state.has_children || job.may_leave;
         state.store_background(job.number, background, omitted);
         let answer = match mark.lacks_values {
             true => state.end_unrun_job(job.number, delivery::not_delivered()),
@@ -566,6 +570,12 @@ impl Engine {
             Some(children) => background::new_jobs(shell, children, known, claims),
             None => background::new_jobs_without_children_list(shell, may_leave, known, claims),
         };
+        if !may_leave {
+            return (left, omitted);
+        }
+        // An earlier job claims the child it continues in before it counts as one of this command.
+        self.followed.retain(WeakBackground::runs_on);
+        self.followed.extend(left.iter().map(Background::downgrade));
         if !may_leave_session {
             return (left, omitted);
         }

@@ -4,7 +4,9 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use nix::sys::termios::{self, InputFlags, LocalFlags};
 use nix::time::{ClockId, clock_gettime};
+use zeroize::Zeroizing;
 
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -87,7 +89,8 @@ impl Engine {
         let Some(input) = input.filter(|input| !input.rest().is_empty()) else {
             return;
         };
-        let count = nix::unistd::write(&live.master, input.rest()).unwrap_or(0);
+        let typed = as_typed(input.rest(), live);
+        let count = nix::unistd::write(&live.master, &typed).unwrap_or(0);
         if let Some(job) = &mut state.job {
             job.typed(input.rest().get(..count).unwrap_or_default());
         }
@@ -443,6 +446,20 @@ impl Engine {
         drop(state);
         registry::reap_orphans();
     }
+}
+
+/// Returns input as the Enter key types it: where the terminal reads single keys and does not turn a carriage return
+/// into a line feed, programs take a line feed for another key.
+fn as_typed(input: &[u8], live: &LiveShell) -> Zeroizing<Vec<u8>> {
+    let is_raw = termios::tcgetattr(&live.master).is_ok_and(|modes| {
+        !modes.input_flags.contains(InputFlags::ICRNL)
+            && !modes.local_flags.contains(LocalFlags::ICANON)
+    });
+    let key = |byte: &u8| match *byte {
+        b'\n' if is_raw => b'\r',
+        byte => byte,
+    };
+    Zeroizing::new(input.iter().map(key).collect())
 }
 
 /// Returns the processor time of this thread. On a busy machine a scan may take long and cost little.

@@ -82,6 +82,8 @@ pub(crate) struct State {
     pub(crate) was_in_other_directory: bool,
     /// True if the shell had children when the last command ended.
     pub(crate) has_children: bool,
+    /// True if a command has left a child: the shell may tell of its end at any later time.
+    pub(crate) has_left_children: bool,
     /// Reason why the shell runs without the user's start-up files, or with a part of them.
     pub(crate) rc_failure: Option<String>,
     /// True if a caller has taken that reason.
@@ -201,6 +203,7 @@ impl State {
             shows_screen: false,
             was_in_other_directory: false,
             has_children: false,
+            has_left_children: false,
             script,
             secrets,
             variables: ShellVariables::default(),

@@ -191,6 +191,26 @@ impl Session {
         live.is_some_and(|live| live.press(Key::INTERRUPT).is_ok())
     }
 
+    /// Returns true if the job waits for the rest of a line that was typed.
+    #[must_use]
+    pub fn has_open_line(&self) -> bool {
+        let state = self.shared().lock();
+        let has_bytes = state
+            .job
+            .as_ref()
+            .is_some_and(|job| job.open_line_bytes > 0);
+        let live = state.live.as_ref().filter(|_| has_bytes);
+        live.is_some_and(|live| live.watched_terminal().is_canonical())
+    }
+
+    /// Ends the time limit of the call that waits: its command goes on as a job.
+    pub fn hand_over(&self) {
+        if let Some(call) = &mut self.shared().lock().call {
+            call.deadline = Some(Instant::now());
+        }
+        self.shared().wake();
+    }
+
     /// Sets the size of the terminal, also for later shells; the job in the foreground gets WINCH.
     ///
     /// # Errors

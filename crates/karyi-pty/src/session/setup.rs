@@ -97,6 +97,7 @@ fn new_engine(
             StartupFiles::None => None,
         },
         known_children: HashSet::new(),
+        followed: Vec::new(),
         fork_state,
         running: None,
         tracker: ScreenTracker::new(directory.path()),

@@ -9,7 +9,6 @@ use std::ffi::{OsStr, OsString};
 use karyi_core::shell_word::{quote, quote_bytes};
 
 use crate::shell::dialect::{Dialect, SessionPaths};
-use crate::terminal::spawn::variable;
 
 const COMMON_SETUP: &str = r#"
 PS1= PS2=
@@ -50,7 +49,7 @@ pub(crate) const OVERRIDABLE: [&str; 13] = [
 pub(crate) fn override_lines(overrides: &[(OsString, OsString)]) -> Vec<u8> {
     let mut lines = Vec::new();
     for name in OVERRIDABLE {
-        if let Some(value) = variable(overrides, name) {
+        if let Some((_, value)) = overrides.iter().rev().find(|(key, _)| key == name) {
             lines.extend(format!("{name}=").bytes());
             lines.extend(quote_bytes(value));
             lines.extend(format!("; \\export {name}\n").bytes());

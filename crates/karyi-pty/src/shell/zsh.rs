@@ -7,7 +7,7 @@ const ARGUMENTS: &[&str] = &["-f", "-i", "-s"];
 const SETUP: &str = r"
 \builtin unsetopt PROMPT_SP PROMPT_CR ZLE BANG_HIST BEEP
 \builtin unsetopt HUP CHECK_JOBS
-\builtin unsetopt CHECK_RUNNING_JOBS
+\builtin unsetopt CHECK_RUNNING_JOBS NOTIFY
 \builtin setopt MONITOR INTERACTIVE_COMMENTS
 \builtin unset HISTFILE MAILCHECK TMOUT
 precmd_functions=() preexec_functions=() RPS1= RPROMPT= PROMPT_EOL_MARK= SAVEHIST=0
