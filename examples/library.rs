@@ -32,7 +32,7 @@ fn main() -> std::io::Result<()> {
                 prepared.call.spec().name,
                 title(&prepared.call)
             )?,
-            Decoded::BlockClosed => {}
+            Decoded::BlockClosed | Decoded::DraftsEnded => {}
             Decoded::Warning(found) => {
                 writeln!(out, "warning {}: {}", found.code.as_str(), found.message)?
             }

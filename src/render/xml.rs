@@ -485,8 +485,8 @@ mod tests {
     #[test]
     fn what_xml_cannot_carry_is_replaced() {
         check(
-            json!({"id": "a\"\n\u{1}&", "output": "\u{1b}[m\r\n\u{FFFE}]]>"}),
-            "<r id=\"a&quot;&#10;\u{FFFD}&amp;\"><output>\u{FFFD}[m&#13;\n\u{FFFD}]]&gt;</output></r>",
+            json!({"id": "a\"\n\u{1}&", "output": "\u{1b}[m\r.\n\u{FFFE}]]>"}),
+            "<r id=\"a&quot;&#10;\u{FFFD}&amp;\"><output>\u{FFFD}[m&#13;.\n\u{FFFD}]]&gt;</output></r>",
         );
     }
 }

@@ -37,22 +37,8 @@ pub(in crate::cli) fn context(
     let current = std::env::current_dir()
         .context("finding the current directory, which may be gone: start in another one")?;
     let cwd = directory(&current, args.cwd.as_deref())?;
-    let root = match &args.root {
-        Some(root) => Root::confined(&directory(&current, Some(root))?)
-            .context("opening the root directory")?,
-        None => Root::unconfined(),
-    };
-    let mut env: Vec<_> = std::env::vars_os().collect();
-    for (key, value) in &args.env {
-        env.retain(|(existing, _)| existing != key);
-        env.push((key.clone(), value.clone()));
-        if Template::new(value.to_string_lossy()).has_placeholder() {
-            // Neither is repeated: by mistake either may be a value.
-            say(
-                "warning: a placeholder in --env stays the text it is; write it in a command of the script",
-            );
-        }
-    }
+    let root = root(&current, args)?;
+    let env = environment(args);
     let mut own = own_dirs();
     own.extend(vault::identity_file(&args.vault));
     let secrets = Secrets::default();
@@ -65,6 +51,13 @@ pub(in crate::cli) fn context(
     let is_set_up = session_use == SessionUse::Conversation
         || names.requested.is_some()
         || args.rc_timeout.is_some();
+    let rc = match is_set_up && !args.no_rc {
+        true => StartupFiles::User(
+            args.rc_timeout
+                .map_or(limits::RC_TIMEOUT, Seconds::duration),
+        ),
+        false => StartupFiles::None,
+    };
     let options = SessionOptions {
         shell: names.requested,
         preferred_shell: names.preferred,
@@ -73,13 +66,7 @@ pub(in crate::cli) fn context(
         cwd,
         env,
         overrides: args.env.clone(),
-        rc: match is_set_up && !args.no_rc {
-            true => StartupFiles::User(
-                args.rc_timeout
-                    .map_or(limits::RC_TIMEOUT, Seconds::duration),
-            ),
-            false => StartupFiles::None,
-        },
+        rc,
         fork_state: None,
         secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))
             .with_values(move |name| current.get(name)),
@@ -101,6 +88,31 @@ pub(in crate::cli) fn context(
         site: None,
         shown: shown(args),
     })
+}
+
+/// Opens the directory that files are confined to.
+fn root(current: &Path, args: &SessionArgs) -> anyhow::Result<Root> {
+    Ok(match &args.root {
+        Some(root) => Root::confined(&directory(current, Some(root))?)
+            .context("opening the root directory")?,
+        None => Root::unconfined(),
+    })
+}
+
+/// Returns the environment of the session: that of karyi with the variables of the user.
+fn environment(args: &SessionArgs) -> Vec<(OsString, OsString)> {
+    let mut env: Vec<_> = std::env::vars_os().collect();
+    for (key, value) in &args.env {
+        env.retain(|(existing, _)| existing != key);
+        env.push((key.clone(), value.clone()));
+        if Template::new(value.to_string_lossy()).has_placeholder() {
+            // Neither is repeated: by mistake either may be a value.
+            say(
+                "warning: a placeholder in --env stays the text it is; write it in a command of the script",
+            );
+        }
+    }
+    env
 }
 
 /// Returns how much of files a result shows.
