@@ -192,6 +192,30 @@ fn a_cancelled_command_is_killed_and_keeps_its_output() {
     assert_eq!(wait(child).status.code(), Some(143));
 }
 
+/// Ctrl+C goes to the job, and the calls after it do not run: not of the block, and not of the message.
+#[test]
+fn an_interrupt_ends_the_job_and_keeps_later_calls_from_starting() {
+    let script = "<tools><command>sh -c 'echo started; exec sleep 100'</command><command>touch never</command></tools>\n\
+        <tools><command>touch never</command></tools>";
+    let args = ["run", "--no-rc", "--format", "jsonl", "-c", script];
+    let karyi = Karyi::with_args(&args);
+    let mut child = karyi.command().stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut told = Vec::new();
+    for line in lines {
+        let event: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if event["event"] == "output" {
+            send(&child, Signal::SIGINT);
+        } else if event["event"] == "finished" {
+            told.push([event["status"].clone(), event["exit_code"].clone()]);
+        }
+    }
+    let expected = serde_json::json!([["failed", 130], ["skipped", null], ["skipped", null]]);
+    assert_eq!(serde_json::json!(told), expected);
+    assert_eq!(wait(child).status.code(), Some(130));
+    assert!(!karyi.work().join("never").exists());
+}
+
 /// A script that starts everything that tries to stay, with a shell that ignores HUP.
 fn escapes(mark: &Mark) -> String {
     let command = |script: &str| format!("<command><![CDATA[{}]]></command>", mark.script(script));

@@ -296,7 +296,7 @@ impl Run {
         let _control_socket = self.open_control_socket();
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
-            if number > 0 && self.stop_source.cancel.is_cancelled() {
+            if number > 0 && self.stop_source.cancel.is_interrupted() {
                 break;
             }
             total.merge(&self.one(input, number == last).await?);

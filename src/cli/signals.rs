@@ -1,7 +1,7 @@
 //! Ctrl+C and the signals that end the program.
 //!
-//! The first Ctrl+C interrupts the foreground job; a second one, or the first when no job runs, cancels the
-//! run. SIGTERM, SIGHUP, SIGQUIT and other fatal signals cancel it at once. In every case the session is
+//! The first Ctrl+C interrupts the foreground job, and no further call starts; a second one, or the first when no job
+//! runs, cancels the run. SIGTERM, SIGHUP, SIGQUIT and other fatal signals cancel it at once. In every case the session is
 //! closed and the terminal restored.
 
 use std::future::poll_fn;
@@ -37,6 +37,8 @@ impl Signals {
             tokio::select! {
                 _ = self.interrupt.recv() => {
                     let presses = received.note_interrupt();
+                    // First, since the job may end at once and the next call start.
+                    cancel.interrupt();
                     let has_job = sessions.interrupt();
                     if presses > 1 || !has_job {
                         cancel.cancel();

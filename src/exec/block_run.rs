@@ -236,7 +236,7 @@ impl BlockRun {
         if let Some(reason) = &self.stopped {
             return Err(reason.clone());
         }
-        if self.run.cancel.is_cancelled() {
+        if self.run.cancel.is_interrupted() {
             return Err(not_started_error());
         }
         if let Some(reason) = &self.lost_directory

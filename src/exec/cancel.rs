@@ -1,4 +1,4 @@
-//! Cancellation of a run.
+//! Interruption and cancellation of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use tokio::sync::watch;
 pub struct Cancel {
     state: Arc<watch::Sender<bool>>,
     flag: Arc<AtomicBool>,
+    is_interrupted: Arc<AtomicBool>,
 }
 
 impl Default for Cancel {
@@ -18,11 +19,23 @@ impl Default for Cancel {
         Self {
             state: Arc::new(watch::Sender::new(false)),
             flag: Arc::default(),
+            is_interrupted: Arc::default(),
         }
     }
 }
 
 impl Cancel {
+    /// Keeps calls from starting; those that run go on.
+    pub fn interrupt(&self) {
+        self.is_interrupted.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns true when no further call may start: the run was interrupted or cancelled.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.is_interrupted.load(Ordering::SeqCst) || self.is_cancelled()
+    }
+
     /// Cancels the run.
     pub fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);

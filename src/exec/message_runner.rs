@@ -204,7 +204,7 @@ impl MessageRunner {
         }
         // The store may have become readable meanwhile.
         self.warn_of_load_issues().await;
-        if self.run.cancel.is_cancelled() {
+        if self.run.cancel.is_interrupted() {
             return self.report_skipped(block).await;
         }
         if let Err(error) = checked {
@@ -284,7 +284,7 @@ impl MessageRunner {
         }
     }
 
-    /// Reports a block that does not run because the run was cancelled.
+    /// Reports a block that does not run because the run was interrupted.
     async fn report_skipped(&self, block: Block) {
         let refused = (0..block.calls.len()).map(|at| (at, not_started_error()));
         self.report_refused(block, refused.collect()).await;
@@ -301,7 +301,7 @@ impl MessageRunner {
                 Some(Err(Unreadable)) => self.run.emit(Event::Unreadable).await,
                 None => {
                     decoder.finish(&mut decoded);
-                    let is_whole = !self.run.cancel.is_cancelled();
+                    let is_whole = !self.run.cancel.is_interrupted();
                     decoded.extend(decoder.why_nothing().filter(|_| is_whole));
                 }
             }

@@ -32,6 +32,10 @@ where
             "expected Content-Type: application/json",
         ));
     }
+    // A body that is announced as too large is not waited for.
+    if body.size_hint().lower() > limits::MAX_BODY_BYTES as u64 {
+        return Err(too_large());
+    }
     let limited = Limited::new(body, limits::MAX_BODY_BYTES);
     let read = deadline::with_timeout(limits::BODY_TIMEOUT, pin!(collect(limited))).await;
     match read {
@@ -39,12 +43,14 @@ where
             "the body did not arrive in time",
         )),
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            let detail = format!("the body is limited to {} bytes", limits::MAX_BODY_BYTES);
-            Err(Rejection::too_large(detail))
-        }
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
         Ok(Err(_)) => Err(Rejection::malformed("the body was cut off")),
     }
+}
+
+fn too_large() -> Rejection {
+    let detail = format!("the body is limited to {} bytes", limits::MAX_BODY_BYTES);
+    Rejection::too_large(detail)
 }
 
 /// Reads a body to its end. A body of one frame is not copied.
@@ -101,6 +107,9 @@ pub async fn drain_or_close(
 
 /// Reads a small body to its end; false if it is too large or late.
 async fn is_drained(body: Body) -> bool {
+    if body.size_hint().lower() > limits::REFUSED_BODY_BYTES as u64 {
+        return false;
+    }
     let mut body = Limited::new(body, limits::REFUSED_BODY_BYTES);
     let reading = async {
         while let Some(frame) = body.frame().await {

@@ -367,6 +367,18 @@ fn a_body_that_never_comes_is_not_waited_for() {
 }
 
 #[test]
+fn a_body_that_is_announced_as_too_large_is_refused_before_it_comes() {
+    let server = Server::start(&[]);
+    let request = server.request("/api/tools/call", &[], "");
+    let head = String::from_utf8(request).unwrap();
+    let announced = head.replace("Content-Length: 0", "Content-Length: 10000000000");
+    assert_ne!(head, announced);
+    let mut stream = server.connect();
+    stream.write_all(announced.as_bytes()).unwrap();
+    assert_eq!(answer(&mut stream).status, 413);
+}
+
+#[test]
 fn a_flood_of_refusals_is_counted_and_not_written_one_by_one() {
     let server = Server::start(&["--tenant-rate", "off", "--tool-rate", "1:1"]);
     let mut stream = server.connect();
