@@ -196,15 +196,7 @@ impl Run {
             &stop_source.cancel,
             Arc::new(terminal),
         )?;
-        let is_person = format(args) == Format::Text || args.dry_run;
-        if is_person && args.session.diff.is_none() {
-            context.shown.diffs = Diffs::Full;
-        }
-        if args.stream || !io::stdout().is_terminal() {
-            context
-                .command_timeout
-                .get_or_insert(limits::COMMAND_TIMEOUT);
-        }
+        adapt_to_watcher(&mut context, args);
         context.secrets.protect_memory_with(guard::protect);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, &context);
@@ -422,6 +414,19 @@ fn detail(args: &RunArgs) -> Detail {
         (true, _) => Detail::Quiet,
         (false, true) => Detail::Verbose,
         (false, false) => Detail::Normal,
+    }
+}
+
+/// Shows whole diffs to a person, and limits commands where nobody watches.
+fn adapt_to_watcher(context: &mut Context, args: &RunArgs) {
+    let is_person = format(args) == Format::Text || args.dry_run;
+    if is_person && args.session.diff.is_none() {
+        context.shown.diffs = Diffs::Full;
+    }
+    if args.stream || !io::stdout().is_terminal() {
+        context
+            .command_timeout
+            .get_or_insert(limits::COMMAND_TIMEOUT);
     }
 }
 
