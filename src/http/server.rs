@@ -141,31 +141,20 @@ pub async fn serve(
     if reach == Reach::Public && !authenticator.requires_credentials() {
         bail!("an address that other machines can reach needs --key-file or --jwks");
     }
-    let tls = options
-        .tls
-        .as_ref()
-        .map(|(chain, key)| tls::acceptor(chain, key))
-        .transpose()?;
+    let tls = options.tls.as_ref();
+    let tls = tls.map(|(chain, key)| tls::acceptor(chain, key));
+    let tls = tls.transpose()?;
     let (log, writer) = start_log(options.is_quiet)?;
     let exporter = options.collector.as_deref();
     let exporter = exporter.map(|url| Exporter::start(url, log.clone()));
     let (exporter, spans) = exporter.transpose()?.unzip();
     let lock = lock(&options.host.database, ServerLock::acquire)?;
-    let opened = open(
-        &options,
-        (lock, Arc::clone(&authenticator)),
-        log.clone(),
-        spans,
-    );
-    let (dispatcher, lock) = opened.await?;
-    let listeners = listen::bind(&options.addresses)
-        .await
-        .context("listening")?;
-    let port = listeners
-        .first()
-        .context("no address to listen on")?
-        .local_addr()?
-        .port();
+    let guard = (lock, Arc::clone(&authenticator));
+    let (dispatcher, lock) = open(&options, guard, log.clone(), spans).await?;
+    let bound = listen::bind(&options.addresses).await;
+    let listeners = bound.context("listening")?;
+    let first = listeners.first().context("no address to listen on")?;
+    let port = first.local_addr()?.port();
     let state = Arc::new(app_state(&options, &dispatcher, reach, port));
     log_start(&listeners, &options, &dispatcher)?;
     dispatcher.refresh_secrets().await;

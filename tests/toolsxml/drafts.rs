@@ -37,7 +37,7 @@ fn parse(message: &str, pieces: &[&[u8]]) -> (Vec<Event>, Option<u64>) {
     }
     parser.finish(&mut events);
     let line = parser.bare_call().map(|bare| bare.position.line);
-    (events, line.map(u64::from))
+    (events, line)
 }
 
 fn everywhere(message: &str) -> (Vec<Event>, Option<u64>) {
