@@ -326,10 +326,8 @@ fn a_file_in_place_of_a_command_is_meant_to_run() {
         .run()
         .stderr("karyi: usage: expected a command, found a file\nhint: did you mean `karyi run 'my answer.txt'`?\n")
         .exit(2);
-    Karyi::with_args(&["histroy"])
-        .run()
-        .stderr("'history'")
-        .exit(2);
+    let near = Karyi::with_args(&["histroy"]).run().exit(2);
+    assert!(near.stderr_text().contains("'history'"));
 }
 
 /// Runs the program by a line of `sh`, in which `"$@"` stands for it and its arguments.
