@@ -18,13 +18,28 @@ use crate::tool::Seconds;
 ///
 /// With no command and a script on standard input, the same as `karyi run -`.
 #[derive(Debug, Parser)]
-#[command(name = "karyi", version, after_help = ENVIRONMENT)]
+#[command(name = "karyi", version, after_help = OVERVIEW)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
 }
 
-const ENVIRONMENT: &str = "\
+macro_rules! exit_status {
+    () => {
+        "\
+Exit status:
+  0    all calls succeeded
+  1    a call failed, or its command was still running at the end
+  2    wrong usage, a missing file, or refused input
+  3    a value or an answer is needed and no user is available
+  130  interrupted
+  255  a bug in karyi"
+    };
+}
+
+/// Variables, examples and exit status, for the help of the whole program.
+const OVERVIEW: &str = concat!(
+    "\
 Environment:
   KARYI_SHELL      shell of the session
   KARYI_HOME       directory of karyi's files [default: the XDG directories]
@@ -39,22 +54,11 @@ Examples:
   karyi var set GITHUB_TOKEN        store a secret that scripts use as $KARYI{GITHUB_TOKEN}
   karyi undo                        undo the last change of files
 
-Exit status:
-  0    all calls succeeded
-  1    a call failed, or was still running at its timeout or at the end
-  2    wrong usage, a missing file, or refused input
-  3    a value or an answer is needed and no user is available
-  130  interrupted
-  255  a bug in karyi";
+",
+    exit_status!()
+);
 
-const EXIT_STATUS: &str = "\
-Exit status:
-  0    all calls succeeded
-  1    a call failed, or its command was still running at the end
-  2    wrong usage, a missing file, or refused input
-  3    a value or an answer is needed and no user is available
-  130  interrupted
-  255  a bug in karyi";
+const EXIT_STATUS: &str = exit_status!();
 
 /// A command.
 #[derive(Debug, Subcommand)]
@@ -486,7 +490,7 @@ pub(super) struct SiteFlags {
 const MCP_HELP: &str = "\
 A client starts this program and speaks JSON-RPC with it, one message per line; revisions 2024-11-05 to \
 2026-07-28 of the protocol. All calls of a connection share one shell session and behave as if run one after \
-another. A command that exceeds its timeout, 50 seconds by default, goes on as a job. Secrets are entered on a \
+another. A command that exceeds its timeout, 120 seconds by default, goes on as a job. Secrets are entered on a \
 local page that the client opens; if the client cannot, get_value fails with an explanation.
 
 Set-up, for example for Claude Code:

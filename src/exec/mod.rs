@@ -41,7 +41,7 @@ pub enum Event {
         tool: &'static str,
         /// Text before the title in output for people.
         heading: &'static str,
-        /// What runs: the script, the files of an edit. A long one is cut, with a count.
+        /// Script of a command, or summary of another call. A long one is cut, with a count.
         title: String,
         /// Name that the model gave the call.
         label: Option<String>,

@@ -1,4 +1,4 @@
-//! What `read` and `edit` did to each file, in a few words for people.
+//! Items of `read` and `edit` in a few words for people: one for each file or search.
 
 use serde_json::{Map, Value};
 

@@ -23,10 +23,10 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// Moves the cursor to the start of the line and clears it.
 const CLEAR_LINE: &[u8] = b"\r\x1b[2K";
 
-/// How much a text report shows.
+/// Amount of detail in a text report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
-    /// What went wrong or waits.
+    /// Only calls that failed or wait.
     Quiet,
     /// Every call; of texts the ends.
     #[default]

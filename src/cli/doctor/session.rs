@@ -1,5 +1,6 @@
 //! Checks with real shells: which exist, which a session can use, and how fast it is.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use karyi_core::limits;
 use karyi_pty::health::{self, Check};
 use karyi_pty::{CommandRequest, Session, SessionOptions, StartupFiles, find_shell};
 
-/// The shells to look for, with the arguments that print their versions.
+/// Shells that a session can use, with the arguments that print their versions.
 const SHELLS: &[(&str, &[&str])] = &[
     ("bash", &["--version"]),
     ("zsh", &["--version"]),
@@ -25,18 +26,22 @@ const SHELLS: &[(&str, &[&str])] = &[
     ("sh", &[]),
     ("fish", &["--version"]),
 ];
+/// Shell of scripts.
+const SCRIPT_SHELL: &str = "bash";
 /// Maximum length of a shell's version text, in bytes.
 const MAX_VERSION_BYTES: u64 = 4096;
 /// Number of commands run to measure the time of one.
 const ROUNDS: usize = 9;
 
-/// Checks every shell that exists, and then the one a session would use.
+/// Checks the shells in use: that of scripts, the user's, and the one that was named. Then it tries a session.
 pub(super) async fn checks(args: &DoctorArgs) -> Vec<Check> {
+    let own = std::env::var_os("SHELL").map(PathBuf::from);
+    let in_use = [own.as_deref(), args.shell.as_deref()].map(|path| path.and_then(Path::file_name));
     let mut checks = Vec::new();
-    let start = Instant::now();
     for (name, arguments) in SHELLS {
-        let is_in_time = start.elapsed() < limits::SHELL_CHECKS_TIME;
-        checks.push(shell(name, arguments, is_in_time).await);
+        if *name == SCRIPT_SHELL || in_use.contains(&Some(OsStr::new(name))) {
+            checks.push(shell(name, arguments).await);
+        }
     }
     checks.extend(session(args).await);
     checks
@@ -57,8 +62,8 @@ fn options(shell: Option<PathBuf>, rc: StartupFiles) -> anyhow::Result<SessionOp
     })
 }
 
-/// Checks a shell; starts it if there is time.
-async fn shell(name: &str, arguments: &[&str], is_in_time: bool) -> Check {
+/// Checks a shell by starting it.
+async fn shell(name: &str, arguments: &[&str]) -> Check {
     let label = format!("shell {name}");
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let Some(path) = find_shell(Path::new(name), &search_path) else {
@@ -70,17 +75,6 @@ async fn shell(name: &str, arguments: &[&str], is_in_time: bool) -> Check {
             "install it if you want to use it",
         );
     };
-    if !is_in_time {
-        return Check::limited(
-            &label,
-            format!(
-                "{}: not tried, since earlier shells took too long",
-                path.display()
-            ),
-            "not known",
-            "find out what is slow, or try it with --shell",
-        );
-    }
     let version = version(&path, arguments).await;
     let found = format!("{}{version}", path.display());
     match try_shell(path).await {

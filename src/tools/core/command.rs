@@ -53,7 +53,7 @@ pub struct Output {
     /// Facts about the session: start-up files that took too long, or the session that was opened beside a busy one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What to do next.
+    /// Next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'static str>,
     /// `true` when the status is a guess: the system did not show what the script waits for.

@@ -197,8 +197,6 @@ pub const MAX_RECORD_BYTES: u64 = 64 << 10;
 pub const UNSEEN_SHELL_GRACE: Duration = Duration::from_millis(200);
 /// Resolution of process start times, with a margin.
 pub const PROCESS_CLOCK_TICK: Duration = Duration::from_millis(20);
-/// How long `karyi doctor` goes on to the next shell: without `/proc` each takes about a second.
-pub const SHELL_CHECKS_TIME: Duration = Duration::from_secs(3);
 /// Time one check of `karyi doctor` may take.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long `karyi doctor` waits for a shell to be blocked, to look at it.
