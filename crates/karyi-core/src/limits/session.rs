@@ -14,6 +14,9 @@ pub const TERMINAL_REACH_BYTES: usize = 64 << 10;
 pub const RC_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for a shell to end its start-up files after Ctrl+C, before it is replaced.
 pub const RC_INTERRUPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for a shell to answer after Ctrl+C during its start-up files, before the next one. A Ctrl+C that comes while it
+/// reads the lines for it makes it lose a part of them.
+pub const RC_INTERRUPT_PAUSE: Duration = Duration::from_millis(500);
 /// Time for a shell that has read start-up files to set itself up, before one without them is started.
 pub const SETUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Most bytes of the output of a shell that failed to start, in the error.

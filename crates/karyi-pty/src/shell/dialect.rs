@@ -34,7 +34,7 @@ impl SessionPaths {
     }
 
     /// Returns the path of a file of the session as a shell word.
-    pub(super) fn quoted(&self, name: &str) -> String {
+    pub(crate) fn quoted(&self, name: &str) -> String {
         quote(self.file(name).as_os_str())
     }
 

@@ -142,6 +142,16 @@ impl LiveShell {
         write_all(&self.fifo, lines)
     }
 
+    /// Types the line that lets the shell read its own lines again. Shells other than bash go on reading the terminal
+    /// when Ctrl+C breaks off a file that they source with the terminal as its input.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub(crate) fn type_input_line(&self) -> io::Result<()> {
+        let line = format!("\\exec <{}\n", self.paths.quoted("in"));
+        write_all(&self.master, line.as_bytes())
+    }
+
     /// Types a key into the terminal. Where the terminal turns keys into signals, Ctrl+C, Ctrl+Z and Ctrl+\\ become
     /// the characters it has for them; where it does not, Ctrl+C sends INT to the job.
     ///
