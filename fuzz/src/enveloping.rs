@@ -88,9 +88,10 @@ fn outline(events: Vec<Event>) -> Vec<String> {
     let line = |event: Event| match event {
         Event::Warning(_) => None,
         Event::Error(error) => Some(format!("{} at {:?}", error.code.as_str(), error.position)),
-        other @ (Event::BlockOpened { .. } | Event::Call(_) | Event::BlockClosed | Event::DraftsEnded) => {
-            Some(format!("{other:?}"))
-        }
+        other @ (Event::BlockOpened { .. }
+        | Event::Call(_)
+        | Event::BlockClosed
+        | Event::DraftsEnded) => Some(format!("{other:?}")),
     };
     events.into_iter().filter_map(line).collect()
 }

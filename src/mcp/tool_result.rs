@@ -85,6 +85,7 @@ pub fn from_error(found: &ToolError) -> CallToolResult {
 }
 
 /// Builds the result of a call that succeeded.
+#[cfg(feature = "serve")]
 pub(super) fn success(fields: Map<String, Value>) -> CallToolResult {
     with_data(CallToolResult::success, fields, &[])
 }
