@@ -314,9 +314,11 @@ async fn end_stopped_jobs(name: &str) {
 fn a_job_in_the_group_of_the_shell_is_ended_without_the_shell() {
     run(async {
         let shell = Shell::bash().await;
-        shell
-            .check("V=1; set +m; sleep 100 & sleep 101 &", 0, "")
-            .await;
+        // Until it runs its program, a new child still ends on INT.
+        let both_run =
+            "for pid in $! $first; do until grep -q sleep /proc/$pid/comm; do :; done; done";
+        let script = format!("V=1; set +m; sleep 100 & first=$!; sleep 101 & {both_run}");
+        shell.check(&script, 0, "").await;
         let left = shell.session.take_background();
         let [(_, job)] = &left[..] else {
             panic!("{left:?}");

@@ -13,7 +13,7 @@ pub const TERMINAL_REACH_BYTES: usize = 64 << 10;
 /// Time for the user's start-up files: version managers and completions take seconds on a busy machine.
 pub const RC_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for a shell to end its start-up files after Ctrl+C, before it is replaced.
-pub const RC_INTERRUPT_TIMEOUT: Duration = Duration::from_secs(2);
+pub const RC_INTERRUPT_TIMEOUT: Duration = Duration::from_secs(4);
 /// Time for a shell to answer after Ctrl+C during its start-up files, before the next one. A Ctrl+C that comes while it
 /// reads the lines for it makes it lose a part of them.
 pub const RC_INTERRUPT_PAUSE: Duration = Duration::from_millis(500);

@@ -345,7 +345,7 @@ impl Engine {
         let (dialect, paths) = (self.shared.dialect, &live.paths);
         let mut before = [RESTORE_ENV_LINE, &dialect.rc_lines(paths)].concat();
         let mut pause = limit;
-        let mut is_typed = false;
+        let mut is_interrupted = false;
         let given_up = Instant::now() + limit + limits::RC_INTERRUPT_TIMEOUT;
         loop {
             // A new number each time: after Ctrl+C the shell may still answer the line before it.
@@ -357,18 +357,23 @@ impl Engine {
             self.mark_extractor.await_mark(Some(number));
             let answer = self.await_first_mark(running, None, Instant::now() + pause);
             let is_busy = matches!(answer, Err((NO_ANSWER, _)));
-            let is_late = Instant::now() >= given_up;
-            if is_busy && is_late && !is_typed && live.type_input_line().is_ok() {
-                is_typed = true;
-                continue;
-            }
-            if !is_busy || is_late || self.is_ordered_to_end() {
+            if !is_busy || Instant::now() >= given_up || self.is_ordered_to_end() {
                 // The output is mostly prompts.
                 return answer.map(drop).map_err(|(reason, _)| start_error(reason));
             }
-            let first_pause = limits::RC_INTERRUPT_PAUSE;
-            pause = self.rc_limit.take().map_or(pause * 2, |_| first_pause);
-            self.note_slow_startup_files(limit);
+            if self.rc_limit.take().is_some() {
+                self.note_slow_startup_files(limit);
+                pause = limits::RC_INTERRUPT_PAUSE;
+            } else if !is_interrupted {
+                pause *= 2;
+            }
+            is_interrupted = !is_interrupted;
+            if !is_interrupted {
+                // What is not read is flushed before the first command.
+                let typed = live.type_input_line();
+                typed.map_err(|error| start_error(&error.to_string()))?;
+                continue;
+            }
             if let Some(group) = live.foreground_group() {
                 let _ = group.signal_now(Signal::SIGINT);
             }
