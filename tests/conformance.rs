@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 
 use karyi::http::app_state::AppState;
 use karyi::http::server::{self, HostSetup, ServerOptions};
-use karyi::mcp::http::{DefaultSite, router_with};
+use karyi::mcp::http::{Defaults, router_with};
 use karyi::pty::{SessionOptions, ShellSecrets, StartupFiles};
 use tokio::sync::oneshot;
 
@@ -51,9 +51,10 @@ impl Server {
         let further = move |state: &Arc<AppState>| {
             tell.send(state.port).unwrap();
             let listeners = Listeners::default();
-            let place = DefaultSite {
+            let place = Defaults {
                 tenant: Some("yantian".into()),
                 site: Some("yantian-main".into()),
+                shell: String::new(),
             };
             router_with(state, place, move |front| {
                 Fixtures::new(front, listeners.clone())

@@ -42,11 +42,11 @@ fn a_machine_with_bash_can_run_sessions() {
     ] {
         assert_eq!(find(&report, name)["status"], "ok", "{report:#}");
     }
-    let found = find(&report, "session")["found"].as_str().unwrap();
-    assert!(
-        found.starts_with("bash (by $SHELL), started in "),
-        "{found}"
-    );
+    for (name, place) in [("session", "default"), ("MCP session", "$SHELL")] {
+        let found = find(&report, name)["found"].as_str().unwrap();
+        let start = format!("bash ({place}), started in ");
+        assert!(found.starts_with(&start), "{found}");
+    }
 }
 
 #[test]
@@ -110,7 +110,8 @@ fn check_unusable_directory(ran: &Ran) {
         .filter(|(_, status)| status == "missing")
         .collect();
     let pair = |name: &str| (name.to_owned(), "missing".to_owned());
-    assert_eq!(missing, [pair("runtime directory"), pair("session")]);
+    let expected = ["runtime directory", "session", "MCP session"];
+    assert_eq!(missing, expected.map(pair));
 }
 
 #[test]

@@ -363,7 +363,7 @@ pub(super) struct DoctorArgs {
     /// As one JSON object
     #[arg(long)]
     pub(super) json: bool,
-    /// Shell of the session to try [default: $SHELL when supported, else bash, else sh]
+    /// Shell of the session to try [default: that of `karyi run`, then that of `karyi mcp`]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub(super) shell: Option<PathBuf>,
 }

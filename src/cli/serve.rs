@@ -17,7 +17,7 @@ use crate::http::app_state::AppState;
 use crate::http::local_tools::HostResources;
 use crate::http::server::{self, HostSetup, ServerOptions};
 use crate::mcp;
-use crate::mcp::http::DefaultSite;
+use crate::mcp::http::Defaults;
 use crate::service::caller;
 use crate::service::dispatcher::InputRecording;
 use crate::service::jwt::ExpectedClaims;
@@ -30,9 +30,13 @@ use karyi_vault::session::{Need, Secrets};
 /// Runs `karyi serve`.
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
     let served = runtime(true).and_then(|runtime| {
-        let defaults = DefaultSite {
+        let defaults = Defaults {
             tenant: args.tenant.clone().map(id).transpose()?,
             site: args.site.clone().map(id).transpose()?,
+            shell: match args.tools.iter().any(|tool| tool == "command") {
+                true => shell_names()?.description(&shell::search_path()),
+                false => String::new(),
+            },
         };
         let options = options(args)?;
         runtime.block_on(async {
@@ -207,8 +211,7 @@ fn host_resources(
 
 fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
     let current = std::env::current_dir().context("finding the current directory")?;
-    let search_path = shell::search_path();
-    let names = ShellNames::find(None, SessionUse::Conversation, &search_path)?;
+    let names = shell_names()?;
     Ok(SessionOptions {
         shell: names.requested,
         preferred_shell: names.preferred,
@@ -221,6 +224,10 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
         fork_state: None,
         secrets: karyi_pty::ShellSecrets::default(),
     })
+}
+
+fn shell_names() -> anyhow::Result<ShellNames> {
+    ShellNames::find(None, SessionUse::Conversation, &shell::search_path())
 }
 
 /// Returns the named database, else the user's own.

@@ -26,6 +26,8 @@ pub(super) struct ShellNames {
     pub(super) requested: Option<PathBuf>,
     /// The one to use where none was chosen; bash if `None`.
     pub(super) preferred: Option<PathBuf>,
+    /// Place that chose it: a flag, a variable or a file.
+    pub(super) place: String,
 }
 
 impl ShellNames {
@@ -40,12 +42,12 @@ impl ShellNames {
     ) -> anyhow::Result<Self> {
         let variable = |name| std::env::var_os(name).filter(|text: &OsString| !text.is_empty());
         let named = variable("KARYI_SHELL").map(PathBuf::from);
-        let (requested, place) = match (flag, named) {
+        let (requested, mut place) = match (flag, named) {
             (Some(path), _) => (Some(path.to_owned()), "--shell".to_owned()),
             (None, Some(path)) => (Some(path), "KARYI_SHELL".to_owned()),
             (None, None) => match config::text("shell")? {
                 Some((shell, file)) => (Some(shell.into()), file.display().to_string()),
-                None => (None, String::new()),
+                None => (None, "default".to_owned()),
             },
         };
         if let Some(shell) = &requested {
@@ -57,9 +59,13 @@ impl ShellNames {
             let name = path.file_name().unwrap_or_default();
             session_use == SessionUse::Conversation && (name == "bash" || name == "zsh")
         });
+        if requested.is_none() && preferred.is_some() {
+            "$SHELL".clone_into(&mut place);
+        }
         Ok(Self {
             requested,
             preferred,
+            place,
         })
     }
 

@@ -46,19 +46,21 @@ const HOST_INSTRUCTIONS: &str = " `command` starts a fresh shell for every call,
     ended. $KARYI{NAME} in arguments stays literal text, except for the secrets that this server \
     offers; their values are never shown.";
 
-/// Site of requests that name none.
+/// Site of requests that name none, and the shell of commands.
 #[derive(Debug, Clone, Default)]
-pub struct DefaultSite {
+pub struct Defaults {
     /// Tenant.
     pub tenant: Option<String>,
     /// Site.
     pub site: Option<String>,
+    /// Sentence about the shell, for models.
+    pub shell: String,
 }
 
 /// Backend for the server's tools.
 pub struct HttpBackend {
     state: Arc<AppState>,
-    defaults: DefaultSite,
+    defaults: Defaults,
 }
 
 /// State of the route.
@@ -69,14 +71,14 @@ struct RouteState {
 }
 
 /// Creates the route.
-pub fn router(state: &Arc<AppState>, defaults: DefaultSite) -> Router {
+pub fn router(state: &Arc<AppState>, defaults: Defaults) -> Router {
     router_with(state, defaults, |server| server)
 }
 
 /// Creates the route with a wrapper around each server; the conformance suite needs it.
 pub fn router_with<H: ServerHandler>(
     state: &Arc<AppState>,
-    defaults: DefaultSite,
+    defaults: Defaults,
     wrap: impl Fn(Server<HttpBackend>) -> H + Send + Sync + 'static,
 ) -> Router {
     // The middleware has already checked host and origin.
@@ -368,11 +370,16 @@ fn header_id(headers: &HeaderMap, name: &str) -> Result<Option<String>, ErrorDat
 impl Backend for HttpBackend {
     fn instructions(&self) -> String {
         let is_of_machine = |tool: &OfferedTool| !tool.is_site_tool();
-        let more = match self.dispatcher().tools().iter().any(is_of_machine) {
-            true => HOST_INSTRUCTIONS,
-            false => "",
-        };
-        format!("{SITE_INSTRUCTIONS}{more}")
+        match self.dispatcher().tools().iter().any(is_of_machine) {
+            true => {
+                let told = format!(
+                    "{SITE_INSTRUCTIONS}{HOST_INSTRUCTIONS} {}",
+                    self.defaults.shell
+                );
+                told.trim_end().to_owned()
+            }
+            false => SITE_INSTRUCTIONS.to_owned(),
+        }
     }
 
     async fn tools(&self, context: &McpContext) -> Result<Vec<Tool>, ErrorData> {

@@ -486,7 +486,9 @@ fn what_a_model_is_told_of_the_server_is_true_of_it() {
         "{site}"
     );
     assert!(
-        machine.contains("fresh shell") && machine.contains("stays literal text"),
+        machine.contains("fresh shell")
+            && machine.contains("stays literal text")
+            && machine.contains(" Commands run in bash 5."),
         "{machine}"
     );
 }

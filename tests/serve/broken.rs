@@ -334,9 +334,10 @@ fn called_over_mcp(dispatcher: Dispatcher, name: &str, arguments: &Value, key: &
         .header("idempotency-key", key)
         .body(axum::body::Body::from(message.to_string()))
         .unwrap();
-    let place = karyi::mcp::http::DefaultSite {
+    let place = karyi::mcp::http::Defaults {
         tenant: Some("t".into()),
         site: Some("s".into()),
+        shell: String::new(),
     };
     runtime().block_on(async {
         let further = karyi::mcp::http::router(&state, place);

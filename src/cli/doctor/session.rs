@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use crate::cli::args::DoctorArgs;
 use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::shell::{self, SessionUse, ShellNames};
 use karyi_core::limits;
 use karyi_pty::health::{self, Check};
 use karyi_pty::{CommandRequest, Session, SessionOptions, StartupFiles, find_shell};
@@ -43,14 +44,23 @@ pub(super) async fn checks(args: &DoctorArgs) -> Vec<Check> {
             checks.push(shell(name, arguments).await);
         }
     }
-    checks.extend(session(args).await);
+    checks.extend(session("session", SessionUse::Script, args).await);
+    if args.shell.is_none() {
+        let tried = session("MCP session", SessionUse::Conversation, args).await;
+        // The checks of the shell's process are those of the first session.
+        checks.extend(
+            tried
+                .into_iter()
+                .filter(|check| check.name == "MCP session"),
+        );
+    }
     checks
 }
 
-fn options(shell: Option<PathBuf>, rc: StartupFiles) -> anyhow::Result<SessionOptions> {
+fn options(names: &ShellNames, rc: StartupFiles) -> anyhow::Result<SessionOptions> {
     Ok(SessionOptions {
-        shell,
-        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
+        shell: names.requested.clone(),
+        preferred_shell: names.preferred.clone(),
         bootstrap: crate::cli::own_program::own_program()?,
         runtime_dir: runtime_dir(),
         cwd: std::env::current_dir()?,
@@ -90,7 +100,11 @@ async fn shell(name: &str, arguments: &[&str]) -> Check {
 
 /// Starts a session with a shell and closes it.
 async fn try_shell(path: PathBuf) -> Result<(), String> {
-    let options = options(Some(path), StartupFiles::None).map_err(|error| format!("{error:#}"))?;
+    let names = ShellNames {
+        requested: Some(path),
+        ..ShellNames::default()
+    };
+    let options = options(&names, StartupFiles::None).map_err(|error| format!("{error:#}"))?;
     match timeout(limits::CHECK_TIMEOUT, Session::start(options)).await {
         Ok(Ok(session)) => {
             session.close().await;
@@ -135,18 +149,25 @@ async fn version(path: &Path, arguments: &[&str]) -> String {
     }
 }
 
-/// Starts the session that `karyi run` would start, and runs commands in it.
-async fn session(args: &DoctorArgs) -> Vec<Check> {
+/// Starts the session that `karyi run` or `karyi mcp` would start, and runs commands in it.
+async fn session(label: &str, session_use: SessionUse, args: &DoctorArgs) -> Vec<Check> {
     let advice = "install bash, or name a shell with --shell";
-    let failed = |found: String| vec![Check::missing("session", found, "nothing can run", advice)];
-    let asked = args.shell.clone();
-    let options = match options(asked, StartupFiles::User(limits::RC_TIMEOUT)) {
+    let failed = |found: String| vec![Check::missing(label, found, "nothing can run", advice)];
+    let names = ShellNames::find(args.shell.as_deref(), session_use, &shell::search_path());
+    let options = names.and_then(|names| {
+        let rc = match session_use == SessionUse::Conversation || names.requested.is_some() {
+            true => StartupFiles::User(limits::RC_TIMEOUT),
+            false => StartupFiles::None,
+        };
+        Ok((options(&names, rc)?, names.place))
+    });
+    let (options, place) = match options {
         Ok(options) => options,
         Err(error) => return failed(format!("{error:#}")),
     };
-    let preferred = options.preferred_shell.clone();
     let start = Instant::now();
-    let session = match timeout(limits::SHELL_START_TIMEOUT, Session::start(options)).await {
+    let limit = limits::RC_TIMEOUT + limits::SHELL_START_TIMEOUT;
+    let session = match timeout(limit, Session::start(options)).await {
         Ok(Ok(session)) => session,
         Ok(Err(error)) => return failed(error.message),
         Err(_) => return failed("the shell did not start in time".to_owned()),
@@ -154,15 +175,17 @@ async fn session(args: &DoctorArgs) -> Vec<Check> {
     let took = start.elapsed();
     let checks = match timeout(limits::CHECK_TIMEOUT, measure(&session)).await {
         Ok(Ok((round, pid))) => {
-            let reason = reason(args, preferred.as_deref(), &session.shell_name());
             let found = format!(
-                "{} ({reason}), started in {}, a command takes {}",
+                "{} ({place}), started in {}, a command takes {}",
                 session.shell_name(),
                 milliseconds(took),
                 milliseconds(round)
             );
-            let session = Check::ok("session", found, "commands can run");
-            vec![health::of_child(pid), session]
+            let check = match session.take_startup_note() {
+                Some(note) => Check::limited(label, found, &note, "shorten the start-up files"),
+                None => Check::ok(label, found, "commands can run"),
+            };
+            vec![health::of_child(pid), check]
         }
         Ok(Err(message)) => failed(message),
         Err(_) => failed("a command did not end in time".to_owned()),
@@ -208,18 +231,6 @@ async fn run(
         Some(0) => Ok(()),
         Some(status) => Err(format!("`{script}` ended with status {status}")),
         None => Err(format!("`{script}` did not end")),
-    }
-}
-
-/// Returns the reason why a session uses this shell.
-fn reason(args: &DoctorArgs, preferred: Option<&Path>, name: &str) -> &'static str {
-    let is_preferred = preferred
-        .and_then(Path::file_name)
-        .is_some_and(|file| file == name);
-    match (&args.shell, is_preferred) {
-        (Some(_), _) => "by --shell",
-        (None, true) => "by $SHELL",
-        (None, false) => "since $SHELL is not usable",
     }
 }
 
