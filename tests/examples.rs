@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::harness::{Karyi, program, skip, without_temporary_names};
 
@@ -138,4 +139,43 @@ fn the_library_lists_calls() {
         String::from_utf8_lossy(&output.stdout),
         "block\n  1 command: read -p \"name? \" name; echo \"hi $name\"\n  2 input: Ada\\n\n"
     );
+}
+
+/// A model that asks for one command, and says at the end what its conversation was.
+const MODEL: &str = r#"#!/bin/sh
+talk=$(cat)
+case $talk in
+*'<output>42'*)
+    # The text for models comes first, then the task, then each answer with its report.
+    case $talk in
+    *'<command>'*'The task: multiply'*'I compute.'*'<results>'*) echo "It is 42." ;;
+    esac
+    ;;
+*'The task: multiply') printf 'I compute.\n<tools><command>echo $((6 * 7))</command></tools>\n' ;;
+esac
+"#;
+
+#[test]
+fn a_loop_with_a_model_ends_with_its_last_word() {
+    let karyi = Karyi::with_args(&[]).program("a-model", MODEL);
+    let karyi_command = karyi.command();
+    let variable = |name: &str| karyi_command.get_envs().find(|(key, _)| *key == name);
+    let path = variable("PATH").and_then(|(_, value)| value).unwrap();
+    let own = karyi_command.get_program();
+    let own = Path::new(own).parent().unwrap().display();
+    let output = Command::new("sh")
+        .arg(root().join("examples/loop.sh"))
+        .args(["a-model", "multiply"])
+        .env("PATH", format!("{own}:{}", path.display()))
+        .env("TMPDIR", karyi.work())
+        .output()
+        .unwrap();
+    let expected = "I compute.\n<tools><command>echo $((6 * 7))</command></tools>\nIt is 42.\n";
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((found.as_str(), output.status.code()), (expected, Some(0)));
+    // The conversation is gone.
+    let left = fs::read_dir(karyi.work()).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = left.filter(|name| name.starts_with("tmp.")).collect();
+    assert_eq!(left, [""; 0]);
 }

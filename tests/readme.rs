@@ -33,8 +33,24 @@ fn session(block: &str) -> Session {
         file: file.to_owned(),
         content: content.to_owned(),
         is_piped: pipe == " | cat",
-        output: output.to_owned(),
+        output: match output {
+            "" => picture(),
+            _ => output.to_owned(),
+        },
     }
+}
+
+/// Returns the lines of the picture below the command that prints them.
+fn picture() -> String {
+    let text = Regex::new("<text [^>]*>(.*)</text>").unwrap();
+    let tag = Regex::new("<[^>]*>").unwrap();
+    let picture = include_str!("../docs/terminal.svg");
+    let lines = text.captures_iter(picture).map(|line| {
+        let line = tag.replace_all(&line[1], "");
+        let line = line.replace("&lt;", "<").replace("&gt;", ">");
+        line.replace("&amp;", "&") + "\n"
+    });
+    lines.skip(1).collect()
 }
 
 #[test]
