@@ -92,6 +92,15 @@ fn as_case(events: &[Event]) -> Value {
     serde_json::from_slice(&json).unwrap()
 }
 
+/// Decodes the calls as a run does.
+fn as_case_result(events: &[Event]) -> Result<(), String> {
+    let registry = karyi::tools::registry();
+    let mut calls = calls(events).into_iter();
+    calls
+        .try_for_each(|raw| registry.decode(raw).map(drop))
+        .map_err(|error| error.message.clone())
+}
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/toolsxml")
 }

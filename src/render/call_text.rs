@@ -141,6 +141,10 @@ pub fn repair(code: &str) -> &'static str {
         "R5" => "a text that mixes raw and escaped markup was taken as it is written",
         "R6" => "]]> inside a CDATA section was taken as text",
         "R7" => "a tag or an attribute was read in spite of its case, quotes or blanks",
+        "R9" => "the unit of a time was taken into account",
+        "R10" => "a key that was written otherwise was recognised",
+        "R11" => "a path that was given otherwise was taken as src or path",
+        "R12" => "an attribute that only explains the call was left out",
         _ => "the call was mended",
     }
 }

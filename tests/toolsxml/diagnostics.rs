@@ -193,6 +193,114 @@ fn repairs_are_named_in_order() {
 }
 
 #[test]
+fn harmless_slips_are_taken() {
+    let check = |call: &str, repaired: &str, spelled: &str| {
+        let read = |call: &str| {
+            let events = parse(Mode::Repair, &format!("<tools>{call}</tools>"));
+            assert!(
+                error(&events).is_none() && warnings(&events).is_empty(),
+                "{call} {events:?}"
+            );
+            (super::as_case(&events), calls(&events)[0].repairs.join(" "))
+        };
+        assert_eq!(read(call), (read(spelled).0, repaired.to_owned()), "{call}");
+        let strict = parse(Mode::Strict, &format!("<tools>{call}</tools>"));
+        assert!(
+            error(&strict).is_some() || super::as_case_result(&strict).is_err(),
+            "{call}"
+        );
+    };
+    check(
+        "<command timeout='1s'>x</command>",
+        "R9",
+        "<command timeout='1'>x</command>",
+    );
+    check(
+        "<command timeout='2 min'>x</command>",
+        "R9",
+        "<command timeout='120'>x</command>",
+    );
+    for call in [
+        "<ctrl>Ctrl+C</ctrl>",
+        "<ctrl key='c'/>",
+        "<ctrl key='ctrl-c'></ctrl>",
+        "<ctrl>^C</ctrl>",
+    ] {
+        check(call, "R10", "<ctrl>c</ctrl>");
+    }
+    let read = "<read><file src='a b'/></read>";
+    check("<read><file path='a b'/></read>", "R11", read);
+    check("<read><file>\n a b </file></read>", "R11", read);
+    check(
+        "<read><search pattern='x' src='d'/></read>",
+        "R11",
+        "<read><search pattern='x' path='d'/></read>",
+    );
+    check(
+        "<edit><file path='a' description='why'><find>x</find><replace>y</replace></file></edit>",
+        "R11 R12",
+        "<edit><file src='a'><find>x</find><replace>y</replace></file></edit>",
+    );
+    check(
+        "<command reason='w' description='v'>x</command>",
+        "R12",
+        "<command>x</command>",
+    );
+}
+
+#[test]
+fn slips_without_one_meaning_are_refused() {
+    for (call, code) in [
+        ("<command timeout='soon'>x</command>", None),
+        ("<read><file> </file></read>", Some("missing-attribute")),
+        (
+            "<read><file><find/></file></read>",
+            Some("missing-attribute"),
+        ),
+        (
+            "<read><file src='a' path='b'/></read>",
+            Some("duplicate-attribute"),
+        ),
+        ("<ctrl key='strg'/>", Some("bad-ctrl")),
+        (
+            "<command purpose='w'>x</command>",
+            Some("unknown-attribute"),
+        ),
+    ] {
+        let events = parse(Mode::Repair, &format!("<tools>{call}</tools>"));
+        assert_eq!(error(&events).map(|e| e.code.as_str()), code, "{call}");
+    }
+}
+
+#[test]
+fn control_characters_are_written_as_references_in_find_and_replace() {
+    let edit = |find: &str| {
+        let message = format!(
+            "<tools><edit><file src='f'><find>{find}</find><replace/></file></edit></tools>"
+        );
+        let events = parse(Mode::Repair, &message);
+        match error(&events) {
+            Some(error) => error.hint.clone(),
+            None => super::as_case(&events)[0]["files"][0]["edits"][0]["find"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        }
+    };
+    assert_eq!(edit("a&#12;b&#x1b;[m"), "a\u{c}b\u{1b}[m");
+    for literal in ["a\u{c}b", "a\u{1b}", "&#0;"] {
+        assert!(edit(literal).contains("&#12;"), "{literal:?}");
+    }
+    let strict = "<tools><command>&#12;</command></tools>";
+    for mode in [Mode::Repair, Mode::Strict] {
+        assert_eq!(
+            error(&parse(mode, strict)).unwrap().code.as_str(),
+            "illegal-char"
+        );
+    }
+}
+
+#[test]
 fn raw_text_with_escapes_is_warned_of() {
     check(
         Mode::Repair,

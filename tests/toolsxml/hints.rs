@@ -269,7 +269,7 @@ fn the_form_is_told() {
         ("<edit><file src=\"a\"><old>x</old></file></edit>", format!("write {file}")),
         ("<edit><file src=\"a\"><fnd>x</fnd></file></edit>", format!("did you mean `find`?; write {file}")),
         (
-            "<edit><file path=\"a\"/></edit>",
+            "<edit><file owner=\"a\"/></edit>",
             format!("remove it; <file> takes src, to, delete, break_links; write {file}"),
         ),
         ("<read path=\"a\"/>", format!("<read> takes no attribute here; remove it; write {read}")),

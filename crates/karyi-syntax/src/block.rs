@@ -22,7 +22,7 @@ use super::stop_bytes::StopBytes;
 use super::table::{Body, GroupPosition, Rule};
 use super::tag_scan::{TagScan, TagStop};
 use super::text_scan::TextScan;
-use karyi_core::call::{RawAttribute, RawCall, RawText};
+use karyi_core::call::{RawCall, RawText};
 use karyi_core::error::Code;
 use karyi_core::limits::{MAX_ARGUMENT_DEPTH, MAX_CALLS, MAX_TAG_BYTES};
 
@@ -238,10 +238,13 @@ impl Block {
             TagStop::End { length, is_empty } => (length, is_empty),
         };
         let tag = tag_text(rest, 0, length)?;
-        let open = self.open(cx, tag, &scan)?;
+        let mut open = self.open(cx, (tag, is_empty), &scan)?;
         self.tag = Some(scan);
         if is_empty {
-            open.check_text(b"", "")?;
+            let word = open.word.take().unwrap_or_default();
+            let word = open.read_word(&word, &mut self.repairs);
+            open.check_text(b"", &word)?;
+            open.word = Some(word);
         }
         cx.view.consume(length);
         self.stack.push(open);
@@ -258,7 +261,7 @@ impl Block {
     fn open(
         &mut self,
         cx: &mut Context<'_, '_>,
-        tag: &str,
+        (tag, is_empty): (&str, bool),
         scan: &TagScan,
     ) -> Outcome<OpenElement> {
         let written = tag.get(1..scan.name_end()).unwrap_or_default();
@@ -282,8 +285,18 @@ impl Block {
         if name != written {
             self.repairs.add(Repair::R7);
         }
-        let attributes = self.attributes(cx, &rule, &name, (tag, scan))?;
+        let mut attributes = self.attributes(cx, &rule, &name, (tag, scan))?;
+        let is_path = attributes.check_complete(is_empty)?;
+        if is_path {
+            self.repairs.add(Repair::R11);
+        }
+        if self.stack.is_empty() {
+            self.id = call_id(cx, attributes.id.take(), tag.len())?;
+        }
+        let (word, attributes) = (attributes.word.take(), attributes.passed);
         Ok(OpenElement {
+            word,
+            is_path,
             name,
             rule,
             mark: cx.view.mark(tag.len()),
@@ -294,13 +307,13 @@ impl Block {
         })
     }
 
-    fn attributes(
+    fn attributes<'r>(
         &mut self,
         cx: &mut Context<'_, '_>,
-        rule: &Rule,
-        name: &str,
-        (tag, scan): (&str, &TagScan),
-    ) -> Outcome<Vec<RawAttribute>> {
+        rule: &'r Rule,
+        name: &'r str,
+        (tag, scan): (&'r str, &TagScan),
+    ) -> Outcome<Attributes<'r>> {
         let mut attributes = Attributes::new(rule, name, tag.len(), cx.mode);
         if self.stack.is_empty() {
             attributes = attributes.of_tool();
@@ -309,16 +322,15 @@ impl Block {
             if written.is_mixed {
                 self.mixed_attribute(cx, rule, written.name, tag.len())?;
             }
-            if written.is_repaired | attributes.add(written)? {
+            if written.is_repaired {
                 self.repairs.add(Repair::R7);
+            }
+            if let Some(repair) = attributes.add(written)? {
+                self.repairs.add(repair);
             }
             Ok(())
         })?;
-        attributes.check_complete()?;
-        if self.stack.is_empty() {
-            self.id = call_id(cx, attributes.id.take(), tag.len())?;
-        }
-        Ok(attributes.passed)
+        Ok(attributes)
     }
 
     fn mixed_attribute(
@@ -343,7 +355,11 @@ impl Block {
 
     /// Returns what the first bytes after the innermost opening tag belong to.
     fn first_token(&self, mode: Mode) -> Token {
-        match (self.stack.last().map(|open| &open.rule.body), mode) {
+        let open = self.stack.last();
+        if open.is_some_and(|open| open.is_path) {
+            return Token::Text(TextScan::default());
+        }
+        match (open.map(|open| &open.rule.body), mode) {
             (Some(Body::Leaf(_)), Mode::Repair) => Token::Raw(RawScan::default()),
             (Some(Body::Leaf(_)), Mode::Strict) | (Some(Body::Value), _) => {
                 Token::Text(TextScan::default())
@@ -429,8 +445,15 @@ impl Block {
     /// Closes the innermost element; all its bytes are consumed.
     pub(super) fn close(&mut self, cx: &mut Context<'_, '_>, text: Option<RawText>) -> Outcome<()> {
         self.token = Token::Between;
-        let Some(open) = self.stack.pop() else {
+        let Some(mut open) = self.stack.pop() else {
             return Ok(());
+        };
+        let text = match text {
+            Some(text) if open.is_path => {
+                open.take_path(&text.text)?;
+                None
+            }
+            text => text,
         };
         open.check_complete(cx.mode)?;
         let element = open.into_element(text, cx.view.offset());
@@ -449,10 +472,11 @@ impl Block {
     }
 
     /// Returns the text of `<a/>`, where text may stand.
-    fn no_text(&self) -> Option<RawText> {
-        let open = self.stack.last()?;
-        open.rule.holds_text().then(|| RawText {
-            text: String::new(),
+    fn no_text(&mut self) -> Option<RawText> {
+        let open = self.stack.last_mut()?;
+        let text = open.word.take().unwrap_or_default();
+        open.rule.holds_text().then_some(RawText {
+            text,
             verbatim: self.is_preserved,
             source: None,
         })

@@ -7,6 +7,9 @@ use super::attribute::ParsedAttribute;
 use super::chars::is_name;
 use super::event::Mode;
 use super::fault::{Fault, Outcome, did_you_mean, shown};
+use super::grammar::LeafKind;
+use super::repairs::Repair;
+use super::slips;
 use super::source::Mark;
 use super::table::{Body, GroupPosition, Groups, Parameter, Rule, Table};
 use super::usage::{usage, with_usage};
@@ -29,6 +32,10 @@ pub(super) struct OpenElement {
     pub(super) children: Vec<RawElement>,
     /// The place in the groups of the next child; the default where any group may start.
     pub(super) place: GroupPosition,
+    /// The word that an attribute gives instead of the text.
+    pub(super) word: Option<String>,
+    /// True when the text is the path that the attribute `src` lacks.
+    pub(super) is_path: bool,
     /// A comment before any child.
     pub(super) comment: Option<Box<Mark>>,
 }
@@ -215,6 +222,26 @@ impl OpenElement {
         }
     }
 
+    /// Returns the fault of an element without its path.
+    pub(super) fn lacks_path(&self) -> Box<Fault> {
+        let message = format!("<{}> needs the attribute `src`", self.name);
+        let fault = Fault::at(Code::MissingAttribute, &self.mark, message);
+        fault.with_hint(format!("write <{} src=\"...\">", self.name))
+    }
+
+    /// Takes the text for the path that the tag lacks.
+    pub(super) fn take_path(&mut self, text: &str) -> Outcome<()> {
+        let path = text.trim();
+        if path.is_empty() {
+            return Err(self.lacks_path());
+        }
+        self.attributes.push(RawAttribute {
+            name: "src".into(),
+            value: path.to_owned(),
+        });
+        Ok(())
+    }
+
     /// Makes the complete element, with the text it holds if it may hold text.
     pub(super) fn into_element(self, text: Option<RawText>, end_offset: u64) -> RawElement {
         let body = match text {
@@ -263,7 +290,21 @@ pub(super) struct Attributes<'r> {
     pub(super) passed: Vec<RawAttribute>,
     /// The call's own id, for a tool.
     pub(super) id: Option<String>,
+    /// The word that stands in the attribute `key` instead of the text.
+    pub(super) word: Option<String>,
     is_tool: bool,
+}
+
+/// What an attribute is taken for.
+enum Declared {
+    /// One of the rule, and the repair that its name needs.
+    Name(Name, Option<Repair>),
+    /// The id of a tool.
+    Id,
+    /// The text of the element.
+    Word,
+    /// Nothing.
+    Explanation,
 }
 
 impl<'r> Attributes<'r> {
@@ -277,6 +318,7 @@ impl<'r> Attributes<'r> {
             seen: None,
             passed: Vec::new(),
             id: None,
+            word: None,
             is_tool: false,
         }
     }
@@ -287,10 +329,17 @@ impl<'r> Attributes<'r> {
         self
     }
 
-    /// Adds the next attribute; returns true when its name was repaired.
-    pub(super) fn add(&mut self, written: ParsedAttribute<'r>) -> Outcome<bool> {
-        let Some(declared) = self.declared(written.name)? else {
-            return self.add_id(written);
+    /// Adds the next attribute; returns the repair that it needed.
+    pub(super) fn add(&mut self, written: ParsedAttribute<'r>) -> Outcome<Option<Repair>> {
+        let (declared, repair) = match self.declared(written.name)? {
+            Declared::Name(name, repair) => (name, repair),
+            Declared::Id => return self.add_id(written),
+            Declared::Explanation => return Ok(Some(Repair::R12)),
+            Declared::Word if self.word.is_some() => return Err(self.twice("key")),
+            Declared::Word => {
+                self.word = Some(written.value);
+                return Ok(Some(Repair::R10));
+            }
         };
         let is_again = match self.rule.attributes {
             Some(_) => self.passed.iter().any(|a| a.name == declared),
@@ -299,35 +348,54 @@ impl<'r> Attributes<'r> {
         if is_again {
             return Err(self.twice(&declared));
         }
-        let is_repaired = declared != written.name;
+        let plain = match self.rule.body {
+            Body::Leaf(_) if declared == "timeout" && self.mode == Mode::Repair => {
+                slips::seconds(&written.value)
+            }
+            _ => None,
+        };
+        let repair = if plain.is_some() {
+            Some(Repair::R9)
+        } else {
+            repair
+        };
         self.passed.push(RawAttribute {
             name: declared,
-            value: written.value,
+            value: plain.unwrap_or(written.value),
         });
-        Ok(is_repaired)
+        Ok(repair)
     }
 
-    /// Returns the declared name of an attribute, or nothing for the id of a tool.
-    fn declared(&self, name: &str) -> Outcome<Option<Name>> {
+    /// Returns what an attribute is taken for.
+    fn declared(&self, name: &str) -> Outcome<Declared> {
         if self.is_tool && self.mode.is_same(name, "id") {
-            return Ok(None);
+            return Ok(Declared::Id);
         }
         let Some(known) = &self.rule.attributes else {
             return match is_name(name) {
-                true => Ok(Some(name.into())),
+                true => Ok(Declared::Name(name.into(), None)),
                 false => Err(self.fault(
                     Code::BadAttribute,
                     format!("`{}` is no attribute name", shown(name)),
                 )),
             };
         };
-        match known.iter().find(|a| self.mode.is_same(name, &a.name)) {
-            Some(attribute) => Ok(Some(attribute.name.clone())),
-            None => Err(self.unknown(name)),
+        if let Some(attribute) = known.iter().find(|a| self.mode.is_same(name, &a.name)) {
+            let repair = (attribute.name != name).then_some(Repair::R7);
+            return Ok(Declared::Name(attribute.name.clone(), repair));
+        }
+        match (self.rule.leaf(), slips::other_name(name, known)) {
+            _ if self.mode == Mode::Strict => Err(self.unknown(name)),
+            (_, Some(other)) => Ok(Declared::Name(other.name.clone(), Some(Repair::R11))),
+            (Some(LeafKind::Word(_)), None) if name.eq_ignore_ascii_case("key") => {
+                Ok(Declared::Word)
+            }
+            _ if slips::is_explanation(name) => Ok(Declared::Explanation),
+            _ => Err(self.unknown(name)),
         }
     }
 
-    fn add_id(&mut self, written: ParsedAttribute<'_>) -> Outcome<bool> {
+    fn add_id(&mut self, written: ParsedAttribute<'_>) -> Outcome<Option<Repair>> {
         if self.id.is_some() {
             return Err(self.twice("id"));
         }
@@ -336,13 +404,13 @@ impl<'r> Attributes<'r> {
             return Err(fault.with_hint("give the call a name, or leave `id` out"));
         }
         self.id = Some(written.value);
-        Ok(written.name != "id")
+        Ok((written.name != "id").then_some(Repair::R7))
     }
 
-    /// Checks that no required attribute is missing.
-    pub(super) fn check_complete(&self) -> Outcome<()> {
+    /// Checks that no required attribute is missing. Returns true when only `src` is, and the text may be the path.
+    pub(super) fn check_complete(&self, is_empty: bool) -> Outcome<bool> {
         if let Body::Parameters(_) = self.rule.body {
-            return Ok(());
+            return Ok(false);
         }
         let is_given = |name: &str| self.passed.iter().any(|a| a.name == name);
         let mut required = self
@@ -352,8 +420,12 @@ impl<'r> Attributes<'r> {
             .flatten()
             .filter(|a| a.is_required);
         let Some(missing) = required.find(|a| !is_given(&a.name)) else {
-            return Ok(());
+            return Ok(false);
         };
+        let is_bare = matches!(self.rule.body, Body::Empty) && self.mode == Mode::Repair;
+        if is_bare && !is_empty && missing.name == "src" {
+            return Ok(true);
+        }
         let message = format!("<{}> needs the attribute `{}`", self.name, missing.name);
         let hint = format!("write <{} {}=\"...\">", self.name, missing.name);
         Err(self.fault(Code::MissingAttribute, message).with_hint(hint))

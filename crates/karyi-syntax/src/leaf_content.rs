@@ -14,7 +14,8 @@ use super::follow_set::{FollowCheck, FollowSet, is_name_cut, opened_name};
 use super::grammar::LeafKind;
 use super::leaf_decoder::{self, DecodedLeaf, IllegalReference};
 use super::raw_scan::{EndTag, RawStop};
-use super::repairs::Repair;
+use super::repairs::{Repair, Repairs};
+use super::slips;
 use super::source::Ending;
 use super::table::{Body, Rule};
 use super::text_scan::TextStop;
@@ -48,7 +49,7 @@ impl Block {
             let tag = match scan.step(rest, &leaf.name, cx.view.ending) {
                 RawStop::More if cx.is_last() => return Err(unclosed(leaf, scan.open_cdata())),
                 RawStop::More => return Ok(Progress::More),
-                RawStop::Bad(bad) => return Err(bad_byte(&bad, 0)),
+                RawStop::Bad(bad) => return Err(leaf.bad_byte(&bad, 0)),
                 RawStop::TooLong => {
                     return Err(Fault::at(
                         Code::TooLarge,
@@ -64,7 +65,7 @@ impl Block {
                 FollowCheck::More if cx.view.ending == Ending::Open => return Ok(Progress::More),
                 FollowCheck::More => {
                     scan.check(rest, tag.start)
-                        .map_err(|bad| bad_byte(&bad, 0))?;
+                        .map_err(|bad| leaf.bad_byte(&bad, 0))?;
                     return Ok(Progress::More);
                 }
                 // The text is checked when it is read.
@@ -72,7 +73,7 @@ impl Block {
                 FollowCheck::Yes | FollowCheck::No => {}
             }
             scan.check(rest, tag.start)
-                .map_err(|bad| bad_byte(&bad, 0))?;
+                .map_err(|bad| leaf.bad_byte(&bad, 0))?;
             match follow {
                 FollowCheck::Yes | FollowCheck::More => return Err(ambiguous(leaf, tag)),
                 FollowCheck::No if parents.is_empty() && !tag.is_nested => {
@@ -130,6 +131,7 @@ impl Block {
                     reading,
                 });
             }
+            (Some(_), Body::Empty) => return Err(leaf.lacks_path()),
             (Some(b'!'), Body::Value) => return self.comment_in_value(cx, at),
             (Some(b'?'), Body::Value) => return Err(processing_instruction(at)),
             (Some(next), Body::Value) if is_name_start_byte(next) => {
@@ -208,10 +210,26 @@ impl Block {
             Token::Raw(scan) => scan.checked().min(leaf.len()),
             Token::Between | Token::Comment(_) | Token::Open | Token::End(_) | Token::Text(_) => 0,
         };
-        let reading = match reading {
+        let mut reading = match reading {
             Some(reading) => reading,
-            None => read(leaf, checked, cx.mode)?,
+            None => {
+                let kind = self.stack.last().and_then(|open| open.rule.leaf());
+                {
+                    let takes_any = matches!(kind, Some(LeafKind::Text)) && cx.mode == Mode::Repair;
+                    read(leaf, checked, (cx.mode, takes_any)).map_err(|fault| match fault.code {
+                        Code::IllegalChar if takes_any => fault.with_hint(ILLEGAL_HINT),
+                        _ => fault,
+                    })?
+                }
+            }
         };
+        if let (Mode::Repair, Some(open)) = (cx.mode, self.stack.last_mut())
+            && let Some(LeafKind::Word(_)) = open.rule.leaf()
+        {
+            let word = open.word.take().filter(|_| reading.text.trim().is_empty());
+            reading.text =
+                open.read_word(word.as_deref().unwrap_or(&reading.text), &mut self.repairs);
+        }
         for repair in reading.repairs {
             self.repairs.add(*repair);
         }
@@ -228,11 +246,11 @@ impl Block {
 }
 
 /// Reads a complete leaf, whose first `checked` bytes are legal.
-fn read(leaf: &[u8], checked: usize, mode: Mode) -> Outcome<DecodedLeaf> {
+fn read(leaf: &[u8], checked: usize, (mode, takes_any): (Mode, bool)) -> Outcome<DecodedLeaf> {
     let leaf = chars::text_after(leaf, checked).map_err(|bad| bad_byte(&bad, 0))?;
     let reading = match mode {
         Mode::Strict => leaf_decoder::read_well_formed(leaf),
-        Mode::Repair => leaf_decoder::read(leaf),
+        Mode::Repair => leaf_decoder::read(leaf, takes_any),
     };
     reading
         .map_err(|IllegalReference { range }| offence(Code::IllegalChar, range.start, range.len()))
@@ -259,7 +277,19 @@ fn allowed<'a>(
     }
 }
 
+/// Hint for a character that XML does not allow in a text that takes references to any.
+const ILLEGAL_HINT: &str = "write it as a reference: &#12; for a form feed, &#27; for ESC";
+
 impl OpenElement {
+    /// Returns the fault of a byte that is illegal in the text.
+    fn bad_byte(&self, bad: &chars::BadByte, base: usize) -> Box<Fault> {
+        let fault = bad_byte(bad, base);
+        match self.rule.leaf() {
+            Some(LeafKind::Text) if bad.code == Code::IllegalChar => fault.with_hint(ILLEGAL_HINT),
+            _ => fault,
+        }
+    }
+
     /// Returns the rule of the element that must come next, when a group is not complete.
     fn awaited(&self) -> Option<&Rule> {
         match &self.rule.body {
@@ -269,6 +299,21 @@ impl OpenElement {
             Body::Children(_) | Body::Empty | Body::Leaf(_) | Body::Parameters(_) | Body::Value => {
                 None
             }
+        }
+    }
+
+    /// Reads the word of a leaf, spelled in any way that names a key.
+    pub(super) fn read_word(&self, written: &str, repairs: &mut Repairs) -> String {
+        let Some(LeafKind::Word(is_known)) = self.rule.leaf() else {
+            return written.to_owned();
+        };
+        let word = written.trim().to_lowercase();
+        match slips::control_key(written).filter(|key| !is_known(&word) && is_known(key)) {
+            Some(key) => {
+                repairs.add(Repair::R10);
+                key
+            }
+            None => written.to_owned(),
         }
     }
 

@@ -50,12 +50,12 @@ pub(super) struct IllegalReference {
     pub(super) range: Range<usize>,
 }
 
-/// Reads a leaf as repair mode does.
-pub(super) fn read(leaf: &str) -> Result<DecodedLeaf, IllegalReference> {
-    if let Some(reading) = read_simple(leaf) {
+/// Reads a leaf as repair mode does; with `takes_any` a reference may denote a character that XML does not allow.
+pub(super) fn read(leaf: &str, takes_any: bool) -> Result<DecodedLeaf, IllegalReference> {
+    if let Some(reading) = read_simple(leaf, takes_any) {
         return Ok(reading);
     }
-    let shape = shape(leaf);
+    let shape = shape(leaf, takes_any);
     if !shape.is_raw {
         return match shape.illegal {
             Some(range) => Err(IllegalReference { range }),
@@ -80,10 +80,10 @@ pub(super) fn read(leaf: &str) -> Result<DecodedLeaf, IllegalReference> {
 
 /// Reads a leaf that is known to be well formed.
 pub(super) fn read_well_formed(leaf: &str) -> Result<DecodedLeaf, IllegalReference> {
-    if let Some(reading) = read_simple(leaf) {
+    if let Some(reading) = read_simple(leaf, false) {
         return Ok(reading);
     }
-    let shape = shape(leaf);
+    let shape = shape(leaf, false);
     match shape.illegal {
         Some(range) => Err(IllegalReference { range }),
         None => Ok(decode(leaf, &shape)),
@@ -92,7 +92,7 @@ pub(super) fn read_well_formed(leaf: &str) -> Result<DecodedLeaf, IllegalReferen
 
 /// Reads a leaf that holds characters and references only, in one pass; `None` when there is more
 /// to it.
-pub(super) fn read_simple(leaf: &str) -> Option<DecodedLeaf> {
+pub(super) fn read_simple(leaf: &str, takes_any: bool) -> Option<DecodedLeaf> {
     let bytes = leaf.as_bytes();
     if find_cdata_end(bytes).is_some() {
         return None;
@@ -110,7 +110,7 @@ pub(super) fn read_simple(leaf: &str) -> Option<DecodedLeaf> {
         // At anything but `&` this finds no reference, and there is more to the leaf.
         let reference = reference(rest(bytes, start))?;
         reading.text.push_str(leaf.get(at..start)?);
-        reading.text.push(reference.character?);
+        reading.text.push(reference.meant(takes_any)?);
         at = start + reference.length;
     }
     reading.text.push_str(leaf.get(at..)?);
@@ -132,14 +132,14 @@ struct LeafShape {
     placeholders: Vec<Range<usize>>,
 }
 
-fn shape(leaf: &str) -> LeafShape {
+fn shape(leaf: &str, takes_any: bool) -> LeafShape {
     let bytes = leaf.as_bytes();
     let mut shape = LeafShape::default();
     let (mut at, mut text_start) = (0, 0);
     while let Some(found) = memchr2(b'<', b'&', rest(bytes, at)) {
         at += found;
         if bytes.get(at) == Some(&b'&') {
-            at += shape.add_reference(bytes, at);
+            at += shape.add_reference(bytes, at, takes_any);
         } else if let Placeholder::Ends(end) = placeholder(bytes, at) {
             shape.placeholders.push(at..end);
             at = end;
@@ -163,14 +163,14 @@ fn shape(leaf: &str) -> LeafShape {
 
 impl LeafShape {
     /// Records the `&` at `at`; returns the number of bytes it covers.
-    fn add_reference(&mut self, bytes: &[u8], at: usize) -> usize {
+    fn add_reference(&mut self, bytes: &[u8], at: usize, takes_any: bool) -> usize {
         let Some(reference) = reference(rest(bytes, at)) else {
             self.is_raw = true;
             return 1;
         };
         let range = at..at + reference.length;
         self.escape.get_or_insert(range.clone());
-        if !reference.is_legal() {
+        if reference.meant(takes_any).is_none() {
             self.illegal.get_or_insert(range);
         }
         reference.length
@@ -223,7 +223,7 @@ fn decode(leaf: &str, shape: &LeafShape) -> DecodedLeaf {
 fn decode_around(source: &str, placeholders: &[Range<usize>], are_places_right: bool) -> String {
     if !are_places_right && !placeholders.is_empty() {
         // Line breaks became shorter, so the placeholders have moved.
-        return decode_around(source, &shape(source).placeholders, true);
+        return decode_around(source, &shape(source, true).placeholders, true);
     }
     let mut text = String::with_capacity(source.len());
     let mut start = 0;
@@ -332,7 +332,7 @@ mod tests {
     }
 
     fn check(leaf: &str, expected: &DecodedLeaf) {
-        assert_eq!(read(leaf).as_ref(), Ok(expected), "{leaf:?}");
+        assert_eq!(read(leaf, false).as_ref(), Ok(expected), "{leaf:?}");
     }
 
     fn check_raw(leaf: &str, mixed: Option<&str>) {
@@ -425,7 +425,14 @@ mod tests {
 
     #[test]
     fn illegal_references_are_refused() {
-        assert_eq!(read("a&#0;"), Err(IllegalReference { range: 1..5 }));
+        assert_eq!(read("a&#0;", false), Err(IllegalReference { range: 1..5 }));
+        assert_eq!(read("a&#0;", true), Err(IllegalReference { range: 1..5 }));
+        assert_eq!(read("a&#12;", false), Err(IllegalReference { range: 1..6 }));
+        let leaf = "a&#12;<![CDATA[b]]>&#x1b;";
+        let expected = reading("a\u{c}b\u{1b}", true, Some(leaf), &[]);
+        assert_eq!(read(leaf, true), Ok(expected));
+        let expected = reading("a\u{c}", false, Some("a&#12;"), &[]);
+        assert_eq!(read("a&#12;", true), Ok(expected));
         assert_eq!(
             read_well_formed("a&#x1B;"),
             Err(IllegalReference { range: 1..7 })

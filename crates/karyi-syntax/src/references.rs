@@ -14,12 +14,19 @@ pub(super) struct Reference {
     pub(super) length: usize,
     /// The character it denotes, if XML allows it.
     pub(super) character: Option<char>,
+    /// The character it denotes, NUL apart.
+    pub(super) any: Option<char>,
 }
 
 impl Reference {
     /// Returns true when it denotes a character that XML allows.
     pub(super) fn is_legal(self) -> bool {
         self.character.is_some()
+    }
+
+    /// Returns the character; where `takes_any`, also one that XML does not allow.
+    pub(super) fn meant(self, takes_any: bool) -> Option<char> {
+        if takes_any { self.any } else { self.character }
     }
 }
 
@@ -36,6 +43,7 @@ pub(super) fn reference(bytes: &[u8]) -> Option<Reference> {
     Some(Reference {
         length,
         character: Some(character),
+        any: Some(character),
     })
 }
 
@@ -60,6 +68,7 @@ fn numeric(bytes: &[u8]) -> Option<Reference> {
     Some(Reference {
         length: start + count + 1,
         character: number.filter(|n| is_xml_char(*n)).and_then(char::from_u32),
+        any: number.filter(|n| *n > 0).and_then(char::from_u32),
     })
 }
 

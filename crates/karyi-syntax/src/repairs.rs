@@ -18,19 +18,31 @@ pub(super) enum Repair {
     R6,
     /// A tag or attribute was repaired.
     R7,
+    /// A time had a unit.
+    R9,
+    /// A key was written otherwise.
+    R10,
+    /// A path was given otherwise.
+    R11,
+    /// An explanation was left out.
+    R12,
 }
 
 /// A set of repairs.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Repairs(u8);
+pub(super) struct Repairs(u16);
 
 impl Repair {
-    const ALL: [(Self, &'static str); 5] = [
+    const ALL: [(Self, &'static str); 9] = [
         (Self::R1, "R1"),
         (Self::R4, "R4"),
         (Self::R5, "R5"),
         (Self::R6, "R6"),
         (Self::R7, "R7"),
+        (Self::R9, "R9"),
+        (Self::R10, "R10"),
+        (Self::R11, "R11"),
+        (Self::R12, "R12"),
     ];
 }
 

@@ -124,7 +124,7 @@ impl TextScan {
         let here = rest.get(self.at..).unwrap_or_default();
         if here.starts_with(b"</") && self.first_cdata.is_none() {
             match chars::text_after(rest.get(..self.at).unwrap_or_default(), self.checked) {
-                Ok(text) => self.reading = leaf_decoder::read_simple(text),
+                Ok(text) => self.reading = leaf_decoder::read_simple(text, false),
                 Err(bad) => return Some(TextStop::Offence(bad.code, bad.at..bad.at + 1)),
             }
             if self.reading.is_some() {

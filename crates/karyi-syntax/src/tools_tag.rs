@@ -69,9 +69,13 @@ pub(super) fn opening_tag(
         repairs.add(Repair::R7);
     }
     scan.attributes(tag, cx.mode, &mut |written| {
-        if written.is_repaired | attributes.add(written)? {
+        if written.is_repaired {
             repairs.add(Repair::R7);
         }
+        attributes
+            .add(written)?
+            .into_iter()
+            .for_each(|repair| repairs.add(repair));
         Ok(())
     })?;
     let mut options = BlockOptions::default();

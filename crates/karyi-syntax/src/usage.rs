@@ -43,7 +43,9 @@ fn write(rule: &Rule, text: &mut String) {
         Body::Leaf(_) | Body::Value | Body::Parameters(_) => text.push_str(">..."),
         Body::Children(groups) => {
             text.push('>');
-            let inner = groups.groups.iter().flatten();
+            // A text alone is another way to write what stands before it.
+            let is_other = |group: &&Vec<_>| group.len() > 1 || groups.min > 0;
+            let inner = groups.groups.iter().filter(is_other).flatten();
             inner.for_each(|inner| write(inner, text));
         }
     }

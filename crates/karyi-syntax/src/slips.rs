@@ -1,0 +1,86 @@
+//! Harmless slips that repair mode takes: only one meaning is possible (rules R9 to R12).
+
+use super::chars::is_same_name;
+use super::table::Attribute;
+
+/// Finds the attribute that a model means by `path` or `src`.
+pub(super) fn other_name<'a>(written: &str, known: &'a [Attribute]) -> Option<&'a Attribute> {
+    let other = [("path", "src"), ("src", "path")]
+        .into_iter()
+        .find(|(name, _)| is_same_name(written.as_bytes(), name.as_bytes()))?
+        .1;
+    known.iter().find(|attribute| attribute.name == other)
+}
+
+/// Tells whether an unknown attribute of this name only explains the call.
+pub(super) fn is_explanation(name: &str) -> bool {
+    let words = ["description", "reason"];
+    words
+        .iter()
+        .any(|word| is_same_name(name.as_bytes(), word.as_bytes()))
+}
+
+/// Returns the plain number of seconds for a time with a unit, such as `1s` or `5 min`.
+pub(super) fn seconds(value: &str) -> Option<String> {
+    let value = value.trim();
+    let at = value.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = value.split_at(at);
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "ms" => 0.001,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        _ => return None,
+    };
+    let number: f64 = number.trim().parse().ok()?;
+    Some((number * factor).to_string())
+}
+
+/// Returns the key in `Ctrl+C`, `ctrl-c`, `C-c` or `^C`, in lower case.
+pub(super) fn control_key(text: &str) -> Option<String> {
+    let text = text.trim().to_lowercase();
+    let prefixes = ["ctrl", "control", "c", "^"];
+    let rest = prefixes.iter().find_map(|prefix| {
+        let rest = text.strip_prefix(prefix)?;
+        match *prefix {
+            "^" => Some(rest),
+            "c" => rest.strip_prefix('-'),
+            _ => Some(rest.trim_start_matches([' ', '+', '-', '_']))
+                .filter(|key| key.len() < rest.len()),
+        }
+    })?;
+    (rest.chars().count() == 1).then(|| rest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_and_keys_have_one_meaning() {
+        for (written, expected) in [
+            ("1s", Some("1")),
+            ("1.5 min", Some("90")),
+            ("500ms", Some("0.5")),
+            ("2H", Some("7200")),
+            ("soon", None),
+            ("1e3", None),
+            ("5 apples", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(written).as_deref(), expected, "{written}");
+        }
+        for (written, expected) in [
+            ("Ctrl+C", Some("c")),
+            ("control - d", Some("d")),
+            ("C-z", Some("z")),
+            ("^\\", Some("\\")),
+            (" ctrl+[ ", Some("[")),
+            ("ctrlc", None),
+            ("ctrl+enter", None),
+            ("strg", None),
+        ] {
+            assert_eq!(control_key(written).as_deref(), expected, "{written}");
+        }
+    }
+}
