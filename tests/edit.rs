@@ -245,3 +245,171 @@ fn xml_and_text_reports_name_the_fallback() {
         )
         .exit(0);
 }
+
+/// Runs an edit; returns its result.
+fn run(karyi: Karyi, files: &str) -> (crate::harness::Ran, serde_json::Value) {
+    let ran = karyi.arg("--json").stdin(edit(files)).run();
+    let result = results(&ran.json())[0].clone();
+    (ran, result)
+}
+
+#[test]
+fn a_new_file_of_framed_text_ends_with_a_line_break() {
+    let files = pair("one", "", "x = 1")
+        + &pair("two", "", "\ndef f():\n    return 1\n")
+        + &pair("three", "", "<![CDATA[\na && b\n]]>")
+        + &pair("four", "\n", "<![CDATA[a\n]]>")
+        + &pair("five", "", "\n  <![CDATA[\na\n\n]]>\n  ")
+        + &pair("six", "", "\n");
+    let (ran, _) = run(Karyi::new(), &files);
+    ran.exit(0)
+        .file("one", "x = 1")
+        .file("two", "def f():\n    return 1\n")
+        .file("three", "a && b\n")
+        .file("four", "a\n")
+        .file("five", "a\n")
+        .file("six", "");
+}
+
+#[test]
+fn whole_lines_go_with_their_break() {
+    for (find, replace, after) in [
+        ("\n  b\n", "", "a\nc\n"),
+        ("\n  b\n    ", "\n    ", "a\nc\n"),
+        ("<![CDATA[\na\n  b\n]]>", "", "c\n"),
+        ("  b", "", "a\n\nc\n"),
+        ("\n  b\n", "\nx\n", "a\nx\nc\n"),
+    ] {
+        let (ran, _) = run(
+            Karyi::new().file("a", "a\n  b\nc\n"),
+            &pair("a", find, replace),
+        );
+        ran.exit(0).file("a", after);
+    }
+}
+
+#[test]
+fn content_writes_a_whole_file() {
+    let content =
+        |src: &str, text: &str| format!("<file src=\"{src}\"><content>{text}</content></file>");
+    let files =
+        content("new/a", "\n<p>&amp;</p>\n") + &content("b", "one\ntwo\n") + &content("c", "");
+    let karyi = || Karyi::new().file("b", "x\r\ny\r\n").file("c", "text");
+    let (ran, result) = run(karyi(), &files);
+    ran.exit(0)
+        .file("new/a", "<p>&amp;</p>\n")
+        .file("b", "one\r\ntwo\r\n")
+        .file("c", "");
+    let changes: Vec<_> = (0..3)
+        .map(|at| result["files"][at]["change"].clone())
+        .collect();
+    assert_eq!(changes, ["created", "edited", "edited"]);
+    for torn in [
+        "<file src=\"b\"><content>x</content><find>x</find><replace>y</replace></file>",
+        "<file src=\"b\" delete=\"true\"><content>x</content></file>",
+    ] {
+        let (ran, result) = run(karyi(), torn);
+        assert_eq!(result["code"], "bad_arguments", "{torn}");
+        ran.file("b", "x\r\ny\r\n");
+    }
+    let twice = edit("<file src=\"b\"><content>x</content><content>y</content></file>");
+    let ran = karyi().stdin(twice).run().exit(2);
+    ran.file("b", "x\r\ny\r\n");
+    let (_, result) = run(karyi(), &pair("none", "x", "y"));
+    assert!(
+        result["hint"].as_str().unwrap().contains("<content>"),
+        "{result}"
+    );
+}
+
+#[test]
+fn one_file_is_read_in_one_way() {
+    let told = pair("a", "one", "x &amp; y");
+    let (ran, result) = run(Karyi::new().file("a", "one"), &told);
+    ran.file("a", "x & y");
+    assert_eq!(result["files"][0]["decoded"], true);
+    let two = "<file src=\"a\"><find>one</find><replace>x &amp; y</replace>\
+               <find>&lt;b></find><replace>&lt;c></replace></file>";
+    let (ran, result) = run(Karyi::new().file("a", "one &lt;b>"), two);
+    ran.file("a", "x &amp; y &lt;c>");
+    assert_eq!(
+        (
+            &result["files"][0]["fallback"],
+            result["files"][0].get("decoded")
+        ),
+        (&json!("verbatim"), None)
+    );
+    let (ran, result) = run(Karyi::new().file("a", "one <b>"), two);
+    ran.file("a", "x & y <c>");
+    assert_eq!(result["files"][0].get("decoded"), None);
+    // A text that cannot be decoded tells, too.
+    let mixed = "<file src=\"a\"><find>one</find><replace>x &amp; y</replace>\
+                 <find>two</find><replace><p>&copy; &amp;</p></replace></file>";
+    let (ran, result) = run(Karyi::new().file("a", "one two"), mixed);
+    let report = ran.json();
+    ran.exit(0).file("a", "x &amp; y <p>&copy; &amp;</p>");
+    assert_eq!(result["files"][0]["mixed_escapes"], true);
+    assert_eq!(
+        (result.get("repairs"), &report["diagnostics"]),
+        (None, &json!([])),
+        "{report}"
+    );
+    let (_, result) = run(Karyi::new().file("a", "x"), &pair("a", "<p>&amp;", ""));
+    assert!(
+        result["hint"].as_str().unwrap().contains("mixes"),
+        "{result}"
+    );
+}
+
+#[test]
+fn closers_of_the_envelope_are_kept_with_a_warning() {
+    let warned = |find: &str, replace: &str| {
+        let karyi = Karyi::new().file("a", "x </content>");
+        let (ran, result) = run(karyi, &pair("a", find, replace));
+        ran.exit(0);
+        result["warning"].as_str().unwrap_or_default().to_owned()
+    };
+    for leak in [
+        "y\n</content>\n</invoke>\n",
+        "y</parameter>",
+        "</x:invoke></x:function_calls>",
+    ] {
+        assert!(warned("x ", leak).contains("nothing in it opens"), "{leak}");
+    }
+    for fine in ["y", "</div>", "<content>y</content>", "</content> y"] {
+        assert_eq!(warned("x ", fine), "", "{fine}");
+    }
+    assert_eq!(warned("x </content>", "y </content>"), "");
+    let file = Karyi::new();
+    let (ran, _) = run(file, &pair("n", "", "\n# Notes\n</content>\n</invoke>\n"));
+    ran.exit(0).file("n", "# Notes\n</content>\n</invoke>\n");
+}
+
+#[test]
+fn characters_that_xml_cannot_hold_are_told_and_can_be_edited() {
+    let karyi = || Karyi::new().file("a", "int a;\n\u{c}\nint b;\n");
+    let ran = karyi()
+        .stdin("<tools><read><file src=\"a\"/></read></tools>")
+        .run()
+        .exit(0);
+    let report = ran.stdout();
+    assert!(
+        report.contains("is_lossy=\"true\"") && report.contains("U+000C"),
+        "{report}"
+    );
+    let files = pair("a", "int a;\n&#12;\nint b;", "int c;&#x1b;");
+    let (ran, _) = run(karyi(), &files);
+    ran.exit(0).file("a", "int c;\u{1b}\n");
+}
+
+#[test]
+fn a_framed_input_is_typed_with_one_enter() {
+    for text in ["\ny\n", "\n  y\n", "y\\n", "\ny\\n\n", "\ny\\n"] {
+        let script = format!(
+            "<tools><command>read x; read -t 0.3 y; echo \"[$x|$y]\"</command><input>{text}</input></tools>"
+        );
+        let ran = Karyi::new().stdin(script).run();
+        let report = ran.stdout();
+        assert!(report.contains("[y|]"), "{text:?}\n{report}");
+    }
+}

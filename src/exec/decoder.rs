@@ -68,6 +68,8 @@ pub struct MessageDecoder {
     next_index: u64,
     has_block: bool,
     runs_at_once: bool,
+    /// Warnings of mixed escapes in the call that is being read. Its repairs tell the same.
+    mixed: Vec<Diagnostic>,
     is_refused: bool,
 }
 
@@ -82,6 +84,7 @@ impl MessageDecoder {
             next_index: 0,
             has_block: false,
             runs_at_once: false,
+            mixed: Vec::new(),
             is_refused: false,
         }
     }
@@ -140,6 +143,19 @@ impl MessageDecoder {
             if self.is_refused {
                 return;
             }
+            match &event {
+                Event::Warning(warning) if warning.code == Code::MixedEscapes => {
+                    self.mixed.push(warning.clone());
+                    continue;
+                }
+                // The result of an edit tells it.
+                Event::Call(raw) if raw.element.name == "edit" => self.mixed.clear(),
+                Event::Error(_) | Event::Call(_) => {
+                    let mixed = self.mixed.drain(..);
+                    decoded.extend(mixed.map(|warning| Decoded::Warning(Box::new(warning))));
+                }
+                _ => {}
+            }
             let next = match event {
                 Event::BlockOpened { options, .. } => {
                     self.has_block = true;
@@ -172,6 +188,10 @@ impl MessageDecoder {
                 self.refuse(diagnostic)
             }
             Ok(call) => {
+                // A text may be raw: the prompt asks for it.
+                let is_edit = raw.element.name == "edit";
+                let is_told = |code: &&str| *code != "R4" && !(is_edit && *code == "R5");
+                let repairs = raw.repairs.into_iter().filter(is_told);
                 let index = self.next_index;
                 self.next_index += 1;
                 let span = raw.element.span;
@@ -179,7 +199,7 @@ impl MessageDecoder {
                     index,
                     id: raw.id,
                     call,
-                    repairs: raw.repairs,
+                    repairs: repairs.collect(),
                     size_bytes: span.end_offset.saturating_sub(span.start.offset)
                         + limits::CALL_OVERHEAD_BYTES,
                 }))

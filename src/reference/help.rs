@@ -146,6 +146,9 @@ fn spelling(property: &Property<'_>, text: Option<&str>) -> (String, String) {
     if property.annotation("leaf").is_some() {
         return (format!("<{name}>"), "text".into());
     }
+    if property.annotation("child").is_some() {
+        return (format!("<{name}>"), "text".into());
+    }
     if text == Some(name) {
         return (name.into(), "the element's text".into());
     }

@@ -16,8 +16,8 @@ and the results come back as <results> in the next message:
 
 Rules:
 - <tools> must be the first text of its line and not inside a code fence. Several blocks are allowed.
-- The text of <command>, <input>, <find> and <replace> is taken as you write it: do not escape < or &.
-  Wrap a text with its own end tag, or XML escapes to keep, in <![CDATA[ ... ]]>.
+- Texts of <command>, <input>, <find>, <replace> and <content> are taken as written: do not escape < or
+  &. Wrap a text with its own end tag, or XML escapes to keep, in <![CDATA[ ... ]]>.
 - Calls of a block behave as if they ran one after another in the order written, also after one that
   failed. With <tools on_error=\"stop\"> the calls after a failed one are skipped.
 - Relative paths start in the session's directory.

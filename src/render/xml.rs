@@ -150,7 +150,10 @@ fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::
     let is_crlf = TEXT_FIELDS.iter().any(|name| is_crlf(fields.get(name)));
     let change = fields.get("change");
     let eol = is_crlf.then_some(("eol", Field::Text("crlf")));
-    let attributes = fields.iter().chain(eol);
+    let lost = lost_character(fields);
+    let is_new = lost.is_some() && fields.get("is_lossy").is_none();
+    let lossy = is_new.then_some(("is_lossy", Field::Value(&Value::Bool(true))));
+    let attributes = fields.iter().chain(eol).chain(lossy);
     for (key, field) in attributes.filter(|(key, field)| {
         is_attribute(key, field) && !change.is_some_and(|change| is_known(key, field, change))
     }) {
@@ -163,10 +166,10 @@ fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::
         }
         out.write_all(b"\"")?;
     }
-    let mut children = fields
-        .iter()
-        .filter(|(key, field)| is_child(key, field))
-        .peekable();
+    let hint = lost.filter(|_| fields.get("hint").is_none()).map(lost_hint);
+    let hint = hint.as_deref().map(|hint| ("hint", Field::Text(hint)));
+    let children = fields.iter().filter(|(key, field)| is_child(key, field));
+    let mut children = children.chain(hint).peekable();
     if children.peek().is_none() {
         return out.write_all(b"/>");
     }
@@ -180,6 +183,26 @@ fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::
         }
     }
     close(out, name)
+}
+
+/// Returns the first character of the texts that XML cannot represent.
+fn lost_character(fields: &BorrowedFields<'_>) -> Option<char> {
+    let mut texts = fields.iter().filter_map(|(_, field)| match field {
+        Field::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.find_map(|text| text.chars().find(|c| !is_xml(*c)))
+}
+
+/// Says how a character that the report does not show is written in a call.
+fn lost_hint(c: char) -> String {
+    let number = u32::from(c);
+    match number {
+        0 => "NUL is shown as U+FFFD; change such text with a command".into(),
+        _ => format!(
+            "U+{number:04X} is shown as U+FFFD; in find and replace write it as the character reference with number {number}"
+        ),
+    }
 }
 
 /// Fields with the text of a file.
@@ -382,13 +405,16 @@ mod tests {
 
     #[test]
     fn a_text_with_many_escapes_is_a_cdata_section() {
+        let hint = format!("<hint>{}</hint>", lost_hint('\u{1}'));
         check(
             json!({"output": "a<b>&\u{1}"}),
-            "<r><output>a&lt;b&gt;&amp;\u{FFFD}</output></r>",
+            &format!("<r is_lossy=\"true\"><output>a&lt;b&gt;&amp;\u{FFFD}</output>{hint}</r>"),
         );
         check(
             json!({"output": "a<b>&&\u{1}]]>\n"}),
-            "<r><output><![CDATA[a<b>&&\u{FFFD}]]]]><![CDATA[>\n]]></output></r>",
+            &format!(
+                "<r is_lossy=\"true\"><output><![CDATA[a<b>&&\u{FFFD}]]]]><![CDATA[>\n]]></output>{hint}</r>"
+            ),
         );
         check(
             json!({"output": "<<<<\r"}),
@@ -486,7 +512,11 @@ mod tests {
     fn what_xml_cannot_carry_is_replaced() {
         check(
             json!({"id": "a\"\n\u{1}&", "output": "\u{1b}[m\r.\n\u{FFFE}]]>"}),
-            "<r id=\"a&quot;&#10;\u{FFFD}&amp;\"><output>\u{FFFD}[m&#13;.\n\u{FFFD}]]&gt;</output></r>",
+            &format!(
+                "<r id=\"a&quot;&#10;\u{FFFD}&amp;\" is_lossy=\"true\">\
+                 <output>\u{FFFD}[m&#13;.\n\u{FFFD}]]&gt;</output><hint>{}</hint></r>",
+                lost_hint('\u{1}')
+            ),
         );
     }
 }

@@ -62,7 +62,7 @@ pub fn as_written(text: &RawText) -> Option<&str> {
     let source = text.source.as_deref()?;
     match text.verbatim {
         true => Some(source),
-        false => Some(normalise::framed(source)),
+        false => Some(normalise::frame(source).unwrap_or(source)),
     }
 }
 
@@ -160,6 +160,16 @@ impl TextMode {
             } else if let Some(names) = property.group() {
                 let list = self.group_list(children, &names, &property, path)?;
                 map.insert(property.name.into(), Value::Array(list));
+            } else if property.annotation("child").is_some() {
+                let mut texts = children.iter().filter(|child| child.name == property.name);
+                if let Some(child) = texts.next() {
+                    let text = self.child_text(child);
+                    map.insert(property.name.into(), Value::String(text));
+                }
+                if texts.next().is_some() {
+                    let path = join(path, property.name);
+                    return Err(Mismatch::new(&path, "one element", "several").at(element));
+                }
             }
         }
         Ok(map)
@@ -210,10 +220,7 @@ impl TextMode {
     ) -> DecodeResult<'e, Value> {
         let mut map = Map::new();
         for child in group {
-            let text = match &child.body {
-                RawBody::Text(text) => self.framed(text),
-                RawBody::Empty | RawBody::Elements(_) => String::new(),
-            };
+            let text = self.child_text(child);
             map.insert(child.name.to_string(), Value::String(text));
             map.extend(attributes(child, item, path)?);
         }
@@ -223,15 +230,23 @@ impl TextMode {
     fn leaf(self, text: &RawText, kind: LeafKind) -> String {
         match (kind, self) {
             (LeafKind::Script, Self::Normalised) if !text.verbatim => normalise::script(&text.text),
+            (LeafKind::Escaped, Self::Normalised) => normalise::typed(text),
             (LeafKind::Word(_), _) => text.text.trim().to_lowercase(),
             (LeafKind::Script | LeafKind::Text | LeafKind::Escaped, _) => text.text.clone(),
         }
     }
 
+    fn child_text(self, child: &RawElement) -> String {
+        match &child.body {
+            RawBody::Text(text) => self.framed(text),
+            RawBody::Empty | RawBody::Elements(_) => String::new(),
+        }
+    }
+
     fn framed(self, text: &RawText) -> String {
         match self {
-            Self::Normalised if !text.verbatim => normalise::framed(&text.text).to_owned(),
-            Self::Normalised | Self::Verbatim => text.text.clone(),
+            Self::Normalised => normalise::framed(text).0.to_owned(),
+            Self::Verbatim => text.text.clone(),
         }
     }
 }

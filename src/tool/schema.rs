@@ -373,6 +373,8 @@ fn element(name: &str, schema: &Value) -> ElementRule {
             min = 1;
         } else if let Some(names) = property.group() {
             groups.push(group(&names, items(property.schema)));
+        } else if property.annotation("child").is_some() {
+            groups.push(group(&[property.name], &Value::Null));
         } else {
             rule.attributes.push(attribute(&property));
         }

@@ -461,6 +461,6 @@ fn every_file_that_fails_is_told() {
     assert_eq!(
         result["hint"],
         "1. closest is line 1, to copy as it stands:\ntwo\nline 1: the file has `two` where the text to find has `twoo`\n\
-         2. check the path; to create the file, leave the first find empty\n3. name a file inside the directory"
+         2. check the path; to write a whole file, use <content>\n3. name a file inside the directory"
     );
 }

@@ -27,6 +27,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::shell_word::quote;
 
+pub use super::matching::Scope;
 pub use super::request::{EditPair, FileEdit, WrittenPair};
 
 /// Context of an edit.
@@ -82,6 +83,8 @@ pub struct FileOutcome {
     pub lines: Option<(usize, usize)>,
     /// Match mode when a text was not found literally.
     pub found_as: Option<MatchMode>,
+    /// True when a replacement was decoded and no text to find could tell whether that was meant.
+    pub is_decoded: bool,
     /// The encoding of its text, when it is not UTF-8.
     pub encoding: Option<&'static str>,
     /// Reason why the change deserves a second look.
@@ -401,6 +404,7 @@ fn change(
     }
     let (pairs, is_changed) = copy.apply(edit)?;
     add_pairs(&mut result, &pairs);
+    result.is_decoded = is_decoded(edit, &pairs);
     result.encoding = copy.encoding().and_then(Encoding::name);
     result.kind = match (existed, is_changed) {
         (false, _) => EditKind::Created,
@@ -414,13 +418,25 @@ fn change(
 fn missing(edit: &FileEdit, similar_paths: Option<String>) -> ToolError {
     let message = format!("{}: there is no such file", edit.path.display());
     let error = ToolError::new(ErrorCode::NotFound, message);
-    let create = "to create the file, leave the first find empty";
+    let create = "to write a whole file, use <content>";
     match (edit.delete || edit.to.is_some(), similar_paths) {
         (true, None) => error,
         (true, Some(similar_paths)) => error.with_hint(similar_paths),
         (false, None) => error.with_hint(format!("check the path; {create}")),
         (false, Some(similar_paths)) => error.with_hint(format!("{similar_paths}; {create}")),
     }
+}
+
+/// Tells whether a replacement was decoded while no text to find shows that this file is meant so.
+fn is_decoded(edit: &FileEdit, results: &[PairResult]) -> bool {
+    let found = |result: &PairResult, how| matches!(result, PairResult::Replaced { found_as, .. } if *found_as == how);
+    let pairs = || edit.pairs.iter().zip(results);
+    let is_told = |(pair, result): (&EditPair, &PairResult)| {
+        found(result, MatchMode::Written)
+            || pair.written.is_some() && found(result, MatchMode::Exact)
+    };
+    pairs().any(|(pair, result)| pair.written_replace.is_some() && !is_applied(result))
+        && !pairs().any(is_told)
 }
 
 fn is_applied(pair: &PairResult) -> bool {

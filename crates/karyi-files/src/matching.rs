@@ -34,6 +34,22 @@ pub struct Pair<'a> {
     pub all: bool,
     /// Undecoded form, when decoding changed the text to find.
     pub written: Option<UndecodedPair<'a>>,
+    /// Undecoded form of `replace`, when decoding changed only that.
+    pub written_replace: Option<&'a str>,
+    /// What is replaced.
+    pub scope: Scope,
+}
+
+/// What a pair replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// The match.
+    #[default]
+    Text,
+    /// The match; with its last line break when it is whole lines and nothing takes its place.
+    Lines,
+    /// The whole text.
+    File,
 }
 
 /// Pair before its escapes were decoded.
@@ -134,6 +150,67 @@ const MOST_MATCHES: usize = 8 << 20;
 /// # Errors
 /// The first pair that cannot be applied.
 pub fn apply(text: &str, pairs: &[Pair<'_>]) -> Result<(String, Vec<PairResult>), MatchError> {
+    let (new, mut results) = apply_once(text, pairs)?;
+    let as_written = |result: &PairResult| {
+        matches!(
+            result,
+            PairResult::Replaced {
+                found_as: MatchMode::Written,
+                ..
+            }
+        )
+    };
+    let differs =
+        |(result, pair): (&PairResult, &Pair<'_>)| pair.has_written_form() && !as_written(result);
+    if !results.iter().any(as_written) || !results.iter().zip(pairs).any(differs) {
+        return Ok((new, results));
+    }
+    // One file has one reading.
+    let verbatim: Vec<Pair<'_>> = pairs.iter().map(Pair::as_written).collect();
+    let (new, read) = match apply_once(text, &verbatim) {
+        Ok(done) => done,
+        // What it finds may come from an earlier pair.
+        Err(error) if results.get(error.pair).is_some_and(as_written) => return Ok((new, results)),
+        Err(error) => return Err(error),
+    };
+    for ((result, new), pair) in results.iter_mut().zip(read).zip(pairs) {
+        *result = match new {
+            PairResult::Replaced {
+                count, first_line, ..
+            } if pair.has_written_form() => PairResult::Replaced {
+                count,
+                first_line,
+                found_as: MatchMode::Written,
+            },
+            other => other,
+        };
+    }
+    Ok((new, results))
+}
+
+impl<'a> Pair<'a> {
+    fn has_written_form(&self) -> bool {
+        self.written.is_some() || self.written_replace.is_some()
+    }
+
+    /// Returns the pair in its undecoded form.
+    fn as_written(&self) -> Self {
+        let written = self.written.unwrap_or(UndecodedPair {
+            find: self.find,
+            replace: self.written_replace.unwrap_or(self.replace),
+        });
+        Self {
+            find: written.find,
+            replace: written.replace,
+            written: None,
+            written_replace: None,
+            ..*self
+        }
+    }
+}
+
+/// Applies the pairs, each in the reading that its text to find shows.
+fn apply_once(text: &str, pairs: &[Pair<'_>]) -> Result<(String, Vec<PairResult>), MatchError> {
     let mut document = Document::new(text);
     let mut results = Vec::with_capacity(pairs.len());
     for (pair, wanted) in pairs.iter().enumerate() {
@@ -147,6 +224,9 @@ fn apply_pair<'a>(
     document: &mut Document<'a>,
     pair: &Pair<'a>,
 ) -> Result<PairResult, MatchErrorKind> {
+    if pair.scope == Scope::File {
+        return fill_anew(document, pair.replace);
+    }
     if pair.find.is_empty() {
         return fill(document, pair.replace);
     }
@@ -161,7 +241,40 @@ fn apply_pair<'a>(
     if found.is_empty() {
         return replace_as_written(document, pair, &find, &replace);
     }
+    let found = whole_lines(document.text(), found, pair.scope, &replace);
     replace_at(document, &found, (&find, &replace), MatchMode::Exact)
+}
+
+/// Adds its last line break to each match of whole lines that nothing replaces.
+fn whole_lines(
+    text: &str,
+    mut found: Vec<Range<usize>>,
+    scope: Scope,
+    replace: &str,
+) -> Vec<Range<usize>> {
+    if scope == Scope::Lines && replace.is_empty() {
+        let bytes = text.as_bytes();
+        for place in &mut found {
+            let starts = place.start == 0 || bytes.get(place.start - 1) == Some(&b'\n');
+            if starts && bytes.get(place.end) == Some(&b'\n') {
+                place.end += 1;
+            }
+        }
+    }
+    found
+}
+
+/// Replaces a whole text.
+fn fill_anew<'a>(
+    document: &mut Document<'a>,
+    replace: &'a str,
+) -> Result<PairResult, MatchErrorKind> {
+    if document.text().is_empty() {
+        return fill(document, replace);
+    }
+    let replace = with_lf(replace);
+    let whole = 0..document.text().len();
+    replace_at(document, &[whole], ("", &replace), MatchMode::Exact)
 }
 
 fn find_matches(text: &str, all: bool, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind> {
@@ -229,6 +342,7 @@ fn replace_as_written(
     match found {
         Ok(found) if !found.is_empty() => {
             let texts = (&*source, &*source_replace);
+            let found = whole_lines(document.text(), found, pair.scope, &source_replace);
             replace_at(document, &found, texts, MatchMode::Written)
         }
         Ok(_) => replace_trailing(document, pair, find, replace).or_else(|error| {
@@ -264,7 +378,8 @@ fn replace_trailing(
     };
     match place {
         Some(place) if document.text().get(place.clone()) != Some(replace) => {
-            replace_at(document, &[place], (find, replace), MatchMode::Trailing)
+            let found = whole_lines(document.text(), vec![place], pair.scope, replace);
+            replace_at(document, &found, (find, replace), MatchMode::Trailing)
         }
         _ => already_applied(document.text(), pair, find, replace),
     }

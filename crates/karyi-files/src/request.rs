@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::matching::Scope;
 use karyi_core::secret::ByteSet;
 
 /// Requested changes of one file.
@@ -31,6 +32,11 @@ pub struct EditPair {
     /// Undecoded form, when decoding escapes changed the text to find. It is used when the decoded text does
     /// not occur and this form occurs exactly once.
     pub written: Option<WrittenPair>,
+    /// Undecoded form of `replace`, when decoding changed only that. It is used when another pair of the file is found
+    /// in its undecoded form.
+    pub written_replace: Option<String>,
+    /// What is replaced.
+    pub scope: Scope,
     /// True if one of the texts contains a secret: then errors show nothing of the file.
     pub has_secret: bool,
     /// Bytes of the inserted secrets.
@@ -54,6 +60,8 @@ impl EditPair {
             replace: replace.into(),
             all: false,
             written: None,
+            written_replace: None,
+            scope: Scope::Text,
             has_secret: false,
             values: ByteSet::EMPTY,
         }

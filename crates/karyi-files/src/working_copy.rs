@@ -127,6 +127,8 @@ impl WorkingCopy {
                 find: &written.find,
                 replace: &written.replace,
             }),
+            written_replace: pair.written_replace.as_deref(),
+            scope: pair.scope,
         });
         let mut pairs: Vec<Pair<'_>> = pairs.collect();
         let (encoding, before) = self.text(&edit.path)?;

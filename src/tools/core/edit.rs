@@ -3,6 +3,7 @@
 //! All files are matched in memory first and written only when every find matches, so a failed call
 //! changes nothing.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,13 +14,14 @@ use crate::tool::effect::Access;
 use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
-use crate::tool::{context, decode};
+use crate::tool::{context, decode, normalise};
 use karyi_core::call::{RawBody, RawElement, RawText};
-use karyi_core::error::ToolError;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 use karyi_core::secret::{ByteSet, Template};
 use karyi_files::edit::{
-    self, EditKind, EditOptions, EditOutcome, EditPair, FileEdit, FileOutcome, Masking, WrittenPair,
+    self, EditKind, EditOptions, EditOutcome, EditPair, FileEdit, FileOutcome, Masking, Scope,
+    WrittenPair,
 };
 use karyi_files::git_index;
 use karyi_files::journal::Damage;
@@ -58,19 +60,26 @@ pub struct File {
     #[serde(default)]
     #[schemars(extend("x-karyi" = {"group": ["find", "replace"]}))]
     pub edits: Vec<Pair>,
+    /// Instead: the whole text, of a new file too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-karyi" = {"child": "text"}))]
+    pub content: Option<Template>,
+    /// What the XML of the file shows beyond that.
+    #[serde(skip)]
+    pub source_texts: SourceTexts,
 }
 
 /// One text to find and its replacement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// The text to find, exactly as in the file; empty to create the file.
+    /// The text to find, as in the file.
     #[schemars(extend("x-karyi" = {"leaf": "text"}))]
     pub find: Template,
     /// The replacement.
     #[schemars(extend("x-karyi" = {"leaf": "text"}))]
     pub replace: Template,
-    /// Replace every match; by default the text must occur exactly once.
+    /// Replace every match.
     #[serde(default)]
     #[schemars(extend("x-karyi" = {"attribute_of": "find"}))]
     pub all: bool,
@@ -79,15 +88,17 @@ pub struct Pair {
     pub source_texts: SourceTexts,
 }
 
-/// Source form of a pair, when decoding changed the text to find. It does not affect equality: two forms
-/// of one call are equal.
+/// What the XML of a pair or a file shows beyond its texts. It does not affect equality: two forms of one call are equal.
 #[derive(Debug, Clone, Default)]
-pub struct SourceTexts(Option<Box<PairSource>>);
-
-#[derive(Debug, Clone)]
-struct PairSource {
-    find: Template,
-    replace: Template,
+pub struct SourceTexts {
+    /// Source form of the text to find, when decoding changed it.
+    find: Option<Template>,
+    /// Source form of the replacement, when decoding changed one of the texts.
+    replace: Option<Template>,
+    /// True when the text to find stands in lines of its own.
+    is_framed: bool,
+    /// True when a text of the file mixes escaped and raw markup, and so was taken as written.
+    is_mixed: bool,
 }
 
 impl PartialEq for SourceTexts {
@@ -147,6 +158,12 @@ pub struct FileResult {
     /// verbatim, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<&'static str>,
+    /// True when a replacement was decoded and no text to find could tell whether that was meant.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub decoded: bool,
+    /// True when a text mixed escaped and raw markup and was taken as written.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mixed_escapes: bool,
     /// `trailing` when a match differed in blanks at the ends of lines.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub match_: Option<&'static str>,
@@ -177,8 +194,8 @@ impl Tool for Edit {
         summary: "Change, create, delete or rename files together",
         details: "Each find must match exactly once, pairs apply in order, line endings and encoding are \
             kept. If one pair does not match, nothing is changed and the hint shows the closest \
-            passage. An empty find creates a file. Blanks at line ends may differ. A find with escapes \
-            such as &amp; that occurs only undecoded is used undecoded.",
+            passage. Line breaks after a start tag and before an end tag are layout; a new file so \
+            written ends with one, and an empty replacement of whole lines removes theirs.",
         also_called: &[
             "write",
             "patch",
@@ -218,12 +235,45 @@ impl Tool for Edit {
 
     fn note_sources(args: &mut Args, element: &RawElement) {
         for (file, element) in args.files.iter_mut().zip(children(element)) {
-            let leaves = children(element).chunks(2);
-            for (pair, leaves) in file.edits.iter_mut().zip(leaves) {
-                pair.source_texts = source_texts(pair, leaves);
+            let leaves = children(element);
+            if let (Some(content), Some(text)) = (&mut file.content, leaves.first().and_then(text))
+            {
+                end_last_line(content, text);
+            }
+            // Raw text with escapes cannot be decoded, so the escapes of the other texts are meant, too.
+            let is_mixed = leaves
+                .iter()
+                .filter_map(text)
+                .any(|text| text.source.is_none() && !text.verbatim && has_escape(&text.text));
+            file.source_texts.is_mixed = is_mixed;
+            for (pair, leaves) in file.edits.iter_mut().zip(leaves.chunks(2)) {
+                note_pair(pair, leaves);
+                let texts = &mut pair.source_texts;
+                if is_mixed && texts.find.is_none() {
+                    pair.replace = texts.replace.take().unwrap_or_else(|| pair.replace.clone());
+                }
             }
         }
     }
+
+    fn check(args: &Args) -> Result<(), ToolError> {
+        let is_torn =
+            |file: &&File| file.content.is_some() && (file.delete || !file.edits.is_empty());
+        match args.files.iter().find(is_torn) {
+            None => Ok(()),
+            Some(file) => {
+                let message = format!(
+                    "{}: content is combined with find or delete",
+                    file.src.source()
+                );
+                let error = ToolError::new(ErrorCode::BadArguments, message);
+                Err(error.with_hint(
+                    "write the whole file in <content>, or change parts of it with finds",
+                ))
+            }
+        }
+    }
+
     const SERVICE: Service = Service::LOCAL.with_hints(Hints::DESTRUCTIVE);
 
     fn effect(args: &Args) -> Effect {
@@ -252,10 +302,18 @@ impl Tool for Edit {
             for pair in &mut file.edits {
                 visit(Use::Literal, &mut pair.find);
                 visit(Use::Written, &mut pair.replace);
-                if let Some(source_texts) = &mut pair.source_texts.0 {
-                    visit(Use::Literal, &mut source_texts.find);
-                    visit(Use::Written, &mut source_texts.replace);
-                }
+                let texts = &mut pair.source_texts;
+                texts
+                    .find
+                    .iter_mut()
+                    .for_each(|text| visit(Use::Literal, text));
+                texts
+                    .replace
+                    .iter_mut()
+                    .for_each(|text| visit(Use::Written, text));
+            }
+            if let Some(content) = &mut file.content {
+                visit(Use::Written, content);
             }
         }
     }
@@ -316,7 +374,13 @@ async fn perform(
         let tracked: Vec<bool> = pairs.map(|(edit, is)| is && is_tracked(edit)).collect();
         Ok((done, tracked))
     };
-    let (done, tracked) = context::blocking(work).await?;
+    let is_mixed = args.files.iter().any(|file| file.source_texts.is_mixed);
+    let done = context::blocking(work).await;
+    let (done, tracked) = done.map_err(|error| match is_mixed {
+        true => with_mixed_hint(error),
+        false => error,
+    })?;
+    let leaks: Vec<String> = args.files.iter().filter_map(leaked_closers).collect();
     let files = args.files.iter().zip(done.files).zip(tracked);
     Ok(Answer::ok(Output {
         files: files
@@ -331,9 +395,19 @@ async fn perform(
                 .map(|why| format!("this change cannot be undone: {why}"))
                 .into_iter()
                 .chain(done.leftovers)
-                .chain(done.pruned.map(|pruned| pruned.to_string())),
+                .chain(done.pruned.map(|pruned| pruned.to_string()))
+                .chain(leaks),
         ),
     }))
+}
+
+/// Adds to an error that a text was taken as written.
+fn with_mixed_hint(error: ToolError) -> ToolError {
+    let hint = format!(
+        "{}; a text mixes escaped and raw markup and was taken as written: escape all of it, or use CDATA",
+        error.hint
+    );
+    error.with_hint(hint)
 }
 
 fn warning(
@@ -362,24 +436,99 @@ fn children(element: &RawElement) -> &[RawElement] {
     }
 }
 
-/// Records the source form of a pair.
-fn source_texts(pair: &Pair, leaves: &[RawElement]) -> SourceTexts {
+/// Records what the XML of a pair shows beyond its texts.
+fn note_pair(pair: &mut Pair, leaves: &[RawElement]) {
     let texts: Vec<&RawText> = leaves.iter().filter_map(text).collect();
+    if let (true, Some(replace)) = (pair.find.source().is_empty(), leaves.last().and_then(text)) {
+        end_last_line(&mut pair.replace, replace);
+    }
+    let find = leaves.first().and_then(text);
+    pair.source_texts.is_framed = find.is_some_and(|find| normalise::framed(find).1);
     let [find, replace] = texts.as_slice() else {
-        return SourceTexts(None);
+        return;
     };
-    let Some(source) = decode::as_written(find).filter(|_| has_same_names(find)) else {
-        return SourceTexts(None);
-    };
-    let replace_source = match decode::as_written(replace) {
-        Some(_) if !has_same_names(replace) => return SourceTexts(None),
-        Some(source) => source,
-        None => pair.replace.source(),
-    };
-    SourceTexts(Some(Box::new(PairSource {
-        find: Template::new(source),
-        replace: Template::new(replace_source),
-    })))
+    if texts
+        .iter()
+        .any(|text| text.source.is_some() && !has_same_names(text))
+    {
+        return;
+    }
+    let source = decode::as_written(find);
+    // CDATA is literal in any file.
+    let written = decode::as_written(replace).filter(|_| source.is_some() || !replace.verbatim);
+    let written = written.or(source.map(|_| pair.replace.source()));
+    pair.source_texts.replace = written.map(|text| Template::new(&*end_like(text, &pair.replace)));
+    pair.source_texts.find = source.map(Template::new);
+}
+
+/// Returns a source text with the line break that was added to the text itself.
+fn end_like<'a>(source: &'a str, text: &Template) -> Cow<'a, str> {
+    match text.source().ends_with('\n') && !source.ends_with('\n') {
+        true => format!("{source}\n").into(),
+        false => source.into(),
+    }
+}
+
+/// Ends the last line of a file made of framed text.
+fn end_last_line(text: &mut Template, written: &RawText) {
+    let source = text.source();
+    if normalise::framed(written).1 && !source.is_empty() && !source.ends_with('\n') {
+        *text = Template::new(format!("{source}\n"));
+    }
+}
+
+/// Tells whether a text has an escape of XML.
+fn has_escape(text: &str) -> bool {
+    let names = ["&lt;", "&gt;", "&amp;", "&quot;", "&apos;", "&#"];
+    names.iter().any(|name| text.contains(name))
+}
+
+/// Names of elements around calls and their arguments, in the dialects of models.
+const ENVELOPES: &[&str] = &[
+    "arguments",
+    "content",
+    "file_text",
+    "function",
+    "function_call",
+    "function_calls",
+    "invoke",
+    "new_str",
+    "new_string",
+    "parameter",
+    "tool_call",
+    "tool_calls",
+    "tool_use",
+];
+
+/// Warns of new text that ends in closing tags of a call, which nothing in it opened.
+fn leaked_closers(file: &File) -> Option<String> {
+    let pairs = file
+        .edits
+        .iter()
+        .map(|pair| (pair.find.source(), &pair.replace));
+    let texts = pairs.chain(file.content.iter().map(|content| ("", content)));
+    let mut leaks = texts.filter_map(|(find, text)| {
+        let text = text.source().trim_end();
+        let mut rest = text;
+        while let Some((before, tag)) = rest
+            .strip_suffix('>')
+            .and_then(|inner| inner.rsplit_once("</"))
+        {
+            let name = tag.rsplit_once(':').map_or(tag, |(_, name)| name);
+            let is_ours = ENVELOPES.contains(&name) && !find.contains(&format!("</{tag}>"));
+            if !is_ours || before.contains(&format!("<{tag}")) {
+                break;
+            }
+            rest = before.trim_end();
+        }
+        let leak = text.get(rest.len()..).unwrap_or_default().trim_start();
+        (!leak.is_empty()).then(|| leak.split_whitespace().collect::<String>())
+    });
+    let leak = leaks.next()?;
+    let src = file.src.source();
+    Some(format!(
+        "{src}: the new text ends in {leak}, which nothing in it opens; remove it if it is not meant"
+    ))
 }
 
 fn text(leaf: &RawElement) -> Option<&RawText> {
@@ -402,38 +551,66 @@ fn file_edit(file: &File) -> FileEdit {
         find: pair.find.text().to_owned(),
         replace: pair.replace.text().to_owned(),
         all: pair.all,
-        written: pair
-            .source_texts
-            .0
-            .as_ref()
-            .map(|source_texts| WrittenPair {
-                find: source_texts.find.text().to_owned(),
-                replace: source_texts.replace.text().to_owned(),
-            }),
+        written: written(&pair.source_texts),
+        written_replace: match &pair.source_texts {
+            SourceTexts {
+                find: None,
+                replace,
+                ..
+            } => replace.as_ref().map(|text| text.text().to_owned()),
+            SourceTexts { .. } => None,
+        },
+        scope: match pair.source_texts.is_framed {
+            true => Scope::Lines,
+            false => Scope::Text,
+        },
         has_secret: pair.find.has_secret() || pair.replace.has_secret(),
         values: values(pair),
     };
+    let whole = |content: &Template| EditPair {
+        scope: Scope::File,
+        has_secret: content.has_secret(),
+        values: content.values(),
+        ..EditPair::new("", content.text())
+    };
     FileEdit {
         path: file.src.text().into(),
-        pairs: file.edits.iter().map(pair).collect(),
+        pairs: file
+            .edits
+            .iter()
+            .map(pair)
+            .chain(file.content.iter().map(whole))
+            .collect(),
         to: file.to.as_ref().map(|to| to.text().into()),
         delete: file.delete,
         breaks_links: file.break_links,
     }
 }
 
+fn written(texts: &SourceTexts) -> Option<WrittenPair> {
+    Some(WrittenPair {
+        find: texts.find.as_ref()?.text().to_owned(),
+        replace: texts.replace.as_ref()?.text().to_owned(),
+    })
+}
+
 /// Returns the bytes of the values in a replacement, in either reading.
 fn values(pair: &Pair) -> ByteSet {
     let mut values = pair.replace.values();
-    if let Some(source_texts) = &pair.source_texts.0 {
-        values.join(source_texts.replace.values());
+    if let Some(replace) = &pair.source_texts.replace {
+        values.join(replace.values());
     }
     values
 }
 
 /// Returns true when a secret is written to a file.
 fn writes_secret(file: &File) -> bool {
-    file.edits.iter().any(|pair| pair.replace.has_secret())
+    let mut texts = file
+        .edits
+        .iter()
+        .map(|pair| &pair.replace)
+        .chain(&file.content);
+    texts.any(Template::has_secret)
 }
 
 fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
@@ -460,6 +637,8 @@ fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
                 false => format!("{first}-{last}"),
             }),
         fallback: found_as(MatchMode::Written).then_some("verbatim"),
+        decoded: edited.is_decoded,
+        mixed_escapes: file.source_texts.is_mixed,
         match_: found_as(MatchMode::Trailing).then_some("trailing"),
         encoding: edited.encoding,
         risk: edited.risk,

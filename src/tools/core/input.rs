@@ -23,7 +23,7 @@ pub struct Input;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Text to type, with the escapes `\n \r \t \e \0 \\ \xHH \u{H..}`; no line break is added.
+    /// Text to type, with the escapes `\n \r \t \e \0 \\ \xHH \u{H..}`.
     pub text: Template,
     /// Seconds to wait for the job to read, and then to end or read again; 10 by default.
     pub timeout: Option<Seconds>,
@@ -41,8 +41,8 @@ impl Tool for Input {
     const SPEC: Spec = Spec {
         name: "input",
         summary: "Type text into the command that waits for it",
-        details: "No line break is added: write `\\n` for Enter. The result has the output that \
-            followed and, when the command ended, its `exit_code`.",
+        details: "Write `\\n` for Enter; text in lines of its own ends with one. The result has the \
+            output that followed and, when the command ended, its `exit_code`.",
         also_called: &["type", "stdin", "send_keys", "send_input"],
         heading: "> input",
         starts_job: false,

@@ -49,6 +49,8 @@ fn once<'a>(find: &'a str, replace: &'a str) -> Pair<'a> {
         replace,
         all: false,
         written: None,
+        written_replace: None,
+        scope: Scope::Text,
     }
 }
 
@@ -58,6 +60,8 @@ fn all<'a>(find: &'a str, replace: &'a str) -> Pair<'a> {
         replace,
         all: true,
         written: None,
+        written_replace: None,
+        scope: Scope::Text,
     }
 }
 
@@ -237,6 +241,8 @@ fn the_undecoded_form_is_tried() {
             find: "a &amp; b",
             replace: "a &amp; d",
         }),
+        written_replace: None,
+        scope: Scope::Text,
     };
     let one = [escaped(false)];
     check("x\na &amp; b", &one, r#""x\na &amp; d" 1@2 as written"#);
@@ -281,6 +287,8 @@ fn half_an_escape_is_never_replaced() {
             find: source,
             replace: "c",
         }),
+        written_replace: None,
+        scope: Scope::Text,
     };
     let (one, all) = (
         escaped("a &", "a &amp;", false),
@@ -319,4 +327,59 @@ fn hostile_repetition_stays_linear() {
     let text = "a".repeat(4 << 20);
     let find = format!("{}b", "a".repeat(2 << 20));
     check(&text, &[once(&find, "x")], "pair 0 not found");
+}
+
+#[test]
+fn one_file_has_one_reading() {
+    let escaped = Pair {
+        written: Some(UndecodedPair {
+            find: "&lt;a>",
+            replace: "&lt;b>",
+        }),
+        ..once("<a>", "<b>")
+    };
+    let told = Pair {
+        written_replace: Some("x &amp; y"),
+        ..once("x and y", "x & y")
+    };
+    check("<a> x and y", &[escaped, told], r#""<b> x & y" 1@1 1@1"#);
+    check(
+        "&lt;a> x and y",
+        &[told, escaped],
+        r#""&lt;b> x &amp; y" 1@1 as written 1@1 as written"#,
+    );
+    let other = Pair {
+        written: Some(UndecodedPair {
+            find: "&gt;",
+            replace: "c",
+        }),
+        ..once(">|", "c")
+    };
+    check("&lt;a> >|", &[escaped, other], "pair 1 not found");
+}
+
+#[test]
+fn whole_lines_that_go_take_their_break_along() {
+    let lines = |find| Pair {
+        scope: Scope::Lines,
+        ..once(find, "")
+    };
+    check("a\nb\nc\n", &[lines("b")], r#""a\nc\n" 1@2"#);
+    check("a\r\nb\r\nc\r\n", &[lines("a\nb")], r#""c\r\n" 1@1"#);
+    check("a\nb", &[lines("b")], r#""a\n" 1@2"#);
+    check("a\nxb\nc\n", &[lines("b")], r#""a\nx\nc\n" 1@2"#);
+    check("a\nb \nc\n", &[lines("b")], r#""a\n \nc\n" 1@2"#);
+    check("a\nb\nc\n", &[once("b", "")], r#""a\n\nc\n" 1@2"#);
+}
+
+#[test]
+fn a_whole_text_is_replaced() {
+    let file = |text| Pair {
+        scope: Scope::File,
+        ..once("", text)
+    };
+    check("", &[file("a\n")], r#""a\n" 1@1"#);
+    check("x\r\ny\r\n", &[file("a\nb\n")], r#""a\r\nb\r\n" 1@1"#);
+    check("x", &[file("")], r#""" 1@1"#);
+    check("a", &[file("a")], r#""a" 1@1"#);
 }

@@ -224,7 +224,7 @@ fn unsupported_edits_suggest_a_command() {
         (edit("~/new", &[("", "x")]), "echo ~"),
         (
             edit("dir/mian.rs", &[("1", "x")]),
-            "did you mean dir/main.rs?; to create",
+            "did you mean dir/main.rs?; to write a whole file, use <content>",
         ),
         (
             edit("dri/main.rs", &[("1", "x")]),
@@ -232,7 +232,7 @@ fn unsupported_edits_suggest_a_command() {
         ),
         (
             edit("nothing-near", &[("1", "x")]),
-            "check the path; to create",
+            "check the path; to write a whole file",
         ),
     ] {
         let error = place.apply(std::slice::from_ref(&edit)).unwrap_err();
