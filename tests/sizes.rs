@@ -147,6 +147,103 @@ fn a_report_has_100_kb() {
 }
 
 #[test]
+fn events_show_no_more_of_an_output_than_its_result() {
+    let live = |args: &[&str], script: &str| {
+        let ran = Karyi::new()
+            .args(&["--format", "jsonl"])
+            .args(args)
+            .stdin(script)
+            .run();
+        let events: Vec<Value> = ran
+            .stdout()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let outputs: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["event"] == "output")
+            .collect();
+        let bytes: usize = outputs
+            .iter()
+            .map(|event| event["text"].as_str().unwrap().len())
+            .sum();
+        let cuts = outputs
+            .iter()
+            .filter(|event| event["is_cut"] == true)
+            .count();
+        assert!(cuts == 0 || outputs.last().unwrap()["is_cut"] == true);
+        (bytes, cuts)
+    };
+    let one = "<tools><command>seq 1 20000</command></tools>";
+    assert_eq!(live(&[], one), (32 << 10, 1));
+    assert_eq!(live(&["--max-output", "999999"], one).1, 1);
+    assert_eq!(
+        live(&["--max-output", "999999", "--max-report", "999999"], one),
+        (108_894, 0)
+    );
+    let script = "<tools><command>seq 1 10</command><command>seq 1 10</command></tools>";
+    assert_eq!(live(&["--max-output", "20"], script), (40, 2));
+}
+
+#[test]
+fn the_limits_are_settings_that_flags_override() {
+    let text = format!("{}\n{}", "x".repeat(300), numbered(5, "x"));
+    let script = "<tools><command>seq 1 1000</command><read><file src=\"a\"/><search pattern=\"x\"/></read></tools>";
+    let ran = |settings: &str, args: &[&str]| {
+        let karyi = Karyi::new()
+            .file("a", &text)
+            .file("home/config.toml", settings);
+        let home = karyi.work().join("home");
+        karyi
+            .env("KARYI_HOME", home)
+            .args(args)
+            .arg("--json")
+            .stdin(script)
+            .run()
+    };
+    let settings = "max_output = 100\nmax_lines = 3\nmax_line = 20\nmax_read = 60\n";
+    let report = ran(settings, &[]).json();
+    let (output, read) = (&results(&report)[0], &results(&report)[1]);
+    let kept = output["output"]
+        .as_str()
+        .unwrap()
+        .split("[... ")
+        .next()
+        .unwrap()
+        .len();
+    // A line break may belong to the mark.
+    assert!((50..=51).contains(&kept), "{kept}");
+    let cut = format!("{} [... 280 bytes omitted ...]\nline 1 x\n", "x".repeat(20));
+    assert_eq!(read["files"][0]["output"], cut);
+    let search = read["searches"][0]["output"].as_str().unwrap();
+    assert!(
+        search.starts_with("a:1:xxxxxxxxxxxxxxxxxxxx[... 280 bytes"),
+        "{search}"
+    );
+    assert_eq!(
+        read["searches"][0]["hint"],
+        "path, glob or a longer pattern narrow the search"
+    );
+    let flags = [
+        "--max-line",
+        "400",
+        "--max-read",
+        "9999",
+        "--max-lines",
+        "99",
+    ];
+    let report = ran(settings, &flags).json();
+    let read = &results(&report)[1];
+    assert_eq!(read["files"][0]["output"], text);
+    assert_eq!(read["searches"][0]["omitted_matches"], Value::Null);
+    let wrong = ran("max_read = \"60\"\n", &[]).exit(2).stderr_text();
+    assert!(
+        wrong.contains("expected a whole number for max_read"),
+        "{wrong}"
+    );
+}
+
+#[test]
 fn a_search_that_finds_nothing_counts_it_as_a_regular_expression() {
     let hint = |pattern: &str| {
         let script = format!("<tools><read><search pattern=\"{pattern}\"/></read></tools>");

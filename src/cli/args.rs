@@ -178,21 +178,26 @@ pub(super) struct SessionArgs {
     /// Edits whose result shows a diff [default: full for text, else changed]
     #[arg(long, value_enum, value_name = "EDITS")]
     pub(super) diff: Option<DiffMode>,
-    /// Maximum bytes of output per result, half from the start and half from the end
-    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_OUTPUT)]
-    pub(super) max_output: usize,
+    /// Maximum bytes of output per result, half from the start and half from the end; config.toml
+    /// may set this and the following limits, as max_output [default: 32768]
+    #[arg(long, value_name = "BYTES")]
+    pub(super) max_output: Option<usize>,
     /// Maximum lines that <read> shows of a file [default: 2000]
     #[arg(long, value_name = "LINES")]
-    pub(super) max_lines: Option<u64>,
-    /// Maximum bytes that <read> shows of a file [default: 61440]
+    pub(super) max_lines: Option<usize>,
+    /// Maximum bytes that <read> shows of a file or a search [default: 61440]
     #[arg(long, value_name = "BYTES")]
-    pub(super) max_read: Option<u64>,
+    pub(super) max_read: Option<usize>,
+    /// Maximum bytes that <read> shows of one line [default: 2000]
+    #[arg(long, value_name = "BYTES")]
+    pub(super) max_line: Option<usize>,
     /// Maximum bytes of all texts in a report [default: 102400]
     #[arg(long, value_name = "BYTES")]
     pub(super) max_report: Option<usize>,
     /// Maximum size of a file with the whole output of a call whose result shows only a part
-    #[arg(long, value_name = "BYTES", default_value_t = karyi_core::limits::OUTPUT_FILE_BYTES)]
-    pub(super) max_output_file: u64,
+    /// [default: 268435456]
+    #[arg(long, value_name = "BYTES")]
+    pub(super) max_output_file: Option<u64>,
     /// Keep the output files after the run
     #[arg(long)]
     pub(super) keep: bool,
@@ -240,19 +245,11 @@ pub(super) enum VarsMode {
     Warn,
 }
 
-const DEFAULT_MAX_OUTPUT: usize =
-    karyi_core::limits::OUTPUT_HEAD_BYTES + karyi_core::limits::OUTPUT_TAIL_BYTES;
-
 impl RunArgs {
     /// Returns the arguments of a script on standard input.
     pub(super) fn from_stdin() -> Self {
         Self {
             files: vec!["-".into()],
-            session: SessionArgs {
-                max_output: DEFAULT_MAX_OUTPUT,
-                max_output_file: karyi_core::limits::OUTPUT_FILE_BYTES,
-                ..SessionArgs::default()
-            },
             ..Self::default()
         }
     }

@@ -68,10 +68,6 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
 }
 
 fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<StdioOptions> {
-    #[cfg(feature = "serve")]
-    let site = site_tools(args.site)?;
-    #[cfg(not(feature = "serve"))]
-    let site = None;
     let session = args.session;
     // The writer of a descriptor waits for its reader, and a required store must fail at once.
     let is_eager = session.given.vars_fd.is_some()
@@ -84,7 +80,11 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Stdio
         &search_path,
     )?;
     let shell = names.description(&search_path);
-    let (prepare, cwd) = prepare(session, used)?;
+    let (prepare, cwd, report_bytes) = prepare(session, used)?;
+    #[cfg(feature = "serve")]
+    let site = site_tools(args.site, report_bytes)?;
+    #[cfg(not(feature = "serve"))]
+    let (site, _) = (None, report_bytes);
     let client = inherited::name_of_parent().unwrap_or_default();
     Ok(StdioOptions {
         prepare,
@@ -99,7 +99,7 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Stdio
 
 /// Returns the tools of the site that was named.
 #[cfg(feature = "serve")]
-fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
+fn site_tools(flags: SiteFlags, report_bytes: usize) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
     let Some((tenant, site)) = flags.tenant.zip(flags.site) else {
         return Ok(None);
     };
@@ -107,6 +107,7 @@ fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
     let options = SiteOptions {
         tenant: serve::id(tenant)?,
         site: serve::id(site)?,
+        report_bytes,
         open: Box::new(move |secrets| {
             let mut place = place.clone();
             place.resources.secrets = secrets;
@@ -121,11 +122,12 @@ fn site_tools(flags: SiteFlags) -> anyhow::Result<Option<Box<dyn SiteTools>>> {
     Ok(Some(Box::new(OfferedSite::new(options))))
 }
 
-/// Returns the function that creates the session, and its start directory. Checks the options now.
+/// Returns the function that creates the session, its start directory and the bytes of a result. Checks the options
+/// now.
 fn prepare(
     args: SessionArgs,
     used: &Arc<OnceLock<Secrets>>,
-) -> anyhow::Result<(PrepareSession, PathBuf)> {
+) -> anyhow::Result<(PrepareSession, PathBuf, usize)> {
     let context = run::context(
         &args,
         SessionUse::Conversation,
@@ -139,7 +141,11 @@ fn prepare(
         let _ = used.set(work.context.secrets.clone());
         Ok(work)
     };
-    Ok((Arc::new(prepare), context.sessions.cwd()))
+    Ok((
+        Arc::new(prepare),
+        context.sessions.cwd(),
+        context.shown.report_bytes,
+    ))
 }
 
 fn begin(args: &SessionArgs) -> Result<SessionContext, ToolError> {
@@ -168,6 +174,6 @@ fn begin(args: &SessionArgs) -> Result<SessionContext, ToolError> {
         say(&redactor.redact_str(&format!("warning: {unknown}")));
     }
     let logs = run::logs(args, &context);
-    let cap = Cap::total(args.max_output);
+    let cap = Cap::total(context.shown.output_bytes);
     Ok(SessionContext::new(context, policy_gate, logs, cap))
 }

@@ -34,7 +34,7 @@ use crate::render::Format;
 use crate::render::paint::Colour;
 use crate::render::text_report::Detail;
 use crate::tool::Registry;
-use crate::tool::context::{Boxed, Context};
+use crate::tool::context::{Boxed, Context, ShownTexts};
 use crate::tools::{self, Call};
 use karyi_core::error::ToolError;
 use karyi_core::head_tail::Cap;
@@ -114,7 +114,7 @@ fn report_unreadable(format: Format) -> anyhow::Result<()> {
         let shown = Shown {
             format,
             cwd: PathBuf::new(),
-            bytes: limits::REPORT_BYTES,
+            texts: ShownTexts::default(),
             colour: Colour::Off,
             detail: Detail::Normal,
         };
@@ -217,7 +217,7 @@ impl Run {
             format: format(args),
             colour: colour(args),
             detail: detail(args),
-            cap: Cap::total(args.session.max_output),
+            cap: Cap::total(context.shown.output_bytes),
             is_dry_run: args.dry_run,
             stop_source,
             terminal_lock,
@@ -314,7 +314,7 @@ impl Run {
             Shown {
                 format: self.format,
                 cwd: self.context.sessions.cwd(),
-                bytes: self.context.shown.report_bytes,
+                texts: self.context.shown,
                 colour: self.colour,
                 detail: self.detail,
             },

@@ -19,6 +19,7 @@ use crate::render::paint::Colour;
 use crate::render::text_report::{Detail, TextReport};
 use crate::render::xml::Xml;
 use crate::render::{Format, Reporter, Style};
+use crate::tool::context::ShownTexts;
 use karyi_core::limits;
 use karyi_core::outcome::Tally;
 
@@ -27,8 +28,8 @@ pub(super) struct Shown {
     pub(super) format: Format,
     /// Directory of the session.
     pub(super) cwd: PathBuf,
-    /// Bytes of its texts.
-    pub(super) bytes: usize,
+    /// Limits of its texts.
+    pub(super) texts: ShownTexts,
     pub(super) colour: Colour,
     pub(super) detail: Detail,
 }
@@ -58,7 +59,7 @@ impl Screen {
             .spawn(move || {
                 let guard = CancelOnPanic(stop);
                 let _ = finished.send(runtime.block_on(report(
-                    (style(&shown), shown.bytes),
+                    (style(&shown), shown.texts.report_bytes),
                     receiver,
                     &guard.0,
                     &terminal_lock,
@@ -136,7 +137,10 @@ fn style(shown: &Shown) -> Box<dyn Style + Send> {
     match shown.format {
         Format::Xml => Box::new(Xml::new(out, shown.cwd.to_string_lossy().into_owned())),
         Format::Json => Box::new(Json::new(out)),
-        Format::Jsonl => Box::new(Jsonl::new(out)),
+        Format::Jsonl => Box::new(Jsonl::new(
+            out,
+            (shown.texts.output_bytes, shown.texts.report_bytes),
+        )),
         Format::Text => {
             let spinner = wants_ticks(shown.format)
                 .then(|| Box::new(io::stderr()) as Box<dyn io::Write + Send>);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
-use crate::cli::config;
+use crate::cli::config::Settings;
 use karyi_core::limits;
 use karyi_pty::usable_shell;
 
@@ -45,10 +45,13 @@ impl ShellNames {
         let (requested, mut place) = match (flag, named) {
             (Some(path), _) => (Some(path.to_owned()), "--shell".to_owned()),
             (None, Some(path)) => (Some(path), "KARYI_SHELL".to_owned()),
-            (None, None) => match config::text("shell")? {
-                Some((shell, file)) => (Some(shell.into()), file.display().to_string()),
-                None => (None, "default".to_owned()),
-            },
+            (None, None) => {
+                let settings = Settings::load()?;
+                match settings.text("shell")? {
+                    Some(shell) => (Some(shell.into()), settings.file.display().to_string()),
+                    None => (None, "default".to_owned()),
+                }
+            }
         };
         if let Some(shell) = &requested {
             let usable = usable_shell(Some(shell), None, search_path);

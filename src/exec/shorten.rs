@@ -5,12 +5,13 @@ use serde_json::{Map, Value};
 
 use crate::tool::context::ShownTexts;
 use karyi_core::head_tail::{Cap, before_marker};
+use karyi_core::limits;
 use karyi_core::outcome::Outcome;
 
 /// Limits of the shown part of a text.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    lines: u64,
+    lines: usize,
     bytes: usize,
     line_bytes: usize,
 }
@@ -21,13 +22,13 @@ pub fn shorten_files(fields: &mut Map<String, Value>, shown: &ShownTexts) {
         let part = match file.shift_remove("max_bytes") {
             // No more than these bytes were read.
             Some(_) => Part {
-                lines: u64::MAX,
+                lines: usize::MAX,
                 bytes: usize::MAX,
                 line_bytes: usize::MAX,
             },
             None => Part {
                 lines: shown.lines,
-                bytes: usize::try_from(shown.bytes).unwrap_or(usize::MAX),
+                bytes: shown.bytes,
                 line_bytes: shown.line_bytes,
             },
         };
@@ -49,10 +50,78 @@ pub fn fit(outcome: &mut Outcome, left: &mut usize) {
         }
         *left = left.saturating_sub(output.text.len());
     }
-    for list in ["files", "searches"] {
-        for item in items(&mut outcome.fields, list) {
+    fit_lists(&mut outcome.fields, left);
+}
+
+/// Lists whose items have texts with counts of their own.
+const LISTS: [&str; 2] = ["files", "searches"];
+
+fn fit_lists(fields: &mut Map<String, Value>, left: &mut usize) {
+    for list in LISTS {
+        for item in items(fields, list) {
             fit_item(item, left);
         }
+    }
+}
+
+/// Shortens the data of any tool to that many bytes of texts: lists lose their last items, long texts their end.
+pub fn fit_data(fields: &mut Map<String, Value>, most: usize) {
+    let (mut left, mut lost) = (most, Lost::default());
+    for (name, value) in fields.iter_mut() {
+        if !LISTS.contains(&name.as_str()) {
+            fit_value(value, &mut left, &mut lost);
+        }
+    }
+    fit_lists(fields, &mut left);
+    if lost.items + lost.bytes > 0 {
+        add(fields, "omitted_items", lost.items);
+        add(fields, "omitted_bytes", lost.bytes);
+        let hint = format!("a result has {most} bytes of texts at most: ask for less at once");
+        add_hint(fields, &hint);
+    }
+}
+
+/// Counts of what was left out.
+#[derive(Default)]
+struct Lost {
+    items: u64,
+    bytes: u64,
+}
+
+fn fit_value(value: &mut Value, left: &mut usize, lost: &mut Lost) {
+    match value {
+        Value::String(text) if text.len() > (*left).max(limits::MAX_TITLE_CHARS) => {
+            let end = before_marker(text.as_bytes(), text.floor_char_boundary(*left));
+            lost.bytes += (text.len() - end) as u64;
+            text.truncate(end);
+            *left = 0;
+        }
+        Value::Array(list) => {
+            let is_fitting = |item: &&Value| {
+                *left = left.saturating_sub(text_bytes(item));
+                *left > 0
+            };
+            let whole = list.iter().take_while(is_fitting).count();
+            lost.items += (list.len() - whole) as u64;
+            list.truncate(whole);
+        }
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|value| fit_value(value, left, lost)),
+        other => *left = left.saturating_sub(text_bytes(other)),
+    }
+}
+
+/// Returns the bytes of all texts of a value.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(text_bytes).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| name.len() + text_bytes(value))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<f64>(),
     }
 }
 
@@ -66,7 +135,7 @@ fn fit_item(item: &mut Map<String, Value>, left: &mut usize) {
     }
     if text(item, "output").is_some_and(|output| output.len() > *left) {
         let part = Part {
-            lines: u64::MAX,
+            lines: usize::MAX,
             bytes: *left,
             line_bytes: usize::MAX,
         };
@@ -136,7 +205,7 @@ struct Taken {
 fn take(text: &str, part: Part) -> Taken {
     let (mut shown, mut lines, mut cut_line, mut kept) = (String::new(), 0, None, 0);
     for line in text.split_inclusive('\n') {
-        if lines == part.lines || part.bytes == 0 {
+        if lines == part.lines as u64 || part.bytes == 0 {
             break;
         }
         let body = line.strip_suffix('\n').unwrap_or(line);
@@ -207,7 +276,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(file: Value, part: (u64, usize, usize), expected: Value) {
+    fn check(file: Value, part: (usize, usize, usize), expected: Value) {
         let (lines, bytes, line_bytes) = part;
         let Value::Object(mut file) = file else {
             panic!("{file} is no object");
@@ -258,6 +327,26 @@ mod tests {
             "output": "ab [... 14 bytes omitted ...]", "omitted_bytes": 14,
             "hint": "lines over 8 bytes are cut: lines=\"1\" with max_bytes shows one whole"});
         check(secret, (9, 99, 8), expected);
+    }
+
+    #[test]
+    fn data_of_any_shape_is_cut_with_its_counts() {
+        let check = |data: Value, most: usize, expected: Value| {
+            let Value::Object(mut data) = data else {
+                panic!("{data} is no object");
+            };
+            fit_data(&mut data, most);
+            assert_eq!(Value::Object(data), expected);
+        };
+        let whole = json!({"name": "n", "items": [{"a": "bb"}, {"a": "cc"}], "total": 2});
+        check(whole.clone(), 100, whole.clone());
+        let hint = "a result has 6 bytes of texts at most: ask for less at once";
+        let cut = json!({"name": "n", "items": [{"a": "bb"}], "total": 2, "omitted_items": 1, "hint": hint});
+        check(whole, 6, cut);
+        let hint = "a result has 150 bytes of texts at most: ask for less at once";
+        let text = "x".repeat(148) + "$KARYI{NAME}";
+        let cut = json!({"text": "x".repeat(148), "omitted_bytes": 12, "hint": hint});
+        check(json!({"text": text}), 150, cut);
     }
 
     #[test]

@@ -444,7 +444,7 @@ impl Backend for HttpBackend {
                 biased;
                 reply = &mut reply_future => {
                     progress.end().await;
-                    return site_result::from_reply(reply, [&trace, &call]).map(Into::into);
+                    return site_result::from_reply(reply, limits::REPORT_BYTES, [&trace, &call]).map(Into::into);
                 }
                 Some(text) = prints.recv() => progress.push_output(&text),
                 () = progress.due() => progress.notify(),

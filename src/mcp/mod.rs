@@ -13,6 +13,7 @@
 pub mod call_queue;
 pub mod elicitation;
 pub mod executor;
+pub mod hints;
 #[cfg(feature = "serve")]
 pub mod http;
 pub mod listing;

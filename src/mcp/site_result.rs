@@ -5,6 +5,7 @@ use rmcp::model::{CallToolResult, MetaObject};
 use serde_json::{Map, Value, json};
 
 use super::tool_result::{error, success, unknown_tool};
+use crate::exec::shorten;
 use crate::service::Rejection;
 use crate::service::dispatcher::CallReply;
 use crate::service::envelope::Envelope;
@@ -13,15 +14,20 @@ use karyi_core::outcome::Status;
 /// Keys of the ledger's ids in `_meta`.
 const LEDGER_KEYS: [&str; 2] = ["karyi/trace_id", "karyi/call_id"];
 
-/// Builds the result of a dispatched call, with its trace and call id in the ledger.
+/// Builds the result of a dispatched call, with at most that many bytes of texts, and its trace and call id in the
+/// ledger.
 ///
 /// # Errors
 /// The tool does not exist, or the stored response cannot be read.
-pub fn from_reply(reply: CallReply, ids: [&str; 2]) -> Result<CallToolResult, ErrorData> {
+pub fn from_reply(
+    reply: CallReply,
+    most_bytes: usize,
+    ids: [&str; 2],
+) -> Result<CallToolResult, ErrorData> {
     match reply {
-        CallReply::Fresh(envelope) => from_envelope(*envelope),
+        CallReply::Fresh(envelope) => from_envelope(*envelope, most_bytes),
         CallReply::Replay(body) => match serde_json::from_slice(&body) {
-            Ok(envelope) => from_envelope(envelope),
+            Ok(envelope) => from_envelope(envelope, most_bytes),
             Err(_) => Err(ErrorData::internal_error(
                 "the stored response cannot be read",
                 None,
@@ -31,7 +37,7 @@ pub fn from_reply(reply: CallReply, ids: [&str; 2]) -> Result<CallToolResult, Er
     }
 }
 
-fn from_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
+fn from_envelope(envelope: Envelope, most_bytes: usize) -> Result<CallToolResult, ErrorData> {
     let audit = &envelope.audit;
     let meta = ledger([&audit.trace_id, &audit.call_id]);
     if envelope.error_code.as_deref() == Some("UNKNOWN_TOOL") {
@@ -39,7 +45,10 @@ fn from_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
     }
     let result = match envelope.output {
         Some(output) if envelope.success => match output.to_value() {
-            Value::Object(fields) => success(fields),
+            Value::Object(mut fields) => {
+                shorten::fit_data(&mut fields, most_bytes);
+                success(fields)
+            }
             other => CallToolResult::structured(other),
         },
         part => {
@@ -47,6 +56,7 @@ fn from_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
                 Some(Value::Object(fields)) => fields,
                 _ => Map::new(),
             };
+            shorten::fit_data(&mut fields, most_bytes);
             fields.insert("status".into(), json!(Status::Error.as_str()));
             fields.insert("code".into(), json!(envelope.error_code));
             fields.insert("type".into(), json!(envelope.error_type));

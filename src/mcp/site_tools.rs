@@ -30,6 +30,8 @@ pub struct SiteOptions {
     pub tenant: String,
     /// Site.
     pub site: String,
+    /// Bytes of the texts of a result.
+    pub report_bytes: usize,
     /// Opens the site's data; these secrets are masked in its records.
     pub open: Box<dyn Fn(Secrets) -> OpenSiteFuture + Send + Sync>,
 }
@@ -101,7 +103,7 @@ async fn site_call(
     let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
     let request = site_call::request(request, dispatcher.tools());
     let reply = dispatcher.serve(caller, user(options), request, ()).await;
-    site_result::from_reply(reply, [&trace, &call]).map(Into::into)
+    site_result::from_reply(reply, options.report_bytes, [&trace, &call]).map(Into::into)
 }
 
 /// Returns the principal of the user, for one site.

@@ -4,7 +4,7 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
-use crate::mcp::result_text;
+use crate::mcp::{hints, result_text};
 use crate::render::wire;
 use karyi_core::error::ToolError;
 use karyi_core::outcome::{JobNews, Outcome, Status};
@@ -19,6 +19,7 @@ pub fn from_outcome(
 ) -> CallToolResult {
     let mut fields = wire::result(outcome).to_map();
     fields.shift_remove("tool");
+    hints::adapt(&mut fields);
     if !warnings.is_empty() {
         let own = fields.entry("warnings").or_insert_with(|| json!([]));
         if let Value::Array(own) = own {

@@ -1,23 +1,38 @@
 //! The report as one JSON object per event and line, written as events happen.
+//!
+//! The events of an output show no more of it than its result: `is_cut` says that the rest is left out.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::render::borrowed_fields::{BorrowedFields, Field};
 use crate::render::json::summary_fields;
 use crate::render::{CallOutput, CallStart, SeverityDiagnostic, Style, Summary, wire};
+use karyi_core::head_tail::before_marker;
 use karyi_core::outcome::Outcome;
 
 /// Writes JSON lines.
 pub struct Jsonl<W> {
     out: W,
+    /// Bytes of the output of one call that events may show.
+    most: usize,
+    /// Bytes of all outputs that events may still show.
+    left: usize,
+    /// What they may still show of running calls; `None` after a cut.
+    rooms: HashMap<u64, Option<usize>>,
 }
 
 impl<W: Write> Jsonl<W> {
-    /// Makes a writer.
-    pub fn new(out: W) -> Self {
-        Self { out }
+    /// Makes a writer. Events show that many bytes of one output, and of all together.
+    pub fn new(out: W, (most, all): (usize, usize)) -> Self {
+        Self {
+            out,
+            most,
+            left: all,
+            rooms: HashMap::new(),
+        }
     }
 
     fn line<'a>(
@@ -48,11 +63,28 @@ impl<W: Write> Style for Jsonl<W> {
     }
 
     fn output(&mut self, output: &CallOutput<'_>) -> io::Result<()> {
-        let fields = [("id", output.id), ("text", output.text)];
-        self.line("output", fields.map(text))
+        let room = self.rooms.entry(output.index).or_insert(Some(self.most));
+        let Some(free) = room.map(|free| free.min(self.left)) else {
+            return Ok(());
+        };
+        let all = output.text;
+        let (end, cut) = match all.len() > free {
+            true => (
+                before_marker(all.as_bytes(), all.floor_char_boundary(free)),
+                Some(Value::Bool(true)),
+            ),
+            false => (all.len(), None),
+        };
+        *room = cut.is_none().then(|| free - end);
+        self.left -= end;
+        let shown = all.get(..end).unwrap_or_default();
+        let fields = [("id", output.id), ("text", shown)].map(text);
+        let cut = cut.as_ref().map(|cut| ("is_cut", Field::Value(cut)));
+        self.line("output", fields.into_iter().chain(cut))
     }
 
-    fn result(&mut self, _: u64, outcome: &Outcome) -> io::Result<()> {
+    fn result(&mut self, index: u64, outcome: &Outcome) -> io::Result<()> {
+        self.rooms.remove(&index);
         self.line("finished", wire::result(outcome).iter())
     }
 

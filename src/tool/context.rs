@@ -198,10 +198,12 @@ pub struct Context {
 pub struct ShownTexts {
     /// Changes whose diff is shown.
     pub diffs: Diffs,
+    /// Bytes of an output.
+    pub output_bytes: usize,
     /// Lines of one file.
-    pub lines: u64,
-    /// Bytes of one file.
-    pub bytes: u64,
+    pub lines: usize,
+    /// Bytes of one file, or of the lines of one search.
+    pub bytes: usize,
     /// Bytes of one line.
     pub line_bytes: usize,
     /// Bytes of the texts of a report.
@@ -212,6 +214,7 @@ impl Default for ShownTexts {
     fn default() -> Self {
         Self {
             diffs: Diffs::default(),
+            output_bytes: limits::OUTPUT_HEAD_BYTES + limits::OUTPUT_TAIL_BYTES,
             lines: limits::READ_LINES,
             bytes: limits::READ_SHOWN_BYTES,
             line_bytes: limits::READ_LINE_BYTES,

@@ -438,6 +438,38 @@ fn the_tools_of_a_site_are_there_when_one_is_named() {
 }
 
 #[test]
+fn results_of_a_site_are_cut_with_their_counts() {
+    let karyi = mcp()
+        .args(&["--max-report", "300"])
+        .args(&["--tenant", "yantian", "--site", "yantian-main", "--data"])
+        .arg(crate::serve::village());
+    let mut client = Client::hello(karyi, &json!({}));
+    let map = client.good("get_site_map", json!({}));
+    assert!(map["pois"].to_string().len() < 600, "{map}");
+    assert!(map["omitted_items"].as_u64() > Some(0), "{map}");
+    let hint = "a result has 300 bytes of texts at most: ask for less at once";
+    assert_eq!(map["hint"], hint);
+    let all = client.good("get_npc_profile", json!({"npc_id": "ancestor_yan"}));
+    assert!(all["omitted_items"].as_u64() > Some(0), "{all}");
+}
+
+#[test]
+fn hints_speak_of_arguments() {
+    let karyi = mcp().file("a.txt", "line\n".repeat(3000));
+    let mut client = Client::hello(karyi, &json!({}));
+    let read = client.good(
+        "read",
+        json!({"files": ["a.txt"], "searches": [{"pattern": "li.e$"}]}),
+    );
+    assert_eq!(read["files"][0]["hint"], "lines: \"2001-\" shows more");
+    let hint = "regex: true would find 3000 matching lines in 1 file";
+    assert_eq!(read["searches"][0]["hint"], hint);
+    let error = client.bad("read", json!({}));
+    let hint = "see the input schema of the tool for the arguments";
+    assert_eq!(error["hint"], hint);
+}
+
+#[test]
 fn windows_and_a_server_share_the_data_of_a_site() {
     let server = crate::serve::Server::start(&[]);
     let path = server.dir.path().join("site.db");

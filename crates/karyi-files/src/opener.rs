@@ -93,7 +93,7 @@ pub(super) fn names(directory: &File) -> io::Result<impl Iterator<Item = std::ff
 mod tests {
     use super::*;
     use crate::listing::Scope;
-    use crate::search::{Case, SearchOptions, Syntax, search};
+    use crate::search::{Case, SearchCaps, SearchOptions, Syntax, search};
     use crate::view::{ViewOptions, view};
     use std::os::unix::fs::symlink;
     use std::sync::atomic::AtomicBool;
@@ -123,6 +123,7 @@ mod tests {
             let found = view(&root, shown, &real, &ViewOptions::default(), &flag);
             assert!(found.is_err(), "{path}: {found:?}");
             let options = SearchOptions {
+                caps: SearchCaps::default(),
                 pattern: "outside",
                 syntax: Syntax::Literal,
                 case: Case::Exact,

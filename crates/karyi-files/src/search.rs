@@ -69,10 +69,30 @@ pub struct SearchOptions<'a> {
     pub context: usize,
     /// Most matches shown.
     pub max: usize,
+    /// Limits of the shown lines.
+    pub caps: SearchCaps,
     /// Selection of files.
     pub scope: Scope,
     /// Flag that cancels the search.
     pub cancelled: Option<&'a AtomicBool>,
+}
+
+/// Limits of the lines that a search shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchCaps {
+    /// Bytes of all lines: beyond that matches are only counted.
+    pub text_bytes: usize,
+    /// Bytes of one line; of longer ones what stands around the match.
+    pub line_bytes: usize,
+}
+
+impl Default for SearchCaps {
+    fn default() -> Self {
+        Self {
+            text_bytes: limits::READ_SHOWN_BYTES,
+            line_bytes: limits::READ_LINE_BYTES,
+        }
+    }
 }
 
 /// Outcome of a search.
@@ -126,7 +146,10 @@ pub fn search(
             private_paths: Arc::clone(root.private_paths()),
         },
         options,
-        tally: Tally::new(options.max.min(limits::MAX_SEARCH_MATCHES)),
+        tally: Tally::new(
+            options.max.min(limits::MAX_SEARCH_MATCHES),
+            options.caps.text_bytes,
+        ),
         linked: OnceLock::new(),
     };
     let found = opener
@@ -298,7 +321,8 @@ impl Search<'_> {
         real: &Path,
         shown: impl Fn() -> PathBuf,
     ) -> io::Result<()> {
-        let mut lines = MatchCollector::new(&self.matcher, self.tally.most_matches());
+        let mut lines =
+            MatchCollector::new(&self.matcher, self.tally.most_matches(), self.options.caps);
         let file = self.opener.file(real)?;
         if !self.is_own(&file.metadata()?) {
             worker.search(&self.matcher, &file, &mut lines)?;

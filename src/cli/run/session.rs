@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::cli::args::{DiffMode, SessionArgs};
+use crate::cli::config::Settings;
 use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{SessionUse, ShellNames};
@@ -86,7 +87,7 @@ pub(in crate::cli) fn context(
         recorder: undo_journal::recorder(),
         cancelled: cancel.flag(),
         site: None,
-        shown: shown(args),
+        shown: shown(args)?,
     })
 }
 
@@ -115,19 +116,26 @@ fn environment(args: &SessionArgs) -> Vec<(OsString, OsString)> {
     env
 }
 
-/// Returns how much of files a result shows.
-fn shown(args: &SessionArgs) -> ShownTexts {
-    ShownTexts {
+/// Returns how much of texts a result shows: by the flags, else by the settings.
+fn shown(args: &SessionArgs) -> anyhow::Result<ShownTexts> {
+    let settings = Settings::load()?;
+    let usual = ShownTexts::default();
+    let limit = |flag: Option<usize>, name: &str, usual: usize| {
+        let set = flag.map_or_else(|| settings.number(name), |flag| Ok(Some(flag)))?;
+        anyhow::Ok(set.unwrap_or(usual))
+    };
+    Ok(ShownTexts {
         diffs: match args.diff {
             Some(DiffMode::None) => Diffs::None,
             Some(DiffMode::Changed) | None => Diffs::Changed,
             Some(DiffMode::Full) => Diffs::Full,
         },
-        lines: args.max_lines.unwrap_or(limits::READ_LINES),
-        bytes: args.max_read.unwrap_or(limits::READ_SHOWN_BYTES),
-        line_bytes: limits::READ_LINE_BYTES,
-        report_bytes: args.max_report.unwrap_or(limits::REPORT_BYTES),
-    }
+        output_bytes: limit(args.max_output, "max_output", usual.output_bytes)?,
+        lines: limit(args.max_lines, "max_lines", usual.lines)?,
+        bytes: limit(args.max_read, "max_read", usual.bytes)?,
+        line_bytes: limit(args.max_line, "max_line", usual.line_bytes)?,
+        report_bytes: limit(args.max_report, "max_report", usual.report_bytes)?,
+    })
 }
 
 /// Reads the policy file and the names in `--allow`.
@@ -156,8 +164,9 @@ pub(in crate::cli) fn policy_gate(
 /// Prepares the directory of output files.
 pub(in crate::cli) fn logs(args: &SessionArgs, context: &Context) -> OutputLogs {
     let files = context.job_files.clone();
+    let most = args.max_output_file.unwrap_or(limits::OUTPUT_FILE_BYTES);
     match output_dir(args.keep) {
-        Ok(directory) => OutputLogs::new(directory, args.max_output_file, args.keep, files),
+        Ok(directory) => OutputLogs::new(directory, most, args.keep, files),
         Err(error) => OutputLogs::unusable(error.message, files),
     }
 }

@@ -20,7 +20,7 @@ use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
 use karyi_files::listing::Scope;
 use karyi_files::root::Root;
-use karyi_files::search::{self, Case, SearchOptions, SearchOutcome, Syntax};
+use karyi_files::search::{self, Case, SearchCaps, SearchOptions, SearchOutcome, Syntax};
 use karyi_files::view::{self, LineRange, PathView, ViewOptions};
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
@@ -308,6 +308,10 @@ impl Tool for Read {
             cwd: context.sessions.cwd(),
             job_files: context.job_files.clone(),
             secrets: context.secrets.clone(),
+            caps: SearchCaps {
+                text_bytes: context.shown.bytes,
+                line_bytes: context.shown.line_bytes,
+            },
             cancelled: Arc::clone(&context.cancelled),
         };
         context::blocking(move || reader.read(&args).or_nothing()).await
@@ -334,6 +338,8 @@ struct Reader {
     job_files: JobFiles,
     /// Values masked in the lines that a search shows.
     secrets: Secrets,
+    /// Limits of the lines that a search shows.
+    caps: SearchCaps,
     /// Set when the result is no longer needed.
     cancelled: Arc<AtomicBool>,
 }
@@ -405,7 +411,9 @@ impl Reader {
                 .lines
                 .as_deref()
                 .map_or(Ok(LineRange::ALL), LineRange::parse)?,
-            max_bytes: file.max_bytes.unwrap_or(limits::READ_FILE_BYTES),
+            max_bytes: file
+                .max_bytes
+                .unwrap_or(limits::READ_FILE_BYTES.max(self.caps.text_bytes as u64)),
             scope: scope(file.all),
             depth: file.depth.unwrap_or(limits::LISTING_DEPTH),
         };
@@ -456,6 +464,7 @@ impl Reader {
             } else {
                 Case::Exact
             },
+            caps: self.caps,
             scope: scope(search.all),
             cancelled: Some(&self.cancelled),
         };

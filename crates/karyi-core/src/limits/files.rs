@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// Bytes of one file shown by `read` when the call names no `max_bytes`.
-pub const READ_SHOWN_BYTES: u64 = 60 << 10;
+/// Bytes of one file or of the lines of a search shown by `read` when the call names no `max_bytes`.
+pub const READ_SHOWN_BYTES: usize = 60 << 10;
 /// Bytes of one file that `read` loads then: long lines are cut before they are shown.
 pub const READ_FILE_BYTES: u64 = 256 << 10;
 /// Lines of one file shown by `read` when the call names none.
-pub const READ_LINES: u64 = 2000;
-/// Bytes of one line shown by `read`: of longer ones only the start is shown.
+pub const READ_LINES: usize = 2000;
+/// Bytes of one line shown by `read`: of longer ones the start, or what stands around a match.
 pub const READ_LINE_BYTES: usize = 2000;
 /// Most bytes of one file that `read` shows, whatever the call asks for.
 pub const MAX_READ_BYTES: u64 = 64 << 20;
@@ -99,12 +99,8 @@ pub const SEARCH_MATCHES: usize = 200;
 pub const MAX_SEARCH_MATCHES: usize = 10_000;
 /// Most lines of context around a match.
 pub const MAX_SEARCH_CONTEXT: usize = 50;
-/// Most bytes of lines that `search` returns: beyond that matches are only counted.
-pub const MAX_SEARCH_TEXT_BYTES: usize = 60 << 10;
 /// Memory for one line of a searched file; files with longer lines are skipped.
 pub const SEARCH_LINE_BUFFER_BYTES: usize = 64 << 20;
-/// Longest line shown by `search`, in bytes; of longer ones what stands around the match.
-pub const MAX_SEARCH_LINE_BYTES: usize = 2000;
 /// Most threads of one search: beyond this the disk is the bottleneck.
 pub const MAX_SEARCH_THREADS: usize = 12;
 /// Memory a pattern may need when it is built; one that needs more would take seconds.

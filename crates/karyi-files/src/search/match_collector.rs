@@ -8,14 +8,15 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
+use super::SearchCaps;
 use super::file_matches::{FileMatches, LineRole};
-use karyi_core::limits;
 
 /// Sink for the matches of one file.
 pub(super) struct MatchCollector<'a> {
     matcher: &'a RegexMatcher,
     free_matches: usize,
     free_bytes: usize,
+    line_bytes: usize,
     /// First matching lines.
     pub(super) found: FileMatches,
     /// Number of matching lines.
@@ -26,11 +27,12 @@ pub(super) struct MatchCollector<'a> {
 
 impl<'a> MatchCollector<'a> {
     /// Starts a file of which at most this many matches are kept.
-    pub(super) fn new(matcher: &'a RegexMatcher, most_matches: usize) -> Self {
+    pub(super) fn new(matcher: &'a RegexMatcher, most_matches: usize, caps: SearchCaps) -> Self {
         Self {
             matcher,
             free_matches: most_matches,
-            free_bytes: limits::MAX_SEARCH_TEXT_BYTES,
+            free_bytes: caps.text_bytes,
+            line_bytes: caps.line_bytes,
             found: FileMatches::default(),
             total: 0,
             is_binary: false,
@@ -43,13 +45,13 @@ impl<'a> MatchCollector<'a> {
 
     /// Adds a line, cut around the place where it matches.
     fn take(&mut self, role: LineRole, number: Option<u64>, bytes: &[u8], place: Range<usize>) {
-        let line = show(bytes, place);
+        let line = show(bytes, place, self.line_bytes);
         self.free_bytes = self.free_bytes.saturating_sub(line.len());
         self.found.push(role, number.unwrap_or(0), &line);
     }
 
     fn place(&self, line: &[u8]) -> Range<usize> {
-        if line.len() <= limits::MAX_SEARCH_LINE_BYTES {
+        if line.len() <= self.line_bytes {
             return 0..0;
         }
         let found = self.matcher.find(line).ok().flatten();
@@ -94,10 +96,9 @@ impl Sink for MatchCollector<'_> {
 }
 
 /// Returns a line without its line break; a long one is cut around `place`.
-fn show(bytes: &[u8], place: Range<usize>) -> Cow<'_, str> {
+fn show(bytes: &[u8], place: Range<usize>, most: usize) -> Cow<'_, str> {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let most = limits::MAX_SEARCH_LINE_BYTES;
     if line.len() <= most {
         // Most lines are valid UTF-8, and validating is much faster than replacing.
         let whole = std::str::from_utf8(line).map(Cow::Borrowed);
@@ -128,12 +129,13 @@ fn border(line: &[u8], at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use karyi_core::limits;
 
     #[test]
     fn long_lines_are_shown_around_the_match() {
-        let most = limits::MAX_SEARCH_LINE_BYTES;
+        let most = limits::READ_LINE_BYTES;
         let line = format!("{}needle{}\r\n", "é".repeat(5000), "x".repeat(5000));
-        let shown = show(line.as_bytes(), 10_000..10_006);
+        let shown = show(line.as_bytes(), 10_000..10_006, most);
         let (left, right) = (10_000 - (most - 6) / 2, 5000 - (most - 6) / 2 - 1);
         let left = left - left % 2;
         let (before, after) = (gap(left), gap(15_006 - left - most));
@@ -145,11 +147,11 @@ mod tests {
         assert_eq!(shown.len() - before.len() - after.len(), most);
         assert!(shown.contains("éneedlex") && !shown.contains(char::REPLACEMENT_CHARACTER));
         let end = "x".repeat(3000) + "needle";
-        let shown = show(end.as_bytes(), 3000..3006);
+        let shown = show(end.as_bytes(), 3000..3006, most);
         assert_eq!(
             shown,
             format!("{}{}", gap(3006 - most), &end[3006 - most..])
         );
-        assert_eq!(show(b"short\r\n", 0..0), "short");
+        assert_eq!(show(b"short\r\n", 0..0, most), "short");
     }
 }

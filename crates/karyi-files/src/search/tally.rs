@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{FileMatches, SearchOutcome};
-use karyi_core::limits;
 
 /// Counts and first matches so far.
 pub(super) struct Tally {
     most_matches: usize,
+    most_bytes: usize,
     total_matches: AtomicU64,
     files_matched: AtomicU64,
     files_searched: AtomicU64,
@@ -29,10 +29,11 @@ struct FirstMatches {
 }
 
 impl Tally {
-    /// Starts a search that shows at most this many matches.
-    pub(super) fn new(most_matches: usize) -> Self {
+    /// Starts a search that shows at most this many matches, and bytes of lines.
+    pub(super) fn new(most_matches: usize, most_bytes: usize) -> Self {
         Self {
             most_matches,
+            most_bytes,
             total_matches: AtomicU64::new(0),
             files_matched: AtomicU64::new(0),
             files_searched: AtomicU64::new(0),
@@ -69,8 +70,8 @@ impl Tally {
             first.add(found);
             // Cutting at twice the need amortises the sorting.
             let is_much = first.matches > 2 * self.most_matches;
-            if is_much || first.bytes > 2 * limits::MAX_SEARCH_TEXT_BYTES {
-                first.cut(self.most_matches);
+            if is_much || first.bytes > self.most_bytes.saturating_mul(2) {
+                first.cut(self.most_matches, self.most_bytes);
             }
         }
     }
@@ -78,7 +79,7 @@ impl Tally {
     /// Returns the outcome.
     pub(super) fn finish(self) -> SearchOutcome {
         let mut first = std::mem::take(&mut *self.first());
-        first.cut(self.most_matches);
+        first.cut(self.most_matches, self.most_bytes);
         SearchOutcome {
             has_context: false,
             files: first.files,
@@ -105,14 +106,14 @@ impl FirstMatches {
 
     /// Sorts the files by path and drops everything beyond the limits. The last match may exceed the size, as
     /// long lines are cut anyway.
-    fn cut(&mut self, most_matches: usize) {
+    fn cut(&mut self, most_matches: usize, most_bytes: usize) {
         let mut all = std::mem::take(self).files;
         all.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         self.files.reserve(all.len());
         for mut found in all {
             found.cut(
                 most_matches.saturating_sub(self.matches),
-                limits::MAX_SEARCH_TEXT_BYTES.saturating_sub(self.bytes),
+                most_bytes.saturating_sub(self.bytes),
             );
             if found.matches() == 0 {
                 return;
@@ -126,6 +127,7 @@ impl FirstMatches {
 mod tests {
     use super::*;
     use crate::search::file_matches::LineRole;
+    use karyi_core::limits;
     use std::path::Path;
 
     fn found(file: usize, count: u64, text: &str) -> FileMatches {
@@ -137,7 +139,7 @@ mod tests {
     }
 
     fn run(order: impl Iterator<Item = usize>, most: usize, text: &str) -> SearchOutcome {
-        let tally = Tally::new(most);
+        let tally = Tally::new(most, limits::READ_SHOWN_BYTES);
         for file in order {
             tally.searched(found(file, 3, text), 5);
             assert!(tally.first().matches <= 2 * most + 3);
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn much_text_is_cut_in_any_order() {
-        let text = "x".repeat(limits::MAX_SEARCH_TEXT_BYTES / 5 - 1);
+        let text = "x".repeat(limits::READ_SHOWN_BYTES / 5 - 1);
         let forward = run(0..20, 100, &text);
         let backward = run((0..20).rev(), 100, &text);
         assert_eq!(forward, backward);

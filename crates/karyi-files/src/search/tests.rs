@@ -59,6 +59,7 @@ fn project() -> tempfile::TempDir {
 
 fn options(pattern: &str) -> SearchOptions<'_> {
     SearchOptions {
+        caps: SearchCaps::default(),
         pattern,
         syntax: Syntax::Literal,
         case: Case::Exact,
