@@ -47,3 +47,4 @@ mod streaming;
 mod terminal;
 mod toolsxml;
 mod vault;
+mod watching;

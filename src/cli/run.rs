@@ -322,7 +322,7 @@ impl Run {
             self.terminal_lock.clone(),
         )
         .context("starting the report")?;
-        let ticks = screen::wants_ticks(self.format).then(|| {
+        let ticks = screen::has_spinner(self.format, self.detail).then(|| {
             tokio::spawn(tick(
                 events.clone(),
                 self.redactor.clone(),

@@ -16,6 +16,7 @@ use crate::exec::cancel::Cancel;
 use crate::render::json::Json;
 use crate::render::jsonl::Jsonl;
 use crate::render::paint::Colour;
+use crate::render::spinner::Spinner;
 use crate::render::text_report::{Detail, TextReport};
 use crate::render::xml::Xml;
 use crate::render::{Format, Reporter, Style};
@@ -96,9 +97,23 @@ fn broken() -> Tally {
     tally
 }
 
-/// Returns true when the format needs ticks for its spinner.
-pub(super) fn wants_ticks(format: Format) -> bool {
-    format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal() && !is_dumb()
+/// Returns true when the report has a spinner, which needs ticks.
+pub(super) fn has_spinner(format: Format, detail: Detail) -> bool {
+    format == Format::Text
+        && detail != Detail::Quiet
+        && io::stdout().is_terminal()
+        && io::stderr().is_terminal()
+        && !is_dumb()
+}
+
+/// Returns the width of the terminal.
+fn columns() -> usize {
+    let (columns, _) = crossterm::terminal::size().unwrap_or_default();
+    match columns {
+        // A terminal that does not know its size.
+        0 => limits::DEFAULT_COLUMNS,
+        columns => columns.into(),
+    }
 }
 
 async fn report(
@@ -142,8 +157,8 @@ fn style(shown: &Shown) -> Box<dyn Style + Send> {
             (shown.texts.output_bytes, shown.texts.report_bytes),
         )),
         Format::Text => {
-            let spinner = wants_ticks(shown.format)
-                .then(|| Box::new(io::stderr()) as Box<dyn io::Write + Send>);
+            let spinner = has_spinner(shown.format, shown.detail)
+                .then(|| Spinner::new(Box::new(io::stderr()), columns));
             Box::new(TextReport::new(out, (shown.colour, shown.detail), spinner))
         }
     }

@@ -157,13 +157,15 @@ fn long_timeout_warning(timeout: Duration) -> Option<String> {
     (timeout > limits::LONG_TIMEOUT).then_some(text)
 }
 
-/// Waits for the result; meanwhile shows a watcher withheld output when no more arrives.
+/// Waits for the result; meanwhile shows a watcher withheld output when no more arrives, and a person the line that is
+/// not finished.
 async fn show_idle_until(
     run: &RunContext,
     target: &JobTarget,
     result: impl Future<Output = ToolResult>,
 ) -> ToolResult {
     let mut result = std::pin::pin!(result);
+    let mut shown_at: Option<Instant> = None;
     loop {
         tokio::select! {
             biased;
@@ -172,6 +174,15 @@ async fn show_idle_until(
         }
         if let Some(event) = target.output.show_idle(run.is_watched) {
             run.emit_sealed(event).await;
+        }
+        let is_due = shown_at.is_none_or(|at| at.elapsed() >= limits::SPINNER_STEP);
+        if run.is_watched
+            && is_due
+            && let Ok(place) = run.events.try_reserve()
+            && let Some(event) = target.output.show_unfinished()
+        {
+            place.send(event);
+            shown_at = Some(Instant::now());
         }
     }
 }
@@ -391,6 +402,18 @@ pub fn title(call: &Call) -> String {
         _ => lines.push(format!("[... {more} more lines]")),
     }
     lines.join("\n")
+}
+
+/// Returns the number of lines of the script that a title shows.
+#[must_use]
+pub fn title_lines(title: &str) -> usize {
+    let (shown, more) = (
+        title.lines().count(),
+        title.lines().nth(limits::MAX_TITLE_LINES),
+    );
+    let words = more.map_or("", |more| more.trim_start_matches("[... "));
+    let more = words.split(' ').next().and_then(|more| more.parse().ok());
+    more.map_or(shown, |more: usize| limits::MAX_TITLE_LINES + more)
 }
 
 /// Returns the name that the model gave a command.

@@ -55,6 +55,13 @@ pub enum Event {
         /// Redacted text.
         text: Redacted,
     },
+    /// The line that a running call has printed without its end, in its newest state.
+    Unfinished {
+        /// Index of the call in the message.
+        index: u64,
+        /// Redacted text; empty when the line has ended.
+        line: Redacted,
+    },
     /// A call has its result.
     Finished {
         /// Index of the call in the message.

@@ -78,6 +78,8 @@ struct PipelineState {
     shown_early: Redacted,
     /// True when bytes arrived since the last idle check.
     has_new_bytes: bool,
+    /// True when bytes arrived since a watcher got the unfinished line.
+    has_new_line: bool,
     /// True when any bytes arrived.
     has_begun: bool,
     /// True when the last line is unfinished.
@@ -218,6 +220,12 @@ impl OutputPipeline {
         lock(&self.0).show_idle(to_person)
     }
 
+    /// Returns the event with the unfinished line, if it may have changed since the last one.
+    #[must_use]
+    pub fn show_unfinished(&self) -> Option<Redacted<Event>> {
+        lock(&self.0).show_unfinished()
+    }
+
     /// Ends the call's ownership; returns its output and the event with the text no watcher has seen. Later
     /// output belongs to the next call.
     #[must_use]
@@ -330,6 +338,7 @@ impl PipelineState {
             watched: None,
             shown_early: Redacted::default(),
             has_new_bytes: false,
+            has_new_line: false,
             has_begun: false,
             is_within_line: false,
             retained: HeadTail::new(cap),
@@ -362,6 +371,7 @@ impl PipelineState {
     fn process(&mut self, bytes: &[u8]) {
         self.begin_byte_pass();
         self.has_new_bytes = true;
+        self.has_new_line = true;
         self.is_within_line = bytes
             .last()
             .map_or(self.is_within_line, |last| *last != b'\n');
@@ -467,6 +477,18 @@ impl PipelineState {
         watched.redact.flush(&mut watched.redacted);
         self.shown_early = shown;
         self.take_event()
+    }
+
+    fn show_unfinished(&mut self) -> Option<Redacted<Event>> {
+        let index = self.owner.as_ref()?.index;
+        if !std::mem::take(&mut self.has_new_line) {
+            return None;
+        }
+        let mut line = self.unfinished();
+        if let Some(end) = line.as_str().rfind('\n') {
+            line = line.from(end + 1);
+        }
+        Some(self.redactor.seal(Event::Unfinished { index, line }))
     }
 
     /// Stores the result's text; the watcher's text stays for its event while a call waits.

@@ -105,7 +105,7 @@ impl Redactable for Event {
                 .into_iter()
                 .flatten()
                 .for_each(|text| redactor.redact_in_again(text)),
-            Self::Unreadable | Self::Tick => {}
+            Self::Unfinished { index: _, line: _ } | Self::Unreadable | Self::Tick => {}
         }
     }
 }

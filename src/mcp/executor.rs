@@ -330,6 +330,7 @@ impl<'a> RunningCall<'a> {
                 }
             }
             Event::Started { .. }
+            | Event::Unfinished { .. }
             | Event::Refused(_)
             | Event::Unreadable
             | Event::Tick

@@ -15,6 +15,7 @@ pub mod jsonl;
 pub mod line_window;
 pub mod paint;
 pub mod reporter;
+pub mod spinner;
 pub mod text_report;
 pub mod wire;
 pub mod xml;
@@ -69,6 +70,10 @@ pub trait Style {
     }
     /// A running call prints output.
     fn output(&mut self, _: &CallOutput<'_>) -> io::Result<()> {
+        Ok(())
+    }
+    /// The line that a running call has printed without its end changes.
+    fn unfinished(&mut self, _index: u64, _line: &str) -> io::Result<()> {
         Ok(())
     }
     /// The next result in document order.

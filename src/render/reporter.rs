@@ -74,6 +74,7 @@ impl Reporter {
                 id: &id,
                 text: text.as_str(),
             }),
+            Event::Unfinished { index, line } => self.style.unfinished(index, line.as_str()),
             Event::Finished { index, outcome } => self.finished(index, *outcome),
             Event::Warning(diagnostic) => {
                 let is_ignored =

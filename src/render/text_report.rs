@@ -1,16 +1,18 @@
 //! The report as text for people at a terminal.
 //!
 //! Each call has a heading, then its live output, then its result; what was read is one line, and of an output the
-//! first and last lines are shown. A spinner with the elapsed time appears below a call that is silent for a while;
-//! it is erased before anything else is written.
+//! first and last lines are shown. A spinner appears below a call that is silent for a while, or that has printed a
+//! line without its end.
 
 use std::io::{self, Write};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use crate::exec::call_run::title_lines;
 use crate::render::line_window::LineWindow;
 use crate::render::paint::{Colour, Ink, safe, safe_in_colour, safe_line};
+use crate::render::spinner::Spinner;
 use crate::render::{
     CallOutput, CallStart, SeverityDiagnostic, Style, Summary, call_text, diagnostic, diff_text,
     item_text,
@@ -18,10 +20,6 @@ use crate::render::{
 use karyi_core::error::ErrorCode;
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
-
-const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// Moves the cursor to the start of the line and clears it.
-const CLEAR_LINE: &[u8] = b"\r\x1b[2K";
 
 /// Amount of detail in a text report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,10 +38,8 @@ pub struct TextReport<W> {
     out: W,
     colour: Colour,
     detail: Detail,
-    /// The terminal for the spinner, when there is one.
-    spinner: Option<Box<dyn Write + Send>>,
-    spinner_is_shown: bool,
-    spinner_step: usize,
+    /// The spinner, when there is a terminal for it.
+    spinner: Option<Spinner>,
     /// Index of the next result.
     next_index: u64,
     /// Calls that have started and have no result yet.
@@ -63,6 +59,8 @@ struct Running {
     label: Option<String>,
     /// Lines of its output.
     window: LineWindow,
+    /// The line that has no end yet.
+    unfinished: String,
     since: Instant,
     last_output: Instant,
     /// True when its heading is written and its output is live.
@@ -70,19 +68,13 @@ struct Running {
 }
 
 impl<W: Write> TextReport<W> {
-    /// Makes a writer; `spinner` is the terminal to draw the spinner on.
-    pub fn new(
-        out: W,
-        (colour, detail): (Colour, Detail),
-        spinner: Option<Box<dyn Write + Send>>,
-    ) -> Self {
+    /// Makes a writer.
+    pub fn new(out: W, (colour, detail): (Colour, Detail), spinner: Option<Spinner>) -> Self {
         Self {
             out,
             colour,
             detail,
             spinner,
-            spinner_is_shown: false,
-            spinner_step: 0,
             next_index: 0,
             running: Vec::new(),
             failed: 0,
@@ -123,13 +115,7 @@ impl<W: Write> TextReport<W> {
     }
 
     fn hide_spinner(&mut self) -> io::Result<()> {
-        if let Some(spinner) = &mut self.spinner
-            && std::mem::take(&mut self.spinner_is_shown)
-        {
-            spinner.write_all(CLEAR_LINE)?;
-            spinner.flush()?;
-        }
-        Ok(())
+        self.spinner.as_mut().map_or(Ok(()), Spinner::hide)
     }
 
     /// Writes what runs, with the label beside its first line.
@@ -467,6 +453,7 @@ impl<W: Write> Style for TextReport<W> {
             title: call.title.to_owned(),
             label: call.label.map(str::to_owned),
             window: self.window(),
+            unfinished: String::new(),
             heading: call.heading.to_owned(),
             since: now,
             last_output: now,
@@ -484,6 +471,7 @@ impl<W: Write> Style for TextReport<W> {
             return Ok(());
         };
         call.last_output = Instant::now();
+        call.unfinished.clear();
         if !call.is_live {
             return Ok(());
         }
@@ -526,35 +514,43 @@ impl<W: Write> Style for TextReport<W> {
         self.out.flush()
     }
 
-    fn tick(&mut self) -> io::Result<()> {
-        if self.is_mid_line {
-            return Ok(());
-        }
-        let Some(call) = self.running.first() else {
+    fn unfinished(&mut self, index: u64, line: &str) -> io::Result<()> {
+        let call = self.running.iter_mut().find(|call| call.index == index);
+        let (Some(call), Some(spinner), false) = (call, &mut self.spinner, self.is_mid_line) else {
             return Ok(());
         };
+        line.clone_into(&mut call.unfinished);
+        match line {
+            "" => spinner.hide(),
+            line => spinner.show_change(self.colour, call.since, line),
+        }
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        let is_open = |call: &&Running| !call.unfinished.is_empty();
+        let mut calls = self.running.iter();
+        let call = calls.clone().find(is_open).or_else(|| calls.next());
+        let (Some(call), Some(spinner), false) = (call, &mut self.spinner, self.is_mid_line) else {
+            return Ok(());
+        };
+        if spinner.is_fresh() {
+            return Ok(());
+        }
+        if is_open(&call) {
+            return spinner.show(self.colour, call.since, (&call.unfinished, ""));
+        }
         if call.last_output.elapsed() < limits::SPINNER_DELAY {
             return Ok(());
         }
-        let seconds = call.since.elapsed().as_secs();
         let first = call.title.lines().next().unwrap_or_default();
-        let mut title: String = first.chars().take(60).collect();
-        if title.len() < call.title.len() {
-            title.push_str(" ...");
-        }
-        let picture = SPINNER[self.spinner_step % SPINNER.len()];
-        let text = self.colour.paint(
-            Ink::Faint,
-            &format!("{picture} {seconds} s  {}", safe(&title)),
-        );
-        self.spinner_step += 1;
-        if let Some(spinner) = &mut self.spinner {
-            spinner.write_all(CLEAR_LINE)?;
-            spinner.write_all(text.as_bytes())?;
-            spinner.flush()?;
-            self.spinner_is_shown = true;
-        }
-        Ok(())
+        let end = match title_lines(&call.title) {
+            0 | 1 => String::new(),
+            2 => " (+1 line)".to_owned(),
+            lines => format!(" (+{} lines)", lines - 1),
+        };
+        let label = call.label.as_ref().map(|label| format!("  # {label}"));
+        let end = end + &label.unwrap_or_default();
+        spinner.show(self.colour, call.since, (first, &end))
     }
 
     fn end(&mut self, summary: &Summary<'_>) -> io::Result<()> {

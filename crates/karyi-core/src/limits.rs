@@ -76,6 +76,8 @@ pub const MAX_PARALLEL_CALLS: usize = 16;
 pub const CHANNEL_DEPTH: usize = 256;
 /// Time a call runs on a terminal before a spinner shows that it is still at work.
 pub const SPINNER_DELAY: Duration = Duration::from_millis(400);
+/// Width of a terminal that does not know its size.
+pub const DEFAULT_COLUMNS: usize = 80;
 /// Bytes of a report gathered before one write: the capacity of a pipe.
 pub const REPORT_BUFFER_BYTES: usize = 64 << 10;
 /// Pause between two pictures of the spinner.
