@@ -47,7 +47,7 @@ pub fn document(tools: &[OfferedTool], auth: AuthRequirement) -> Value {
             "/api/tools/call": posts("call_tool", "Call a tool", "CallRequest", "CallAnswer"),
             "/healthz": gets("health", "Check that the server runs", "application/json", &open),
             "/readyz": gets("readiness", "Check that the server accepts calls", "application/json", &open),
-            "/metrics": gets("metrics", "Return metrics in the Prometheus format", "text/plain", &monitoring),
+            "/metrics": gets("metrics", "Return metrics in the OpenMetrics format", "application/openmetrics-text", &monitoring),
             "/openapi.json": gets("description", "Return this document", "application/json", &monitoring),
         },
         "components": {

@@ -27,6 +27,7 @@ use crate::service::audit_record::CallDetails;
 use crate::service::caller::Caller;
 use crate::service::deadline::{self, DetachingFuture};
 use crate::service::log::LogLine;
+use crate::service::metrics;
 use crate::service::principal::Principal;
 use crate::service::{CallReply, Rejection};
 use karyi_core::limits;
@@ -259,7 +260,7 @@ fn reject_unrecorded(state: &AppState, rejection: Rejection) -> Response<Body> {
 /// Counts and logs a rejection without a ledger record; returns it with secrets masked.
 pub fn log_unrecorded(state: &AppState, mut rejection: Rejection) -> Rejection {
     rejection.mask(state.dispatcher.redactor());
-    state.dispatcher.metrics().count_unrecorded();
+    state.dispatcher.metrics().unrecorded.inc();
     state.dispatcher.log().write(&LogLine {
         event: "request_refused",
         http_status: Some(rejection.status).filter(|status| *status > 0),
@@ -324,7 +325,7 @@ async fn metrics(State(state): State<Shared>, request: Request) -> Response<Body
         return reject_unrecorded(&state, rejection);
     }
     let mut response = Response::new(Body::from(state.dispatcher.metrics().text()));
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let kind = HeaderValue::from_static(metrics::MEDIA_TYPE);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }

@@ -138,10 +138,10 @@ impl AuditTrail {
                 .count_call(&details.tool_name, status, outcome.latency_ms);
         }
         if outcome.is_replay {
-            self.metrics.count_replay();
+            self.metrics.replays.inc();
         }
         if caller.is_gone.load(Ordering::Relaxed) {
-            self.metrics.count_disconnect();
+            self.metrics.disconnects.inc();
         }
         self.record_request(caller, principal, details, outcome)
             .await;
@@ -212,7 +212,7 @@ impl AuditTrail {
 
     fn report_failure(&self, record: &Record<'_>, error: &StoreError) {
         self.is_failing.store(true, Ordering::Relaxed);
-        self.metrics.count_ledger_failure();
+        self.metrics.ledger_failures.inc();
         self.log.write(&LogLine {
             event: "ledger_write_failed",
             trace_id: Some(&record.trace_id),

@@ -11,7 +11,6 @@ use crate::service::caller::Caller;
 use crate::service::canonical::PayloadHash;
 use crate::service::catalog::OfferedTool;
 use crate::service::config::DispatcherConfig;
-use crate::service::contexts::Contexts;
 use crate::service::deadline;
 use crate::service::envelope::{Envelope, Failure};
 use crate::service::input_check::{self, FieldProblem};
@@ -22,7 +21,7 @@ use crate::service::rate_limit::{self, Limiter};
 use crate::service::rejection::Rejection;
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::ContentVisibility;
-use crate::tool::{FieldText, SiteAccess, validate};
+use crate::tool::{Context, FieldText, SiteAccess, validate};
 use crate::tools::Call;
 use karyi_core::limits;
 use karyi_store::StoreError;
@@ -54,8 +53,6 @@ pub(super) struct ActiveCall<'a> {
     pub(super) config: &'a DispatcherConfig,
     /// Records and logs the call.
     pub(super) audit: &'a AuditTrail,
-    /// Pool of contexts for site tools.
-    pub(super) contexts: &'a Contexts,
     /// Rate limit per principal, tenant and tool.
     pub(super) buckets: Option<&'a Limiter>,
     /// Origin of the call.
@@ -277,13 +274,11 @@ impl ActiveCall<'_> {
                 ContentVisibility::Published
             },
         };
-        let contexts = self.contexts;
-        Box::pin(async move {
-            let context = contexts.of(site);
-            let result = call.run(&context).await;
-            contexts.give_back(context);
-            Ok(result?.output)
-        })
+        let context = Context {
+            site: Some(site),
+            ..self.config.context.clone()
+        };
+        Box::pin(async move { Ok(call.run(&context).await?.output) })
     }
 }
 

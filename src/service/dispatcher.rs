@@ -13,7 +13,6 @@ use crate::service::caller::{CallRequest, Caller};
 use crate::service::canonical::PayloadHash;
 use crate::service::catalog::{OfferedTool, ToolListing};
 pub use crate::service::config::{DispatcherConfig, InputRecording};
-use crate::service::contexts::Contexts;
 use crate::service::deadline::{self, DetachingFuture, PanicError};
 use crate::service::envelope::{Envelope, Failure};
 use crate::service::log::Log;
@@ -40,7 +39,6 @@ pub struct Dispatcher {
     tool_buckets: Option<Limiter>,
     tenant_buckets: Option<Limiter>,
     audit: AuditTrail,
-    contexts: Contexts,
     secret_refresher: SecretRefresher,
 }
 
@@ -86,7 +84,6 @@ impl Dispatcher {
                 config.log.clone(),
                 config.spans.clone(),
             ),
-            contexts: Contexts::new(config.context.clone()),
             secret_refresher: SecretRefresher::new(config.redactor.secrets()),
             config,
         }
@@ -380,7 +377,6 @@ impl Dispatcher {
                     let call = ActiveCall {
                         config: &self.config,
                         audit: &self.audit,
-                        contexts: &self.contexts,
                         buckets: self.tool_buckets.as_ref(),
                         caller: &*caller,
                         principal,

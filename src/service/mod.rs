@@ -18,7 +18,6 @@ pub mod caller;
 pub mod canonical;
 pub mod catalog;
 pub mod config;
-mod contexts;
 pub mod deadline;
 pub mod dispatcher;
 pub mod envelope;
@@ -32,7 +31,6 @@ pub mod rate_limit;
 pub mod rejection;
 mod schema_rule;
 mod secret_refresher;
-mod shards;
 pub mod spans;
 
 pub use caller::{CallRequest, Caller};

@@ -14,8 +14,6 @@ pub const MIN_DATABASE_READERS: usize = 4;
 pub const MAX_DATABASE_READERS: usize = 8;
 /// Queries that wait for a reader thread before callers block.
 pub const MAX_WAITING_READS: usize = 8192;
-/// Call contexts that each thread caches.
-pub const SPARE_CONTEXTS: usize = 8;
 /// Initial capacity for the canonical form of an input, in bytes.
 pub const CANONICAL_BYTES: usize = 256;
 /// Initial capacity for the headers of a response.
