@@ -342,10 +342,15 @@ pub(super) struct UndoArgs {
 }
 
 const UNDO_STATUS: &str = "\
-Undo restores only what karyi wrote, all of it or nothing. It leaves a file that changed since alone, and
-shows what karyi wrote, what is there now and what it would restore. An undo can be undone.
-The last change may be in any directory; `karyi history --file PATH` lists those of one. Long diffs are
-cut; `karyi history show N` shows a whole one.
+Undo restores only what karyi wrote, all of it or nothing. What else changed in a file since is kept; where \
+both changed the same lines, nothing is undone, and the conflict shows what karyi wrote, what is there now and \
+what undo would restore. An undo can be undone. The last change may be in any directory; `karyi history --file \
+PATH` lists those of one.
+
+Examples:
+  karyi undo --dry-run   show what would be undone
+  karyi undo 12          undo the change with this number
+  karyi undo --last 3    undo the last three changes
 
 Exit status:
   0    done

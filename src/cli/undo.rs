@@ -187,6 +187,42 @@ fn conflict_hint(later: &[u64]) -> String {
     undo::later_changes_hint(later)
 }
 
+/// Conflicts that a message names.
+const NAMED_CONFLICTS: usize = 5;
+
+/// Names the files in conflict and their lines.
+fn conflict_message(conflicts: &[Conflict]) -> String {
+    let named = conflicts.iter().take(NAMED_CONFLICTS).map(|conflict| {
+        let path = conflict.path.display();
+        match conflict.lines.is_empty() {
+            true => format!("{path} changed since karyi wrote it"),
+            false => {
+                let lines = line_ranges(&conflict.lines);
+                let noun = match lines.parse::<usize>() {
+                    Ok(_) => "line",
+                    Err(_) => "lines",
+                };
+                format!("{path} changed since in {noun} {lines}")
+            }
+        }
+    });
+    let mut parts: Vec<String> = named.collect();
+    match conflicts.len().saturating_sub(NAMED_CONFLICTS) {
+        0 => {}
+        more => parts.push(format!("and {more} more files changed")),
+    }
+    format!("{}; nothing was undone", parts.join(", "))
+}
+
+/// Writes ranges of lines as `3-5, 9`.
+fn line_ranges(lines: &[(usize, usize)]) -> String {
+    let range = |(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    lines.iter().map(range).collect::<Vec<_>>().join(", ")
+}
+
 /// Returns how many changes fewer than `--last` were undone.
 fn missing(args: &UndoArgs, undone: &UndoOutcome) -> u64 {
     let found = undone.numbers.len() as u64;
@@ -247,7 +283,11 @@ impl View {
             Err(UndoError::Conflicts(conflicts)) => {
                 let text: String = conflicts.iter().map(|c| self.conflict_text(c)).collect();
                 let _ = self.print(&text);
-                say("undo_conflict: files changed since karyi wrote them; nothing was undone");
+                let message = self
+                    .redactor
+                    .redact_again(&conflict_message(&conflicts))
+                    .into_owned();
+                say(&format!("undo_conflict: {}", safe_line(&message)));
                 say(&format!("hint: {}", self.conflict_hint));
                 ExitCode::from(FAILED)
             }
@@ -308,6 +348,7 @@ impl View {
             wrote,
             now,
             restored,
+            lines: _,
         } = conflict;
         let path = safe_line(&path.display().to_string()).into_owned();
         let mut text = format!("{}\n", self.colour.paint(Ink::Heading, &path));
@@ -370,7 +411,7 @@ impl View {
             Err(UndoError::Conflicts(conflicts)) => {
                 let code = ErrorCode::UndoConflict;
                 let files: Vec<Value> = conflicts.iter().map(|c| self.conflict_json(c)).collect();
-                let message = "files changed since karyi wrote them; nothing was undone";
+                let message = conflict_message(&conflicts);
                 (
                     json!({"status": "error", "code": code.as_str(), "message": message, "hint": self.conflict_hint, "files": files}),
                     FAILED,
@@ -430,6 +471,9 @@ impl View {
                 ConflictContent::Bytes(bytes) => json!({"bytes": bytes.len()}),
                 ConflictContent::Other(found) => json!({"found": found}),
             };
+        }
+        if !conflict.lines.is_empty() {
+            value["conflict_lines"] = json!(line_ranges(&conflict.lines));
         }
         if let Some(found) = self.content_diff(&conflict.wrote, &conflict.now) {
             value["changed_since"] = json!(found.text);

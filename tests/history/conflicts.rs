@@ -23,7 +23,9 @@ fn a_file_changed_since_is_shown_three_ways_and_left_alone() {
     );
     assert_eq!(text(&output, 1), expected);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.starts_with("karyi: undo_conflict: "), "{told}");
+    let first =
+        format!("karyi: undo_conflict: {path} changed since in line 1; nothing was undone\n");
+    assert!(told.starts_with(&first), "{told}");
     let value = parsed(&again(&karyi, &["undo", "--json"]), 1);
     assert_eq!(
         (&value["code"], &value["files"]),
@@ -34,6 +36,7 @@ fn a_file_changed_since_is_shown_three_ways_and_left_alone() {
                 "wrote": {"bytes": 4},
                 "now": {"bytes": 6},
                 "restored": {"bytes": 4},
+                "conflict_lines": "1",
                 "changed_since": "@@ -1 +1 @@\n-two\n+three\n",
                 "would_restore": "@@ -1 +1 @@\n-three\n+one\n",
             }])
@@ -41,6 +44,34 @@ fn a_file_changed_since_is_shown_three_ways_and_left_alone() {
     );
     let files = ["a", "b"].map(|name| read(&karyi, name).unwrap());
     assert_eq!(files, ["two\n", "three\n"]);
+}
+
+/// What else changed is kept, with its line breaks and without a last one.
+#[test]
+fn changes_since_are_kept() {
+    let karyi = Karyi::new().file("a", "one\r\ntwo\r\nthree\r\nfour");
+    let pair = "<find>two</find><replace>2</replace>";
+    let script = format!("<tools><edit><file src=\"a\">{pair}</file></edit></tools>");
+    text(&run(&karyi, &script), 0);
+    let now = "zero\r\none\r\n2\r\nthree\r\n4";
+    std::fs::write(karyi.work().join("a"), now).unwrap();
+    let told = text(&again(&karyi, &["undo", "--dry-run"]), 0);
+    assert!(
+        told.contains("- 2")
+            && told.contains("what changed there since is kept\nwould undo change 1"),
+        "{told}"
+    );
+    assert_eq!(read(&karyi, "a").as_deref(), Some(now));
+    let value = parsed(&again(&karyi, &["undo", "--json"]), 0);
+    assert_eq!(
+        value["files"][0]["note"],
+        "what changed there since is kept"
+    );
+    let diff = value["files"][0]["diff"].as_str().unwrap();
+    let changed = diff.lines().filter(|line| line.starts_with(['-', '+']));
+    assert_eq!(changed.collect::<Vec<_>>(), ["-2", "+two"], "{diff}");
+    let merged = "zero\r\none\r\ntwo\r\nthree\r\n4";
+    assert_eq!(read(&karyi, "a").as_deref(), Some(merged));
 }
 
 /// Every part of a conflict says something, also where no lines differ that could stand below it.

@@ -1,8 +1,8 @@
 //! Takes back recorded changes, all or none.
 //!
-//! A file is only restored if it still is what karyi wrote. Otherwise nothing is touched and the conflict is
-//! reported with three contents: what karyi wrote, what is there now, and what would be restored. An undo is
-//! itself a recorded change and can be undone.
+//! A text that changed since is merged. Where the changes touch, nothing is touched and the conflict is reported
+//! with three contents: what karyi wrote, what is there now, and what would be restored. An undo is itself a
+//! recorded change and can be undone.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,12 @@ use conflict::obstacle;
 pub use conflict::{Conflict, ConflictContent};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
+use merge::{Merge, merge};
 pub use selection::{UndoSelection, later_changes_hint, undone_numbers};
 
 mod conflict;
 mod current_paths;
+mod merge;
 mod restore_notes;
 mod selection;
 
@@ -89,6 +91,18 @@ struct PathGoal<'a> {
     goal: Option<&'a Version>,
     /// Current path of the file that was here; `None` when it was removed.
     now_at: Option<&'a Path>,
+    /// Places in between where something else changed the file, from the latest back.
+    gaps: Vec<Gap<'a>>,
+}
+
+/// Change of a file by something else, between two changes of karyi.
+struct Gap<'a> {
+    /// Version that the later change found.
+    found: &'a Version,
+    /// Version that the earlier one wrote.
+    wrote: &'a Version,
+    /// Number of the earlier one.
+    number: u64,
 }
 
 /// Takes changes back.
@@ -126,12 +140,12 @@ pub fn take_back(
     let transaction = Transaction::begin(recorder, &paths)?;
     recover::merge(recovered, transaction.recovered().to_vec());
     selection.refuse_undone(journal, &numbers)?;
-    let changes = changes(journal, &goals, &selection.forecast);
-    let changes = changes.map_err(|error| hint_at(error, recovered))?;
-    selection.refuse_over(&chosen)?;
-    let receipt = transaction.take_back(&changes, &chosen)?;
-    let notes = restore_notes::collect(&changes, &receipt.losses);
-    let mut files = restored(changes);
+    let planned = changes(journal, &goals, &selection.forecast);
+    let planned = planned.map_err(|error| hint_at(error, recovered))?;
+    selection.refuse_over(&chosen, |path| planned.may_be_below(path))?;
+    let receipt = transaction.take_back(&planned.changes, &chosen)?;
+    let notes = restore_notes::collect(&planned.changes, &receipt.losses);
+    let mut files = planned.restored();
     restore_notes::attach(&mut files, notes);
     Ok(UndoOutcome {
         numbers,
@@ -150,12 +164,12 @@ pub fn dry_run(journal: &Journal, selection: &UndoSelection) -> Result<UndoOutco
     let chosen = selection.chosen()?;
     let goals = goals(journal, &chosen).map_err(|e| selection.with_alternative(e, journal))?;
     check_size(&goals, limits::MAX_UNDO_BYTES)?;
-    let changes = changes(journal, &goals, &selection.forecast);
-    let changes = changes.map_err(|error| hint_at(error, &selection.recovered))?;
-    selection.refuse_over(&chosen)?;
+    let planned = changes(journal, &goals, &selection.forecast);
+    let planned = planned.map_err(|error| hint_at(error, &selection.recovered))?;
+    selection.refuse_over(&chosen, |path| planned.may_be_below(path))?;
     Ok(UndoOutcome {
         numbers: chosen.iter().map(|entry| entry.number).collect(),
-        files: restored(changes),
+        files: planned.restored(),
         ..UndoOutcome::default()
     })
 }
@@ -197,13 +211,25 @@ fn goals<'a>(
                         wrote,
                         goal,
                         now_at: current_paths.get(path).copied(),
+                        gaps: Vec::new(),
                     };
                     goals.push((path, goal));
                 }
                 Some((_, earlier)) if is_same(journal, earlier.goal, wrote) => {
                     earlier.goal = goal;
                 }
-                Some(_) => return Err(broken_chain(entry, path)),
+                Some((_, earlier)) => {
+                    let (Some(found), Some(wrote)) = (earlier.goal, wrote) else {
+                        return Err(broken_chain(entry.number, path));
+                    };
+                    let number = entry.number;
+                    earlier.gaps.push(Gap {
+                        found,
+                        wrote,
+                        number,
+                    });
+                    earlier.goal = goal;
+                }
             }
         }
     }
@@ -248,11 +274,10 @@ fn is_same(journal: &Journal, found: Option<&Version>, wrote: Option<&Version>) 
     }
 }
 
-fn broken_chain(entry: &Entry, path: &Path) -> ToolError {
+fn broken_chain(number: u64, path: &Path) -> ToolError {
     let message = format!(
-        "{}: was changed between change {} and the later ones, by something else",
-        path.display(),
-        entry.number
+        "{}: was changed between change {number} and the later ones, by something else",
+        path.display()
     );
     ToolError::new(ErrorCode::UndoConflict, message)
 }
@@ -273,16 +298,41 @@ fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::UndoUnavailable, message).with_hint(hint))
 }
 
+/// Changes of an undo.
+struct Planned {
+    changes: Vec<Change>,
+    /// Files that were merged; true if a part was restored already.
+    merged: Vec<(PathBuf, bool)>,
+}
+
+impl Planned {
+    /// Tells whether later changes of a file stay in effect when this one is taken back.
+    fn may_be_below(&self, path: &Path) -> bool {
+        self.merged
+            .iter()
+            .any(|(merged, is_partly_restored)| merged == path && !is_partly_restored)
+    }
+
+    /// Returns the restored files, with a note on merged ones.
+    fn restored(self) -> Vec<RestoredFile> {
+        let note = |(path, _)| (path, "what changed there since is kept".to_owned());
+        let notes = self.merged.into_iter().map(note).collect();
+        let mut files = restored(self.changes);
+        restore_notes::attach(&mut files, notes);
+        files
+    }
+}
+
 /// Compares every file with what karyi wrote and plans its change.
 fn changes(
     journal: &Journal,
     goals: &[(&Path, PathGoal<'_>)],
     forecast: &RecoveryForecast,
-) -> Result<Vec<Change>, UndoError> {
-    let (mut changes, mut conflicts) = (Vec::new(), Vec::new());
+) -> Result<Planned, UndoError> {
+    let (mut changes, mut conflicts, mut merged) = (Vec::new(), Vec::new(), Vec::new());
     for (path, goal) in goals {
         let read = Change::read_forecast(path, forecast);
-        let restored = match goal.goal {
+        let mut restored = match goal.goal {
             None => None,
             Some(version) => Some((version, content(journal, path, version)?)),
         };
@@ -299,11 +349,18 @@ fn changes(
             (Some(now), Some(wrote)) => journal.is_content(now, wrote),
             (Some(_), None) | (None, Some(_)) => false,
         };
-        if !is_as_written {
-            let now = change.before.map(|found| Arc::unwrap_or_clone(found.bytes));
-            let found = now.map_or(ConflictContent::Missing, ConflictContent::Bytes);
-            conflicts.push(Conflict::new(journal, path, goal.wrote, found, restored));
-            continue;
+        if !is_as_written || !goal.gaps.is_empty() {
+            match merge_in(journal, (path, goal), &change, restored.as_mut()) {
+                Ok(is_partly_restored) => merged.push(((*path).to_owned(), is_partly_restored)),
+                Err(Obstacle::Gap(error)) => return Err(error.into()),
+                Err(Obstacle::Lines(lines)) => {
+                    let now = change.before.map(|found| Arc::unwrap_or_clone(found.bytes));
+                    let found = now.map_or(ConflictContent::Missing, ConflictContent::Bytes);
+                    let conflict = Conflict::new(journal, path, goal.wrote, found, restored);
+                    conflicts.push(Conflict { lines, ..conflict });
+                    continue;
+                }
+            }
         }
         changes.push(match restored {
             None => change,
@@ -318,7 +375,71 @@ fn changes(
         return Err(UndoError::Conflicts(conflicts));
     }
     carry_metadata(&mut changes, goals);
-    Ok(changes)
+    Ok(Planned { changes, merged })
+}
+
+/// Takes each step of a path back from the present content; where something else changed it, by a merge. Returns
+/// true if a part of a merge was restored already.
+///
+/// # Errors
+/// The first step is in conflict, or `undo_conflict` for another one.
+fn merge_in(
+    journal: &Journal,
+    (path, goal): (&Path, &PathGoal<'_>),
+    change: &Change,
+    restored: Option<&mut (&Version, Vec<u8>)>,
+) -> Result<bool, Obstacle> {
+    let broken = |gap: &Gap<'_>| Obstacle::Gap(broken_chain(gap.number, path));
+    let (Some(wrote), Some(now), Some((_, bytes))) = (goal.wrote, change.bytes(), restored) else {
+        return Err(goal
+            .gaps
+            .first()
+            .map_or(Obstacle::Lines(Vec::new()), broken));
+    };
+    let (mut present, mut wrote, mut is_partly_restored) = (now.to_vec(), wrote, false);
+    for (index, gap) in goal.gaps.iter().map(Some).chain([None]).enumerate() {
+        let target = match gap {
+            Some(gap) => content(journal, path, gap.found).map_err(Obstacle::Gap)?,
+            None => bytes.clone(),
+        };
+        let merged = match journal.is_content(&present, wrote) {
+            true => Some(Merge::whole(target)),
+            false => {
+                let wrote = journal.content(wrote).ok();
+                wrote.and_then(|wrote| merge(&wrote, &present, &target))
+            }
+        };
+        match merged {
+            Some(Merge::Merged {
+                bytes,
+                is_partly_restored: is_partly,
+            }) => {
+                present = bytes;
+                is_partly_restored |= is_partly;
+            }
+            _ if index > 0 => {
+                return Err(goal
+                    .gaps
+                    .get(index - 1)
+                    .map_or(Obstacle::Lines(Vec::new()), broken));
+            }
+            Some(Merge::Conflict(lines)) => return Err(Obstacle::Lines(lines)),
+            None => return Err(Obstacle::Lines(Vec::new())),
+        }
+        if let Some(gap) = gap {
+            wrote = gap.wrote;
+        }
+    }
+    *bytes = present;
+    Ok(is_partly_restored)
+}
+
+/// Reason why a path cannot be merged.
+enum Obstacle {
+    /// Lines of the present content in conflict, as far as they are known.
+    Lines(Vec<(usize, usize)>),
+    /// Any other.
+    Gap(ToolError),
 }
 
 /// Refuses to restore one of several hard links: the others would keep the new content.

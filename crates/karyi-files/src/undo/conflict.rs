@@ -15,6 +15,8 @@ pub struct Conflict {
     pub now: ConflictContent,
     /// Content that would be restored.
     pub restored: ConflictContent,
+    /// First and last lines of the present content that changed on both sides, where it could be compared.
+    pub lines: Vec<(usize, usize)>,
 }
 
 /// Content in a conflict.
@@ -52,6 +54,7 @@ impl Conflict {
             restored: restored.map_or(ConflictContent::Missing, |(_, bytes)| {
                 ConflictContent::Bytes(bytes)
             }),
+            lines: Vec::new(),
         }
     }
 }

@@ -29,7 +29,10 @@ pub(super) fn attach(files: &mut [RestoredFile], notes: Vec<(PathBuf, String)>) 
             .iter_mut()
             .find(|file| *file.to.as_ref().unwrap_or(&file.path) == path);
         if let Some(file) = file {
-            file.note = Some(note);
+            file.note = Some(match file.note.take() {
+                Some(first) => format!("{first}; {note}"),
+                None => note,
+            });
         }
     }
 }

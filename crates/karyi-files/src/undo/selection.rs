@@ -137,9 +137,13 @@ impl UndoSelection {
     }
 
     /// Refuses to skip a later change of the same file, even if the file is unchanged: its effect would be
-    /// lost while it stays in the list.
-    pub(super) fn refuse_over(&self, chosen: &[&Entry]) -> Result<(), ToolError> {
-        let later = over(&self.entries, chosen, |_| true);
+    /// lost while it stays in the list. A file that was merged keeps it.
+    pub(super) fn refuse_over(
+        &self,
+        chosen: &[&Entry],
+        is_kept: impl Fn(&Path) -> bool,
+    ) -> Result<(), ToolError> {
+        let later = over(&self.entries, chosen, |path| !is_kept(path));
         if later.is_empty() {
             return Ok(());
         }

@@ -16,6 +16,7 @@ fn files_changed_since_are_shown_and_left_alone() {
         wrote: bytes("2"),
         now: bytes("theirs"),
         restored: bytes("1"),
+        lines: vec![(1, 1)],
     };
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
     assert_eq!(place.read("b").as_deref(), Some("x"));
@@ -26,6 +27,7 @@ fn files_changed_since_are_shown_and_left_alone() {
         wrote: bytes("x"),
         now: ConflictContent::Missing,
         restored: ConflictContent::Missing,
+        lines: Vec::new(),
     };
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
     // Once the file is as karyi wrote it, it can be restored.
@@ -103,6 +105,7 @@ fn symlinks_on_the_path_are_not_followed() {
         wrote: ConflictContent::Bytes("2".into()),
         now: ConflictContent::Other(found),
         restored: ConflictContent::Bytes("1".into()),
+        lines: Vec::new(),
     };
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
     assert_eq!(place.read("e/a").as_deref(), Some("2"));
@@ -160,6 +163,7 @@ fn a_path_that_is_no_file_any_more_is_a_conflict() {
             wrote: ConflictContent::Bytes("2".into()),
             now: ConflictContent::Other(found.into()),
             restored: ConflictContent::Bytes("1".into()),
+            lines: Vec::new(),
         };
         let error = place.undo(UndoTarget::Last(1)).unwrap_err();
         assert_eq!(error, UndoError::Conflicts(vec![expected]));
@@ -177,6 +181,7 @@ fn a_path_that_is_no_file_any_more_is_a_conflict() {
             directory.display()
         )),
         restored: ConflictContent::Missing,
+        lines: Vec::new(),
     };
     let error = place.undo(UndoTarget::Last(1)).unwrap_err();
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
@@ -194,4 +199,73 @@ fn names_of_one_file_are_not_split() {
     std::fs::remove_file(place.path("b")).unwrap();
     place.undo(UndoTarget::Last(1)).unwrap();
     assert_eq!(place.read("a").as_deref(), Some("1"));
+}
+
+#[test]
+fn changes_since_are_kept_where_they_do_not_touch() {
+    let place = Fixture::new();
+    place.write("a", Some("1\n2\n3\n4\n5\n"));
+    place.write("a", Some("1\nTWO\n3\n4\n5\n"));
+    place.put("a", "0\n1\nTWO\n3\n4\nfive\n", 0o640);
+    let expected = RestoredFile {
+        path: place.path("a"),
+        to: None,
+        now: Some(Arc::new(b"0\n1\nTWO\n3\n4\nfive\n".to_vec())),
+        restored: Some(Arc::new(b"0\n1\n2\n3\n4\nfive\n".to_vec())),
+        note: Some("what changed there since is kept".into()),
+    };
+    assert_eq!(
+        dry_run_of(&place, &UndoTarget::Last(1)).files,
+        [expected.clone()]
+    );
+    let undone = undo(&place.recorder, &place.journal, &UndoTarget::Last(1)).unwrap();
+    assert_eq!(undone.files, [expected]);
+    assert_eq!(place.tree(&["a"]), ["a 640 0\n1\n2\n3\n4\nfive\n"]);
+    // The undo can be undone, also after another change.
+    std::fs::write(place.path("a"), "0\n1\n2\n3\n4\nfive\n6\n").unwrap();
+    place
+        .undo(UndoTarget::Number(undone.number.unwrap()))
+        .unwrap();
+    assert_eq!(
+        place.read("a").as_deref(),
+        Some("0\n1\nTWO\n3\n4\nfive\n6\n")
+    );
+}
+
+#[test]
+fn an_earlier_change_is_taken_back_below_a_later_one_that_does_not_touch_it() {
+    let place = Fixture::new();
+    for text in ["1\n2\n3\n", "ONE\n2\n3\n", "ONE\n2\nTHREE\n"] {
+        place.write("a", Some(text));
+    }
+    assert_eq!(place.undo(UndoTarget::Number(2)).unwrap(), [2]);
+    assert_eq!(place.read("a").as_deref(), Some("1\n2\nTHREE\n"));
+    assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [3]);
+    assert_eq!(place.read("a").as_deref(), Some("1\n2\n3\n"));
+    assert_eq!(place.undo(UndoTarget::Last(1)).unwrap(), [1]);
+    assert_eq!(place.read("a"), None);
+}
+
+#[test]
+fn several_changes_are_taken_back_around_those_of_others() {
+    let place = Fixture::new();
+    std::fs::write(place.path("a"), "1\n2\n3\n4\n5\n").unwrap();
+    place.write("a", Some("ONE\n2\n3\n4\n5\n"));
+    std::fs::write(place.path("a"), "ONE\n2\n3\n4\n5\n6\n").unwrap();
+    place.write("a", Some("ONE\n2\nTHREE\n4\n5\n6\n"));
+    assert_eq!(place.undo(UndoTarget::Session("s".into())).unwrap(), [2, 1]);
+    assert_eq!(place.read("a").as_deref(), Some("1\n2\n3\n4\n5\n6\n"));
+    // A conflict in between is named by its change.
+    place.write("a", Some("ONE\n"));
+    std::fs::write(place.path("a"), "one\n").unwrap();
+    place.write("a", Some("two\n"));
+    let Err(UndoError::Other(error)) = place.undo(UndoTarget::Last(2)) else {
+        panic!("undone");
+    };
+    assert!(
+        error.message.contains("between change 4 and"),
+        "{}",
+        error.message
+    );
+    assert_eq!(place.read("a").as_deref(), Some("two\n"));
 }
