@@ -15,6 +15,9 @@ use crate::tools;
 use karyi_core::secret::SecretName;
 use karyi_vault::index::{Index, IndexEntry};
 
+/// Sentence on what `karyi run` does at the end of a message, for its model.
+const ONE_ANSWER: &str = "\n- Shell and jobs end with your answer; the next one starts anew.";
+
 /// Runs `karyi tools`.
 pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
     let scripts = tools::registry();
@@ -52,7 +55,7 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
             };
             match shell {
                 Ok(shell) => {
-                    let shell = shell.description(&search_path);
+                    let shell = shell.description(&search_path) + ONE_ANSWER;
                     print(&(prompt::prompt(&registry, *family, &shell) + &names))
                 }
                 Err(error) => fail(&format!("{error:#}")),

@@ -160,11 +160,10 @@ impl Tool for Command {
     const SPEC: Spec = Spec {
         name: "command",
         summary: "Run a shell script in the persistent session",
-        details: "Directory, variables and functions stay for later commands. The result has \
-            `exit_code`, `cwd` and `output`. With status `awaiting_input` the script waits: answer \
-            with `input`. With `running` the timeout passed and it goes on as a job, named by the \
-            call's id: read what it prints with `read` of job:ID, wait for it with an empty `input`, or \
-            end it with `ctrl` c. Other commands run beside it.",
+        details: "Directory, variables and functions stay for later commands. With status \
+            `awaiting_input` the script waits: answer with `input`. With `running` the timeout passed and \
+            it goes on as a job, named by the call's id: read what it prints with `read` of job:ID, wait \
+            for it with an empty `input`, or end it with `ctrl` c. Other commands run beside it.",
         also_called: &[
             "bash",
             "sh",

@@ -46,7 +46,7 @@ impl Tool for GetValue {
         name: "get_value",
         summary: "Ask the user for a secret value",
         details: "From the next block on, write $KARYI{KEY} where the value belongs, in any \
-            text or attribute. You never see the value, and it is masked in all output.",
+            text or attribute. You never see the value.",
         also_called: &["ask", "secret", "get_secret", "password"],
         heading: "> get_value",
         starts_job: false,
