@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use karyi::exec::decoder::{Decoded, MessageDecoder};
+use karyi::exec::decoder::{DecodedItem, MessageDecoder};
 use karyi::reference::{help, prompt};
 use karyi::secret::Template;
 use karyi::syntax::Mode;
@@ -34,18 +34,18 @@ fn calls_of(registry: Arc<Registry<Call>>, xml: &str) -> Result<Vec<Call>, Strin
     let mut calls = Vec::new();
     for item in incoming {
         match item {
-            Decoded::Call(job) => calls.push(job.call),
-            Decoded::Refused(diagnostic) => {
+            DecodedItem::Call(job) => calls.push(job.call),
+            DecodedItem::Refused(diagnostic) => {
                 return Err(format!(
                     "{}: {}",
                     diagnostic.code.as_str(),
                     diagnostic.message
                 ));
             }
-            Decoded::BlockOpened(_)
-            | Decoded::BlockClosed
-            | Decoded::DraftsEnded
-            | Decoded::Warning(_) => {}
+            DecodedItem::BlockOpened(_)
+            | DecodedItem::BlockClosed
+            | DecodedItem::DraftsEnded
+            | DecodedItem::Warning(_) => {}
         }
     }
     Ok(calls)

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use karyi::exec::decoder::{Decoded, MessageDecoder};
+use karyi::exec::decoder::{DecodedItem, MessageDecoder};
 use karyi::syntax::Mode;
 use karyi::tools;
 use serde_json::{Value, json};
@@ -22,12 +22,12 @@ fn decided(message: &str, mode: Mode) -> Vec<String> {
         decoder.feed(&[byte], &mut incoming);
         for item in incoming.drain(..) {
             match item {
-                Decoded::Call(_) => ends.push(message[..=at].to_owned()),
-                Decoded::Refused(diagnostic) => panic!("{diagnostic:?}"),
-                Decoded::BlockOpened(_)
-                | Decoded::BlockClosed
-                | Decoded::DraftsEnded
-                | Decoded::Warning(_) => {}
+                DecodedItem::Call(_) => ends.push(message[..=at].to_owned()),
+                DecodedItem::Refused(diagnostic) => panic!("{diagnostic:?}"),
+                DecodedItem::BlockOpened(_)
+                | DecodedItem::BlockClosed
+                | DecodedItem::DraftsEnded
+                | DecodedItem::Warning(_) => {}
             }
         }
     }

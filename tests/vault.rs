@@ -3,6 +3,7 @@
 mod ahead;
 mod asked;
 mod bus;
+mod consistency;
 mod contract;
 mod control_socket;
 mod first;
@@ -10,7 +11,6 @@ mod given;
 mod hanging;
 pub mod home;
 mod import;
-mod keep;
 mod keyring;
 mod killed;
 mod listing;

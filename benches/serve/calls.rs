@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::load::{self, Load, Sent};
+use crate::load::{self, Load, SentCounts};
 use crate::report::Report;
 use crate::servers;
 
@@ -45,7 +45,7 @@ pub(crate) fn measure(report: &mut Report) {
     let mut sent = [const { Vec::new() }; 4];
     for turn in 0..=TURNS {
         let is_warm = turn > 0;
-        let mut keep = |place: usize, one: Sent| sent[place].extend(is_warm.then_some(one));
+        let mut keep = |place: usize, one: SentCounts| sent[place].extend(is_warm.then_some(one));
         // Those that are compared come one right after the other, and neither always first.
         let mut beside = [0, 2];
         beside.rotate_left(turn % 2);
@@ -116,7 +116,7 @@ fn rows(dir: &Path) -> u64 {
 }
 
 /// Returns the turn in the middle, by its rate.
-fn middle(turns: &[Sent]) -> Option<Sent> {
+fn middle(turns: &[SentCounts]) -> Option<SentCounts> {
     let mut turns = turns.to_vec();
     turns.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     turns.get(turns.len() / 2).copied()
@@ -124,7 +124,7 @@ fn middle(turns: &[Sent]) -> Option<Sent> {
 
 /// Returns the rates of karyi by those of another contestant, turn by turn, in their order: the speed of a
 /// machine changes less between two turns than between many.
-fn ratios(karyi: &[Sent], other: &[Sent]) -> Vec<f64> {
+fn ratios(karyi: &[SentCounts], other: &[SentCounts]) -> Vec<f64> {
     let turns = karyi.iter().zip(other);
     let mut ratios: Vec<f64> = turns
         .map(|(karyi, other)| karyi.rate / other.rate)
@@ -134,8 +134,8 @@ fn ratios(karyi: &[Sent], other: &[Sent]) -> Vec<f64> {
 }
 
 /// The row of one contestant beside karyi.
-fn row(name: &str, turns: &[Sent], karyi: &[Sent]) -> Vec<String> {
-    let cell = |value: &dyn Fn(Sent) -> f64, places: usize| {
+fn row(name: &str, turns: &[SentCounts], karyi: &[SentCounts]) -> Vec<String> {
+    let cell = |value: &dyn Fn(SentCounts) -> f64, places: usize| {
         middle(turns).map_or("not installed".into(), |sent| {
             format!("{:.places$}", value(sent))
         })
@@ -150,7 +150,7 @@ fn row(name: &str, turns: &[Sent], karyi: &[Sent]) -> Vec<String> {
     ]
 }
 
-fn tell(report: &mut Report, [karyi, fastapi, bare, again]: &[Vec<Sent>; 4]) {
+fn tell(report: &mut Report, [karyi, fastapi, bare, again]: &[Vec<SentCounts>; 4]) {
     let head = [
         "",
         "calls/s",

@@ -25,7 +25,7 @@ pub(crate) struct Load {
 
 /// What came of a load.
 #[derive(Clone, Copy)]
-pub(crate) struct Sent {
+pub(crate) struct SentCounts {
     /// Answers per second.
     pub(crate) rate: f64,
     /// Processor time of the server for one call, in microseconds.
@@ -37,7 +37,7 @@ pub(crate) struct Sent {
 /// Sends the request in a file to a server so often.
 ///
 /// Every answer must be what was expected; one that is not ends the bench.
-pub(crate) fn send(server: &Server, request: &Path, load: Load) -> Sent {
+pub(crate) fn send(server: &Server, request: &Path, load: Load) -> SentCounts {
     let process = server.process().to_string();
     let before = processor_time(&process);
     let told = run(server.port, request, load);
@@ -48,7 +48,7 @@ pub(crate) fn send(server: &Server, request: &Path, load: Load) -> Sent {
         .collect();
     #[allow(clippy::cast_precision_loss)]
     let a_call = |nanoseconds: f64| nanoseconds / 1000.0 / load.calls as f64;
-    Sent {
+    SentCounts {
         rate: told[0],
         server: a_call(after - before),
         caller: a_call(told[1]),

@@ -13,7 +13,7 @@ use crate::samples::Samples;
 use crate::terminal::{Modes, Terminal};
 
 /// An interactive bash that is typed to.
-pub(crate) struct Typed {
+pub(crate) struct TypedShell {
     terminal: Terminal,
 }
 
@@ -72,7 +72,7 @@ impl Bare {
     }
 }
 
-impl Typed {
+impl TypedShell {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut all = vec!["--norc", "--noprofile", "-i"];
         all.splice(0..0, arguments.iter().copied());

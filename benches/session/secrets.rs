@@ -8,7 +8,7 @@ use karyi::vault::shell::substitute_script;
 
 use crate::report::Report;
 use crate::samples::Samples;
-use crate::terminal::Driven;
+use crate::terminal::DrivenSession;
 
 const ROUNDS: usize = 200;
 /// Most milliseconds that a command without a placeholder may be looked at for.
@@ -26,7 +26,7 @@ pub(crate) fn measure(report: &mut Report) {
         ("one placeholder", script(1)),
         ("ten placeholders", script(10)),
     ];
-    let driven = Driven::start();
+    let driven = DrivenSession::start();
     let mut times: [Samples; 3] = Default::default();
     for _ in 0..ROUNDS {
         for ((_, text), samples) in scripts.iter().zip(&mut times) {
@@ -94,7 +94,7 @@ fn script(placeholders: usize) -> String {
     format!(": {}", words.join(" "))
 }
 
-fn run(driven: &Driven, text: &str, secrets: &Secrets) {
+fn run(driven: &DrivenSession, text: &str, secrets: &Secrets) {
     let resolved = substitute_script(text, secrets).unwrap();
     let request = CommandRequest {
         script: resolved.text.to_string(),

@@ -22,7 +22,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::report::Report;
 use crate::samples::median;
-use crate::terminal::{Driven, Modes, Terminal};
+use crate::terminal::{DrivenSession, Modes, Terminal};
 
 const TEXT_BYTES: usize = 32 << 20;
 const ROUNDS: usize = 5;
@@ -183,7 +183,7 @@ fn read(path: &Path, mut take: impl FnMut(&[u8])) {
 
 /// Reads it as the result of a command.
 fn through_session(secrets: usize) -> Box<dyn FnMut(&Path)> {
-    let driven = Driven::start();
+    let driven = DrivenSession::start();
     let vault = Secrets::default();
     for number in 0..secrets {
         let name = SecretName::parse(&format!("KEY_{number}")).unwrap();

@@ -84,13 +84,13 @@ fn set_modes(terminal: &Path, modes: Modes) {
 }
 
 /// A session of the library and the runtime it is driven on, as the program drives it.
-pub(crate) struct Driven {
+pub(crate) struct DrivenSession {
     pub(crate) session: Session,
     pub(crate) runtime: tokio::runtime::Runtime,
     _home: tempfile::TempDir,
 }
 
-impl Driven {
+impl DrivenSession {
     /// Starts bash without start-up files.
     pub(crate) fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ impl Driven {
     }
 }
 
-impl Drop for Driven {
+impl Drop for DrivenSession {
     fn drop(&mut self) {
         self.runtime.block_on(self.session.close());
     }

@@ -2,10 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use crate::peers::{Bare, Expectrl, Pexpect, Rexpect, Tmux, Typed};
+use crate::peers::{Bare, Expectrl, Pexpect, Rexpect, Tmux, TypedShell};
 use crate::report::Report;
 use crate::samples::Samples;
-use crate::terminal::{Driven, Modes, Terminal};
+use crate::terminal::{DrivenSession, Modes, Terminal};
 
 /// Most times as long as one byte through a terminal and back a command may take. The aim is 2.5; the
 /// byte's own time is four times as long or as short with the mood of the scheduler, so the gate
@@ -99,7 +99,7 @@ const SPAWN: &str = "`bash -c true`";
 /// Returns who takes part, and who is not on this machine.
 fn contestants() -> (Vec<Contestant>, Vec<String>) {
     let mut echo = Terminal::start(Modes::Raw, "dd", &["bs=1", "status=none"]);
-    let driven = Driven::start();
+    let driven = DrivenSession::start();
     let mut bare = Bare::start();
     let mut found = vec![
         Contestant::new(BYTE, 50, move || ping(&mut echo)),
@@ -113,9 +113,9 @@ fn contestants() -> (Vec<Contestant>, Vec<String>) {
         return (found, Vec::new());
     }
     let mut missing = Vec::new();
-    let mut typed = Typed::start(&[]);
+    let mut typed = TypedShell::start(&[]);
     found.push(Contestant::new(TYPED, 20, move || typed.trip()));
-    let mut typed = Typed::start(&["--noediting"]);
+    let mut typed = TypedShell::start(&["--noediting"]);
     let name = "typed into bash without line editor";
     found.push(Contestant::new(name, 20, move || typed.trip()));
     let mut expectrl = Expectrl::start();

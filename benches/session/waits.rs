@@ -11,7 +11,7 @@ use karyi::pty::{InputRequest, Sink};
 
 use crate::report::Report;
 use crate::samples::Samples;
-use crate::terminal::Driven;
+use crate::terminal::DrivenSession;
 
 const TIMES: usize = 200;
 /// How often a job waits after a long silence, and how long that lasts.
@@ -74,7 +74,7 @@ fn python(wait: &str) -> String {
 }
 
 fn watch(script: &str) -> Samples {
-    let driven = Driven::start();
+    let driven = DrivenSession::start();
     let (output, sink) = collector();
     let progress = driven.command(script, sink);
     assert_eq!(progress.status, Status::AwaitingInput, "{script}");
@@ -94,7 +94,7 @@ fn watch(script: &str) -> Samples {
 /// Looks become rarer while nothing happens: the job is silent for long, and tells only afterwards
 /// when it began to wait.
 fn watch_after_silence() -> Samples {
-    let driven = Driven::start();
+    let driven = DrivenSession::start();
     let seconds = SILENCE.as_secs();
     let script =
         format!("while sleep {seconds}; do at=${{EPOCHREALTIME/./}}000; read x; echo $at; done");

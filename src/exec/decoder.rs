@@ -45,7 +45,7 @@ impl PreparedCall {
 
 /// An item decoded from a message.
 #[derive(Debug)]
-pub enum Decoded {
+pub enum DecodedItem {
     /// The start of a block.
     BlockOpened(BlockOptions),
     /// A call that is ready to run.
@@ -96,27 +96,27 @@ impl MessageDecoder {
     }
 
     /// Decodes further bytes.
-    pub fn feed(&mut self, bytes: &[u8], decoded: &mut Vec<Decoded>) {
+    pub fn feed(&mut self, bytes: &[u8], decoded: &mut Vec<DecodedItem>) {
         self.parser.feed(bytes, &mut self.events);
         self.decode_events(decoded);
     }
 
     /// Decodes the rest at the end of the message.
-    pub fn finish(&mut self, decoded: &mut Vec<Decoded>) {
+    pub fn finish(&mut self, decoded: &mut Vec<DecodedItem>) {
         self.parser.finish(&mut self.events);
         self.decode_events(decoded);
     }
 
     /// Explains why a message without errors has no call: a refusal when it has lines that start like calls.
     #[must_use]
-    pub fn why_nothing(&self) -> Option<Decoded> {
+    pub fn why_nothing(&self) -> Option<DecodedItem> {
         if self.next_index > 0 || self.is_refused || self.parser.has_ignored_block() {
             return None;
         }
         let hint =
             "to run something, write <tools> on a line of its own, then the calls, then </tools>";
         let nothing = |message: &str| {
-            Decoded::Warning(Box::new(Diagnostic {
+            DecodedItem::Warning(Box::new(Diagnostic {
                 code: Code::NoBlock,
                 position: Position::START,
                 is_in_json: false,
@@ -127,7 +127,7 @@ impl MessageDecoder {
         };
         Some(match self.parser.bare_call() {
             _ if self.has_block => nothing("nothing ran: the <tools> block has no call"),
-            Some(diagnostic) => Decoded::Refused(Box::new(diagnostic.clone())),
+            Some(diagnostic) => DecodedItem::Refused(Box::new(diagnostic.clone())),
             None => nothing("nothing ran: the message has no <tools> block"),
         })
     }
@@ -138,7 +138,7 @@ impl MessageDecoder {
         self.is_refused
     }
 
-    fn decode_events(&mut self, decoded: &mut Vec<Decoded>) {
+    fn decode_events(&mut self, decoded: &mut Vec<DecodedItem>) {
         for event in std::mem::take(&mut self.events) {
             if self.is_refused {
                 return;
@@ -152,23 +152,23 @@ impl MessageDecoder {
                 Event::Call(raw) if raw.element.name == "edit" => self.mixed.clear(),
                 Event::Error(_) | Event::Call(_) => {
                     let mixed = self.mixed.drain(..);
-                    decoded.extend(mixed.map(|warning| Decoded::Warning(Box::new(warning))));
+                    decoded.extend(mixed.map(|warning| DecodedItem::Warning(Box::new(warning))));
                 }
                 _ => {}
             }
             let next = match event {
                 Event::BlockOpened { options, .. } => {
                     self.has_block = true;
-                    Decoded::BlockOpened(options)
+                    DecodedItem::BlockOpened(options)
                 }
-                Event::BlockClosed => Decoded::BlockClosed,
+                Event::BlockClosed => DecodedItem::BlockClosed,
                 Event::DraftsEnded => {
                     if !self.runs_at_once {
                         (self.has_block, self.next_index) = (false, 0);
                     }
-                    Decoded::DraftsEnded
+                    DecodedItem::DraftsEnded
                 }
-                Event::Warning(diagnostic) => Decoded::Warning(Box::new(diagnostic)),
+                Event::Warning(diagnostic) => DecodedItem::Warning(Box::new(diagnostic)),
                 Event::Error(diagnostic) => self.refuse(Box::new(diagnostic)),
                 Event::Call(raw) => self.decode_call(raw),
             };
@@ -176,12 +176,12 @@ impl MessageDecoder {
         }
     }
 
-    fn refuse(&mut self, diagnostic: Box<Diagnostic>) -> Decoded {
+    fn refuse(&mut self, diagnostic: Box<Diagnostic>) -> DecodedItem {
         self.is_refused = true;
-        Decoded::Refused(diagnostic)
+        DecodedItem::Refused(diagnostic)
     }
 
-    fn decode_call(&mut self, raw: RawCall) -> Decoded {
+    fn decode_call(&mut self, raw: RawCall) -> DecodedItem {
         match self.registry.decode(&raw) {
             Err(mut diagnostic) => {
                 diagnostic.is_in_json = self.parser.is_envelope();
@@ -195,7 +195,7 @@ impl MessageDecoder {
                 let index = self.next_index;
                 self.next_index += 1;
                 let span = raw.element.span;
-                Decoded::Call(Box::new(PreparedCall {
+                DecodedItem::Call(Box::new(PreparedCall {
                     index,
                     id: raw.id,
                     call,

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::exec::Event;
 use crate::exec::block_run::{BlockRun, not_started_error};
 use crate::exec::call_run;
-use crate::exec::decoder::{Decoded, MessageDecoder, PreparedCall};
+use crate::exec::decoder::{DecodedItem, MessageDecoder, PreparedCall};
 use crate::exec::policy_gate::UnknownName;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
@@ -164,24 +164,24 @@ impl MessageRunner {
     }
 
     /// Collects decoded items into blocks; returns the size of their calls in bytes.
-    async fn collect(&self, decoded: &mut Vec<Decoded>, blocks: &mut Vec<Block>) -> u64 {
+    async fn collect(&self, decoded: &mut Vec<DecodedItem>, blocks: &mut Vec<Block>) -> u64 {
         let mut bytes = 0;
         for item in decoded.drain(..) {
             match item {
-                Decoded::BlockOpened(options) => {
+                DecodedItem::BlockOpened(options) => {
                     let calls = Vec::new();
                     blocks.push(Block { options, calls });
                 }
-                Decoded::Call(prepared) => {
+                DecodedItem::Call(prepared) => {
                     bytes += prepared.size_bytes;
                     if let Some(block) = blocks.last_mut() {
                         block.calls.push(*prepared);
                     }
                 }
-                Decoded::BlockClosed => {}
-                Decoded::DraftsEnded => blocks.clear(),
-                Decoded::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
-                Decoded::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
+                DecodedItem::BlockClosed => {}
+                DecodedItem::DraftsEnded => blocks.clear(),
+                DecodedItem::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
+                DecodedItem::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
             }
         }
         bytes
@@ -337,9 +337,9 @@ impl MessageRunner {
     }
 
     /// Handles one decoded item while calls run. A new block starts when the block before it is done.
-    async fn handle(&self, item: Decoded, block_run: &mut Option<BlockRun>) {
+    async fn handle(&self, item: DecodedItem, block_run: &mut Option<BlockRun>) {
         match item {
-            Decoded::BlockOpened(options) => {
+            DecodedItem::BlockOpened(options) => {
                 if let Some(last) = block_run.take() {
                     last.finish().await;
                 }
@@ -347,7 +347,7 @@ impl MessageRunner {
                 resolve::refresh(&self.run.context.secrets, Need::Listed).await;
                 *block_run = Some(BlockRun::new(self.run.clone(), options));
             }
-            Decoded::Call(prepared) => {
+            DecodedItem::Call(prepared) => {
                 if let Some(block_run) = block_run {
                     while block_run.waiting() >= limits::CHANNEL_DEPTH {
                         let finished = block_run.next_finished().await;
@@ -358,9 +358,9 @@ impl MessageRunner {
                     self.warn_of_load_issues().await;
                 }
             }
-            Decoded::BlockClosed | Decoded::DraftsEnded => {}
-            Decoded::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
-            Decoded::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
+            DecodedItem::BlockClosed | DecodedItem::DraftsEnded => {}
+            DecodedItem::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
+            DecodedItem::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
         }
     }
 }

@@ -66,7 +66,7 @@ fn fit_lists(fields: &mut Map<String, Value>, left: &mut usize) {
 
 /// Shortens the data of any tool to that many bytes of texts: lists lose their last items, long texts their end.
 pub fn fit_data(fields: &mut Map<String, Value>, most: usize) {
-    let (mut left, mut lost) = (most, Lost::default());
+    let (mut left, mut lost) = (most, OmittedCounts::default());
     for (name, value) in fields.iter_mut() {
         if !LISTS.contains(&name.as_str()) {
             fit_value(value, &mut left, &mut lost);
@@ -83,12 +83,12 @@ pub fn fit_data(fields: &mut Map<String, Value>, most: usize) {
 
 /// Counts of what was left out.
 #[derive(Default)]
-struct Lost {
+struct OmittedCounts {
     items: u64,
     bytes: u64,
 }
 
-fn fit_value(value: &mut Value, left: &mut usize, lost: &mut Lost) {
+fn fit_value(value: &mut Value, left: &mut usize, lost: &mut OmittedCounts) {
     match value {
         Value::String(text) if text.len() > (*left).max(limits::MAX_TITLE_CHARS) => {
             let end = before_marker(text.as_bytes(), text.floor_char_boundary(*left));

@@ -39,7 +39,7 @@ struct Fixture {
 }
 
 /// Records of the programs, sorted, and the files by their paths.
-type Arrived = (Vec<Vec<u8>>, BTreeMap<PathBuf, Vec<u8>>);
+type Arrivals = (Vec<Vec<u8>>, BTreeMap<PathBuf, Vec<u8>>);
 
 impl Fixture {
     /// Makes the programs; nothing where there is no compiler.
@@ -83,7 +83,7 @@ impl Fixture {
         script: &str,
         file: &str,
         environment: &[(String, String)],
-    ) -> Arrived {
+    ) -> Arrivals {
         let home = self.root.path().join("home");
         let _ = fs::remove_dir_all(&home);
         fs::create_dir_all(home.join("work")).unwrap();
@@ -201,7 +201,7 @@ fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 }
 
 /// Drops the variables of the environment without the secret, and puts the value in the place of the marker.
-fn with_value(arrived: &Arrived, secret: &str, value: &str) -> Arrived {
+fn with_value(arrived: &Arrivals, secret: &str, value: &str) -> Arrivals {
     let put = |bytes: &Vec<u8>| replaced(bytes, secret, value);
     let record = |record: &Vec<u8>| {
         let holds = |line: &&[u8]| !line.starts_with(b"E ") || !replaced(line, secret, "").eq(line);
@@ -254,7 +254,7 @@ enum Delivery {
     Problem(String),
 }
 
-fn show(arrived: &Arrived) -> String {
+fn show(arrived: &Arrivals) -> String {
     let records = arrived.0.iter();
     let records: Vec<_> = records.map(|one| String::from_utf8_lossy(one)).collect();
     format!("{records:#?} {:#?}", arrived.1.keys())
@@ -270,7 +270,7 @@ impl Fixture {
             .to_string()
     }
 
-    fn oracle(&self, shell: &str, script: &str) -> Arrived {
+    fn oracle(&self, shell: &str, script: &str) -> Arrivals {
         let placeholder = regex::Regex::new(r"\$KARYI\{[A-Za-z_][A-Za-z0-9_]*(\|file)?\}").unwrap();
         let plain = placeholder.replace_all(script, |found: &regex::Captures<'_>| {
             found.get(1).map_or(MARK.to_owned(), |_| self.secret_file())
@@ -279,7 +279,7 @@ impl Fixture {
     }
 
     /// Returns what arrives of a value by the rewritten script, or why that is refused.
-    fn deliver(&self, shell: &str, script: &str, value: &str) -> Result<Arrived, String> {
+    fn deliver(&self, shell: &str, script: &str, value: &str) -> Result<Arrivals, String> {
         let value_of = |_: &SecretName| Some(SecretValue::new(value.to_owned()));
         let rewritten = rewrite(script, &value_of).map_err(|error| error.to_string())?;
         let variables = rewritten.secrets.iter().map(|(name, holds)| match holds {

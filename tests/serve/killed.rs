@@ -90,7 +90,7 @@ fn step(state: u64) -> Value {
 }
 
 /// What came of one server.
-struct Killed {
+struct KilledServer {
     /// The state that its first look found.
     found: u64,
     /// The last state that was answered.
@@ -98,7 +98,7 @@ struct Killed {
 }
 
 /// Starts a server, lets it change files for a random time and kills it.
-fn kill_one(place: &Path, wait: Duration) -> Killed {
+fn kill_one(place: &Path, wait: Duration) -> KilledServer {
     let mut server = command(place)
         .args(["--port", "0", "--bind", "127.0.0.1", "--tools", "edit"])
         .args(["--tool-rate", "off", "--tenant-rate", "off"])
@@ -141,7 +141,7 @@ fn kill_one(place: &Path, wait: Duration) -> Killed {
     server.wait().unwrap();
     let told = changing.join().unwrap();
     let _ = reading.join().unwrap();
-    Killed { found, told }
+    KilledServer { found, told }
 }
 
 /// Kills so many servers; returns how many changes were answered, and how many kills met one under way.

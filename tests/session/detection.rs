@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use karyi::outcome::Status;
 use karyi::pty::InputRequest;
 
-use super::support::{Seen, Shell, as_nobody, has, run};
+use super::support::{CommandOutcome, Shell, as_nobody, has, run};
 
 /// How often each kind is tried, and how often in the full run.
 pub(super) fn rounds(few: usize, many: usize) -> usize {
@@ -445,7 +445,7 @@ fn a_program_of_another_user_asks_for_a_password() {
 }
 
 /// Gives a wrong password until the program gives up; pressing Ctrl+C would do for the last try.
-async fn answer(shell: &Shell, secret: InputRequest) -> Seen {
+async fn answer(shell: &Shell, secret: InputRequest) -> CommandOutcome {
     let mut seen = shell.try_input("wrong-pass\n", secret).await.unwrap();
     let mut output = seen.output.clone();
     while seen.exit_code.is_none() {

@@ -10,7 +10,7 @@ use karyi::pty::InputRequest;
 
 use crate::harness::Karyi;
 
-use super::support::{Seen, Shell, run};
+use super::support::{CommandOutcome, Shell, run};
 
 /// Whether a program is there; if not, says so.
 fn has(name: &str) -> bool {
@@ -54,7 +54,7 @@ fn serve_slowly(content: Vec<u8>) -> u16 {
 }
 
 /// Checks that a command was well and gives its output's lines.
-fn lines(seen: &Seen) -> Vec<&str> {
+fn lines(seen: &CommandOutcome) -> Vec<&str> {
     assert_eq!(
         (seen.status, seen.exit_code),
         (Status::Ok, Some(0)),

@@ -11,7 +11,7 @@ use karyi::error::ToolError;
 use karyi::outcome::Status;
 use karyi::pty::{CommandRequest, InputRequest};
 
-use super::support::{Seen, Shell, run};
+use super::support::{CommandOutcome, Shell, run};
 
 /// What is done when a command waits, or goes on.
 enum Step {
@@ -96,7 +96,7 @@ async fn one_hazard(shell: &Shell, name: &str, hazard: &Hazard) -> Result<(), St
 }
 
 /// Runs a hazard; returns the last result and all output.
-async fn steps(shell: &Shell, hazard: &Hazard) -> Result<(Seen, String), ToolError> {
+async fn steps(shell: &Shell, hazard: &Hazard) -> Result<(CommandOutcome, String), ToolError> {
     let timeout = match hazard.steps.first() {
         Some(Key(_)) => Duration::from_millis(300),
         _ => LONG,
@@ -113,7 +113,11 @@ async fn steps(shell: &Shell, hazard: &Hazard) -> Result<(Seen, String), ToolErr
     Ok((seen, output))
 }
 
-async fn command(shell: &Shell, script: &str, timeout: Duration) -> Result<Seen, ToolError> {
+async fn command(
+    shell: &Shell,
+    script: &str,
+    timeout: Duration,
+) -> Result<CommandOutcome, ToolError> {
     let request = CommandRequest {
         script: script.into(),
         timeout: Some(timeout),

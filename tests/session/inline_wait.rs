@@ -10,9 +10,9 @@ use super::support::{Shell, run};
 
 /// What several sinks took, in order.
 #[derive(Clone, Default)]
-struct Taken(Arc<Mutex<Vec<u8>>>);
+struct CollectedOutput(Arc<Mutex<Vec<u8>>>);
 
-impl Taken {
+impl CollectedOutput {
     fn sink(&self) -> Sink {
         let taken = self.0.clone();
         Box::new(move |bytes| taken.lock().unwrap().extend_from_slice(bytes))
@@ -27,7 +27,7 @@ impl Taken {
 fn nothing_is_lost_between_a_caller_and_the_thread() {
     run(async {
         let shell = Shell::bash().await;
-        let all = Taken::default();
+        let all = CollectedOutput::default();
         shell.session.set_idle_sink(Some(all.sink()));
         let script = "mkfifo begin end; (read x <begin; for i in {1..3000}; do echo $i; done; echo x >end) &";
         shell.check(script, 0, "").await;

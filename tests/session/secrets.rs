@@ -84,10 +84,10 @@ fn a_shell_that_cannot_read_them_takes_no_secrets() {
 }
 
 /// Values by name, as they are now.
-type Current = Arc<Mutex<BTreeMap<&'static str, &'static str>>>;
+type CurrentValues = Arc<Mutex<BTreeMap<&'static str, &'static str>>>;
 
 /// Starts a shell that finds the values of secrets in `current`.
-async fn shell_with(path: &str, current: &Current) -> Shell {
+async fn shell_with(path: &str, current: &CurrentValues) -> Shell {
     let current = Arc::clone(current);
     let value_of = move |name: &SecretName| {
         let current = current.lock().unwrap();
@@ -112,7 +112,7 @@ fn a_variable_stays_and_follows_its_secret() {
                 eprintln!("skipped: no {path}");
                 continue;
             }
-            let current = Current::default();
+            let current = CurrentValues::default();
             current.lock().unwrap().insert("K", "it's $1");
             let shell = shell_with(path, &current).await;
             shell.check(SHOW, 0, "[unset]\n").await;

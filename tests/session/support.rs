@@ -27,14 +27,14 @@ pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
 
 /// What came of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct CommandOutcome {
     pub(super) status: Status,
     pub(super) exit_code: Option<i32>,
     pub(super) output: String,
     pub(super) progress: Progress,
 }
 
-impl Seen {
+impl CommandOutcome {
     /// Status, exit status and text, for comparing at once.
     pub(super) fn brief(&self) -> (Status, Option<i32>, &str) {
         (self.status, self.exit_code, &self.output)
@@ -88,7 +88,7 @@ impl Shell {
         Self { session, home }
     }
 
-    pub(super) async fn command(&self, script: &str) -> Seen {
+    pub(super) async fn command(&self, script: &str) -> CommandOutcome {
         self.request(CommandRequest {
             script: script.into(),
             ..CommandRequest::default()
@@ -98,7 +98,7 @@ impl Shell {
     }
 
     /// Runs a command whose result may take only so long.
-    pub(super) async fn command_within(&self, script: &str, timeout: Duration) -> Seen {
+    pub(super) async fn command_within(&self, script: &str, timeout: Duration) -> CommandOutcome {
         self.request(CommandRequest {
             script: script.into(),
             timeout: Some(timeout),
@@ -113,7 +113,7 @@ impl Shell {
         &self,
         script: &str,
         secrets: &[(&str, &str)],
-    ) -> Result<Seen, ToolError> {
+    ) -> Result<CommandOutcome, ToolError> {
         let binding = |(name, value): &(&str, &str)| Binding {
             holds: karyi::secret::VariableContent::Value,
             name: SecretName::parse(name).unwrap(),
@@ -127,7 +127,10 @@ impl Shell {
         .await
     }
 
-    pub(super) async fn request(&self, request: CommandRequest) -> Result<Seen, ToolError> {
+    pub(super) async fn request(
+        &self,
+        request: CommandRequest,
+    ) -> Result<CommandOutcome, ToolError> {
         let (output, sink) = collector();
         let call = self.session.command(request, sink);
         seen(call, &output).await
@@ -137,24 +140,24 @@ impl Shell {
         &self,
         text: &str,
         request: InputRequest,
-    ) -> Result<Seen, ToolError> {
+    ) -> Result<CommandOutcome, ToolError> {
         let (output, sink) = collector();
         seen(self.session.input(text.as_bytes(), request, sink), &output).await
     }
 
-    pub(super) async fn input(&self, text: &str) -> Seen {
+    pub(super) async fn input(&self, text: &str) -> CommandOutcome {
         self.try_input(text, InputRequest::default())
             .await
             .unwrap_or_else(|error| panic!("{text:?}: {error:?}"))
     }
 
-    pub(super) async fn try_key(&self, name: &str) -> Result<Seen, ToolError> {
+    pub(super) async fn try_key(&self, name: &str) -> Result<CommandOutcome, ToolError> {
         let (output, sink) = collector();
         let key = Key::parse(name).unwrap();
         seen(self.session.key(key, None, sink), &output).await
     }
 
-    pub(super) async fn key(&self, name: &str) -> Seen {
+    pub(super) async fn key(&self, name: &str) -> CommandOutcome {
         self.try_key(name).await.unwrap()
     }
 
@@ -186,7 +189,7 @@ fn collector() -> (Arc<Mutex<Vec<u8>>>, Sink) {
 async fn seen(
     call: impl Future<Output = Result<Progress, ToolError>>,
     output: &Mutex<Vec<u8>>,
-) -> Result<Seen, ToolError> {
+) -> Result<CommandOutcome, ToolError> {
     let result = tokio::time::timeout(TEST_TIMEOUT, call).await;
     let raw = output.lock().unwrap().clone();
     let mut text = String::new();
@@ -195,7 +198,7 @@ async fn seen(
     terminal.finish(&mut text);
     let progress =
         result.unwrap_or_else(|_| panic!("no result in time; output so far: {text:?}"))?;
-    Ok(Seen {
+    Ok(CommandOutcome {
         status: progress.status,
         exit_code: progress.exit_code,
         output: text,

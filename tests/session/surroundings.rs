@@ -15,9 +15,9 @@ use crate::harness::escape::Mark;
 use crate::harness::{Karyi, is_root, program, results, skip, wait};
 
 /// A directory with a file system of its own, until it is dropped.
-struct Mounted(PathBuf);
+struct Mount(PathBuf);
 
-impl Mounted {
+impl Mount {
     /// Mounts an empty file system that takes no files, if that is allowed.
     fn read_only(place: &Path) -> Option<Self> {
         let mut mount = Command::new("mount");
@@ -27,7 +27,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for Mount {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
@@ -67,7 +67,7 @@ fn without_a_runtime_directory_commands_fail_with_a_code() {
 #[test]
 fn a_directory_that_takes_no_files_is_an_error() {
     let place = tempfile::tempdir().unwrap();
-    let Some(_mounted) = Mounted::read_only(place.path()) else {
+    let Some(_mounted) = Mount::read_only(place.path()) else {
         return skip("no right to mount a file system");
     };
     run(async {

@@ -25,7 +25,7 @@ use crate::harness::skip;
 const BATCH: usize = 500;
 
 /// What strict mode made of a message.
-struct Reading {
+struct StrictReading {
     message: Vec<u8>,
     /// The blocks it has read to their end.
     blocks: Vec<Range<usize>>,
@@ -35,14 +35,14 @@ struct Reading {
     malformed: Option<Diagnostic>,
 }
 
-fn read(message: Vec<u8>) -> Reading {
+fn read(message: Vec<u8>) -> StrictReading {
     let Strict {
         mut events,
         blocks,
         complete,
     } = parse_strictly(&message);
     let malformed = error(&events).filter(|e| message.starts_with(b"<tools") && is_malformed(e));
-    Reading {
+    StrictReading {
         malformed: malformed.cloned(),
         events: events
             .drain(..complete)
@@ -191,7 +191,7 @@ fn check(messages: Vec<Vec<u8>>) {
     // Ids start anew after drafts, which the other readers do not know.
     let counts = |message: &Vec<u8>| !parse_strictly(message).events.contains(&Event::DraftsEnded);
     let messages = messages.into_iter().filter(counts);
-    let readings: Vec<Reading> = messages.map(read).collect();
+    let readings: Vec<StrictReading> = messages.map(read).collect();
     let accepted: Vec<&[u8]> = readings
         .iter()
         .flat_map(|reading| {
@@ -201,7 +201,7 @@ fn check(messages: Vec<Vec<u8>>) {
                 .map(|range| &reading.message[range.clone()])
         })
         .collect();
-    let refused: Vec<&Reading> = readings.iter().filter(|r| r.malformed.is_some()).collect();
+    let refused: Vec<&StrictReading> = readings.iter().filter(|r| r.malformed.is_some()).collect();
     println!(
         "{} blocks, {} malformed messages",
         accepted.len(),
@@ -232,7 +232,7 @@ fn check(messages: Vec<Vec<u8>>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn shown(reading: &Reading) -> String {
+fn shown(reading: &StrictReading) -> String {
     let error = reading.malformed.as_ref();
     let error = error.map(|error| format!("{}: {}", error.code.as_str(), error.message));
     format!("{:?} {error:?}", Message(reading.message.clone()))
@@ -240,7 +240,7 @@ fn shown(reading: &Reading) -> String {
 
 /// Compares a message's calls with what expat says of its blocks.
 fn compare(
-    reading: &Reading,
+    reading: &StrictReading,
     trees: &mut impl Iterator<Item = Result<Tree, String>>,
 ) -> Option<String> {
     let grammar = grammar::shared();

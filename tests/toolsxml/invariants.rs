@@ -10,12 +10,12 @@ use super::grammar;
 use super::reader::{Meaning, tree};
 
 /// What is wrong, if anything is.
-pub(super) type Checked = Result<(), String>;
+pub(super) type CheckResult = Result<(), String>;
 
 /// Both modes.
 const MODES: [Mode; 2] = [Mode::Repair, Mode::Strict];
 
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> CheckResult {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -40,7 +40,7 @@ fn parse(mode: Mode, message: &[u8]) -> Vec<Event> {
 }
 
 /// Chunks change nothing, and what comes out is sane.
-pub(super) fn check_chunks(message: &[u8], sizes: &[usize]) -> Checked {
+pub(super) fn check_chunks(message: &[u8], sizes: &[usize]) -> CheckResult {
     for mode in MODES {
         let whole = parse(mode, message);
         check_sane(&whole, message.len() as u64)?;
@@ -56,7 +56,7 @@ pub(super) fn check_chunks(message: &[u8], sizes: &[usize]) -> Checked {
 
 /// What is known when part of a message has come does not depend on chunks either: here the rest of
 /// the envelope around it is broken, so that nothing but that part counts.
-pub(super) fn check_part(part: &[u8], sizes: &[usize]) -> Checked {
+pub(super) fn check_part(part: &[u8], sizes: &[usize]) -> CheckResult {
     let mut envelope = b"{\"tools\":\"".to_vec();
     for byte in part {
         match byte {
@@ -70,7 +70,7 @@ pub(super) fn check_part(part: &[u8], sizes: &[usize]) -> Checked {
 }
 
 /// Blocks, calls and what is in them stand in order, and every refusal says where and what to do.
-fn check_sane(events: &[Event], length: u64) -> Checked {
+fn check_sane(events: &[Event], length: u64) -> CheckResult {
     let mut from = 0;
     for (at, event) in events.iter().enumerate() {
         match event {
@@ -97,7 +97,7 @@ fn check_sane(events: &[Event], length: u64) -> Checked {
     Ok(())
 }
 
-fn check_diagnostic(diagnostic: &Diagnostic, length: u64) -> Checked {
+fn check_diagnostic(diagnostic: &Diagnostic, length: u64) -> CheckResult {
     let position = diagnostic.position;
     let is_inside = position.offset <= length
         && (1..=position.offset + 1).contains(&position.line)
@@ -117,7 +117,7 @@ fn check_diagnostic(diagnostic: &Diagnostic, length: u64) -> Checked {
 }
 
 /// An element stands between two offsets, and what it holds in it, in order.
-fn check_spans(element: &RawElement, from: u64, to: u64) -> Checked {
+fn check_spans(element: &RawElement, from: u64, to: u64) -> CheckResult {
     let span = element.span;
     let is_inside =
         from <= span.start.offset && span.start.offset < span.end_offset && span.end_offset <= to;
@@ -185,7 +185,7 @@ fn may_be_envelope(message: &[u8]) -> bool {
 }
 
 /// What strict mode reads a second reader reads the same.
-pub(super) fn check_reader(message: &[u8]) -> Checked {
+pub(super) fn check_reader(message: &[u8]) -> CheckResult {
     let Ok(text) = std::str::from_utf8(message) else {
         return Ok(());
     };
@@ -208,7 +208,7 @@ pub(super) fn check_reader(message: &[u8]) -> Checked {
 
 /// What strict mode accepts repair mode reads the same, and what repair mode reads without repairs
 /// strict mode accepts.
-pub(super) fn check_modes(message: &[u8]) -> Checked {
+pub(super) fn check_modes(message: &[u8]) -> CheckResult {
     let [repaired, strict] = MODES.map(|mode| parse(mode, message));
     if is_accepted(&strict, message) {
         ensure(repaired == strict, || {

@@ -23,13 +23,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 const VALUE: &str = "given-from-outside-4f1c77";
 
 /// A `karyi run` that reads its script from a pipe.
-struct Running {
+struct WaitingRun {
     child: Option<Child>,
     script: Option<ChildStdin>,
     events: Receiver<String>,
 }
 
-impl Running {
+impl WaitingRun {
     /// Starts it and waits until it runs calls.
     fn start(home: &Home) -> Self {
         Self::with(home, &[])
@@ -81,7 +81,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for WaitingRun {
     fn drop(&mut self) {
         // As KILL does; a test that failed, too.
         if let Some(mut child) = self.child.take() {
@@ -148,7 +148,7 @@ fn knock(socket: &Path) -> String {
 #[test]
 fn a_value_is_there_from_the_next_block_on_and_nowhere_else() {
     let home = Home::new();
-    let mut run = Running::start(&home);
+    let mut run = WaitingRun::start(&home);
     assert_eq!(
         run.command("echo $KARYI{TOKEN}")["code"],
         "undefined_variable"
@@ -195,7 +195,7 @@ fn a_value_is_there_from_the_next_block_on_and_nowhere_else() {
 #[test]
 fn what_is_said_with_a_value_counts() {
     let home = Home::new();
-    let mut run = Running::start(&home);
+    let mut run = WaitingRun::start(&home);
     home.give("WRITTEN", VALUE, &["--write"]).exit(0);
     let edit =
         "<edit><file src=\"f\"><find></find><replace>$KARYI{WRITTEN}</replace></file></edit>";
@@ -223,7 +223,7 @@ fn what_is_said_with_a_value_counts() {
 fn only_a_new_name_and_a_good_value_are_taken() {
     let home = Home::new();
     home.set("STORED", "value-in-the-store", &[]);
-    let mut run = Running::start(&home);
+    let mut run = WaitingRun::start(&home);
     home.set("LATER", "another-in-the-store", &[]);
     home.give("TOKEN", VALUE, &[]).exit(0);
     for name in ["TOKEN", "token", "STORED", "stored", "LATER", "later"] {
@@ -262,7 +262,7 @@ fn only_a_new_name_and_a_good_value_are_taken() {
 #[test]
 fn one_of_several_sessions_is_named() {
     let home = Home::new();
-    let (mut one, mut other) = (Running::start(&home), Running::with(&home, &["-"]));
+    let (mut one, mut other) = (WaitingRun::start(&home), WaitingRun::with(&home, &["-"]));
     let refused = home
         .give("TOKEN", VALUE, &[])
         .exit(2)
@@ -311,7 +311,7 @@ fn a_person_types_the_value() {
         "{}",
         terminal.screen()
     );
-    let mut run = Running::start(&home);
+    let mut run = WaitingRun::start(&home);
     let mut terminal = set();
     terminal
         .expect("value of TOKEN for process ")
@@ -331,7 +331,7 @@ fn a_person_types_the_value() {
 #[test]
 fn what_a_session_runs_gets_neither_in_nor_between() {
     let home = Home::new();
-    let mut run = Running::start(&home);
+    let mut run = WaitingRun::start(&home);
     let karyi = program().display();
     let knock = knock(&home.socket());
     // Where root can take the stamp of a session away, who belongs to whom is seen all the same.
@@ -363,7 +363,7 @@ fn what_a_session_runs_gets_neither_in_nor_between() {
 #[test]
 fn a_false_socket_is_not_used() {
     let home = Home::new();
-    let mut run = Running::start(&home);
+    let mut run = WaitingRun::start(&home);
     let socket = home.socket();
     let name = socket.display();
     let script = format!(
@@ -380,7 +380,7 @@ fn a_false_socket_is_not_used() {
 #[test]
 fn a_session_that_was_killed_leaves_nothing_that_counts() {
     let home = Home::new();
-    let run = Running::start(&home);
+    let run = WaitingRun::start(&home);
     let socket = home.socket();
     drop(run);
     assert!(socket.exists());
@@ -388,7 +388,7 @@ fn a_session_that_was_killed_leaves_nothing_that_counts() {
     assert!(!socket.exists());
     // The next session takes away what is left, too.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-    let next = Running::start(&home);
+    let next = WaitingRun::start(&home);
     assert!(!socket.exists());
     home.give("TOKEN", VALUE, &[]).exit(0);
     next.end();
@@ -397,7 +397,7 @@ fn a_session_that_was_killed_leaves_nothing_that_counts() {
 #[test]
 fn who_says_nothing_or_too_much_holds_nothing_up() {
     let home = Home::new();
-    let mut run = Running::start(&home);
+    let mut run = WaitingRun::start(&home);
     let socket = home.socket();
     let knock = || {
         let mut stream = UnixStream::connect(&socket).unwrap();
@@ -436,7 +436,7 @@ fn another_user_is_refused() {
         return skip("only root can be another user");
     }
     let home = Home::new();
-    let run = Running::start(&home);
+    let run = WaitingRun::start(&home);
     let socket = home.socket();
     // As if no directory kept them out.
     let open = |path: &Path, mode| {

@@ -21,25 +21,25 @@ use super::contract::{Lacks, check, check_with, key, name, shown, value};
 const MOST: usize = 2560;
 
 /// What a keyring holds: service, user and bytes, by what tells entries apart there.
-type Held = Arc<Mutex<BTreeMap<String, (String, String, Vec<u8>)>>>;
+type KeyringContents = Arc<Mutex<BTreeMap<String, (String, String, Vec<u8>)>>>;
 
 #[derive(Debug)]
 struct StandIn {
     family: KeyringKind,
-    held: Held,
+    held: KeyringContents,
 }
 
 #[derive(Debug)]
 struct StandInEntry {
     family: KeyringKind,
-    held: Held,
+    held: KeyringContents,
     service: String,
     user: String,
 }
 
 impl StandIn {
     fn of(family: KeyringKind) -> Arc<CredentialStore> {
-        let held = Held::default();
+        let held = KeyringContents::default();
         Arc::new(Self { family, held })
     }
 

@@ -299,13 +299,13 @@ fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
 }
 
 /// Changes of an undo.
-struct Planned {
+struct UndoPlan {
     changes: Vec<Change>,
     /// Files that were merged; true if a part was restored already.
     merged: Vec<(PathBuf, bool)>,
 }
 
-impl Planned {
+impl UndoPlan {
     /// Tells whether later changes of a file stay in effect when this one is taken back.
     fn may_be_below(&self, path: &Path) -> bool {
         self.merged
@@ -328,7 +328,7 @@ fn changes(
     journal: &Journal,
     goals: &[(&Path, PathGoal<'_>)],
     forecast: &RecoveryForecast,
-) -> Result<Planned, UndoError> {
+) -> Result<UndoPlan, UndoError> {
     let (mut changes, mut conflicts, mut merged) = (Vec::new(), Vec::new(), Vec::new());
     for (path, goal) in goals {
         let read = Change::read_forecast(path, forecast);
@@ -375,7 +375,7 @@ fn changes(
         return Err(UndoError::Conflicts(conflicts));
     }
     carry_metadata(&mut changes, goals);
-    Ok(Planned { changes, merged })
+    Ok(UndoPlan { changes, merged })
 }
 
 /// Takes each step of a path back from the present content; where something else changed it, by a merge. Returns

@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use nix::sys::socket::{Backlog, listen};
 
-use super::{Running, VALUE};
+use super::{VALUE, WaitingRun};
 use crate::vault::home::Home;
 
 /// A socket whose program takes no call, and whose queue is full: who connects and is ready to wait, waits for ever.
@@ -57,7 +57,7 @@ fn a_value_is_given_to_who_hears() {
     home.give("TOKEN", VALUE, &[]).exit(2).error("no_session");
     drop(full);
     // It takes away what is left of that.
-    let mut run = Running::start(&home);
+    let mut run = WaitingRun::start(&home);
     let _full = Full::new(&home);
     home.give("TOKEN", VALUE, &[]).exit(0);
     assert_eq!(

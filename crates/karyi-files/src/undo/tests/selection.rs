@@ -111,8 +111,8 @@ fn a_selection_reads_only_the_end_of_the_list() {
     place.undo(UndoTarget::Last(1)).unwrap();
     place.undo(UndoTarget::Number(7)).unwrap();
     place.write("a", Some("9"));
-    type Chosen = Result<&'static [u64], ErrorCode>;
-    let cases: [(UndoTarget, Chosen, u64); 9] = [
+    type Selection = Result<&'static [u64], ErrorCode>;
+    let cases: [(UndoTarget, Selection, u64); 9] = [
         (UndoTarget::Last(1), Ok(&[9]), 9),
         (UndoTarget::Last(2), Ok(&[9, 4]), 4),
         (UndoTarget::Last(3), Ok(&[9, 4, 3]), 3),

@@ -35,7 +35,7 @@ pub enum Call {
 type Work = Box<dyn FnOnce() + Send>;
 
 /// A store in memory that says that it lasts, beside whose calls something else happens, once each.
-pub struct Hooked {
+pub struct HookedStore {
     pub memory: MemoryStore,
     kind: Kind,
     hooks: Mutex<Vec<(Call, Work)>>,
@@ -45,7 +45,7 @@ pub struct Hooked {
     pub is_damaged: Mutex<Option<ToolError>>,
 }
 
-impl Hooked {
+impl HookedStore {
     pub fn new(kind: Kind) -> Arc<Self> {
         Arc::new(Self {
             memory: MemoryStore::default(),
@@ -72,7 +72,7 @@ impl Hooked {
     }
 }
 
-impl Store for Hooked {
+impl Store for HookedStore {
     fn kind(&self) -> Kind {
         self.kind
     }
@@ -110,7 +110,7 @@ impl Store for Hooked {
     }
 }
 
-pub fn vault(directory: &Path, store: &Arc<Hooked>) -> Vault {
+pub fn vault(directory: &Path, store: &Arc<HookedStore>) -> Vault {
     let chosen = StoreChoice {
         kind: store.kind,
         identity: None,
@@ -120,7 +120,7 @@ pub fn vault(directory: &Path, store: &Arc<Hooked>) -> Vault {
 }
 
 /// What another process can do with a vault.
-pub struct Other(PathBuf, Arc<Hooked>);
+pub struct Other(PathBuf, Arc<HookedStore>);
 
 impl Other {
     pub fn set(&self, key: &str, text: &str, terms: &SecretDetails) -> Result<(), ToolError> {
@@ -130,7 +130,7 @@ impl Other {
     }
 }
 
-pub fn other(directory: &Path, store: &Arc<Hooked>) -> Other {
+pub fn other(directory: &Path, store: &Arc<HookedStore>) -> Other {
     Other(directory.to_owned(), Arc::clone(store))
 }
 
@@ -149,7 +149,7 @@ pub fn kept(vault: &Vault, key: &str) -> Option<String> {
 #[test]
 fn a_migration_moves_all_that_is_kept_and_nothing_is_kept_beside_it() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (from, to) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let old = vault(root.path(), &from).requiring_current_store();
     old.set(&name("A"), &value("value-old"), &terms(None))
         .unwrap();
@@ -183,7 +183,7 @@ fn a_migration_moves_all_that_is_kept_and_nothing_is_kept_beside_it() {
 #[test]
 fn a_repair_forgets_nothing_that_is_kept_meanwhile() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     for key in ["A", "LOST"] {
         own.set(&name(key), &value("value-of-it"), &terms(None))
@@ -207,7 +207,7 @@ fn a_repair_forgets_nothing_that_is_kept_meanwhile() {
 #[test]
 fn what_is_kept_beside_a_removal_stays() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     own.set(&name("A"), &value("value-old"), &terms(None))
         .unwrap();
@@ -229,7 +229,7 @@ fn what_is_kept_beside_a_removal_stays() {
 #[test]
 fn a_change_goes_by_what_is_there_under_the_lock() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     own.set(&name("A"), &value("value-old"), &terms(None))
         .unwrap();
@@ -266,7 +266,7 @@ fn a_change_goes_by_what_is_there_under_the_lock() {
 #[test]
 fn only_a_name_that_nobody_has_is_new() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     let set_new = |key: &str| {
         own.update(&name(key), &|earlier: &CurrentSecret| {
@@ -294,7 +294,7 @@ fn only_a_name_that_nobody_has_is_new() {
 #[test]
 fn a_removal_that_broke_off_comes_back_with_what_was_said_of_it() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     for key in ["A", "GONE"] {
         own.set(&name(key), &value("value-of-it"), &terms(Some("a note")))
@@ -330,7 +330,7 @@ fn a_removal_that_broke_off_comes_back_with_what_was_said_of_it() {
 #[test]
 fn a_session_sees_a_change_that_broke_off_after_the_store() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     own.set(&name("A"), &value("value-old"), &terms(None))
         .unwrap();

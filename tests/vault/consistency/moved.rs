@@ -12,13 +12,13 @@ use karyi::vault::store::{Key, Kind, Store};
 use karyi::vault::vault::Vault;
 
 use super::journal::journal_key;
-use super::races::{Call, Hooked, kept, vault};
+use super::races::{Call, HookedStore, kept, vault};
 use super::{name, terms, value};
 
 #[test]
 fn what_was_copied_before_is_moved_whatever_it_was_written_like() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (from, to) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
     // Another program put it there, without a policy; the copy has one.
     let raw = value("value-raw");
@@ -33,7 +33,7 @@ fn what_was_copied_before_is_moved_whatever_it_was_written_like() {
 #[test]
 fn names_that_differ_only_in_case_do_not_come_together() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (from, to) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
     old.set(&name("Token"), &value("value-one"), &terms(None))
         .unwrap();
@@ -47,7 +47,7 @@ fn names_that_differ_only_in_case_do_not_come_together() {
 #[test]
 fn copies_that_are_left_are_told_and_removed_by_the_next_one() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (from, to) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
     old.set(&name("A"), &value("value-one"), &terms(None))
         .unwrap();
@@ -71,7 +71,7 @@ fn copies_that_are_left_are_told_and_removed_by_the_next_one() {
 }
 
 /// Has a migration end before it removes anything, as one that is killed.
-fn kill_at_removal(old: &Vault, new: &Vault, from: &Hooked) {
+fn kill_at_removal(old: &Vault, new: &Vault, from: &HookedStore) {
     from.at(Call::Remove, || panic!("killed, on purpose"));
     assert!(catch_unwind(AssertUnwindSafe(|| old.migrate(new))).is_err());
 }
@@ -79,7 +79,7 @@ fn kill_at_removal(old: &Vault, new: &Vault, from: &Hooked) {
 #[test]
 fn a_migration_that_was_killed_is_ended_by_the_next_one() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (from, to) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
     for key in ["A", "B", "C"] {
         let text = value(&format!("value-of-{key}"));
@@ -119,7 +119,7 @@ fn a_migration_that_was_killed_is_ended_by_the_next_one() {
 #[test]
 fn what_opens_the_old_store_is_known_until_nothing_is_left_there() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Age), Hooked::new(Kind::Os));
+    let (from, to) = (HookedStore::new(Kind::Age), HookedStore::new(Kind::Os));
     let chosen = StoreChoice {
         kind: Kind::Age,
         identity: Some(PathBuf::from("/home/u/identity")),
@@ -144,14 +144,14 @@ fn what_opens_the_old_store_is_known_until_nothing_is_left_there() {
     assert_eq!(used(), Some(StoreChoice::os()));
 }
 
-fn key_in(store: &Hooked) -> Option<String> {
+fn key_in(store: &HookedStore) -> Option<String> {
     let text = store.memory.get(&Key::journal()).unwrap();
     text.map(|text| text.expose().to_owned())
 }
 
 /// Values in two stores, each with a key of the undo journal; the second one is not in use.
-fn two_stores(directory: &Path) -> [Arc<Hooked>; 2] {
-    let stores = [Hooked::new(Kind::Os), Hooked::new(Kind::Age)];
+fn two_stores(directory: &Path) -> [Arc<HookedStore>; 2] {
+    let stores = [HookedStore::new(Kind::Os), HookedStore::new(Kind::Age)];
     for (key, store) in ["A", "B"].into_iter().zip(&stores) {
         let text = value(&format!("value-of-{key}"));
         let own = vault(directory, store);
@@ -190,7 +190,7 @@ fn a_key_that_the_store_in_use_has_not_is_moved_there() {
 #[test]
 fn a_key_that_comes_back_changed_is_not_removed() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (from, to) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
     let store = Arc::clone(&from) as Arc<dyn Store>;
     assert!(journal_key(root.path(), &store).unwrap().is_some());

@@ -10,12 +10,12 @@ use karyi::vault::session::{Need, Origin};
 use karyi::vault::store::{Key, Store};
 use karyi::vault::vault::SecretDetails;
 
-use super::{Counting, held, name, session, terms, value, vault};
+use super::{CountingStore, held, name, session, terms, value, vault};
 
 #[test]
 fn a_session_follows_the_store() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     let secrets = session(root.path(), &store);
     secrets.refresh(Need::Listed);
@@ -54,7 +54,7 @@ fn a_session_follows_the_store() {
 #[test]
 fn a_policy_is_read_once_for_a_value() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     vault
         .set(&name("A"), &value("value-one"), &terms(None))
@@ -79,7 +79,7 @@ fn a_policy_is_read_once_for_a_value() {
 #[test]
 fn what_was_given_goes_before_what_is_kept() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     vault(root.path(), &store)
         .set(&name("A"), &value("value-kept"), &terms(None))
         .unwrap();
@@ -95,7 +95,7 @@ fn what_was_given_goes_before_what_is_kept() {
 #[test]
 fn a_store_that_fails_is_asked_again_when_a_name_needs_it() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     vault(root.path(), &store)
         .set(&name("A"), &value("value-one"), &terms(None))
         .unwrap();
@@ -123,7 +123,7 @@ fn a_store_that_fails_is_asked_again_when_a_name_needs_it() {
 #[test]
 fn one_damaged_value_hides_no_other() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     vault
         .set(&name("B"), &value("value-two"), &terms(None))
@@ -142,7 +142,7 @@ fn one_damaged_value_hides_no_other() {
 #[test]
 fn noting_a_use_waits_for_nobody() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     vault(root.path(), &store)
         .set(&name("A"), &value("value-one"), &terms(None))
         .unwrap();

@@ -3,13 +3,13 @@
 use karyi::error::ErrorCode;
 use karyi::vault::store::{Key, Kind, Store};
 
-use super::races::{Hooked, kept, vault};
+use super::races::{HookedStore, kept, vault};
 use super::{name, terms, value};
 
 #[test]
 fn a_note_shows_no_value_that_is_kept() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     own.set(&name("B"), &value("value-of-b"), &terms(None))
         .unwrap();
@@ -24,7 +24,7 @@ fn a_note_shows_no_value_that_is_kept() {
 #[test]
 fn a_new_value_stands_in_no_other_note() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     let shows = terms(Some("see value-late"));
     own.set(&name("A"), &value("value-of-a"), &shows).unwrap();

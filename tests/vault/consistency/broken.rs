@@ -11,11 +11,11 @@ use karyi::vault::store::{Key, Kind, Store};
 use karyi::vault::sync::StoreSync;
 use karyi::vault::vault::{SecretState, Vault};
 
-use super::races::{Call, Hooked, vault};
+use super::races::{Call, HookedStore, vault};
 use super::{held, name, terms, value};
 
 /// A new session with the store that the index names.
-fn session(directory: &Path, store: &Arc<Hooked>) -> Secrets {
+fn session(directory: &Path, store: &Arc<HookedStore>) -> Secrets {
     let opened = Arc::clone(store);
     let open = Box::new(move || Ok(Arc::clone(&opened) as Arc<dyn Store>));
     let secrets = Secrets::default();
@@ -29,7 +29,7 @@ fn session(directory: &Path, store: &Arc<Hooked>) -> Secrets {
 }
 
 /// Does something in a process that is killed at a call of the store.
-fn kill_at(own: &Vault, store: &Arc<Hooked>, call: Call, work: impl Fn(&Vault)) {
+fn kill_at(own: &Vault, store: &Arc<HookedStore>, call: Call, work: impl Fn(&Vault)) {
     store.at(call, || panic!("killed"));
     assert!(catch_unwind(AssertUnwindSafe(|| work(own))).is_err());
 }
@@ -52,7 +52,7 @@ fn listed(directory: &Path) -> Vec<(String, Option<String>)> {
 #[test]
 fn the_first_value_is_listed_by_the_next_session() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     kill_at(&own, &store, Call::IsSet, set);
     assert_eq!(listed(root.path()), []);
@@ -78,7 +78,7 @@ fn a_rename_of_the_only_name_that_broke_off_loses_nothing() {
         (Call::IsRemoved, &["B"]),
     ] {
         let root = tempfile::tempdir().unwrap();
-        let store = Hooked::new(Kind::Os);
+        let store = HookedStore::new(Kind::Os);
         let own = vault(root.path(), &store);
         set(&own);
         kill_at(&own, &store, call, |own| {
@@ -100,7 +100,7 @@ fn a_rename_of_the_only_name_that_broke_off_loses_nothing() {
 fn whoever_changes_something_next_mends_the_index() {
     for call in [Call::Set, Call::IsSet] {
         let root = tempfile::tempdir().unwrap();
-        let store = Hooked::new(Kind::Os);
+        let store = HookedStore::new(Kind::Os);
         let own = vault(root.path(), &store);
         kill_at(&own, &store, call, set);
         own.set(&name("C"), &value("value-of-c"), &terms(None))
@@ -121,7 +121,7 @@ fn whoever_changes_something_next_mends_the_index() {
 #[test]
 fn what_never_came_is_no_secret() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     kill_at(&own, &store, Call::Set, set);
     let secrets = session(root.path(), &store);
@@ -135,7 +135,7 @@ fn what_never_came_is_no_secret() {
 fn a_removal_of_the_only_name_that_broke_off_blocks_nothing() {
     for (call, is_there) in [(Call::Remove, true), (Call::IsRemoved, false)] {
         let root = tempfile::tempdir().unwrap();
-        let store = Hooked::new(Kind::Os);
+        let store = HookedStore::new(Kind::Os);
         let own = vault(root.path(), &store);
         set(&own);
         kill_at(&own, &store, call, remove);
@@ -153,7 +153,7 @@ fn what_may_have_come_is_not_forgotten_when_nobody_heard_of_it() {
     // The keyring hangs, or is killed before it answers.
     for code in [ErrorCode::KeyringTimeout, ErrorCode::KeyringUnavailable] {
         let root = tempfile::tempdir().unwrap();
-        let store = Hooked::new(Kind::Os);
+        let store = HookedStore::new(Kind::Os);
         let own = vault(root.path(), &store);
         *store.is_damaged.lock().unwrap() = Some(ToolError::new(code, "no answer"));
         let refused = own.set(&name("A"), &value("value-of-a"), &terms(None));
@@ -169,7 +169,7 @@ fn what_may_have_come_is_not_forgotten_when_nobody_heard_of_it() {
     }
     // Any other failure leaves no choice behind.
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let locked = ToolError::new(ErrorCode::KeyringLocked, "on purpose");
     *store.is_damaged.lock().unwrap() = Some(locked);
     let own = vault(root.path(), &store);
@@ -182,7 +182,7 @@ fn what_may_have_come_is_not_forgotten_when_nobody_heard_of_it() {
 #[test]
 fn an_open_change_of_an_earlier_version_is_looked_into() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let open = r#"{"version":1,"generation":3,"store":{"kind":"os"},"names":{}}"#;
     std::fs::write(root.path().join("vars.json"), open).unwrap();
     let key = Key::of(&name("A"));

@@ -12,11 +12,11 @@ use karyi::vault::store::{Key, Kind, Store};
 use karyi::vault::sync::StoreSync;
 use karyi::vault::vault;
 
-use super::races::{Call, Hooked, is_locked, vault};
-use super::{Counting, name, terms, value};
+use super::races::{Call, HookedStore, is_locked, vault};
+use super::{CountingStore, name, terms, value};
 
 /// Returns the text of the key that a store has.
-fn key_in(store: &Hooked) -> Option<String> {
+fn key_in(store: &HookedStore) -> Option<String> {
     let text = store.memory.get(&Key::journal()).unwrap();
     text.map(|text| text.expose().to_owned())
 }
@@ -33,14 +33,14 @@ pub fn journal_key(
     vault::journal_key(directory, chosen, store)
 }
 
-fn dyn_store(store: &Arc<Hooked>) -> Arc<dyn Store> {
+fn dyn_store(store: &Arc<HookedStore>) -> Arc<dyn Store> {
     Arc::clone(store) as Arc<dyn Store>
 }
 
 #[test]
 fn a_new_key_is_made_under_the_lock_and_masked_by_every_session() {
     let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
+    let store = HookedStore::new(Kind::Os);
     let own = vault(root.path(), &store);
     own.set(&name("A"), &value("value-of-a"), &terms(None))
         .unwrap();
@@ -75,7 +75,7 @@ fn a_new_key_is_made_under_the_lock_and_masked_by_every_session() {
 #[test]
 fn a_store_that_is_moved_away_gets_no_new_key() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (from, to) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
     old.set(&name("A"), &value("value-of-a"), &terms(None))
         .unwrap();
@@ -100,7 +100,7 @@ fn a_store_that_is_moved_away_gets_no_new_key() {
 #[test]
 fn the_key_of_a_store_that_is_not_in_use_goes_with_its_values() {
     let root = tempfile::tempdir().unwrap();
-    let (used, left) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (used, left) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let (own, leftover) = (vault(root.path(), &used), vault(root.path(), &left));
     own.set(&name("A"), &value("value-of-a"), &terms(None))
         .unwrap();
@@ -125,7 +125,7 @@ fn the_key_of_a_store_that_is_not_in_use_goes_with_its_values() {
 #[test]
 fn a_new_key_is_asked_for_once_before_it_is_made_and_once_after() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let made = journal_key(root.path(), &(Arc::clone(&store) as Arc<dyn Store>));
     assert!(made.unwrap().is_some());
     assert_eq!(store.read(), 2);
@@ -134,7 +134,7 @@ fn a_new_key_is_asked_for_once_before_it_is_made_and_once_after() {
 #[test]
 fn no_passphrase_is_asked_for_a_file_that_gets_no_key() {
     let root = tempfile::tempdir().unwrap();
-    let own = vault(root.path(), &Hooked::new(Kind::Os));
+    let own = vault(root.path(), &HookedStore::new(Kind::Os));
     own.set(&name("A"), &value("value-of-a"), &terms(None))
         .unwrap();
     let file = root.path().join("vault.age");

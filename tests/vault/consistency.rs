@@ -24,7 +24,7 @@ use karyi::vault::vault::{SecretDetails, SecretState, Vault};
 
 /// A store in memory that counts, fails on demand, and says that it lasts.
 #[derive(Default)]
-struct Counting {
+struct CountingStore {
     memory: MemoryStore,
     opened: AtomicUsize,
     read: AtomicUsize,
@@ -33,7 +33,7 @@ struct Counting {
     binary: std::sync::Mutex<Option<Key>>,
 }
 
-impl Counting {
+impl CountingStore {
     fn fail(&self, code: Option<ErrorCode>) {
         *self.fails.lock().unwrap() = code;
     }
@@ -50,7 +50,7 @@ impl Counting {
     }
 }
 
-impl Store for Counting {
+impl Store for CountingStore {
     fn kind(&self) -> Kind {
         Kind::Os
     }
@@ -94,7 +94,7 @@ fn terms(note: Option<&str>) -> SecretDetails {
     }
 }
 
-fn vault(directory: &Path, store: &Arc<Counting>) -> Vault {
+fn vault(directory: &Path, store: &Arc<CountingStore>) -> Vault {
     let chosen = StoreChoice {
         kind: Kind::Os,
         identity: None,
@@ -116,7 +116,7 @@ fn states(vault: &Vault) -> Vec<(String, SecretState)> {
 #[test]
 fn a_list_of_a_hundred_names_reads_no_value() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     for number in 0..100 {
         let text = format!("NAME_{number}");
@@ -136,7 +136,7 @@ fn a_list_of_a_hundred_names_reads_no_value() {
 #[test]
 fn the_index_holds_nothing_of_a_value() {
     let root = tempfile::tempdir().unwrap();
-    let vault = vault(root.path(), &Arc::new(Counting::default()));
+    let vault = vault(root.path(), &Arc::new(CountingStore::default()));
     vault
         .set(
             &name("A"),
@@ -166,7 +166,7 @@ fn the_index_holds_nothing_of_a_value() {
 #[test]
 fn a_note_cannot_hold_the_value() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     let result = vault.set(
         &name("A"),
@@ -180,7 +180,7 @@ fn a_note_cannot_hold_the_value() {
 #[test]
 fn what_breaks_in_between_is_seen_and_repaired() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     let long = |text: &str| value(&format!("{text}-long-enough"));
     for key in ["KEPT", "LOST"] {
@@ -226,7 +226,7 @@ fn what_breaks_in_between_is_seen_and_repaired() {
 #[test]
 fn a_lost_index_comes_back_from_the_store_with_notes_policies_and_dates() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     let read = || Index::read(root.path()).unwrap();
     // Kept by an older version: note and dates were in the index alone.
@@ -264,7 +264,7 @@ fn a_lost_index_comes_back_from_the_store_with_notes_policies_and_dates() {
 #[test]
 fn a_removal_that_fails_keeps_the_name_and_can_be_done_again() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     vault
         .set(&name("A"), &value("long-enough"), &terms(None))
@@ -285,7 +285,7 @@ fn a_removal_that_fails_keeps_the_name_and_can_be_done_again() {
 #[test]
 fn a_store_that_fails_changes_no_index() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     store.fail(Some(ErrorCode::KeyringLocked));
     let result = vault.set(&name("A"), &value("long-enough"), &terms(None));
@@ -296,7 +296,7 @@ fn a_store_that_fails_changes_no_index() {
 #[test]
 fn a_rename_keeps_note_policy_and_value() {
     let root = tempfile::tempdir().unwrap();
-    let vault = vault(root.path(), &Arc::new(Counting::default()));
+    let vault = vault(root.path(), &Arc::new(CountingStore::default()));
     let policy = Policy {
         write: true,
         ..Policy::default()
@@ -336,7 +336,7 @@ fn a_rename_keeps_note_policy_and_value() {
 #[test]
 fn a_rename_makes_no_name_that_differs_only_in_case() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     for (key, text) in [("MID", "value-mid"), ("OTHER", "value-other")] {
         vault.set(&name(key), &value(text), &terms(None)).unwrap();
@@ -358,7 +358,7 @@ fn a_rename_makes_no_name_that_differs_only_in_case() {
 #[test]
 fn of_names_that_differ_only_in_case_one_is_kept() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     for round in 0..20 {
         let spelled = [format!("same{round}"), format!("SAME{round}")];
         let kept = std::thread::scope(|scope| {
@@ -378,7 +378,7 @@ fn of_names_that_differ_only_in_case_one_is_kept() {
 
 /// A store that is locked until somebody answers its dialogue.
 #[derive(Default)]
-struct Locked {
+struct LockedStore {
     memory: MemoryStore,
     /// Whether somebody answered; told when the dialogue stands there.
     answered: std::sync::Mutex<bool>,
@@ -386,7 +386,7 @@ struct Locked {
     is_asking: std::sync::atomic::AtomicBool,
 }
 
-impl Locked {
+impl LockedStore {
     fn open(&self) {
         self.is_asking.store(true, Ordering::SeqCst);
         let mut answered = self.answered.lock().unwrap();
@@ -401,7 +401,7 @@ impl Locked {
     }
 }
 
-impl Store for Locked {
+impl Store for LockedStore {
     fn kind(&self) -> Kind {
         Kind::Os
     }
@@ -430,7 +430,7 @@ impl Store for Locked {
 #[test]
 fn a_dialogue_keeps_nobody_else_from_the_index() {
     let root = tempfile::tempdir().unwrap();
-    let locked = Arc::new(Locked::default());
+    let locked = Arc::new(LockedStore::default());
     let chosen = StoreChoice {
         kind: Kind::Os,
         identity: None,
@@ -440,7 +440,7 @@ fn a_dialogue_keeps_nobody_else_from_the_index() {
         chosen,
         Arc::clone(&locked) as Arc<dyn Store>,
     );
-    let open = Arc::new(Counting::default());
+    let open = Arc::new(CountingStore::default());
     let quick = value("value-quick");
     locked.memory.set(&Key::of(&name("QUICK")), &quick).unwrap();
     std::thread::scope(|scope| {
@@ -463,7 +463,7 @@ fn a_dialogue_keeps_nobody_else_from_the_index() {
 #[test]
 fn every_value_is_known_to_redaction_whatever_the_names_are() {
     let root = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let vault = vault(root.path(), &store);
     for (key, text) in [
         ("MID", "value-upper"),
@@ -502,7 +502,7 @@ fn every_value_is_known_to_redaction_whatever_the_names_are() {
     );
 }
 
-fn session(directory: &Path, store: &Arc<Counting>) -> Secrets {
+fn session(directory: &Path, store: &Arc<CountingStore>) -> Secrets {
     let secrets = Secrets::default();
     let opened = Arc::clone(store);
     let open = Box::new(move || {

@@ -11,7 +11,7 @@ use karyi::vault::store::record::{self, Facts};
 use karyi::vault::store::{Key, Kind, Store};
 use karyi::vault::vault::{SecretState, SecretStatus, secret_statuses};
 
-use super::races::{Hooked, vault};
+use super::races::{HookedStore, vault};
 use super::{name, value};
 
 /// Far more than it takes on a busy machine, and far less than each name compared with each.
@@ -26,7 +26,7 @@ fn names(count: usize) -> Vec<SecretName> {
 #[test]
 fn many_names_that_both_stores_hold_are_moved_at_once() {
     let root = tempfile::tempdir().unwrap();
-    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (from, to) = (HookedStore::new(Kind::Os), HookedStore::new(Kind::Age));
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
     let names = names(3000);
     for (number, name) in names.iter().enumerate() {
