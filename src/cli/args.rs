@@ -141,7 +141,7 @@ pub(super) struct RunArgs {
     pub(super) dry_run: bool,
     #[command(flatten)]
     pub(super) session: SessionArgs,
-    /// Never ask for values on the terminal
+    /// Never ask for values on the terminal, and leave commands that wait unanswered
     #[arg(long)]
     pub(super) no_interactive: bool,
     /// Behaviour when a value is asked for [default: $KARYI_VARS_MODE, else interactive]

@@ -10,6 +10,7 @@ mod doctor;
 mod history;
 mod history_view;
 mod interrupts;
+mod keyboard;
 #[cfg(feature = "serve")]
 mod ledger;
 mod mcp;

@@ -2,7 +2,7 @@
 //! however the question ends.
 
 mod keys;
-mod tty;
+pub(super) mod tty;
 
 use crate::cli::signal_state::SignalState;
 use crate::cli::terminal_lock::TerminalLock;

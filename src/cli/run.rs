@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use crate::cli::args::{ColorMode, RunArgs, VarsMode};
 use crate::cli::control_socket::{self, ControlSocket};
 use crate::cli::interrupts::{self, Interrupts};
+use crate::cli::keyboard::Keyboard;
 use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
 use crate::cli::screen::{self, CancelOnPanic, Screen, Shown};
 use crate::cli::shell::SessionUse;
@@ -117,6 +118,7 @@ fn report_unreadable(format: Format) -> anyhow::Result<()> {
             texts: ShownTexts::default(),
             colour: Colour::Off,
             detail: Detail::Normal,
+            on_start: None,
         };
         let (screen, events) = Screen::open(shown, Cancel::default(), TerminalLock::default())?;
         let redactor = Redactor::new(&Secrets::default());
@@ -173,6 +175,10 @@ struct Run {
     interrupts: Option<Interrupts>,
     /// Name of its scripts.
     origin: String,
+    /// True if a person may be at the keyboard.
+    is_interactive: bool,
+    /// The keyboard of the person who answers its commands.
+    keyboard: Option<Keyboard>,
 }
 
 impl Run {
@@ -231,6 +237,8 @@ impl Run {
             redactor,
             interrupts: None,
             origin,
+            is_interactive: !args.no_interactive && !is_ci(),
+            keyboard: None,
             context,
         })
     }
@@ -286,6 +294,7 @@ impl Run {
         let watch = tokio::spawn(watch);
         // Open as long as the session is there. Whatever holds that up, signals are heard meanwhile.
         let _control_socket = self.open_control_socket();
+        self.keyboard = self.open_keyboard(&inputs);
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
             if number > 0 && self.stop_source.cancel.is_interrupted() {
@@ -309,6 +318,19 @@ impl Run {
         control_socket::open(("run", self.origin.clone()), &cwd, Arc::new(get))
     }
 
+    /// Opens the keyboard for commands that wait, where a person watches and does not type the script.
+    fn open_keyboard(&self, inputs: &[Input]) -> Option<Keyboard> {
+        let is_stdin = |input: &Input| matches!(input, Input::Stdin);
+        let is_typed = inputs.iter().any(is_stdin) && io::stdin().is_terminal();
+        if is_typed || !self.is_interactive || !screen::has_spinner(self.format, self.detail) {
+            return None;
+        }
+        Keyboard::open(
+            Arc::clone(&self.context.sessions),
+            self.terminal_lock.clone(),
+        )
+    }
+
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
         let (screen, events) = Screen::open(
             Shown {
@@ -317,6 +339,7 @@ impl Run {
                 texts: self.context.shown,
                 colour: self.colour,
                 detail: self.detail,
+                on_start: self.keyboard.as_ref().and_then(Keyboard::start),
             },
             self.stop_source.cancel.clone(),
             self.terminal_lock.clone(),
@@ -368,6 +391,7 @@ impl Run {
             is_watched: is_live && io::stdout().is_terminal(),
             has_colour: self.format == Format::Text && self.colour == Colour::On,
             is_dry_run: self.is_dry_run,
+            has_keyboard: self.keyboard.is_some(),
             events,
             cancel: self.stop_source.cancel.clone(),
             jobs: self.jobs.clone(),

@@ -33,6 +33,8 @@ pub(super) struct Shown {
     pub(super) texts: ShownTexts,
     pub(super) colour: Colour,
     pub(super) detail: Detail,
+    /// Called when the first call starts.
+    pub(super) on_start: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// The report of one message.
@@ -60,7 +62,7 @@ impl Screen {
             .spawn(move || {
                 let guard = CancelOnPanic(stop);
                 let _ = finished.send(runtime.block_on(report(
-                    (style(&shown), shown.texts.report_bytes),
+                    shown,
                     receiver,
                     &guard.0,
                     &terminal_lock,
@@ -117,16 +119,20 @@ fn columns() -> usize {
 }
 
 async fn report(
-    (style, bytes): (Box<dyn Style + Send>, usize),
+    mut shown: Shown,
     mut events: mpsc::Receiver<ReportEvent>,
     cancel: &Cancel,
     terminal_lock: &TerminalLock,
 ) -> io::Result<Tally> {
-    let mut reporter = Reporter::new(style, bytes);
+    let mut reporter = Reporter::new(style(&shown), shown.texts.report_bytes);
     let mut failure = None;
     let mut write = |event: ReportEvent| {
         let is_last = matches!(event.get(), Event::MessageEnded { .. });
         let is_output = matches!(event.get(), Event::Output { .. });
+        let starts = matches!(event.get(), Event::Started { .. });
+        if let Some(start) = shown.on_start.take_if(|_| starts) {
+            start();
+        }
         if failure.is_none()
             && let Err(error) = reporter.event(event)
         {

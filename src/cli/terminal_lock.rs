@@ -1,7 +1,7 @@
-//! Arbitrates the terminal between the report and questions.
+//! Arbitrates the terminal between the report, questions and the keyboard of commands.
 //!
 //! A question waits until the report has written all events before it, so that the user sees what the
-//! question is about; the report then waits for the answer.
+//! question is about; the report then waits for the answer. The keyboard is given back before a question.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Poll;
@@ -38,6 +38,8 @@ struct State {
     events_before_question: Option<u64>,
     /// True while a question has the terminal.
     is_held: bool,
+    /// True while the keyboard is read for commands.
+    reads_keys: bool,
 }
 
 impl State {
@@ -55,6 +57,11 @@ impl State {
         self.events_before_question
             .is_some_and(|events_before_question| self.written >= events_before_question)
     }
+
+    /// Returns true when a question has or waits for the terminal.
+    fn has_question(&self) -> bool {
+        self.is_held || self.events_before_question.is_some()
+    }
 }
 
 /// The terminal lock while a question holds it.
@@ -65,6 +72,25 @@ pub(super) struct TerminalGuard {
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
         self.shared.lock().is_held = false;
+        self.shared.changed.notify_all();
+    }
+}
+
+/// The keyboard while keys are read for commands.
+pub(super) struct KeysGuard {
+    shared: Arc<Shared>,
+}
+
+impl KeysGuard {
+    /// Returns true while no question waits for the keyboard.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.shared.lock().has_question()
+    }
+}
+
+impl Drop for KeysGuard {
+    fn drop(&mut self) {
+        self.shared.lock().reads_keys = false;
         self.shared.changed.notify_all();
     }
 }
@@ -86,14 +112,16 @@ impl TerminalLock {
     /// when the run is cancelled.
     pub(super) fn lock_for_question(&self, cancel: &Cancel) -> Option<TerminalGuard> {
         let mut state = self.shared.lock();
-        while state.is_held || state.events_before_question.is_some() {
+        while state.has_question() {
             if cancel.is_cancelled() {
                 return None;
             }
             state = self.shared.wait(state);
         }
         state.events_before_question = Some(state.written + state.waiting());
-        while !state.is_caught_up() && state.waiting() > 0 && !cancel.is_cancelled() {
+        while (state.reads_keys || !state.is_caught_up() && state.waiting() > 0)
+            && !cancel.is_cancelled()
+        {
             state = self.shared.wait(state);
         }
         state.events_before_question = None;
@@ -106,6 +134,18 @@ impl TerminalLock {
         })
     }
 
+    /// Locks the keyboard for commands. Returns `None` when a question has or waits for the terminal, after a moment.
+    pub(super) fn lock_for_keys(&self) -> Option<KeysGuard> {
+        let mut state = self.shared.lock();
+        if state.has_question() {
+            state = self.shared.wait(state);
+        }
+        state.reads_keys = !state.has_question();
+        state.reads_keys.then(|| KeysGuard {
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
     /// Returns true when nothing writes and no question has or waits for the terminal. Never blocks.
     pub(super) fn is_free(&self) -> bool {
         let state = match self.shared.state.try_lock() {
@@ -113,7 +153,7 @@ impl TerminalLock {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        !state.is_held && state.events_before_question.is_none()
+        !state.has_question()
     }
 
     /// Sets the channel to the report.

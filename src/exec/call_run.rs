@@ -109,6 +109,9 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> Outcom
     if let Some(earlier) = target.output.attach(owner, watcher_style(run)) {
         run.emit_sealed(earlier).await;
     }
+    let is_answered = run.has_keyboard && info.spec.starts_job;
+    let answers = is_answered.then(|| info.hand_over.flag());
+    target.terminal.session.set_answers(answers);
     let result = execute(run, call, call_context(run, &target), limits::NO_GRACE);
     let result = hand_over_in_time(info, &target, result);
     let result = show_idle_until(run, &target, result).await;

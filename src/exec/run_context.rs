@@ -30,6 +30,8 @@ pub struct RunContext {
     pub is_watched: bool,
     /// True when live output may keep the program's colours.
     pub has_colour: bool,
+    /// True when that person types the answers of commands that wait.
+    pub has_keyboard: bool,
     /// True when calls are only described.
     pub is_dry_run: bool,
     /// Receiver of the events.

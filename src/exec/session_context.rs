@@ -55,6 +55,7 @@ impl SessionContext {
             is_live: false,
             is_watched: false,
             has_colour: false,
+            has_keyboard: false,
             is_dry_run: false,
             events,
             cancel,

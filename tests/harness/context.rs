@@ -73,6 +73,7 @@ pub fn run_context(
         is_live: false,
         is_watched: false,
         has_colour: false,
+        has_keyboard: false,
         is_dry_run: false,
         events,
         jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),

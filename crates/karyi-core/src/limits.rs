@@ -88,6 +88,10 @@ pub const TERMINAL_LOCK_STEP: Duration = Duration::from_millis(50);
 pub const MAX_DIAGNOSTICS: usize = 100;
 /// Time a prompt waits for a key before it checks the clock and cancellation.
 pub const KEY_WAIT: Duration = Duration::from_millis(100);
+/// Bytes of keys that are read at once.
+pub const KEYS_BYTES: usize = 1 << 10;
+/// Longest time between keys and the wait for them, for a program that has asked and does not read yet.
+pub const KEYS_GRACE: Duration = Duration::from_millis(300);
 /// Pause in typing before a question reads keys, and before it releases the terminal: longer than pauses in fast
 /// typing and pastes.
 pub const TYPING_PAUSE: Duration = Duration::from_millis(200);

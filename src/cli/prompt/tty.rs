@@ -44,7 +44,7 @@ impl<E: std::error::Error> From<E> for NoAnswer {
 }
 
 /// Opens the terminal of the program.
-pub(super) fn open() -> io::Result<File> {
+pub(in crate::cli) fn open() -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(O_NOCTTY);
     options.open("/dev/tty")
@@ -125,7 +125,7 @@ impl Tty {
 
     /// Restores the modes, unless another program has the terminal.
     fn leave(&mut self) {
-        if tcgetpgrp(&self.terminal) == Ok(getpgrp()) {
+        if is_in_front(&self.terminal) {
             let _ = self.control("\x1b[?2004l");
             let _ = self.show("\n");
             // A second Ctrl+C ends the run, as for a job.
@@ -272,20 +272,26 @@ impl Drop for Tty {
     }
 }
 
-fn is_echoing(modes: &Termios) -> bool {
+/// Returns true if a terminal in these modes shows what is typed, or collects lines.
+pub(in crate::cli) fn is_echoing(modes: &Termios) -> bool {
     let shown = LocalFlags::ECHO | LocalFlags::ICANON;
     modes.local_flags.intersects(shown)
 }
 
+/// Returns true when the program is in the foreground of the terminal.
+pub(in crate::cli) fn is_in_front(terminal: &File) -> bool {
+    tcgetpgrp(terminal) == Ok(getpgrp())
+}
+
 /// Returns true when a shell waits for the job and can continue it.
-fn has_shell() -> bool {
+pub(in crate::cli) fn has_shell() -> bool {
     let parent = Some(getppid());
     getsid(parent).is_ok_and(|session| getsid(None) == Ok(session))
         && getpgid(parent).is_ok_and(|group| group != getpgrp())
 }
 
 /// Stops the job until its shell continues it.
-fn stop_job(signal: Signal) -> Result<(), NoAnswer> {
+pub(in crate::cli) fn stop_job(signal: Signal) -> nix::Result<()> {
     killpg(getpgrp(), signal)?;
     // Another thread may receive the signal a moment later.
     std::thread::sleep(limits::KEY_WAIT);

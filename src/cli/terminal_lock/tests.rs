@@ -152,3 +152,18 @@ fn whoever_looks_while_the_report_writes_does_not_wait() {
     assert_eq!(runtime.unwrap().block_on(next), Some(false));
     assert!(terminal_lock.is_free());
 }
+
+#[test]
+fn a_question_waits_until_no_keys_are_read_for_commands() {
+    let (terminal_lock, _sender, _events) = told(0);
+    let log = Log::default();
+    let keys = terminal_lock.lock_for_keys().unwrap();
+    assert!(keys.goes_on());
+    let asking = ask(&terminal_lock, &Cancel::default(), &log);
+    assert!(!keys.goes_on() && terminal_lock.lock_for_keys().is_none());
+    note(&log, "keys");
+    drop(keys);
+    assert!(asking.join().unwrap());
+    assert_eq!(*log.lock().unwrap(), ["keys", "question"]);
+    assert!(terminal_lock.lock_for_keys().is_some());
+}

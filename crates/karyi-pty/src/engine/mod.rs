@@ -11,7 +11,7 @@ pub(crate) mod job;
 pub(crate) mod job_start;
 pub(crate) mod observation;
 pub(crate) mod pending_call;
-mod poll;
+pub(crate) mod poll;
 mod reply;
 mod restart;
 pub(crate) mod screen_tracker;

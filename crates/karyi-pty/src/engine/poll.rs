@@ -246,7 +246,8 @@ impl Engine {
             self.type_gated_input(live);
             return;
         }
-        if !self.is_typing() && !self.is_for_end() {
+        let has_person = self.shared.lock().has_person();
+        if !self.is_typing() && !self.is_for_end() && !has_person {
             let hides_input = || live.watched_terminal().hides_input(&self.scanner);
             let echo = (status == Status::AwaitingInput).then(|| !hides_input());
             self.finish(status, echo, certainty);
@@ -401,11 +402,16 @@ impl Engine {
         // Output that is available now still belongs to the call, and may end it.
         self.poll_mark_fifo();
         while self.read_terminal() && self.mark_fifo.is_pending() {}
-        if self.shared.lock().call.is_none() {
-            return;
-        }
         let is_unread = {
-            let state = self.shared.lock();
+            let mut state = self.shared.lock();
+            if state.call.is_none() {
+                return;
+            }
+            if state.answers.take().is_some() {
+                // The next scan finds out if it waits.
+                self.next_scan = Instant::now();
+                return;
+            }
             let input = state.call.as_ref().and_then(|call| call.input.as_ref());
             input.is_some_and(PendingInput::is_untouched)
         };
@@ -450,7 +456,7 @@ impl Engine {
 
 /// Returns input as the Enter key types it: where the terminal reads single keys and does not turn a carriage return
 /// into a line feed, programs take a line feed for another key.
-fn as_typed(input: &[u8], live: &LiveShell) -> Zeroizing<Vec<u8>> {
+pub(crate) fn as_typed(input: &[u8], live: &LiveShell) -> Zeroizing<Vec<u8>> {
     let is_raw = termios::tcgetattr(&live.master).is_ok_and(|modes| {
         !modes.input_flags.contains(InputFlags::ICRNL)
             && !modes.local_flags.contains(LocalFlags::ICANON)

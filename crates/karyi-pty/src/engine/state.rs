@@ -47,6 +47,9 @@ pub(crate) struct State {
     pub(crate) orders: VecDeque<Order>,
     /// Number of the last mark or call.
     pub(crate) numbers: u64,
+    /// Set while a person answers the job of the call: it does not end the call by waiting. The flag is true when
+    /// another call answers instead.
+    pub(crate) answers: Option<Arc<AtomicBool>>,
     /// Output from before the next call.
     pub(crate) backlog: Vec<u8>,
     pub(crate) cwd: PathBuf,
@@ -179,6 +182,7 @@ impl State {
             call: None,
             orders: VecDeque::new(),
             numbers: 0,
+            answers: None,
             backlog: Vec::new(),
             cwd,
             size: Size {
@@ -268,6 +272,12 @@ impl State {
     /// Returns true if the script file holds a script: it may have been created anew.
     pub(crate) fn has_script(&self) -> bool {
         self.script_length > 0
+    }
+
+    /// Returns true if a person answers the job of the call.
+    pub(crate) fn has_person(&self) -> bool {
+        let answers = self.answers.as_ref().filter(|_| self.call.is_some());
+        answers.is_some_and(|is_over| !is_over.load(Ordering::Relaxed))
     }
 
     /// Records a key for the job: after an interrupt it must not begin.

@@ -10,6 +10,7 @@ mod terminate;
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -19,9 +20,11 @@ use zeroize::Zeroizing;
 
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
+use karyi_core::outcome::Status;
 
 use crate::engine::job_start::JobStart;
 use crate::engine::pending_call::{self, PendingCall, PendingInput, Progress, Sink};
+use crate::engine::poll::as_typed;
 use crate::engine::state::{self, Order, Shared, State};
 use crate::engine::{self, Engine};
 use crate::host::error_hints;
@@ -182,10 +185,38 @@ impl Session {
         reply.wait().await
     }
 
-    /// Presses Ctrl+C without waiting for the result; returns true if a job runs.
+    /// Lets a person answer the job of the next call, which does not end by waiting until the flag is set.
+    pub fn set_answers(&self, answers: Option<Arc<AtomicBool>>) {
+        self.shared().lock().answers = answers;
+    }
+
+    /// Types the keys of the person who answers the job, if it waits for them by then; returns true if it does.
+    pub async fn type_keys(&self, keys: &[u8], until: Instant) -> bool {
+        if !self.shared().lock().has_person() {
+            return false;
+        }
+        let waits = [Some(Status::AwaitingInput), Some(Status::AcceptsInput)];
+        while !waits.contains(&self.job_status().await) {
+            if Instant::now() >= until {
+                return false;
+            }
+            tokio::time::sleep(limits::WAIT_SCAN_MAX).await;
+        }
+        let mut state = self.shared().lock();
+        let live = state.live.clone().filter(|_| state.has_person());
+        let (Some(live), Some(job)) = (live, &mut state.job) else {
+            return false;
+        };
+        job.typed(keys);
+        // A terminal that takes no more is full of keys that were not read.
+        nix::unistd::write(&live.master, &as_typed(keys, &live)).is_ok()
+    }
+
+    /// Presses Ctrl+C without waiting for the result; returns true if a job runs. Nobody answers the job any more.
     #[must_use]
     pub fn interrupt(&self) -> bool {
         let mut state = self.shared().lock();
+        state.answers = None;
         state.record_key(Key::INTERRUPT);
         let live = state.live.as_ref().filter(|_| state.job.is_some());
         live.is_some_and(|live| live.press(Key::INTERRUPT).is_ok())
