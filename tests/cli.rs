@@ -374,3 +374,70 @@ fn a_directory_that_is_gone_has_a_report() {
     assert!(said.contains("the current directory"), "{said}");
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn the_log_has_messages_and_results_and_is_private() {
+    let karyi = Karyi::with_args(&["run", "--log", "karyi.log", "--json"]);
+    let log = karyi.work().join("karyi.log");
+    let mut command = karyi.command();
+    let script =
+        "<tools><command>echo out; exit 3</command><read><file src=\"gone\"/></read></tools>";
+    command.args(["-c", script]);
+    for _ in 0..2 {
+        command
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+    }
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&log).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let text = std::fs::read_to_string(&log).unwrap();
+    let start = regex::Regex::new(r"^20\d\d-\d\d-\d\dT[0-9:.]+Z \d+ ").unwrap();
+    let took = regex::Regex::new(r"\d+ ms").unwrap();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| took.replace(&start.replace(line, ""), "N ms").into_owned())
+        .collect();
+    let started = format!("karyi {} started", env!("CARGO_PKG_VERSION"));
+    let once = [
+        &*started,
+        "call 1: command failed in N ms",
+        "call 2: read error not_found in N ms",
+    ];
+    assert_eq!(lines, [once, once].concat());
+    // A message goes to standard error too.
+    let ran = Karyi::with_args(&["--log", "l", "history"]).run().exit(0);
+    let said = "karyi has not changed any file yet";
+    assert_eq!(ran.stderr_text(), format!("karyi: {said}\n"));
+    let ran = Karyi::with_args(&["--log", "no/l", "history"])
+        .run()
+        .exit(2);
+    assert!(
+        ran.stderr_text()
+            .starts_with("karyi: opening the log no/l: "),
+        "{}",
+        ran.stderr_text()
+    );
+}
+
+/// Paragraphs fill the lines of the terminal, whatever its width.
+#[test]
+fn help_breaks_no_sentence_before_the_end_of_a_line() {
+    for words in [
+        "run", "undo", "history", "call", "var", "var exec", "mcp", "doctor", "parse",
+    ] {
+        let mut arguments: Vec<&str> = words.split(' ').collect();
+        arguments.push("--help");
+        let help = Karyi::with_args(&arguments).run().exit(0).stdout();
+        let lines: Vec<&str> = help.lines().collect();
+        for pair in lines.windows(2) {
+            let [line, next] = pair else { continue };
+            let is_text = |line: &str| line.starts_with(|c: char| c.is_alphabetic());
+            let first = next.split(' ').next().unwrap_or_default();
+            let is_short = line.len() + first.len() < 99;
+            let is_broken = is_text(line) && is_text(next) && is_short;
+            assert!(!is_broken, "{words}: {line:?} and {next:?}");
+        }
+    }
+}

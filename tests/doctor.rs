@@ -179,3 +179,54 @@ fn colours_are_for_terminals() {
     let (screen, status) = doctor(&[]).env("NO_COLOR", "1").on_terminal().end();
     assert_eq!((status, screen.contains('\x1b')), (0, false), "{screen}");
 }
+
+#[test]
+fn the_state_directory_is_checked() {
+    let check = |prepare: &dyn Fn(&std::path::Path)| {
+        let karyi = doctor(&["--json"]);
+        let home = karyi.work().join("home");
+        std::fs::create_dir(&home).unwrap();
+        prepare(&home);
+        let report = karyi.env("KARYI_HOME", home).run().exit(0).json();
+        let found = find(&report, "state directory");
+        let word = |key: &str| found[key].as_str().unwrap().to_owned();
+        (word("status"), word("found"), word("advice"))
+    };
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let (status, found, _) = check(&|_| {});
+    assert_eq!(status, "ok");
+    assert!(
+        found.ends_with("/home/state, which the first change of a file makes"),
+        "{found}"
+    );
+    let (status, found, _) = check(&|home| {
+        std::fs::create_dir_all(home.join("state/output/run-1-2")).unwrap();
+    });
+    assert_eq!(status, "ok");
+    assert!(found.contains("1 killed runs left files"), "{found}");
+    let (status, found, advice) = check(&|home| {
+        std::fs::create_dir(home.join("state")).unwrap();
+        mode(&home.join("state"), 0o777);
+    });
+    assert_eq!(status, "limited");
+    assert!(found.contains("mode 777, owner "), "{found}");
+    assert!(
+        advice.starts_with("chmod go-w ") && advice.ends_with("state'"),
+        "{advice}"
+    );
+    let (status, found, advice) = check(&|home| {
+        std::os::unix::fs::symlink("gone", home.join("state")).unwrap();
+    });
+    assert_eq!(status, "limited");
+    assert!(
+        found.contains("is a link to gone, which does not exist"),
+        "{found}"
+    );
+    assert!(advice.contains("KARYI_HOME"), "{advice}");
+    let (status, found, advice) = check(&|home| std::fs::write(home.join("state"), "").unwrap());
+    assert_eq!(status, "limited");
+    assert!(found.contains("nothing can be written to "), "{found}");
+    assert!(advice.contains("KARYI_HOME"), "{advice}");
+}

@@ -22,6 +22,10 @@ use crate::tool::Seconds;
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
+    /// Add to this file, with the time: messages, the result of each call, and the log of a server in place of
+    /// standard error
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) log: Option<PathBuf>,
 }
 
 macro_rules! exit_status {
@@ -57,8 +61,6 @@ Examples:
 ",
     exit_status!()
 );
-
-const EXIT_STATUS: &str = exit_status!();
 
 /// A command.
 #[derive(Debug, Subcommand)]
@@ -104,9 +106,27 @@ pub(super) enum Command {
     },
 }
 
+/// Variables, examples and exit status, for the help of `karyi run`.
+const RUN_HELP: &str = concat!(
+    "\
+Environment:
+  KARYI_SHELL      shell of the session, unless --shell names one
+  KARYI_VARS_MODE  interactive or warn, unless --vars-mode says
+  NO_COLOR         no colours
+
+Examples:
+  karyi run answer.txt               run the <tools> blocks of a saved answer
+  karyi run --dry-run answer.txt     show what they would run and change
+  model-cli | karyi run --stream -   run them while the model still writes
+  karyi run --json --timeout 30 -c '<tools><command>make</command></tools>'
+
+",
+    exit_status!()
+);
+
 /// Arguments of `karyi run`.
 #[derive(Debug, Args, Default)]
-#[command(after_help = EXIT_STATUS)]
+#[command(after_help = RUN_HELP)]
 pub(super) struct RunArgs {
     /// Scripts to run one after another in one session, one report each; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "code")]
@@ -280,8 +300,15 @@ Exit status:
   0    the text was read to its end; an ignored block is only a warning
   2    wrong usage, a missing file, or the text is refused";
 
+const HISTORY_EXAMPLES: &str = "\
+Examples:
+  karyi history --last 5      the five latest changes
+  karyi history --file src    changes of files below src
+  karyi history show 12       what change 12 did";
+
 /// Arguments of `karyi history`.
 #[derive(Debug, Args)]
+#[command(after_help = HISTORY_EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(super) struct HistoryArgs {
     #[command(subcommand)]
@@ -611,7 +638,7 @@ pub(super) struct CallArgs {
 
 #[cfg(feature = "serve")]
 const CALL_STATUS: &str = "\
-A call is sent again, at most twice, when no answer came, when its time was up, and after 429, 502,
+A call is sent again, at most twice, when no answer came, when its time was up, and after 429, 502, \
 503 and 504; only if the tool changes nothing or --idempotency-key is given.
 
 Exit status:

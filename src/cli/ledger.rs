@@ -20,8 +20,16 @@ const BROKEN: u8 = 1;
 
 /// Runs `karyi ledger`.
 pub(super) fn ledger(args: LedgerArgs) -> ExitCode {
-    let opened =
-        serve::database(args.db).and_then(|path| Ok(LedgerFile::open(&ledger_path(&path))?));
+    let opened = serve::database(args.db).and_then(|path| {
+        let path = ledger_path(&path);
+        if !path.exists() {
+            anyhow::bail!(
+                "there is no ledger {}\nhint: `karyi serve` makes one at its first call; --db names the database beside it",
+                path.display()
+            );
+        }
+        Ok(LedgerFile::open(&path)?)
+    });
     let file = match opened {
         Ok(file) => file,
         Err(error) => return fail(&format!("{error:#}")),

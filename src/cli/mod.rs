@@ -13,6 +13,7 @@ mod interrupts;
 mod keyboard;
 #[cfg(feature = "serve")]
 mod ledger;
+mod log;
 mod mcp;
 mod own_program;
 mod parse;
@@ -121,6 +122,11 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    if let Some(path) = &cli.log
+        && let Err(error) = log::open(path)
+    {
+        return fail(&format!("{error:#}"));
+    }
     match cli.command {
         Some(Command::Run(args)) => run::run(*args),
         Some(Command::Parse(args)) => parse::parse(&args),
@@ -255,7 +261,8 @@ fn status(error: &ToolError) -> u8 {
     }
 }
 
-/// Writes one line to stderr; a failure cannot be reported.
+/// Writes one line to stderr and to the log; a failure cannot be reported.
 fn say(message: &str) {
+    log::write(message);
     let _ = writeln!(std::io::stderr(), "karyi: {message}");
 }

@@ -12,7 +12,7 @@ use crate::cli::runtime::{runtime, stopped};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{self, SessionUse, ShellNames};
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::{fail, print, say, state_dir, undo_journal};
+use crate::cli::{fail, log, print, say, state_dir, undo_journal};
 use crate::http::app_state::AppState;
 use crate::http::local_tools::HostResources;
 use crate::http::server::{self, HostSetup, ServerOptions};
@@ -132,6 +132,7 @@ fn options(args: ServeArgs) -> anyhow::Result<ServerOptions> {
         },
         collector: args.otlp_endpoint,
         is_quiet: args.quiet,
+        log_file: log::file(),
         ..ServerOptions::new(HostSetup {
             root: args.root,
             ..place

@@ -22,7 +22,9 @@ const RUN_PREFIX: &str = "run-";
 /// There is no private directory for it.
 pub(super) fn output_dir(is_kept: bool) -> Result<PathBuf, ToolError> {
     let base = state_dir()?.join("output");
-    remove_leftovers(&base);
+    for (directory, _lock) in leftovers(&base) {
+        let _ = std::fs::remove_dir_all(directory);
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let stamp = since.map_or(0, |since| since.as_millis());
     let prefix = if is_kept { "kept-" } else { RUN_PREFIX };
@@ -154,24 +156,23 @@ pub(super) fn output_parent() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes the directories of dead runs: a run keeps its own locked, and the kernel releases the lock.
-fn remove_leftovers(base: &Path) {
+/// Returns the directories of dead runs, locked: a run keeps its own locked, and the kernel releases the lock.
+pub(super) fn leftovers(base: &Path) -> impl Iterator<Item = (PathBuf, File)> {
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
-    let is_of_run = |name: &OsString| {
+    let is_of_run = |name: OsString| {
         name.to_str()
             .is_some_and(|name| name.starts_with(RUN_PREFIX))
     };
-    let runs = entries.filter(|entry| is_of_run(&entry.file_name()));
-    for entry in runs.take(limits::MAX_OUTPUT_LEFTOVERS) {
+    let runs = entries.filter(move |entry| is_of_run(entry.file_name()));
+    runs.take(limits::MAX_OUTPUT_LEFTOVERS).filter_map(|entry| {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         // Opening anything else, such as a pipe, could block forever.
-        let opened = is_directory.then(|| File::open(entry.path()).ok());
-        let Some(directory) = opened.flatten() else {
-            continue;
-        };
-        // Held until it is removed.
-        if directory.try_lock().is_ok() {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
+        let directory = is_directory
+            .then(|| File::open(entry.path()).ok())
+            .flatten()?;
+        directory
+            .try_lock()
+            .is_ok()
+            .then(|| (entry.path(), directory))
+    })
 }

@@ -78,6 +78,17 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
     if !warnings.is_empty() {
         outcome.fields.insert("warnings".into(), warnings.into());
     }
+    if let Some(log) = &run.context.log {
+        let (id, time) = (run.masked(&outcome.id), outcome.duration_ms);
+        let code = outcome
+            .error
+            .as_ref()
+            .map_or("", |error| error.code.as_str());
+        let status = outcome.status.as_str();
+        log(
+            &format!("call {id}: {} {status} {code} in {time} ms", outcome.tool).replace("  ", " "),
+        );
+    }
     outcome
 }
 

@@ -78,6 +78,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         cancelled: Arc::default(),
         site: None,
         shown: ShownTexts::default(),
+        log: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writes the log of the server to standard error, on a thread of its own.
+//! Writes the log of the server, on a thread of its own.
 
 use std::io::Write;
 use std::thread::JoinHandle;
@@ -11,18 +11,18 @@ use karyi_core::limits;
 ///
 /// # Errors
 /// The thread cannot be started.
-pub fn to_stderr() -> std::io::Result<(Log, JoinHandle<()>)> {
+pub fn start(mut out: Box<dyn Write + Send>) -> std::io::Result<(Log, JoinHandle<()>)> {
     let (log, lines) = Log::new();
     let thread = std::thread::Builder::new()
         .name("log".into())
         .spawn(move || {
-            let (mut out, mut text) = (std::io::stderr(), Vec::new());
+            let mut text = Vec::new();
             // Waking this thread costs a caller more than writing the line, so lines accumulate
             // first.
             lines.wait();
             std::thread::sleep(limits::LOG_PAUSE);
             while lines.take(&mut text) {
-                // There is no other place to report that standard error is closed.
+                // There is no other place to report that it is closed.
                 let _ = out.write_all(&text);
                 lines.wait();
                 std::thread::sleep(limits::LOG_PAUSE);

@@ -1,5 +1,7 @@
 //! Starts and stops the server: opens stores, dispatcher and sockets, and closes them in order.
 
+use std::fs::File;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,6 +98,8 @@ pub struct ServerOptions {
     pub collector: Option<String>,
     /// True if nothing is logged.
     pub is_quiet: bool,
+    /// File of the log; without one it goes to standard error.
+    pub log_file: Option<Arc<File>>,
 }
 
 impl ServerOptions {
@@ -117,6 +121,7 @@ impl ServerOptions {
             input_recording: InputRecording::Never,
             collector: None,
             is_quiet: true,
+            log_file: None,
         }
     }
 }
@@ -144,7 +149,7 @@ pub async fn serve(
     let tls = options.tls.as_ref();
     let tls = tls.map(|(chain, key)| tls::acceptor(chain, key));
     let tls = tls.transpose()?;
-    let (log, writer) = start_log(options.is_quiet)?;
+    let (log, writer) = start_log(&options)?;
     let exporter = options.collector.as_deref();
     let exporter = exporter.map(|url| Exporter::start(url, log.clone()));
     let (exporter, spans) = exporter.transpose()?.unzip();
@@ -191,11 +196,15 @@ pub async fn serve(
 }
 
 /// Starts the log and its thread; a quiet server has neither.
-fn start_log(is_quiet: bool) -> anyhow::Result<(Log, Option<JoinHandle<()>>)> {
-    if is_quiet {
+fn start_log(options: &ServerOptions) -> anyhow::Result<(Log, Option<JoinHandle<()>>)> {
+    if options.is_quiet {
         return Ok((Log::default(), None));
     }
-    let (log, writer) = log_writer::to_stderr().context("starting the log")?;
+    let out: Box<dyn Write + Send> = match &options.log_file {
+        Some(file) => Box::new(Arc::clone(file)),
+        None => Box::new(std::io::stderr()),
+    };
+    let (log, writer) = log_writer::start(out).context("starting the log")?;
     Ok((log, Some(writer)))
 }
 

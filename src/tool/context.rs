@@ -158,6 +158,9 @@ pub type OutputSink = Box<dyn FnMut(&[u8]) + Send>;
 /// Creates a sink for the output of one call.
 pub type MakeSink = Arc<dyn Fn() -> OutputSink + Send + Sync>;
 
+/// Adds a line to a log.
+pub type WriteLog = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// Resources a tool may use while it runs.
 #[derive(Clone)]
 pub struct Context {
@@ -191,6 +194,8 @@ pub struct Context {
     pub site: Option<SiteAccess>,
     /// How much of files a result shows.
     pub shown: ShownTexts,
+    /// Adds a line to the log of the program, when it has one.
+    pub log: Option<WriteLog>,
 }
 
 /// How much of files a result shows, when the call does not say.

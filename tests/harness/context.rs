@@ -56,6 +56,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         cancelled: Arc::default(),
         site: None,
         shown: ShownTexts::default(),
+        log: None,
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::cli::runtime_dir::runtime_dir;
-use crate::cli::var;
 use crate::cli::vault::{self, VaultFlags, VaultLocation};
+use crate::cli::{state_dir, undo_journal, var};
+use karyi_core::shell_word::quote;
+use karyi_files::recover::pending_files;
 use karyi_pty::health::{Check, Health, SystemCheck};
 use karyi_pty::inherited::is_inside_session;
 use karyi_pty::runtime;
@@ -16,6 +19,7 @@ use karyi_pty::runtime;
 /// The checks, with their names.
 pub(super) const CHECKS: &[(&str, SystemCheck)] = &[
     ("runtime directory", runtime_directory),
+    ("state directory", state_directory),
     ("keyring", keyring),
     ("secrets", secrets),
     ("locale", locale),
@@ -47,7 +51,6 @@ fn runtime_directory() -> Check {
             &error.hint,
         );
     }
-    let shown = path.display();
     if let Err(error) = tempfile::tempfile_in(&path) {
         let error = runtime::unusable(&path, &error);
         return Check::missing(
@@ -57,20 +60,89 @@ fn runtime_directory() -> Check {
             &error.hint,
         );
     }
-    let free = nix::sys::statvfs::statvfs(&path).map_or(0, |disk| {
-        #[allow(clippy::useless_conversion, reason = "macOS counts in 32 bits")]
-        let blocks = u64::from(disk.blocks_available());
-        blocks.saturating_mul(disk.fragment_size())
-    });
-    let (mode, owner) = std::fs::metadata(&path).map_or((0, 0), |m| (m.mode() & 0o777, m.uid()));
-    let found = format!(
-        "{shown}, mode {mode:o}, owner {owner}, {} MiB free",
-        free >> 20
-    );
+    let (found, free, _) = describe(&path);
     if free < MIN_FREE_BYTES {
         return Check::limited(name, found, "long scripts may not fit", "make room there");
     }
     Check::ok(name, found, meaning)
+}
+
+/// Describes a directory, and returns its free bytes and its permissions.
+fn describe(path: &Path) -> (String, u64, u32) {
+    let free = nix::sys::statvfs::statvfs(path).map_or(0, |disk| {
+        #[allow(clippy::useless_conversion, reason = "macOS counts in 32 bits")]
+        let blocks = u64::from(disk.blocks_available());
+        blocks.saturating_mul(disk.fragment_size())
+    });
+    let (mode, owner) = std::fs::metadata(path).map_or((0, 0), |m| (m.mode() & 0o777, m.uid()));
+    let (shown, room) = (path.display(), free >> 20);
+    let found = format!("{shown}, mode {mode:o}, owner {owner}, {room} MiB free");
+    (found, free, mode)
+}
+
+fn state_directory() -> Check {
+    let name = "state directory";
+    let meaning = "holds the journal of changes and long outputs";
+    let lack = "changes cannot be undone, and long outputs have no file";
+    let other = "make it usable for your user, or name another directory with KARYI_HOME";
+    let path = match state_dir::state_dir() {
+        Ok(path) => path,
+        Err(error) => return Check::limited(name, error.message, lack, &error.hint),
+    };
+    let shown = path.display();
+    // The first edit makes what is not there yet.
+    let existing = path
+        .ancestors()
+        .find(|part| part.symlink_metadata().is_ok());
+    let existing = existing.unwrap_or(&path);
+    if let Err(error) = tempfile::tempfile_in(existing) {
+        let found = format!(
+            "{shown}: nothing can be written to {}: {error}",
+            existing.display()
+        );
+        return Check::limited(name, found, lack, other);
+    }
+    if existing != path {
+        return Check::ok(
+            name,
+            format!("{shown}, which the first change of a file makes"),
+            meaning,
+        );
+    }
+    let (found, free, mode) = describe(&path);
+    if mode & 0o022 != 0 {
+        let advice = format!("chmod go-w {}", quote(path.as_os_str()));
+        return Check::limited(
+            name,
+            found,
+            "other users can change what an undo restores",
+            &advice,
+        );
+    }
+    if free < MIN_FREE_BYTES {
+        return Check::limited(name, found, lack, "make room there");
+    }
+    let journal = match undo_journal::open(None) {
+        Ok(journal) => journal,
+        Err(error) => return Check::limited(name, format!("{found}; {error:#}"), lack, other),
+    };
+    let (broken, dead) = (
+        pending_files(&journal).len(),
+        state_dir::leftovers(&path.join("output")).count(),
+    );
+    if broken > 0 {
+        let found = format!("{found}; {broken} files are half changed by a killed karyi");
+        let advice = "`karyi undo --dry-run` shows them; the next edit or undo finishes or reverts the change";
+        return Check::limited(name, found, "the change is neither done nor undone", advice);
+    }
+    match dead {
+        0 => Check::ok(name, found, meaning),
+        _ => Check::ok(
+            name,
+            format!("{found}; {dead} killed runs left files, which the next run removes"),
+            meaning,
+        ),
+    }
 }
 
 fn keyring() -> Check {

@@ -12,12 +12,12 @@ use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{SessionUse, ShellNames};
 use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
-use crate::cli::{own_program, say, undo_journal, vault};
+use crate::cli::{log, own_program, say, undo_journal, vault};
 use crate::exec::cancel::Cancel;
 use crate::exec::output_log::OutputLogs;
 use crate::exec::policy_gate::PolicyGate;
 use crate::tool::Seconds;
-use crate::tool::context::{Context, Prompter, ShownTexts};
+use crate::tool::context::{Context, Prompter, ShownTexts, WriteLog};
 use crate::tool::sessions::{JobFiles, Sessions};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, Template};
@@ -88,6 +88,7 @@ pub(in crate::cli) fn context(
         cancelled: cancel.flag(),
         site: None,
         shown: shown(args)?,
+        log: log::file().map(|_| Arc::new(log::write) as WriteLog),
     })
 }
 

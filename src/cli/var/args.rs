@@ -22,7 +22,7 @@ pub(in crate::cli) struct VarArgs {
 }
 
 const AFTER: &str = "\
-A script or a model writes $KARYI{NAME} and never sees the value. Values are typed hidden or piped in
+A script or a model writes $KARYI{NAME} and never sees the value. Values are typed hidden or piped in \
 with --stdin, never given as arguments: those are visible in the shell's history and in lists of processes.
 
 Exit status:
@@ -33,7 +33,7 @@ Exit status:
   130  interrupted";
 
 const EXEC: &str = "\
-The output of the program is not masked. The policy of each secret applies as for a command of a script
+The output of the program is not masked. The policy of each secret applies as for a command of a script \
 in this directory; starting the program is the consent that --use ask requires.
 
 Exit status:
