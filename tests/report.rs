@@ -323,3 +323,29 @@ fn colours_can_be_chosen() {
         "{screen:?}"
     );
 }
+
+#[test]
+fn a_dry_run_shows_what_would_be_written_with_placeholders() {
+    let pair =
+        |find: &str, replace: &str| format!("<find>{find}</find><replace>{replace}</replace>");
+    let script = format!(
+        "<tools><edit><file src=\"f.txt\">{}{}</file></edit></tools>",
+        pair("key = $KARYI{OLD}", "key = $KARYI{NEW}"),
+        pair("port = 80", "port = $KARYI{NEW}"),
+    );
+    let values = [("OLD", "value-of-the-old"), ("NEW", "value-of-the-new")];
+    let mut dry = karyi("text").file("f.txt", "key = value-of-the-old\nport = 80\n");
+    for (name, value) in values {
+        dry = dry.env(&format!("KARYI_VAR_{name}"), value);
+    }
+    let ran = dry
+        .args(&["--vault", "env", "--dry-run"])
+        .stdin(&script)
+        .run()
+        .exit(0);
+    let shown = ran.stdout();
+    let diff = "     1 - key = $KARYI{OLD}\n     2 - port = 80\n     1 + key = $KARYI{NEW}\n     2 + port = $KARYI{NEW}\n";
+    assert!(shown.contains(diff), "{shown}");
+    assert!(!shown.contains("value-of"), "{shown}");
+    ran.file("f.txt", "key = value-of-the-old\nport = 80\n");
+}

@@ -14,13 +14,15 @@ use crate::exec::resolve;
 use crate::exec::run_context::{RunContext, redact_result};
 use crate::exec::shorten;
 use crate::tool::sessions::JOB_PREFIX;
-use crate::tool::{Answer, Context, Effect, Seconds, Spec};
+use crate::tool::{Answer, Context, Effect, Seconds, Spec, Use};
 use crate::tools::Call;
 use crate::tools::core::edit;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
+use karyi_core::secret::Template;
 use karyi_files::transaction::Recorder;
+use karyi_vault::substitute;
 
 /// Result of a tool.
 type ToolResult = Result<Answer<Map<String, Value>>, ToolError>;
@@ -480,18 +482,44 @@ pub async fn planned(run: &RunContext, prepared: PreparedCall, is_current: bool)
     outcome
 }
 
-/// Tries an edit that writes no secret.
+/// Sign that stands for the `$` of a placeholder that would be written, so that it is not taken for a literal one.
+const WRITTEN: char = '\u{1f}';
+
+/// Tries an edit. Values are only looked for: what it would write keeps its placeholders. An edit that looks for an
+/// unknown value is not tried.
 async fn trial(run: &RunContext, mut call: Call) -> Option<Result<Value, ToolError>> {
-    let mut has_placeholder = false;
-    call.templates(&mut |_, template| has_placeholder |= template.has_placeholder());
+    let mut is_known = true;
+    call.templates(&mut |purpose, template| {
+        let source = template.source();
+        if matches!(purpose, Use::Written) && template.has_secret() {
+            *template = Template::new(source.replace("$KARYI", &format!("{WRITTEN}KARYI")));
+        } else if template.has_placeholder() {
+            match substitute::substitute(source, &run.context.secrets) {
+                Ok(text) => template.resolve(text),
+                Err(_) => is_known = false,
+            }
+        }
+    });
     let Call::Edit(args) = call else {
         return None;
     };
-    if has_placeholder {
+    if !is_known {
         return None;
     }
-    let answer = edit::preview(args, &run.context).await;
-    Some(answer.map(|answer| serde_json::to_value(answer.output.files).unwrap_or_default()))
+    let tried = edit::preview(args, &run.context).await;
+    Some(match tried {
+        Ok(answer) => {
+            let files = serde_json::to_string(&answer.output.files).unwrap_or_default();
+            let files = files.replace("\\u001fKARYI", "$KARYI");
+            Ok(serde_json::from_str(&files).unwrap_or_default())
+        }
+        Err(mut error) => {
+            for text in [&mut error.message, &mut error.hint] {
+                *text = text.replace(WRITTEN, "$");
+            }
+            Err(error)
+        }
+    })
 }
 
 /// Returns the outcome of a call whose task panicked.

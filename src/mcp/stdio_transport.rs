@@ -339,10 +339,11 @@ pub fn parse_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<MessageErr
     let mut value = value;
     spread_arguments(&mut value);
     serde_json::from_value(value).map_err(|_| {
-        refuse(
-            invalid("the message is not a valid request, notification or response"),
-            id,
-        )
+        let error = match is_answer {
+            true => invalid("the message is not a valid response"),
+            false => ErrorData::invalid_params("the params do not fit the method", None),
+        };
+        refuse(error, id)
     })
 }
 

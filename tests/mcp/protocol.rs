@@ -289,11 +289,14 @@ fn an_unknown_tool_is_one_whatever_else_is_wrong() {
         &["--tenant", "t", "--site", "s", "--data", "/nowhere"],
     ] {
         let mut client = Client::hello(mcp().args(site), &json!({}));
-        let answer = client.request(
-            "tools/call",
+        for params in [
             json!({"name": "no_such_tool", "arguments": {}}),
-        );
-        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            json!({"name": "no_such_tool", "arguments": 7}),
+            json!({"name": "no_such_tool", "_meta": 7}),
+        ] {
+            let answer = client.request("tools/call", params);
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        }
     }
 }
 
@@ -464,6 +467,9 @@ fn hints_speak_of_arguments() {
     assert_eq!(read["files"][0]["hint"], "lines: \"2001-\" shows more");
     let hint = "regex: true would find 3000 matching lines in 1 file";
     assert_eq!(read["searches"][0]["hint"], hint);
+    let error = client.bad("read", json!({"searches": "x"}));
+    let message = "`searches` of read must be a list, found \"x\"";
+    assert_eq!(error["message"], message);
     let error = client.bad("read", json!({}));
     let hint = "see the input schema of the tool for the arguments";
     assert_eq!(error["hint"], hint);

@@ -165,13 +165,13 @@ impl AgeKey {
                 let all = std::iter::once(&identity as &dyn Identity);
                 decryptor
                     .decrypt(all)
-                    .map_err(|_| wrong("the passphrase access not open it"))
+                    .map_err(|_| wrong("the passphrase does not open it"))
             }
             (KeyMaterial::Identity { identities, .. }, false) => {
                 let all = identities.iter().map(|one| &**one as &dyn Identity);
                 decryptor
                     .decrypt(all)
-                    .map_err(|_| wrong("the identity access not open it"))
+                    .map_err(|_| wrong("the identity does not open it"))
             }
         }
     }
