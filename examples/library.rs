@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use karyi::exec::call_run::title;
-use karyi::exec::decoder::{Decoded, MessageDecoder};
+use karyi::exec::decoder::{DecodedItem, MessageDecoder};
 use karyi::syntax::Mode;
 use karyi::tools;
 
@@ -24,19 +24,19 @@ fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     for item in decoded {
         match item {
-            Decoded::BlockOpened(_) => writeln!(out, "block")?,
-            Decoded::Call(prepared) => writeln!(
+            DecodedItem::BlockOpened(_) => writeln!(out, "block")?,
+            DecodedItem::Call(prepared) => writeln!(
                 out,
                 "  {} {}: {}",
                 prepared.id,
                 prepared.call.spec().name,
                 title(&prepared.call)
             )?,
-            Decoded::BlockClosed | Decoded::DraftsEnded => {}
-            Decoded::Warning(found) => {
+            DecodedItem::BlockClosed | DecodedItem::DraftsEnded => {}
+            DecodedItem::Warning(found) => {
                 writeln!(out, "warning {}: {}", found.code.as_str(), found.message)?
             }
-            Decoded::Refused(found) => {
+            DecodedItem::Refused(found) => {
                 writeln!(out, "refused {}: {}", found.code.as_str(), found.message)?
             }
         }

@@ -205,7 +205,10 @@ fn the_state_directory_is_checked() {
         std::fs::create_dir_all(home.join("state/output/run-1-2")).unwrap();
     });
     assert_eq!(status, "ok");
-    assert!(found.contains("1 killed runs left files"), "{found}");
+    assert!(
+        found.ends_with("; the next run removes the files of 1 killed runs"),
+        "{found}"
+    );
     let (status, found, advice) = check(&|home| {
         std::fs::create_dir(home.join("state")).unwrap();
         mode(&home.join("state"), 0o777);

@@ -80,69 +80,62 @@ fn describe(path: &Path) -> (String, u64, u32) {
     (found, free, mode)
 }
 
+const STATE: &str = "state directory";
+const STATE_MEANING: &str = "holds the journal of changes and long outputs";
+const NO_STATE: &str = "changes cannot be undone, and long outputs have no file";
+const OTHER_STATE: &str = "make it usable for your user, or name another directory with KARYI_HOME";
+
 fn state_directory() -> Check {
-    let name = "state directory";
-    let meaning = "holds the journal of changes and long outputs";
-    let lack = "changes cannot be undone, and long outputs have no file";
-    let other = "make it usable for your user, or name another directory with KARYI_HOME";
     let path = match state_dir::state_dir() {
         Ok(path) => path,
-        Err(error) => return Check::limited(name, error.message, lack, &error.hint),
+        Err(error) => return Check::limited(STATE, error.message, NO_STATE, &error.hint),
     };
     let shown = path.display();
-    // The first edit makes what is not there yet.
-    let existing = path
-        .ancestors()
-        .find(|part| part.symlink_metadata().is_ok());
+    // The first change makes what is not there yet.
+    let mut parts = path.ancestors();
+    let existing = parts.find(|part| part.symlink_metadata().is_ok());
     let existing = existing.unwrap_or(&path);
     if let Err(error) = tempfile::tempfile_in(existing) {
-        let found = format!(
-            "{shown}: nothing can be written to {}: {error}",
-            existing.display()
-        );
-        return Check::limited(name, found, lack, other);
+        let place = existing.display();
+        let found = format!("{shown}: nothing can be written to {place}: {error}");
+        return Check::limited(STATE, found, NO_STATE, OTHER_STATE);
     }
     if existing != path {
-        return Check::ok(
-            name,
-            format!("{shown}, which the first change of a file makes"),
-            meaning,
-        );
+        let found = format!("{shown}, which the first change of a file makes");
+        return Check::ok(STATE, found, STATE_MEANING);
     }
     let (found, free, mode) = describe(&path);
     if mode & 0o022 != 0 {
         let advice = format!("chmod go-w {}", quote(path.as_os_str()));
-        return Check::limited(
-            name,
-            found,
-            "other users can change what an undo restores",
-            &advice,
-        );
+        let meaning = "other users can change what an undo restores";
+        return Check::limited(STATE, found, meaning, &advice);
     }
     if free < MIN_FREE_BYTES {
-        return Check::limited(name, found, lack, "make room there");
+        return Check::limited(STATE, found, NO_STATE, "make room there");
     }
-    let journal = match undo_journal::open(None) {
-        Ok(journal) => journal,
-        Err(error) => return Check::limited(name, format!("{found}; {error:#}"), lack, other),
+    state_of_runs(&path, found)
+}
+
+/// Tells what killed runs left in the state directory.
+fn state_of_runs(path: &Path, found: String) -> Check {
+    let broken = match undo_journal::open(None) {
+        Ok(journal) => pending_files(&journal).len(),
+        Err(error) => {
+            let found = format!("{found}; {error:#}");
+            return Check::limited(STATE, found, NO_STATE, OTHER_STATE);
+        }
     };
-    let (broken, dead) = (
-        pending_files(&journal).len(),
-        state_dir::leftovers(&path.join("output")).count(),
-    );
     if broken > 0 {
         let found = format!("{found}; {broken} files are half changed by a killed karyi");
-        let advice = "`karyi undo --dry-run` shows them; the next edit or undo finishes or reverts the change";
-        return Check::limited(name, found, "the change is neither done nor undone", advice);
+        let meaning = "the change is neither done nor undone";
+        let advice = "`karyi undo --dry-run` shows them; the next edit or undo mends them";
+        return Check::limited(STATE, found, meaning, advice);
     }
-    match dead {
-        0 => Check::ok(name, found, meaning),
-        _ => Check::ok(
-            name,
-            format!("{found}; {dead} killed runs left files, which the next run removes"),
-            meaning,
-        ),
-    }
+    let found = match state_dir::leftovers(&path.join("output")).count() {
+        0 => found,
+        dead => format!("{found}; the next run removes the files of {dead} killed runs"),
+    };
+    Check::ok(STATE, found, STATE_MEANING)
 }
 
 fn keyring() -> Check {
