@@ -6,28 +6,19 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Request, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper_util::rt::TokioIo;
+use tower::ServiceExt;
+use tower::util::Oneshot;
 
 use crate::http::connection_pool::ConnectionPool;
-use crate::http::connection_state::{ClientHandle, ConnectionState, MonitoredStream, TcpBacked};
+use crate::http::connection_state::{ConnectionState, MonitoredStream, TcpBacked};
 use karyi_core::limits;
-
-/// Handles the requests of a connection.
-pub trait RequestHandler: Clone + Send + Sync + 'static {
-    /// Future of a response.
-    type Response: Future<Output = Response<Body>> + Send + Unpin;
-
-    /// Responds to a request.
-    fn handle(&self, request: Request<Incoming>, client: &ClientHandle) -> Self::Response;
-
-    /// Tells whether the response goes on until the client closes its side.
-    fn is_stream(&self, request: &Request<Incoming>) -> bool;
-}
 
 /// Serves a connection to its end.
 ///
@@ -35,12 +26,12 @@ pub trait RequestHandler: Clone + Send + Sync + 'static {
 /// The connection cannot be read any further.
 pub async fn serve(
     stream: impl TcpBacked,
-    handler: &impl RequestHandler,
+    router: &Router,
     connection_state: &Arc<ConnectionState>,
     pool: &ConnectionPool,
 ) -> hyper::Result<()> {
     let service = ConnectionService {
-        handler: handler.clone(),
+        router: router.clone(),
         connection_state: Arc::clone(connection_state),
     };
     // A client that has closed its side may still wait for its response; [`MonitoredStream`] checks
@@ -91,38 +82,40 @@ impl Drop for DisconnectOnDrop<'_> {
     }
 }
 
-/// Handles the requests of one connection.
-struct ConnectionService<A> {
-    handler: A,
+/// Serves the requests of one connection, and tracks whether one is in progress.
+struct ConnectionService {
+    router: Router,
     connection_state: Arc<ConnectionState>,
 }
 
-impl<A: RequestHandler> Service<Request<Incoming>> for ConnectionService<A> {
+impl Service<Request<Incoming>> for ConnectionService {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = TrackedResponse<A::Response>;
+    type Future = TrackedResponse;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.connection_state
-            .begin_request(self.handler.is_stream(&request));
+        self.connection_state.begin_request();
+        let mut request = request.map(Body::new);
+        let client = self.connection_state.client.clone();
+        request.extensions_mut().insert(client);
         TrackedResponse {
-            response: self.handler.handle(request, &self.connection_state.client),
+            response: Box::pin(self.router.clone().oneshot(request)),
             connection_state: Arc::clone(&self.connection_state),
         }
     }
 }
 
-/// Future that records the end of a request in the connection's state.
-struct TrackedResponse<F> {
-    response: F,
+/// Response whose request is in progress until its body was sent.
+struct TrackedResponse {
+    response: Pin<Box<Oneshot<Router, Request<Body>>>>,
     connection_state: Arc<ConnectionState>,
 }
 
-impl<F: Future<Output = Response<Body>> + Unpin> Future for TrackedResponse<F> {
+impl Future for TrackedResponse {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = ready!(Pin::new(&mut self.response).poll(context));
+        let Ok(response) = ready!(self.response.as_mut().poll(context));
         if response.body().size_hint().exact().is_some() {
             self.connection_state.end_request();
             return Poll::Ready(Ok(response));

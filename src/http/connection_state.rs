@@ -27,6 +27,8 @@ pub struct ClientHandle {
     pub is_gone: Arc<AtomicBool>,
     /// Cancelled at the same time.
     pub cancel: Cancel,
+    /// True if the response to the request in progress is a stream, which ends when the client closes its side.
+    is_stream: Arc<AtomicBool>,
 }
 
 impl ClientHandle {
@@ -35,6 +37,11 @@ impl ClientHandle {
         if !self.is_gone.swap(true, Ordering::Relaxed) {
             self.cancel.cancel();
         }
+    }
+
+    /// Ends the connection when the client closes its side before the response to its request is complete.
+    pub fn expect_stream(&self) {
+        self.is_stream.store(true, Ordering::Relaxed);
     }
 
     fn is_disconnected(&self) -> bool {
@@ -57,8 +64,6 @@ pub struct ConnectionState {
     pub client: ClientHandle,
     /// True while a request is in progress.
     is_busy: AtomicBool,
-    /// True if the response is a stream, which ends when the client closes its side.
-    is_stream: AtomicBool,
     /// Tick since which the connection waits for a request.
     idle_since: AtomicU64,
     /// Tick since which output is blocked.
@@ -75,7 +80,6 @@ impl ConnectionState {
         Self {
             client: ClientHandle::default(),
             is_busy: AtomicBool::new(false),
-            is_stream: AtomicBool::new(false),
             idle_since: AtomicU64::new(ticks.load(Ordering::Relaxed)),
             blocked_since: AtomicU64::new(NEVER),
             ticks: Arc::clone(ticks),
@@ -96,8 +100,8 @@ impl ConnectionState {
     }
 
     /// Marks the start of a request.
-    pub fn begin_request(&self, is_stream: bool) {
-        self.is_stream.store(is_stream, Ordering::Relaxed);
+    pub fn begin_request(&self) {
+        self.client.is_stream.store(false, Ordering::Relaxed);
         self.is_busy.store(true, Ordering::Relaxed);
     }
 
@@ -122,7 +126,9 @@ impl ConnectionState {
     /// Tells whether the client of a streamed response has disconnected.
     #[must_use]
     pub fn is_abandoned_stream(&self) -> bool {
-        self.is_busy() && self.is_stream.load(Ordering::Relaxed) && self.client.is_disconnected()
+        self.is_busy()
+            && self.client.is_stream.load(Ordering::Relaxed)
+            && self.client.is_disconnected()
     }
 
     /// Tells whether a limit is exceeded.
@@ -317,7 +323,7 @@ mod tests {
     fn reading_restarts_the_timeout() {
         let ticks = Arc::<AtomicU64>::default();
         let state = ConnectionState::new(&ticks);
-        state.begin_request(false);
+        state.begin_request();
         let limits = TickLimits { head: 3, answer: 3 };
         let late_at = |tick: u64| {
             ticks.store(tick, Ordering::Relaxed);

@@ -5,11 +5,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::http::connection::{self, RequestHandler};
+use crate::http::connection;
 use crate::http::connection_pool::{ConnectionPool, ConnectionTimeouts};
 use crate::http::tls::TlsAcceptor;
 use karyi_core::limits;
@@ -29,8 +30,8 @@ pub type ParseErrorHook = Arc<dyn Fn(Option<u16>) + Send + Sync>;
 
 /// Everything a connection needs.
 #[derive(Clone)]
-struct ConnectionContext<A> {
-    handler: A,
+struct ConnectionContext {
+    router: Router,
     on_parse_error: ParseErrorHook,
     tls: Option<TlsAcceptor>,
     stop: watch::Receiver<bool>,
@@ -77,7 +78,7 @@ impl ListenerTasks {
     #[must_use]
     pub fn start(
         listeners: Vec<TcpListener>,
-        handler: &impl RequestHandler,
+        router: &Router,
         tls: Option<&TlsAcceptor>,
         on_parse_error: &ParseErrorHook,
         timeouts: ConnectionTimeouts,
@@ -89,7 +90,7 @@ impl ListenerTasks {
         sockets.spawn(Arc::clone(&pool).run_clock());
         for listener in listeners {
             let shared = ConnectionContext {
-                handler: handler.clone(),
+                router: router.clone(),
                 on_parse_error: Arc::clone(on_parse_error),
                 tls: tls.cloned(),
                 stop: stopped.clone(),
@@ -118,7 +119,7 @@ impl ListenerTasks {
     }
 }
 
-async fn accept(listener: TcpListener, shared: ConnectionContext<impl RequestHandler>) {
+async fn accept(listener: TcpListener, shared: ConnectionContext) {
     let mut connections = JoinSet::new();
     let mut stop = shared.stop.clone();
     loop {
@@ -140,7 +141,7 @@ async fn accept(listener: TcpListener, shared: ConnectionContext<impl RequestHan
 
 async fn next(
     listener: &TcpListener,
-    shared: &ConnectionContext<impl RequestHandler>,
+    shared: &ConnectionContext,
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(&shared.permits).acquire_owned().await.ok()?;
     match listener.accept().await {
@@ -157,10 +158,10 @@ async fn next(
     }
 }
 
-async fn connection(stream: TcpStream, mut shared: ConnectionContext<impl RequestHandler>) {
+async fn connection(stream: TcpStream, mut shared: ConnectionContext) {
     let connection_state = shared.pool.add();
     let ended = match &shared.tls {
-        None => connection::serve(stream, &shared.handler, &connection_state, &shared.pool).await,
+        None => connection::serve(stream, &shared.router, &connection_state, &shared.pool).await,
         Some(tls) => {
             let handshake = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream));
             let handshake = tokio::select! {
@@ -171,8 +172,7 @@ async fn connection(stream: TcpStream, mut shared: ConnectionContext<impl Reques
             };
             match handshake {
                 Ok(Ok(stream)) => {
-                    connection::serve(stream, &shared.handler, &connection_state, &shared.pool)
-                        .await
+                    connection::serve(stream, &shared.router, &connection_state, &shared.pool).await
                 }
                 _ => Ok(()),
             }

@@ -1,24 +1,19 @@
 //! Routes of the server.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{get, post};
-use axum::{BoxError, Router};
-use hyper::body::Incoming;
 use serde_json::json;
-use tower::ServiceExt;
 
 use crate::http::app_state::{AppState, Reach};
-use crate::http::connection::RequestHandler;
 use crate::http::connection_state::ClientHandle;
 use crate::http::headers::HeaderError;
 use crate::http::problem::CallIds;
@@ -67,90 +62,6 @@ pub fn router_with(state: Shared, extra: Router) -> Router {
         .layer(from_fn_with_state(state, check_request))
 }
 
-/// Handles all requests. Calls bypass the router, because they are so much more frequent than the
-/// rest.
-pub struct RouteHandler {
-    state: Arc<Shared>,
-    routes: Router,
-}
-
-/// Each connection has a reference count of its own: one shared by all would make processors wait
-/// for each other.
-impl Clone for RouteHandler {
-    fn clone(&self) -> Self {
-        Self::new(Shared::clone(&self.state), self.routes.clone())
-    }
-}
-
-impl RouteHandler {
-    /// Creates a handler; `routes` comes from [`router_with`].
-    #[must_use]
-    pub fn new(state: Shared, routes: Router) -> Self {
-        let state = Arc::new(state);
-        Self { state, routes }
-    }
-}
-
-impl RequestHandler for RouteHandler {
-    type Response = RouteFuture;
-
-    fn handle(&self, request: axum::http::Request<Incoming>, client: &ClientHandle) -> RouteFuture {
-        let is_call = matches!(request.uri().path(), "/api/tools/call" | "/tools/call");
-        if !is_call || request.method() != Method::POST {
-            let routed = self.routes.clone().oneshot(request.map(Body::new));
-            return RouteFuture::Routed(Box::pin(routed));
-        }
-        let (state, client) = (Arc::clone(&self.state), client.clone());
-        let is_gone = Arc::clone(&client.is_gone);
-        let work = async move {
-            let response = deadline::catch_panic(pin!(handle_call(&state, request, client))).await;
-            let broken = |_| reject_unrecorded(&state, Rejection::internal(BROKEN));
-            finish_response(&state, response.unwrap_or_else(broken))
-        };
-        // A request that has arrived completely is served and recorded, even if its caller is gone.
-        RouteFuture::Call(DetachingFuture::new(work, is_gone))
-    }
-
-    fn is_stream(&self, request: &axum::http::Request<Incoming>) -> bool {
-        request.uri().path() == MCP
-    }
-}
-
-/// Future of a response.
-pub enum RouteFuture {
-    /// A call.
-    Call(DetachingFuture<Response<Body>>),
-    /// Any other route.
-    Routed(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>),
-}
-
-impl Future for RouteFuture {
-    type Output = Response<Body>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
-        match self.get_mut() {
-            Self::Call(call) => Pin::new(call).poll(context),
-            Self::Routed(routed) => routed.as_mut().poll(context).map(|Ok(response)| response),
-        }
-    }
-}
-
-/// Checks and runs a call.
-async fn handle_call(
-    state: &AppState,
-    request: axum::http::Request<Incoming>,
-    client: ClientHandle,
-) -> Response<Body> {
-    state.dispatcher.refresh_stale_secrets().await;
-    match state.check_head(request.uri(), request.headers()) {
-        Ok(()) => call(state, request, client).await,
-        Err(rejection) => {
-            let request = request.map(Body::new);
-            Box::pin(reject(state, request, rejection)).await
-        }
-    }
-}
-
 /// Middleware: rejects requests for other hosts or from foreign origins, and counts every response.
 async fn check_request(
     State(state): State<Shared>,
@@ -160,7 +71,11 @@ async fn check_request(
     state.dispatcher.refresh_stale_secrets().await;
     let checked = state.check_head(request.uri(), request.headers());
     let response = match checked {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            let served = deadline::catch_panic(pin!(next.run(request))).await;
+            let broken = |_| reject_unrecorded(&state, Rejection::internal(BROKEN));
+            served.unwrap_or_else(broken)
+        }
         Err(rejection) => Box::pin(reject(&state, request, rejection)).await,
     };
     finish_response(&state, response)
@@ -388,24 +303,21 @@ async fn list(State(state): State<Shared>, request: Request) -> Response<Body> {
     with_call_headers(response, &caller)
 }
 
-async fn post_call(State(state): State<Shared>, request: Request) -> Response<Body> {
-    call(&state, request, ClientHandle::default()).await
+/// Handles a call. One that has arrived completely is served and recorded, even if its client is gone.
+async fn post_call(State(state): State<Shared>, mut request: Request) -> Response<Body> {
+    let client = request.extensions_mut().remove::<ClientHandle>();
+    let client = client.unwrap_or_default();
+    let is_gone = Arc::clone(&client.is_gone);
+    let work = async move { call(&state, request, client).await };
+    DetachingFuture::new(work, is_gone).await
 }
 
 /// Handles a call of a client that may disconnect meanwhile.
-async fn call<B>(
-    state: &AppState,
-    request: axum::http::Request<B>,
-    client: ClientHandle,
-) -> Response<Body>
-where
-    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
-{
+async fn call(state: &AppState, request: Request, client: ClientHandle) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let (mut caller, principal) = match admitted(state, &parts).await {
         Ok(admitted) => admitted,
         Err(response) => {
-            let body = Body::new(body);
             return Box::pin(bodies::drain_or_close(*response, &parts.headers, body)).await;
         }
     };

@@ -17,7 +17,6 @@ use crate::http::connection_pool::ConnectionTimeouts;
 use crate::http::listen::{self, ListenerTasks, ParseErrorHook};
 use crate::http::local_tools::{self, HostResources, ShellPool};
 use crate::http::otlp::Exporter;
-use crate::http::routes::RouteHandler;
 use crate::http::{log_writer, routes, tls};
 use crate::service::authenticator::{Authenticator, InternalKeys};
 use crate::service::catalog;
@@ -164,7 +163,6 @@ pub async fn serve(
     log_start(&listeners, &options, &dispatcher)?;
     dispatcher.refresh_secrets().await;
     let app = routes::router_with(Arc::clone(&state), extra_routes(&state));
-    let app = RouteHandler::new(Arc::clone(&state), app);
     let listening = ListenerTasks::start(
         listeners,
         &app,

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::exec::cancel::Cancel;
 use crate::http::app_state::AppState;
+use crate::http::connection_state::ClientHandle;
 use crate::http::{bodies, headers, routes};
 use crate::mcp::progress::Progress;
 use crate::mcp::replay::ReplaySessionManager;
@@ -115,6 +116,9 @@ async fn authenticate(
     next: Next,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
+    if let Some(client) = parts.extensions.get::<ClientHandle>() {
+        client.expect_stream();
+    }
     let headers = parts.headers.clone();
     let principal = match identify(&route, &headers) {
         Ok(principal) => principal,

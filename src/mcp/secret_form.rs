@@ -7,7 +7,6 @@ mod body;
 mod html;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -15,14 +14,10 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tower::ServiceExt;
 
-use crate::http::connection::RequestHandler;
 use crate::http::connection_pool::ConnectionTimeouts;
-use crate::http::connection_state::ClientHandle;
 use crate::http::listen::{self, ListenerTasks, ParseErrorHook};
 use crate::tool::context::{Question, Reply};
 use karyi_core::error::{ErrorCode, ToolError};
@@ -102,7 +97,7 @@ impl SecretForm {
         let ignore_error: ParseErrorHook = Arc::new(|_| ());
         let listening = ListenerTasks::start(
             listeners,
-            &FormHandler(router),
+            &router,
             None,
             &ignore_error,
             ConnectionTimeouts::default(),
@@ -141,23 +136,7 @@ impl SecretForm {
     }
 }
 
-/// Handles requests for the page.
-#[derive(Clone)]
-struct FormHandler(Router);
-
-impl RequestHandler for FormHandler {
-    type Response = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
-
-    fn handle(&self, request: axum::http::Request<Incoming>, _: &ClientHandle) -> Self::Response {
-        let answering = self.0.clone().oneshot(request.map(Body::new));
-        Box::pin(async { answering.await.unwrap_or_else(|never| match never {}) })
-    }
-
-    fn is_stream(&self, _: &axum::http::Request<Incoming>) -> bool {
-        false
-    }
-}
-
+/// Handles a request for the page.
 async fn answer_request(State(state): State<Arc<FormState>>, request: Request) -> Response<Body> {
     if let Err(status) = state.check(request.uri().path(), request.headers()) {
         return page(status, html::notice("There is no such page."));

@@ -2,32 +2,18 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{Request, Response};
-use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::http::connection_state::{ClientHandle, TickLimits};
+use crate::http::connection_state::TickLimits;
 
 const TICK: Duration = Duration::from_millis(10);
 /// Longer than any test.
 const LONG: u64 = u64::MAX;
 
 /// Responds to every request with many bytes.
-#[derive(Clone)]
-struct Large;
-
-impl RequestHandler for Large {
-    type Response = std::future::Ready<Response<Body>>;
-
-    fn handle(&self, _: Request<Incoming>, _: &ClientHandle) -> Self::Response {
-        std::future::ready(Response::new(Body::from(vec![b'x'; 1 << 20])))
-    }
-
-    fn is_stream(&self, _: &Request<Incoming>) -> bool {
-        false
-    }
+fn large() -> Router {
+    Router::new().fallback(|| async { vec![b'x'; 1 << 20] })
 }
 
 async fn started(limits: TickLimits, shutdown_limits: TickLimits) -> (ListenerTasks, TcpStream) {
@@ -39,7 +25,7 @@ async fn started(limits: TickLimits, shutdown_limits: TickLimits) -> (ListenerTa
         shutdown_limits,
     };
     let on_parse_error: ParseErrorHook = Arc::new(|_| ());
-    let listening = ListenerTasks::start(listeners, &Large, None, &on_parse_error, timeouts);
+    let listening = ListenerTasks::start(listeners, &large(), None, &on_parse_error, timeouts);
     (listening, TcpStream::connect(address).await.unwrap())
 }
 
