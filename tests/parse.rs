@@ -331,6 +331,8 @@ fn a_message_without_calls_says_so_in_every_report() {
         (dialect, 2),
         ("<tool_call>\n{\"name\": \"command\"}\n</tool_call>", 2),
         ("&lt;tools>\n&lt;command>ls&lt;/command>", 2),
+        ("{\"tools\": \"<command>ls</command>\"}", 2),
+        ("<tools></tools>\n<command>ls</command>", 2),
         ("Run this:\n\n```bash\nnpm test\n```", 0),
         ("Use <command> to run.\n", 0),
         ("", 0),
@@ -364,6 +366,18 @@ fn drafts_do_not_run() {
         "{report}"
     );
     assert!(report.contains("ignored-block"), "{report}");
+    for error in [
+        "<command>draft</comand>",
+        "<command timeout=\"soon\">draft</command>",
+    ] {
+        let thought = format!(
+            "<tools>{error}</tools>\n</think>\n<tools><command>echo re''al</command></tools>\n"
+        );
+        let listed = parse(&["--json"]).stdin(thought.clone()).run().exit(0);
+        assert_eq!(listed.json()[0]["text"], "echo re''al", "{error}");
+        let ran = Karyi::new().stdin(thought).run().exit(0);
+        assert!(ran.stdout().contains("real"), "{}", ran.stdout());
+    }
     // What ran already has run, and the ids stay apart.
     let streamed = thought.replace(" id=\"a\"", "");
     let ran = Karyi::new()

@@ -25,6 +25,7 @@ use crate::tool::Registry;
 use crate::tools::{self, Call};
 use karyi_core::call::RawCall;
 use karyi_core::error::{Diagnostic, Severity};
+use karyi_core::limits::MAX_AFTER_ERROR_BYTES;
 use karyi_syntax::{Event, Mode, Parser};
 
 /// Runs `karyi parse`.
@@ -44,6 +45,7 @@ fn listed(args: &ParseArgs) -> anyhow::Result<bool> {
     let chunk = args.chunk.and_then(|bytes| usize::try_from(bytes).ok());
     let chunk = chunk.unwrap_or(CHUNK_BYTES);
     let mut buffer = vec![0; CHUNK_BYTES];
+    let mut after_error = 0;
     loop {
         let length = match input.read(&mut buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -53,7 +55,8 @@ fn listed(args: &ParseArgs) -> anyhow::Result<bool> {
         for piece in bytes.chunks(chunk) {
             listing.feed(piece)?;
         }
-        if length == 0 || listing.refusal.is_some() {
+        after_error = listing.refusal.as_ref().map_or(0, |_| after_error + length);
+        if length == 0 || after_error > MAX_AFTER_ERROR_BYTES {
             break;
         }
     }
@@ -140,11 +143,11 @@ impl Listing {
         self.write_items()
     }
 
-    /// Writes the decoded items; nothing after a refusal.
+    /// Writes the decoded items; after an error only those that follow a draft.
     fn write_items(&mut self) -> anyhow::Result<()> {
         for event in std::mem::take(&mut self.events) {
-            if self.refusal.is_some() {
-                break;
+            if self.refusal.is_some() && event != Event::DraftsEnded {
+                continue;
             }
             match event {
                 Event::BlockOpened { .. } | Event::BlockClosed => {}
@@ -179,6 +182,7 @@ impl Listing {
 
     /// Leaves drafts out of the list. What was written stays: the warning tells of it.
     fn forget_calls(&mut self) {
+        self.refusal = None;
         if let Calls::Json(list) = &mut self.calls {
             *list = CallList::default();
         }
@@ -228,10 +232,8 @@ impl Listing {
 
     /// Ends the message; returns true when it was refused.
     fn finish(mut self) -> anyhow::Result<bool> {
-        if self.refusal.is_none() {
-            self.parser.finish(&mut self.events);
-            self.write_items()?;
-        }
+        self.parser.finish(&mut self.events);
+        self.write_items()?;
         let refusal = self.refusal.take();
         match &mut self.calls {
             Calls::Json(list) => {

@@ -70,6 +70,8 @@ pub struct MessageDecoder {
     runs_at_once: bool,
     /// Warnings of mixed escapes in the call that is being read. Its repairs tell the same.
     mixed: Vec<Diagnostic>,
+    /// The error of a call, which may be part of a draft.
+    refusal: Option<Box<Diagnostic>>,
     is_refused: bool,
 }
 
@@ -85,6 +87,7 @@ impl MessageDecoder {
             has_block: false,
             runs_at_once: false,
             mixed: Vec::new(),
+            refusal: None,
             is_refused: false,
         }
     }
@@ -105,6 +108,9 @@ impl MessageDecoder {
     pub fn finish(&mut self, decoded: &mut Vec<DecodedItem>) {
         self.parser.finish(&mut self.events);
         self.decode_events(decoded);
+        if let Some(diagnostic) = self.refusal.take() {
+            decoded.push(self.refuse(diagnostic));
+        }
     }
 
     /// Explains why a message without errors has no call: a refusal when it has lines that start like calls.
@@ -126,8 +132,8 @@ impl MessageDecoder {
             }))
         };
         Some(match self.parser.bare_call() {
-            _ if self.has_block => nothing("nothing ran: the <tools> block has no call"),
             Some(diagnostic) => DecodedItem::Refused(Box::new(diagnostic.clone())),
+            None if self.has_block => nothing("nothing ran: the <tools> block has no call"),
             None => nothing("nothing ran: the message has no <tools> block"),
         })
     }
@@ -142,6 +148,9 @@ impl MessageDecoder {
         for event in std::mem::take(&mut self.events) {
             if self.is_refused {
                 return;
+            }
+            if self.refusal.is_some() && event != Event::DraftsEnded {
+                continue;
             }
             match &event {
                 Event::Warning(warning) if warning.code == Code::MixedEscapes => {
@@ -163,14 +172,22 @@ impl MessageDecoder {
                 }
                 Event::BlockClosed => DecodedItem::BlockClosed,
                 Event::DraftsEnded => {
+                    self.mixed.clear();
                     if !self.runs_at_once {
-                        (self.has_block, self.next_index) = (false, 0);
+                        (self.has_block, self.next_index, self.refusal) = (false, 0, None);
                     }
                     DecodedItem::DraftsEnded
                 }
                 Event::Warning(diagnostic) => DecodedItem::Warning(Box::new(diagnostic)),
                 Event::Error(diagnostic) => self.refuse(Box::new(diagnostic)),
-                Event::Call(raw) => self.decode_call(raw),
+                Event::Call(raw) => match self.decode_call(raw) {
+                    Ok(call) => DecodedItem::Call(Box::new(call)),
+                    Err(diagnostic) if self.runs_at_once => self.refuse(diagnostic),
+                    Err(diagnostic) => {
+                        self.refusal = Some(diagnostic);
+                        continue;
+                    }
+                },
             };
             decoded.push(next);
         }
@@ -181,29 +198,25 @@ impl MessageDecoder {
         DecodedItem::Refused(diagnostic)
     }
 
-    fn decode_call(&mut self, raw: RawCall) -> DecodedItem {
-        match self.registry.decode(&raw) {
-            Err(mut diagnostic) => {
-                diagnostic.is_in_json = self.parser.is_envelope();
-                self.refuse(diagnostic)
-            }
-            Ok(call) => {
-                // A text may be raw: the prompt asks for it.
-                let is_edit = raw.element.name == "edit";
-                let is_told = |code: &&str| *code != "R4" && !(is_edit && *code == "R5");
-                let repairs = raw.repairs.into_iter().filter(is_told);
-                let index = self.next_index;
-                self.next_index += 1;
-                let span = raw.element.span;
-                DecodedItem::Call(Box::new(PreparedCall {
-                    index,
-                    id: raw.id,
-                    call,
-                    repairs: repairs.collect(),
-                    size_bytes: span.end_offset.saturating_sub(span.start.offset)
-                        + limits::CALL_OVERHEAD_BYTES,
-                }))
-            }
-        }
+    fn decode_call(&mut self, raw: RawCall) -> Result<PreparedCall, Box<Diagnostic>> {
+        let call = self.registry.decode(&raw).map_err(|mut diagnostic| {
+            diagnostic.is_in_json = self.parser.is_envelope();
+            diagnostic
+        })?;
+        // A text may be raw: the prompt asks for it. The result of an edit tells of mixed escapes.
+        let is_edit = raw.element.name == "edit";
+        let is_told = |code: &&str| *code != "R4" && !(is_edit && *code == "R5");
+        let repairs = raw.repairs.into_iter().filter(is_told);
+        let index = self.next_index;
+        self.next_index += 1;
+        let span = raw.element.span;
+        Ok(PreparedCall {
+            index,
+            id: raw.id,
+            call,
+            repairs: repairs.collect(),
+            size_bytes: span.end_offset.saturating_sub(span.start.offset)
+                + limits::CALL_OVERHEAD_BYTES,
+        })
     }
 }

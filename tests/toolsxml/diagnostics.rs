@@ -225,6 +225,7 @@ fn harmless_slips_are_taken() {
         "<ctrl key='c'/>",
         "<ctrl key='ctrl-c'></ctrl>",
         "<ctrl>^C</ctrl>",
+        "<ctrl key='c'>Ctrl+C</ctrl>",
     ] {
         check(call, "R10", "<ctrl>c</ctrl>");
     }
@@ -262,6 +263,7 @@ fn slips_without_one_meaning_are_refused() {
             Some("duplicate-attribute"),
         ),
         ("<ctrl key='strg'/>", Some("bad-ctrl")),
+        ("<ctrl key='c'>d</ctrl>", Some("duplicate-attribute")),
         (
             "<command purpose='w'>x</command>",
             Some("unknown-attribute"),

@@ -82,6 +82,7 @@ fn blocks_in_drafts_do_not_run() {
         ("  <think>", "</think>"),
         ("Hm. <think>", "</think>"),
         ("Like: <pre>", "</pre>"),
+        ("Like: <!-- one of", "-->"),
     ] {
         let message = format!("{open}\nwhat if\n{DRAFT}\n```\n{close}\nSo:\n{REAL}\n");
         check(&message, &["1 real", "ignored-block"]);
@@ -111,7 +112,9 @@ fn mentions_open_no_draft() {
         "`<think>` is a tag.",
         "``a ` <think>`` too",
         "So:\n```\n<think>\n<!--\n```",
+        "It starts with `<!-- this`.",
         "It starts with <!--",
+        "It starts with <!-- and ends with -->.",
         "a <pre> element",
         "<thinker>",
         "<think/>",
@@ -160,6 +163,39 @@ fn a_closer_without_opener_makes_drafts_of_all_before_it() {
     check(
         &format!("{DRAFT}\n<results>\nx\n</results>\n</think>\n{REAL}"),
         &["1 real", "invented-results", "ignored-block"],
+    );
+}
+
+#[test]
+fn a_draft_with_an_error_is_a_draft() {
+    for draft in [
+        "<tools><command>draft</tools>",
+        "<tools><cmd>é</cmd></tools>",
+        "<tools order='x'><command>draft</command></tools>",
+        "<tools>\n<command>draft</command>\n<edit>\n</TOOLS></tools>",
+        "<tools><command>draft</command></command></tools>",
+    ] {
+        let message = format!("Hm.\n{draft}\nNo.\n</think>\n{REAL}\n");
+        check(&message, &["1 real", "ignored-block"]);
+        let message = format!("<tools><command>x</command></tools>\n{draft}[/THINK]{REAL}");
+        check(&message, &["1 real", "ignored-block"]);
+        let message = format!("{draft}\n<think>\n{DRAFT}</think>\n{REAL}");
+        let (events, _) = everywhere(&message);
+        assert!(matches!(events.last(), Some(Event::Error(_))), "{events:?}");
+    }
+    for text in [
+        "<tools><command>x\n</think>\n",
+        "<tools><command>x</tools>\n```\n</think>\n```\n",
+        "{\"tools\": \"<tools><command>x</tools>\\n</think>\\n\"}",
+    ] {
+        let (events, _) = everywhere(text);
+        assert!(matches!(events.as_slice(), [.., Event::Error(_)]), "{text}");
+    }
+    let many = "<tools><command>x</tools>\n</think>\n".repeat(20);
+    let found = outline(&everywhere(&(many + REAL)).0);
+    assert_eq!(
+        found.last().map(String::as_str),
+        Some("error ambiguous-end-tag")
     );
 }
 
@@ -215,6 +251,12 @@ fn lines_that_start_like_calls_are_noticed() {
         "<x:invoke name=\"x\">",
         "&lt;tools>",
         "[TOOL_CALLS]",
+        "<tools_block>",
+        "<tools-use>",
+        "<toolset>",
+        "<tool-call>",
+        "<karyi:tools>",
+        "<my_tools>",
     ] {
         assert_eq!(bare(&format!("Let me see:\n\n{call}\n")), Some(3), "{call}");
         assert_eq!(bare(&format!("```\n{call}\n```\n")), None, "{call}");
@@ -228,6 +270,7 @@ fn lines_that_start_like_calls_are_noticed() {
     for prose in [
         "<commands>x",
         "<tooltip>",
+        "<toolbar>",
         "<div>",
         "&lt;",
         "<",
@@ -236,6 +279,9 @@ fn lines_that_start_like_calls_are_noticed() {
     ] {
         assert_eq!(bare(prose), None, "{prose}");
     }
+    let envelope = "{\"tools\": \"a\\n<command>ls</command>\"}";
+    assert_eq!(bare(envelope), Some(2));
+    assert_eq!(bare("<tools>\n</tools>\n<command>ls</command>"), Some(3));
     assert_eq!(
         as_case(&everywhere("<command>ls</command>").0),
         serde_json::json!([])

@@ -38,6 +38,8 @@ pub const MAX_UNCHECKED_BYTES: usize = 1 << 10;
 
 /// Bytes the parser may buffer while it waits for a stop byte.
 pub const MAX_BUFFERED_BYTES: usize = 4 << 10;
+/// Bytes after an error in which the end of a thought is looked for; an endless text must end.
+pub const MAX_AFTER_ERROR_BYTES: usize = 1 << 20;
 /// Most warnings of one message; the rest are left out, or hostile text would outgrow its report.
 pub const MAX_WARNINGS: usize = 1000;
 /// Deepest nesting of a JSON envelope.

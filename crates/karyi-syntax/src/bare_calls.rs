@@ -10,6 +10,7 @@ const MAX_NAME: usize = 64;
 
 /// Names of tags by which other dialects call tools.
 const DIALECTS: &[&str] = &[
+    "function",
     "function_call",
     "function_calls",
     "invoke",
@@ -67,11 +68,12 @@ fn is_call_name(name: &str, table: &Table) -> bool {
     let local = name
         .rsplit_once(':')
         .map_or(name.as_str(), |(_, local)| local);
+    let is_word = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_rest = |rest: &str| is_word(rest) || rest.starts_with('s') || rest.starts_with("call");
     table.tool(&name, Mode::Repair).is_some()
-        || local == "tool"
-        || local == "function"
-        || local.starts_with("tool_")
-        || local.starts_with("toolcall")
+        || name.strip_prefix("tool").is_some_and(is_rest)
+        || local.strip_prefix("tool").is_some_and(is_rest)
+        || local.ends_with("tools")
         || DIALECTS.contains(&local)
         || (local.contains('_') && table.is_alias(local))
 }

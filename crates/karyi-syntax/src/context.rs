@@ -39,6 +39,11 @@ pub(super) struct Report {
 }
 
 impl Report {
+    /// Returns true when nothing has run yet and a thought may end after a block.
+    pub(super) fn may_be_draft(&self) -> bool {
+        !self.is_in_json && !self.is_streamed
+    }
+
     /// Starts the report of an envelope's `tools` string.
     pub(super) fn in_json() -> Self {
         Self {

@@ -8,7 +8,7 @@ use super::tools_tag::{TOOLS, is_opener};
 /// Longest tag of a draft, and the most bytes examined after a `<tools` in one.
 const MAX_TAG: usize = 256;
 
-/// Most blanks between `<pre>` and the end of its line.
+/// Most blanks that are examined after a tag inside a line.
 const MAX_BLANKS: usize = 64;
 
 /// Kind of a draft.
@@ -108,6 +108,21 @@ impl DraftKind {
         matches!(self, Self::Thought(_))
     }
 
+    /// Tells whether the tag opens a draft inside a line, where prose may mention it: `<pre>` only at the end of the
+    /// line or before another tag, `<!--` only before other text.
+    pub(super) fn opens_inside_line(self, after: &[u8], is_last: bool) -> Match {
+        let near = after.get(..MAX_BLANKS).unwrap_or(after);
+        let next = near.iter().find(|b| !matches!(b, b' ' | b'\t'));
+        match (self, next) {
+            (Self::Thought(_), _) => Match::Yes(0),
+            (Self::Preformatted, Some(b'\n' | b'\r' | b'<')) => Match::Yes(0),
+            (Self::Comment, Some(b'\n' | b'\r')) => Match::No,
+            (Self::Comment, Some(_)) => Match::Yes(0),
+            (_, None) if near.len() < MAX_BLANKS && !is_last => Match::Cut,
+            _ => Match::No,
+        }
+    }
+
     /// Returns the number of consumed bytes of an opening tag of `length`: `<!-->` is a whole comment.
     pub(super) fn consumed(self, length: usize) -> usize {
         match self {
@@ -136,17 +151,6 @@ pub(super) fn draft_tag(rest: &[u8], is_last: bool) -> DraftTag {
         }
     }
     if is_cut { DraftTag::Cut } else { DraftTag::No }
-}
-
-/// Tells whether a `<pre>` inside a line opens a draft: only at the end of the line or before another tag.
-pub(super) fn opens_inside_line(after: &[u8], is_last: bool) -> Match {
-    let near = after.get(..MAX_BLANKS).unwrap_or(after);
-    match near.iter().find(|b| !matches!(b, b' ' | b'\t')) {
-        Some(b'\n' | b'\r' | b'<') => Match::Yes(0),
-        Some(_) => Match::No,
-        None if near.len() == MAX_BLANKS || is_last => Match::No,
-        None => Match::Cut,
-    }
 }
 
 /// Tells whether the `<tools` here is the tag of a block, which some tool's tag follows.

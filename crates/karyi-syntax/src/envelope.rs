@@ -7,7 +7,7 @@
 use memchr::memchr3;
 
 use super::chars::leading_space;
-use super::context::{Context, Progress};
+use super::context::{Context, Progress, Report};
 use super::event::Event;
 use super::fault::{Fault, Outcome};
 use super::json::{self, Escape};
@@ -28,8 +28,8 @@ pub(super) trait ToolsParser {
     fn cut(&mut self, events: &mut Vec<Event>);
     /// Returns true when it has refused the message.
     fn has_refused(&self) -> bool;
-    /// Returns true when it has left a block alone.
-    fn has_ignored_block(&self) -> bool;
+    /// Returns the state of its warnings.
+    fn report(&mut self) -> &mut Report;
 }
 
 /// An envelope that is being read.
@@ -121,21 +121,19 @@ impl<T: ToolsParser> Envelope<T> {
         Ok(Progress::Again)
     }
 
-    /// Finishes a step: reports errors of the `tools` string before an error of the JSON itself. Returns whether that
-    /// parser refused the message, and whether it ignored a block.
-    pub(super) fn settle(
-        &mut self,
-        step: &Outcome<Progress>,
-        is_last: bool,
-        events: &mut Vec<Event>,
-    ) -> (bool, bool) {
+    /// Finishes a step: reports errors of the `tools` string before an error of the JSON itself. Returns true when that
+    /// parser refused the message.
+    pub(super) fn settle(&mut self, step: &Outcome<Progress>, cx: &mut Context<'_, '_>) -> bool {
         if step.is_err() {
-            if is_last && self.expect == Expect::Text(Text::Tools) {
-                self.tools.finish(events);
+            if cx.is_last() && self.expect == Expect::Text(Text::Tools) {
+                self.tools.finish(cx.events);
             }
-            self.tools.cut(events);
+            self.tools.cut(cx.events);
         }
-        (self.tools.has_refused(), self.tools.has_ignored_block())
+        let report = self.tools.report();
+        cx.report.has_ignored |= report.has_ignored;
+        cx.report.bare_call = cx.report.bare_call.take().or(report.bare_call.take());
+        self.tools.has_refused()
     }
 
     fn start_key(&mut self) {

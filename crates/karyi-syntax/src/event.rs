@@ -28,8 +28,8 @@ pub enum Event {
     Call(RawCall),
     /// The block is complete.
     BlockClosed,
-    /// A thought that nothing opened ends here: all blocks so far were drafts. Ids of calls start anew, unless
-    /// they run at once.
+    /// A thought that nothing opened ends here: all blocks so far were drafts, also one with an error. Ids of calls
+    /// start anew, unless they run at once.
     DraftsEnded,
     /// Something was ignored or doubtful; the message continues.
     Warning(Diagnostic),

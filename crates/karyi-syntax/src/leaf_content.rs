@@ -214,21 +214,24 @@ impl Block {
             Some(reading) => reading,
             None => {
                 let kind = self.stack.last().and_then(|open| open.rule.leaf());
-                {
-                    let takes_any = matches!(kind, Some(LeafKind::Text)) && cx.mode == Mode::Repair;
-                    read(leaf, checked, (cx.mode, takes_any)).map_err(|fault| match fault.code {
-                        Code::IllegalChar if takes_any => fault.with_hint(ILLEGAL_HINT),
-                        _ => fault,
-                    })?
-                }
+                let takes_any = matches!(kind, Some(LeafKind::Text)) && cx.mode == Mode::Repair;
+                read(leaf, checked, (cx.mode, takes_any)).map_err(|fault| match fault.code {
+                    Code::IllegalChar if takes_any => fault.with_hint(ILLEGAL_HINT),
+                    _ => fault,
+                })?
             }
         };
         if let (Mode::Repair, Some(open)) = (cx.mode, self.stack.last_mut())
             && let Some(LeafKind::Word(_)) = open.rule.leaf()
         {
-            let word = open.word.take().filter(|_| reading.text.trim().is_empty());
-            reading.text =
-                open.read_word(word.as_deref().unwrap_or(&reading.text), &mut self.repairs);
+            let text = open.read_word(&reading.text, &mut self.repairs);
+            reading.text = match open.word.take() {
+                Some(word) if text.trim().is_empty() => open.read_word(&word, &mut self.repairs),
+                Some(word) if open.read_word(&word, &mut self.repairs) != text.trim() => {
+                    return Err(open.two_words(&word, &text));
+                }
+                _ => text,
+            };
         }
         for repair in reading.repairs {
             self.repairs.add(*repair);
@@ -300,6 +303,17 @@ impl OpenElement {
                 None
             }
         }
+    }
+
+    /// Returns the fault of a leaf whose attribute and text give different words.
+    fn two_words(&self, attribute: &str, text: &str) -> Box<Fault> {
+        let (attribute, text) = (shown(attribute), shown(text.trim()));
+        let message = format!(
+            "<{}> has `{attribute}` in its attribute and `{text}` in its text",
+            self.name
+        );
+        let hint = "keep the text, and remove the attribute `key`";
+        Fault::at(Code::DuplicateAttribute, &self.mark, message).with_hint(hint)
     }
 
     /// Reads the word of a leaf, spelled in any way that names a key.

@@ -4,7 +4,7 @@
 //! Prose is consumed and not stored. Text that looks like a block and does not run causes a warning, so that no call
 //! is lost silently.
 
-use memchr::memchr2;
+use memchr::{memchr2, memmem, memrchr};
 
 use super::bare_calls;
 use super::block::Block;
@@ -24,6 +24,9 @@ use karyi_core::error::Code;
 /// Bytes of a fence's info string that are stored: all relevant ones are shorter.
 const MAX_INFO: usize = 16;
 
+/// Start of the tag that ends a block.
+const TOOLS_END: &[u8] = b"</tools";
+
 /// Most backticks that open inline code.
 const MAX_BACKTICKS: usize = 64;
 
@@ -42,7 +45,7 @@ pub(super) struct Locator {
     code: usize,
     /// Blocks since the start of the message, or since the last thought.
     blocks: u64,
-    /// True after results that the model made up.
+    /// True after results that the model made up, or an error.
     is_over: bool,
 }
 
@@ -66,6 +69,8 @@ enum LineState {
     Pending(Box<PendingTag>),
     /// After the `{` that starts the message; with whether a line break followed.
     Brace(bool),
+    /// In a block with an error, before its end.
+    Faulty,
 }
 
 #[derive(Debug)]
@@ -142,6 +147,17 @@ impl Locator {
         }
     }
 
+    /// Starts at an error: nothing runs unless the block turns out to be part of a thought.
+    pub(super) fn of_faulty_block() -> Self {
+        Self {
+            line: LineState::Faulty,
+            is_blank: false,
+            blocks: 1,
+            is_over: true,
+            ..Self::of_message()
+        }
+    }
+
     /// Starts where nothing runs any more.
     pub(super) fn of_trailing_prose() -> Self {
         Self {
@@ -171,6 +187,7 @@ impl Locator {
             | LineState::Tail
             | LineState::Tools(_)
             | LineState::Pending(_)
+            | LineState::Faulty
             | LineState::Brace(_) => StopBytes::ANY,
         }
     }
@@ -198,7 +215,29 @@ impl Locator {
             LineState::Tools(_) => self.tools_tag(cx),
             LineState::Pending(_) => self.pending(cx),
             LineState::Brace(_) => Ok(self.brace(cx)),
+            LineState::Faulty => Ok(self.faulty(cx)),
         }
+    }
+
+    /// Looks for the end of a block with an error.
+    fn faulty(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
+        let rest = cx.view.rest();
+        if let Some(at) = memmem::find(rest, TOOLS_END) {
+            cx.view.consume(at);
+            self.line = LineState::Middle(None);
+            return LocatorStep::Again;
+        }
+        let whole = rest
+            .get(..rest.len() - incomplete_suffix(rest))
+            .unwrap_or_default();
+        let is_start = |at: &usize| {
+            whole
+                .get(*at..)
+                .is_some_and(|end| TOOLS_END.starts_with(end))
+        };
+        let cut = memrchr(b'<', whole).filter(is_start);
+        cx.view.consume(cut.unwrap_or(whole.len()));
+        LocatorStep::More
     }
 
     fn line_start(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
@@ -264,11 +303,7 @@ impl Locator {
                 cx.warn(*fault, usize::MAX);
                 self.is_over = true;
             }
-            Match::No
-                if self.blocks > 0
-                    || self.fence.is_some()
-                    || self.is_over
-                    || cx.report.bare_call.is_some() => {}
+            Match::No if self.fence.is_some() || self.is_over || cx.report.bare_call.is_some() => {}
             Match::No => match bare_calls::call_like(rest, cx.table, cx.is_last()) {
                 Match::Cut => return LocatorStep::More,
                 Match::Yes(_) if !cx.view.has_line(0) => return LocatorStep::More,
@@ -333,8 +368,8 @@ impl Locator {
         };
         let step = match is_block {
             Match::Cut => LocatorStep::More,
-            Match::Yes(_) if !cx.can_warn(0) => LocatorStep::More,
-            Match::Yes(_) => {
+            Match::Yes(_) if !self.is_over && !cx.can_warn(0) => LocatorStep::More,
+            Match::Yes(_) if !self.is_over => {
                 let message = format!(
                     "<tools> stands in {}, where nothing runs",
                     draft.kind.shown().0
@@ -346,7 +381,7 @@ impl Locator {
                 cx.view.consume(TOOLS.len());
                 LocatorStep::Again
             }
-            Match::No => {
+            Match::Yes(_) | Match::No => {
                 cx.view.consume(1);
                 LocatorStep::Again
             }
@@ -368,8 +403,8 @@ impl Locator {
                 true => "with --stream they have run already; check what they did",
                 false => "to run a block, put it after the thought",
             };
-            cx.warn(*fault.with_hint(hint), usize::MAX);
             cx.events.push(Event::DraftsEnded);
+            cx.warn(*fault.with_hint(hint), usize::MAX);
             if !cx.report.is_streamed {
                 *cx.ids = Ids::default();
             }
@@ -533,13 +568,7 @@ impl Locator {
             DraftTag::Close(length) => return self.end_thought(cx, length),
             DraftTag::Open(kind, length) => {
                 let after = rest.get(length..).unwrap_or_default();
-                let opens = match kind {
-                    DraftKind::Preformatted => drafts::opens_inside_line(after, cx.is_last()),
-                    DraftKind::Thought(_) => Match::Yes(0),
-                    // Prose about HTML mentions it.
-                    DraftKind::Comment => Match::No,
-                };
-                match opens {
+                match kind.opens_inside_line(after, cx.is_last()) {
                     Match::Cut => return LocatorStep::More,
                     Match::Yes(_) => {
                         self.open_draft(cx, kind, length);

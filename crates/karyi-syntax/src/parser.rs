@@ -51,7 +51,8 @@ impl Parser {
 
     /// Takes the next bytes of the message; what they decide is added to `events`.
     ///
-    /// After an error everything is ignored.
+    /// An error comes at the end, because its block may be a draft; if calls run at once, it comes at once, and the
+    /// rest is ignored.
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
         self.stream.feed(bytes, events);
     }

@@ -15,6 +15,10 @@ use super::source::{Ending, Source, View};
 use super::stop_bytes::{BufferWindow, StopBytes};
 use super::table::Table;
 use karyi_core::error::{Code, Diagnostic};
+use karyi_core::limits::MAX_AFTER_ERROR_BYTES;
+
+/// Most blocks with an error that may be drafts: each is read again.
+const MAX_FAULTY_DRAFTS: u8 = 8;
 
 /// Largest capacity of an empty buffer that is retained.
 const RETAINED_CAPACITY: usize = 1 << 20;
@@ -41,6 +45,11 @@ struct StreamState {
     ids: Ids,
     report: Report,
     is_envelope: bool,
+    /// The error that refuses the message, unless its block is a draft.
+    error: Option<Diagnostic>,
+    /// Bytes since that error.
+    after_error: usize,
+    faulty_drafts: u8,
 }
 
 #[derive(Debug)]
@@ -75,8 +84,8 @@ impl ToolsParser for Stream {
         Self::has_refused(self)
     }
 
-    fn has_ignored_block(&self) -> bool {
-        Self::has_ignored_block(self)
+    fn report(&mut self) -> &mut Report {
+        &mut self.state.report
     }
 }
 
@@ -90,6 +99,9 @@ impl Stream {
             ids: Ids::default(),
             report: Report::default(),
             is_envelope: false,
+            error: None,
+            after_error: 0,
+            faulty_drafts: 0,
         };
         Self::new(table, state)
     }
@@ -103,6 +115,9 @@ impl Stream {
             ids: Ids::default(),
             report: Report::in_json(),
             is_envelope: false,
+            error: None,
+            after_error: 0,
+            faulty_drafts: 0,
         };
         Self::new(table, state)
     }
@@ -132,20 +147,17 @@ impl Stream {
     /// Takes the end.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) {
         self.process(&[], Ending::Last, events);
-        self.flush(events);
+        let error = self.state.error.take();
         if !self.has_refused() {
-            self.state.phase = Phase::Over { is_refused: false };
+            let is_refused = error.is_some();
+            self.state.phase = Phase::Over { is_refused };
         }
+        events.extend(error.map(Event::Error));
     }
 
     /// Emits the errors so far, when nothing that counts will follow.
     pub(super) fn cut(&mut self, events: &mut Vec<Event>) {
         self.process(&[], Ending::Cut, events);
-        self.flush(events);
-    }
-
-    /// Emits an error that waits for the end of its source line.
-    pub(super) fn flush(&mut self, events: &mut Vec<Event>) {
         self.state.flush(events);
     }
 
@@ -166,10 +178,7 @@ impl Stream {
 
     /// Returns the first line that starts like a call outside any block.
     pub(super) fn bare_call(&self) -> Option<&Diagnostic> {
-        match &self.state.phase {
-            Phase::Envelope(_) => None,
-            _ => self.state.report.bare_call.as_deref(),
-        }
+        self.state.report.bare_call.as_deref()
     }
 
     /// Tells whether the text is a JSON envelope.
@@ -178,15 +187,16 @@ impl Stream {
     }
 
     fn process(&mut self, bytes: &[u8], ending: Ending, events: &mut Vec<Event>) {
-        match &mut self.state.phase {
-            Phase::Over { .. } => return,
-            Phase::Refused(located) => {
-                located.extend(bytes);
-                if located.is_complete() {
-                    self.flush(events);
-                }
-                return;
+        self.state.count_after_error(bytes.len(), events);
+        if let Phase::Refused(located) = &mut self.state.phase {
+            located.extend(bytes);
+            if located.is_complete() || ending == Ending::Last {
+                self.state.flush(events);
             }
+        }
+        match self.state.phase {
+            Phase::Over { .. } => return,
+            Phase::Refused(_) => return self.pending.extend_from_slice(bytes),
             Phase::Start | Phase::Prose | Phase::Block(_) | Phase::Envelope(_) => {}
         }
         if self.pending.is_empty() {
@@ -202,7 +212,7 @@ impl Stream {
                 self.pending = pending;
             }
         }
-        if let Phase::Refused(_) | Phase::Over { .. } = self.state.phase {
+        if let Phase::Over { .. } = self.state.phase {
             self.pending = Vec::new();
         }
         self.window = BufferWindow::new(self.state.stop_bytes(self.pending.len()));
@@ -216,10 +226,7 @@ impl Stream {
             match state.step(&mut view, &self.table, events) {
                 Ok(Progress::Again) => {}
                 Ok(Progress::More | Progress::Done) => break,
-                Err(fault) => {
-                    state.refuse(*fault, &mut view, events);
-                    break;
-                }
+                Err(fault) => state.refuse(*fault, &mut view, events),
             }
         }
         let consumed = view.consumed();
@@ -233,11 +240,30 @@ impl Stream {
 
 impl StreamState {
     fn flush(&mut self, events: &mut Vec<Event>) {
-        if let Phase::Refused(_) = self.phase {
-            let over = Phase::Over { is_refused: true };
-            if let Phase::Refused(located) = std::mem::replace(&mut self.phase, over) {
-                events.push(Event::Error(located.finish()));
-            }
+        if !matches!(self.phase, Phase::Refused(_)) {
+            return;
+        }
+        let over = Phase::Over { is_refused: true };
+        let Phase::Refused(located) = std::mem::replace(&mut self.phase, over) else {
+            return;
+        };
+        if self.report.may_be_draft() && self.faulty_drafts < MAX_FAULTY_DRAFTS {
+            (self.error, self.after_error) = (Some(located.finish()), 0);
+            self.locator = Locator::of_faulty_block();
+            self.phase = Phase::Prose;
+        } else {
+            events.push(Event::Error(located.finish()));
+        }
+    }
+
+    /// Refuses the message when the text after an error is too long to look for the end of a thought.
+    fn count_after_error(&mut self, count: usize, events: &mut Vec<Event>) {
+        self.after_error += count;
+        if self.after_error > MAX_AFTER_ERROR_BYTES
+            && let Some(error) = self.error.take()
+        {
+            events.push(Event::Error(error));
+            self.phase = Phase::Over { is_refused: true };
         }
     }
 
@@ -265,7 +291,13 @@ impl StreamState {
                 Ok(progress)
             }
             Phase::Prose => {
+                let known = cx.events.len();
                 let step = self.locator.step(&mut cx)?;
+                let mut new = cx.events.iter().skip(known);
+                if self.error.is_some() && new.any(|event| *event == Event::DraftsEnded) {
+                    self.error = None;
+                    self.faulty_drafts += 1;
+                }
                 Ok(self.enter(step, table))
             }
             Phase::Block(block) => {
@@ -278,9 +310,7 @@ impl StreamState {
             }
             Phase::Envelope(envelope) => {
                 let step = envelope.step(&mut cx);
-                let (is_over, is_ignored) = envelope.settle(&step, cx.is_last(), cx.events);
-                self.report.has_ignored |= is_ignored;
-                if is_over {
+                if envelope.settle(&step, &mut cx) {
                     self.phase = Phase::Over { is_refused: true };
                     return Ok(Progress::Done);
                 }
