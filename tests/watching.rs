@@ -232,7 +232,7 @@ fn what_a_job_does_not_echo_is_not_shown() {
 #[test]
 fn keys_that_no_command_waits_for_are_dropped() {
     let script = format!(
-        "<tools><command>mkfifo go; printf 'work%s ' ing; read x &lt;go; sleep 1; {ASK}</command></tools>"
+        "<tools><command>mkfifo go; printf 'work%s ' ing; read x &lt;go; sleep 1; {ASK}; read x &lt;go</command></tools>"
     );
     let rest = "\"$0\" \"$@\"; stty -icanon min 0 time 0; echo \"rest [$(cat)]\"; exit;";
     let karyi = Karyi::with_args(&["run", "a.xml"]).file("a.xml", script);
@@ -241,12 +241,13 @@ fn keys_that_no_command_waits_for_are_dropped() {
     terminal.expect("working ");
     assert!(!terminal.is_echoing());
     terminal.keys("rm -r\x7f\r\x1b[A\x04");
-    std::fs::write(go, "\n").unwrap();
+    std::fs::write(&go, "\n").unwrap();
     terminal
         .expect("na0me? ")
         .keys("Ada\r")
         .expect("hi Ada")
         .keys("late\r");
+    std::fs::write(go, "\n").unwrap();
     let (seen, _) = terminal.end();
     assert!(!seen.contains("rm -") && !seen.contains("late"), "{seen:?}");
     assert!(seen.contains("rest []"), "{seen:?}");
