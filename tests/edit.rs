@@ -328,6 +328,14 @@ fn one_file_is_read_in_one_way() {
     let (ran, result) = run(Karyi::new().file("a", "one"), &told);
     ran.file("a", "x & y");
     assert_eq!(result["files"][0]["decoded"], true);
+    for new in [
+        "<file src=\"n\"><content>&lt;p></content></file>",
+        "<file src=\"n\"><find/><replace>&lt;p></replace></file>",
+    ] {
+        let (ran, result) = run(Karyi::new(), new);
+        ran.file("n", "<p>");
+        assert_eq!(result["files"][0]["decoded"], true, "{new}");
+    }
     let two = "<file src=\"a\"><find>one</find><replace>x &amp; y</replace>\
                <find>&lt;b></find><replace>&lt;c></replace></file>";
     let (ran, result) = run(Karyi::new().file("a", "one &lt;b>"), two);
@@ -395,6 +403,15 @@ fn characters_that_xml_cannot_hold_are_told_and_can_be_edited() {
     let report = ran.stdout();
     assert!(
         report.contains("is_lossy=\"true\"") && report.contains("U+000C"),
+        "{report}"
+    );
+    let ran = karyi()
+        .stdin(edit(&pair("a", "int a;\n\u{FFFD}", "")))
+        .run()
+        .exit(1);
+    let report = ran.stdout();
+    assert!(
+        report.contains("closest is") && report.contains("find and replace write &#12;"),
         "{report}"
     );
     let files = pair("a", "int a;\n&#12;\nint b;", "int c;&#x1b;");

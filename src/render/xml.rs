@@ -166,9 +166,15 @@ fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::
         }
         out.write_all(b"\"")?;
     }
-    let hint = lost.filter(|_| fields.get("hint").is_none()).map(lost_hint);
+    let hint = lost.map(|lost| match fields.get("hint") {
+        Some(Field::Text(hint)) => format!("{hint}\n{}", lost_hint(lost)),
+        _ => lost_hint(lost),
+    });
     let hint = hint.as_deref().map(|hint| ("hint", Field::Text(hint)));
-    let children = fields.iter().filter(|(key, field)| is_child(key, field));
+    let is_kept = |key: &str| key != "hint" || hint.is_none();
+    let children = fields
+        .iter()
+        .filter(|(key, field)| is_child(key, field) && is_kept(key));
     let mut children = children.chain(hint).peekable();
     if children.peek().is_none() {
         return out.write_all(b"/>");
@@ -199,9 +205,7 @@ fn lost_hint(c: char) -> String {
     let number = u32::from(c);
     match number {
         0 => "NUL is shown as U+FFFD; change such text with a command".into(),
-        _ => format!(
-            "U+{number:04X} is shown as U+FFFD; in find and replace write it as the character reference with number {number}"
-        ),
+        _ => format!("U+{number:04X} is shown as U+FFFD; in find and replace write &#{number};"),
     }
 }
 
@@ -286,11 +290,12 @@ fn singular(name: &str) -> Cow<'_, str> {
 /// Most characters of a text that are escaped one by one.
 const MAX_ESCAPES: usize = 3;
 
-/// Writes a text: in a CDATA section if it has many characters to escape. A CR needs a reference.
+/// Writes a text: in a CDATA section if it has many characters to escape or shows references. A CR needs a reference.
 fn leaf(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let is_escaped = |byte: &&u8| matches!(byte, b'&' | b'<' | b'>');
     let escapes = text.as_bytes().iter().filter(is_escaped);
-    if escapes.take(MAX_ESCAPES + 1).count() <= MAX_ESCAPES || text.contains('\r') {
+    let has_few = escapes.take(MAX_ESCAPES + 1).count() <= MAX_ESCAPES;
+    if has_few && !text.contains("&#") || text.contains('\r') {
         return escape_text(out, text);
     }
     out.write_all(b"<![CDATA[")?;
@@ -405,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_text_with_many_escapes_is_a_cdata_section() {
-        let hint = format!("<hint>{}</hint>", lost_hint('\u{1}'));
+        let hint = format!("<hint><![CDATA[{}]]></hint>", lost_hint('\u{1}'));
         check(
             json!({"output": "a<b>&\u{1}"}),
             &format!("<r is_lossy=\"true\"><output>a&lt;b&gt;&amp;\u{FFFD}</output>{hint}</r>"),
@@ -514,7 +519,7 @@ mod tests {
             json!({"id": "a\"\n\u{1}&", "output": "\u{1b}[m\r.\n\u{FFFE}]]>"}),
             &format!(
                 "<r id=\"a&quot;&#10;\u{FFFD}&amp;\" is_lossy=\"true\">\
-                 <output>\u{FFFD}[m&#13;.\n\u{FFFD}]]&gt;</output><hint>{}</hint></r>",
+                 <output>\u{FFFD}[m&#13;.\n\u{FFFD}]]&gt;</output><hint><![CDATA[{}]]></hint></r>",
                 lost_hint('\u{1}')
             ),
         );

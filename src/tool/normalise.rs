@@ -109,7 +109,7 @@ pub fn typed(text: &RawText) -> String {
     typed
 }
 
-/// Tells whether a text to type ends with a line break or its escape.
+/// Returns true when a text to type ends with a line break or its escape.
 fn ends_with_enter(text: &str) -> bool {
     let before = text.strip_suffix(['n', 'r']).unwrap_or_default();
     let backslashes = before.len() - before.trim_end_matches('\\').len();

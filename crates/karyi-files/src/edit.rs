@@ -427,15 +427,14 @@ fn missing(edit: &FileEdit, similar_paths: Option<String>) -> ToolError {
     }
 }
 
-/// Tells whether a replacement was decoded while no text to find shows that this file is meant so.
+/// Returns true when a replacement was decoded and no text to find shows that this was meant.
 fn is_decoded(edit: &FileEdit, results: &[PairResult]) -> bool {
-    let found = |result: &PairResult, how| matches!(result, PairResult::Replaced { found_as, .. } if *found_as == how);
     let pairs = || edit.pairs.iter().zip(results);
     let is_told = |(pair, result): (&EditPair, &PairResult)| {
-        found(result, MatchMode::Written)
-            || pair.written.is_some() && found(result, MatchMode::Exact)
+        result.mode() == Some(MatchMode::Written)
+            || pair.has_written_find() && result.mode() == Some(MatchMode::Exact)
     };
-    pairs().any(|(pair, result)| pair.written_replace.is_some() && !is_applied(result))
+    pairs().any(|(pair, result)| pair.written.is_some() && !is_applied(result))
         && !pairs().any(is_told)
 }
 

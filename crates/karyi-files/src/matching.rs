@@ -32,15 +32,13 @@ pub struct Pair<'a> {
     pub replace: &'a str,
     /// True if every match is replaced.
     pub all: bool,
-    /// Undecoded form, when decoding changed the text to find.
+    /// Undecoded form, when decoding changed a text.
     pub written: Option<UndecodedPair<'a>>,
-    /// Undecoded form of `replace`, when decoding changed only that.
-    pub written_replace: Option<&'a str>,
-    /// What is replaced.
+    /// Extent of a replacement.
     pub scope: Scope,
 }
 
-/// What a pair replaces.
+/// Extent of a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
     /// The match.
@@ -150,61 +148,55 @@ const MOST_MATCHES: usize = 8 << 20;
 /// # Errors
 /// The first pair that cannot be applied.
 pub fn apply(text: &str, pairs: &[Pair<'_>]) -> Result<(String, Vec<PairResult>), MatchError> {
-    let (new, mut results) = apply_once(text, pairs)?;
-    let as_written = |result: &PairResult| {
-        matches!(
-            result,
-            PairResult::Replaced {
-                found_as: MatchMode::Written,
-                ..
-            }
-        )
-    };
+    let (new, results) = apply_once(text, pairs)?;
+    let as_written = |result: &PairResult| result.mode() == Some(MatchMode::Written);
     let differs =
-        |(result, pair): (&PairResult, &Pair<'_>)| pair.has_written_form() && !as_written(result);
+        |(result, pair): (&PairResult, &Pair<'_>)| pair.written.is_some() && !as_written(result);
     if !results.iter().any(as_written) || !results.iter().zip(pairs).any(differs) {
         return Ok((new, results));
     }
     // One file has one reading.
     let verbatim: Vec<Pair<'_>> = pairs.iter().map(Pair::as_written).collect();
-    let (new, read) = match apply_once(text, &verbatim) {
+    let (new, mut read) = match apply_once(text, &verbatim) {
         Ok(done) => done,
-        // What it finds may come from an earlier pair.
+        // The text it finds may come from an earlier pair.
         Err(error) if results.get(error.pair).is_some_and(as_written) => return Ok((new, results)),
         Err(error) => return Err(error),
     };
-    for ((result, new), pair) in results.iter_mut().zip(read).zip(pairs) {
-        *result = match new {
-            PairResult::Replaced {
-                count, first_line, ..
-            } if pair.has_written_form() => PairResult::Replaced {
-                count,
-                first_line,
-                found_as: MatchMode::Written,
-            },
-            other => other,
-        };
+    for (result, pair) in read.iter_mut().zip(pairs) {
+        if let (PairResult::Replaced { found_as, .. }, Some(_)) = (result, pair.written) {
+            *found_as = MatchMode::Written;
+        }
     }
-    Ok((new, results))
+    Ok((new, read))
 }
 
 impl<'a> Pair<'a> {
-    fn has_written_form(&self) -> bool {
-        self.written.is_some() || self.written_replace.is_some()
+    /// Returns the undecoded form, when its text to find differs.
+    fn other_reading(&self) -> Option<UndecodedPair<'a>> {
+        self.written.filter(|written| written.find != self.find)
     }
 
     /// Returns the pair in its undecoded form.
     fn as_written(&self) -> Self {
-        let written = self.written.unwrap_or(UndecodedPair {
-            find: self.find,
-            replace: self.written_replace.unwrap_or(self.replace),
+        let (find, replace) = self.written.map_or((self.find, self.replace), |written| {
+            (written.find, written.replace)
         });
         Self {
-            find: written.find,
-            replace: written.replace,
+            find,
+            replace,
             written: None,
-            written_replace: None,
             ..*self
+        }
+    }
+}
+
+impl PairResult {
+    /// Returns how the text to find was found, when it was replaced.
+    pub(super) fn mode(&self) -> Option<MatchMode> {
+        match self {
+            Self::Replaced { found_as, .. } => Some(*found_as),
+            Self::AlreadyApplied { .. } => None,
         }
     }
 }
@@ -231,7 +223,7 @@ fn apply_pair<'a>(
         return fill(document, pair.replace);
     }
     let (find, replace) = (with_lf(pair.find), with_lf(pair.replace));
-    let source = pair.written.map(|written| with_lf(written.find));
+    let source = pair.other_reading().map(|written| with_lf(written.find));
     // CDATA means its text literally.
     let is_there = |source: &str| !source.contains("<![CDATA[") && document.text().contains(source);
     let found = match source.filter(|source| is_there(source)) {
@@ -241,8 +233,13 @@ fn apply_pair<'a>(
     if found.is_empty() {
         return replace_as_written(document, pair, &find, &replace);
     }
-    let found = whole_lines(document.text(), found, pair.scope, &replace);
-    replace_at(document, &found, (&find, &replace), MatchMode::Exact)
+    replace_at(
+        document,
+        found,
+        pair.scope,
+        (&find, &replace),
+        MatchMode::Exact,
+    )
 }
 
 /// Adds its last line break to each match of whole lines that nothing replaces.
@@ -274,7 +271,13 @@ fn fill_anew<'a>(
     }
     let replace = with_lf(replace);
     let whole = 0..document.text().len();
-    replace_at(document, &[whole], ("", &replace), MatchMode::Exact)
+    replace_at(
+        document,
+        vec![whole],
+        Scope::File,
+        ("", &replace),
+        MatchMode::Exact,
+    )
 }
 
 fn find_matches(text: &str, all: bool, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind> {
@@ -310,10 +313,12 @@ fn find_outside(
 /// Replaces the matches.
 fn replace_at(
     document: &mut Document<'_>,
-    found: &[Range<usize>],
+    found: Vec<Range<usize>>,
+    scope: Scope,
     (find, replace): (&str, &str),
     found_as: MatchMode,
 ) -> Result<PairResult, MatchErrorKind> {
+    let found = whole_lines(document.text(), found, scope, replace);
     let text = document.text().len();
     check_size(text, found.len(), find.len(), replace.len())?;
     let first = found.first().map_or(0, |first| first.start);
@@ -322,7 +327,7 @@ fn replace_at(
         first_line: line_at(document.text(), first),
         found_as,
     };
-    document.replace(found, replace);
+    document.replace(&found, replace);
     Ok(result)
 }
 
@@ -334,7 +339,7 @@ fn replace_as_written(
     find: &str,
     replace: &str,
 ) -> Result<PairResult, MatchErrorKind> {
-    let Some(written) = pair.written else {
+    let Some(written) = pair.other_reading() else {
         return replace_trailing(document, pair, find, replace);
     };
     let (source, source_replace) = (with_lf(written.find), with_lf(written.replace));
@@ -342,8 +347,7 @@ fn replace_as_written(
     match found {
         Ok(found) if !found.is_empty() => {
             let texts = (&*source, &*source_replace);
-            let found = whole_lines(document.text(), found, pair.scope, &source_replace);
-            replace_at(document, &found, texts, MatchMode::Written)
+            replace_at(document, found, pair.scope, texts, MatchMode::Written)
         }
         Ok(_) => replace_trailing(document, pair, find, replace).or_else(|error| {
             already_applied(document.text(), pair, &source, &source_replace).map_err(|_| error)
@@ -378,8 +382,14 @@ fn replace_trailing(
     };
     match place {
         Some(place) if document.text().get(place.clone()) != Some(replace) => {
-            let found = whole_lines(document.text(), vec![place], pair.scope, replace);
-            replace_at(document, &found, (find, replace), MatchMode::Trailing)
+            let texts = (find, replace);
+            replace_at(
+                document,
+                vec![place],
+                pair.scope,
+                texts,
+                MatchMode::Trailing,
+            )
         }
         _ => already_applied(document.text(), pair, find, replace),
     }

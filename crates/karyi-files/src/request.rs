@@ -29,13 +29,10 @@ pub struct EditPair {
     pub replace: String,
     /// Replaces every match.
     pub all: bool,
-    /// Undecoded form, when decoding escapes changed the text to find. It is used when the decoded text does
-    /// not occur and this form occurs exactly once.
+    /// Undecoded form, when decoding escapes changed a text. It is used when the decoded text to find does not occur and
+    /// this form occurs exactly once, or when another pair of the file is found so.
     pub written: Option<WrittenPair>,
-    /// Undecoded form of `replace`, when decoding changed only that. It is used when another pair of the file is found
-    /// in its undecoded form.
-    pub written_replace: Option<String>,
-    /// What is replaced.
+    /// Extent of a replacement.
     pub scope: Scope,
     /// True if one of the texts contains a secret: then errors show nothing of the file.
     pub has_secret: bool,
@@ -53,6 +50,13 @@ pub struct WrittenPair {
 }
 
 impl EditPair {
+    /// Returns true when decoding changed the text to find.
+    pub(super) fn has_written_find(&self) -> bool {
+        self.written
+            .as_ref()
+            .is_some_and(|written| written.find != self.find)
+    }
+
     /// Replaces the only occurrence of `find`; neither text contains a secret.
     pub fn new(find: impl Into<String>, replace: impl Into<String>) -> Self {
         Self {
@@ -60,7 +64,6 @@ impl EditPair {
             replace: replace.into(),
             all: false,
             written: None,
-            written_replace: None,
             scope: Scope::Text,
             has_secret: false,
             values: ByteSet::EMPTY,

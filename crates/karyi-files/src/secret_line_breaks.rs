@@ -50,7 +50,6 @@ pub(super) fn check(edit: &FileEdit, before: &str, encoding: Encoding) -> Result
     for (index, pair) in edit.pairs.iter().enumerate() {
         let texts = || {
             let written = pair.written.as_ref().map(|written| &written.replace);
-            let written = written.into_iter().chain(&pair.written_replace);
             std::iter::once(&pair.replace).chain(written)
         };
         // An empty file takes its text unchanged.

@@ -127,7 +127,6 @@ impl WorkingCopy {
                 find: &written.find,
                 replace: &written.replace,
             }),
-            written_replace: pair.written_replace.as_deref(),
             scope: pair.scope,
         });
         let mut pairs: Vec<Pair<'_>> = pairs.collect();

@@ -295,8 +295,8 @@ pub(super) struct Attributes<'r> {
     is_tool: bool,
 }
 
-/// What an attribute is taken for.
-enum Declared {
+/// Meaning of an attribute.
+enum Meaning {
     /// One of the rule, and the repair that its name needs.
     Name(Name, Option<Repair>),
     /// The id of a tool.
@@ -332,11 +332,11 @@ impl<'r> Attributes<'r> {
     /// Adds the next attribute; returns the repair that it needed.
     pub(super) fn add(&mut self, written: ParsedAttribute<'r>) -> Outcome<Option<Repair>> {
         let (declared, repair) = match self.declared(written.name)? {
-            Declared::Name(name, repair) => (name, repair),
-            Declared::Id => return self.add_id(written),
-            Declared::Explanation => return Ok(Some(Repair::R12)),
-            Declared::Word if self.word.is_some() => return Err(self.twice("key")),
-            Declared::Word => {
+            Meaning::Name(name, repair) => (name, repair),
+            Meaning::Id => return self.add_id(written),
+            Meaning::Explanation => return Ok(Some(Repair::R12)),
+            Meaning::Word if self.word.is_some() => return Err(self.twice("key")),
+            Meaning::Word => {
                 self.word = Some(written.value);
                 return Ok(Some(Repair::R10));
             }
@@ -366,14 +366,14 @@ impl<'r> Attributes<'r> {
         Ok(repair)
     }
 
-    /// Returns what an attribute is taken for.
-    fn declared(&self, name: &str) -> Outcome<Declared> {
+    /// Returns the meaning of an attribute.
+    fn declared(&self, name: &str) -> Outcome<Meaning> {
         if self.is_tool && self.mode.is_same(name, "id") {
-            return Ok(Declared::Id);
+            return Ok(Meaning::Id);
         }
         let Some(known) = &self.rule.attributes else {
             return match is_name(name) {
-                true => Ok(Declared::Name(name.into(), None)),
+                true => Ok(Meaning::Name(name.into(), None)),
                 false => Err(self.fault(
                     Code::BadAttribute,
                     format!("`{}` is no attribute name", shown(name)),
@@ -382,15 +382,15 @@ impl<'r> Attributes<'r> {
         };
         if let Some(attribute) = known.iter().find(|a| self.mode.is_same(name, &a.name)) {
             let repair = (attribute.name != name).then_some(Repair::R7);
-            return Ok(Declared::Name(attribute.name.clone(), repair));
+            return Ok(Meaning::Name(attribute.name.clone(), repair));
         }
         match (self.rule.leaf(), slips::other_name(name, known)) {
             _ if self.mode == Mode::Strict => Err(self.unknown(name)),
-            (_, Some(other)) => Ok(Declared::Name(other.name.clone(), Some(Repair::R11))),
+            (_, Some(other)) => Ok(Meaning::Name(other.name.clone(), Some(Repair::R11))),
             (Some(LeafKind::Word(_)), None) if name.eq_ignore_ascii_case("key") => {
-                Ok(Declared::Word)
+                Ok(Meaning::Word)
             }
-            _ if slips::is_explanation(name) => Ok(Declared::Explanation),
+            _ if slips::is_explanation(name) => Ok(Meaning::Explanation),
             _ => Err(self.unknown(name)),
         }
     }

@@ -12,7 +12,7 @@ pub(super) fn other_name<'a>(written: &str, known: &'a [Attribute]) -> Option<&'
     known.iter().find(|attribute| attribute.name == other)
 }
 
-/// Tells whether an unknown attribute of this name only explains the call.
+/// Returns true when an unknown attribute of this name only explains the call.
 pub(super) fn is_explanation(name: &str) -> bool {
     let words = ["description", "reason"];
     words

@@ -64,7 +64,7 @@ pub struct File {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-karyi" = {"child": "text"}))]
     pub content: Option<Template>,
-    /// What the XML of the file shows beyond that.
+    /// Source form of its texts.
     #[serde(skip)]
     pub source_texts: SourceTexts,
 }
@@ -88,7 +88,7 @@ pub struct Pair {
     pub source_texts: SourceTexts,
 }
 
-/// What the XML of a pair or a file shows beyond its texts. It does not affect equality: two forms of one call are equal.
+/// Source form of a pair or a file. It does not affect equality: two forms of one call are equal.
 #[derive(Debug, Clone, Default)]
 pub struct SourceTexts {
     /// Source form of the text to find, when decoding changed it.
@@ -99,6 +99,8 @@ pub struct SourceTexts {
     is_framed: bool,
     /// True when a text of the file mixes escaped and raw markup, and so was taken as written.
     is_mixed: bool,
+    /// True when the content of the file was decoded.
+    is_decoded: bool,
 }
 
 impl PartialEq for SourceTexts {
@@ -239,6 +241,7 @@ impl Tool for Edit {
             if let (Some(content), Some(text)) = (&mut file.content, leaves.first().and_then(text))
             {
                 end_last_line(content, text);
+                file.source_texts.is_decoded = text.source.is_some() && !text.verbatim;
             }
             // Raw text with escapes cannot be decoded, so the escapes of the other texts are meant, too.
             let is_mixed = leaves
@@ -436,24 +439,21 @@ fn children(element: &RawElement) -> &[RawElement] {
     }
 }
 
-/// Records what the XML of a pair shows beyond its texts.
+/// Records the source form of a pair.
 fn note_pair(pair: &mut Pair, leaves: &[RawElement]) {
-    let texts: Vec<&RawText> = leaves.iter().filter_map(text).collect();
-    if let (true, Some(replace)) = (pair.find.source().is_empty(), leaves.last().and_then(text)) {
-        end_last_line(&mut pair.replace, replace);
-    }
     let find = leaves.first().and_then(text);
     pair.source_texts.is_framed = find.is_some_and(|find| normalise::framed(find).1);
-    let [find, replace] = texts.as_slice() else {
+    let Some(replace) = leaves.last().and_then(text) else {
         return;
     };
-    if texts
-        .iter()
-        .any(|text| text.source.is_some() && !has_same_names(text))
-    {
+    if pair.find.source().is_empty() {
+        end_last_line(&mut pair.replace, replace);
+    }
+    let mut texts = find.into_iter().chain([replace]);
+    if texts.any(|text| text.source.is_some() && !has_same_names(text)) {
         return;
     }
-    let source = decode::as_written(find);
+    let source = find.and_then(decode::as_written);
     // CDATA is literal in any file.
     let written = decode::as_written(replace).filter(|_| source.is_some() || !replace.verbatim);
     let written = written.or(source.map(|_| pair.replace.source()));
@@ -477,7 +477,7 @@ fn end_last_line(text: &mut Template, written: &RawText) {
     }
 }
 
-/// Tells whether a text has an escape of XML.
+/// Returns true when a text has an escape of XML.
 fn has_escape(text: &str) -> bool {
     let names = ["&lt;", "&gt;", "&amp;", "&quot;", "&apos;", "&#"];
     names.iter().any(|name| text.contains(name))
@@ -551,15 +551,7 @@ fn file_edit(file: &File) -> FileEdit {
         find: pair.find.text().to_owned(),
         replace: pair.replace.text().to_owned(),
         all: pair.all,
-        written: written(&pair.source_texts),
-        written_replace: match &pair.source_texts {
-            SourceTexts {
-                find: None,
-                replace,
-                ..
-            } => replace.as_ref().map(|text| text.text().to_owned()),
-            SourceTexts { .. } => None,
-        },
+        written: written(pair),
         scope: match pair.source_texts.is_framed {
             true => Scope::Lines,
             false => Scope::Text,
@@ -587,9 +579,10 @@ fn file_edit(file: &File) -> FileEdit {
     }
 }
 
-fn written(texts: &SourceTexts) -> Option<WrittenPair> {
+fn written(pair: &Pair) -> Option<WrittenPair> {
+    let texts = &pair.source_texts;
     Some(WrittenPair {
-        find: texts.find.as_ref()?.text().to_owned(),
+        find: texts.find.as_ref().unwrap_or(&pair.find).text().to_owned(),
         replace: texts.replace.as_ref()?.text().to_owned(),
     })
 }
@@ -637,7 +630,7 @@ fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
                 false => format!("{first}-{last}"),
             }),
         fallback: found_as(MatchMode::Written).then_some("verbatim"),
-        decoded: edited.is_decoded,
+        decoded: edited.is_decoded || file.source_texts.is_decoded,
         mixed_escapes: file.source_texts.is_mixed,
         match_: found_as(MatchMode::Trailing).then_some("trailing"),
         encoding: edited.encoding,

@@ -49,7 +49,6 @@ fn once<'a>(find: &'a str, replace: &'a str) -> Pair<'a> {
         replace,
         all: false,
         written: None,
-        written_replace: None,
         scope: Scope::Text,
     }
 }
@@ -60,7 +59,6 @@ fn all<'a>(find: &'a str, replace: &'a str) -> Pair<'a> {
         replace,
         all: true,
         written: None,
-        written_replace: None,
         scope: Scope::Text,
     }
 }
@@ -241,7 +239,6 @@ fn the_undecoded_form_is_tried() {
             find: "a &amp; b",
             replace: "a &amp; d",
         }),
-        written_replace: None,
         scope: Scope::Text,
     };
     let one = [escaped(false)];
@@ -287,7 +284,6 @@ fn half_an_escape_is_never_replaced() {
             find: source,
             replace: "c",
         }),
-        written_replace: None,
         scope: Scope::Text,
     };
     let (one, all) = (
@@ -339,7 +335,10 @@ fn one_file_has_one_reading() {
         ..once("<a>", "<b>")
     };
     let told = Pair {
-        written_replace: Some("x &amp; y"),
+        written: Some(UndecodedPair {
+            find: "x and y",
+            replace: "x &amp; y",
+        }),
         ..once("x and y", "x & y")
     };
     check("<a> x and y", &[escaped, told], r#""<b> x & y" 1@1 1@1"#);
