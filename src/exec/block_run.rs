@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use tokio::task::JoinSet;
 
 use crate::exec::Event;
+use crate::exec::admission::{AdmittedCall, RefusedCalls};
 use crate::exec::call_run;
 use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
 use crate::exec::directory_change::{DirectoryChange, has_relative_path};
 use crate::exec::plan::{Claim, Planner};
-use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
 use crate::tool::Effect;
 use crate::tool::effect::Access;
@@ -18,8 +18,6 @@ use crate::tools::Call;
 use karyi_core::call::{BlockOptions, OnError, Order};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Outcome;
-use karyi_core::secret::SecretName;
-use karyi_vault::session::{Need, Origin};
 
 /// Returns the error of a call that was not started because the run was interrupted.
 pub(super) fn not_started_error() -> ToolError {
@@ -54,9 +52,7 @@ pub struct BlockRun {
     running: HashMap<usize, RunningCall>,
     tasks: JoinSet<FinishedCall>,
     pushed: usize,
-    /// Names that had a value when the block opened: a value asked for in this block is for the next one.
-    known_names: Vec<SecretName>,
-    /// Calls that failed the checks made before they run.
+    /// Calls that were refused.
     refused: HashMap<usize, ToolError>,
     /// The reason why no call with a relative path is started.
     lost_directory: Option<ToolError>,
@@ -76,7 +72,6 @@ impl BlockRun {
             Planner::overlapping()
         };
         Self {
-            known_names: run.context.secrets.names(),
             refused: HashMap::new(),
             run,
             stops_on_error,
@@ -91,22 +86,27 @@ impl BlockRun {
         }
     }
 
-    /// Adds the next call; it starts as soon as the planner allows it.
-    pub async fn push(&mut self, mut prepared: PreparedCall) {
+    /// Adds the next calls; each starts as soon as the planner allows it.
+    pub async fn push_all(&mut self, calls: Vec<AdmittedCall>) {
+        for call in calls {
+            self.push(call.into_inner()).await;
+        }
+    }
+
+    /// Adds calls of which some were refused; these are reported in their turn.
+    pub async fn push_refused(&mut self, refused: RefusedCalls) {
+        let first = self.pushed;
+        let errors = refused.errors.into_iter();
+        self.refused
+            .extend(errors.map(|(at, error)| (first + at, error)));
+        for call in refused.calls {
+            self.push(call).await;
+        }
+    }
+
+    async fn push(&mut self, prepared: PreparedCall) {
         let number = self.pushed;
         self.pushed += 1;
-        let checked = match self.check_names(&mut prepared.call).await {
-            Ok(()) => {
-                let policy_gate = &self.run.policy_gate;
-                let mut calls = [&mut prepared.call];
-                let allowed = policy_gate.check(&mut calls, &self.run.context);
-                allowed.await.map_err(|(_, error)| error)
-            }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = checked {
-            self.refused.insert(number, error);
-        }
         self.planner.push(number, prepared.call.effect());
         let hand_over = self.announce(&prepared);
         self.waiting.insert(number, (prepared, hand_over));
@@ -126,25 +126,6 @@ impl BlockRun {
             earlier.cancel();
         }
         hand_over
-    }
-
-    /// Checks that the names of a call have values; reads the secret store for a name that has none.
-    async fn check_names(&mut self, call: &mut Call) -> Result<(), ToolError> {
-        let is_known = |name: &SecretName| self.known_names.contains(name);
-        let result = resolve::check_names(std::iter::once(&mut *call), &is_known);
-        let secrets = &self.run.context.secrets;
-        let Err(error) = result else {
-            return Ok(());
-        };
-        if error.code != ErrorCode::UndefinedVariable || !secrets.has_source() {
-            return Err(resolve::explain(error, secrets));
-        }
-        resolve::refresh(secrets, Need::Used).await;
-        let is_known = |name: &SecretName| {
-            self.known_names.contains(name) || secrets.origin(name) == Some(Origin::Stored)
-        };
-        resolve::check_names(std::iter::once(call), &is_known)
-            .map_err(|error| resolve::explain(error, secrets))
     }
 
     /// Returns the number of calls that wait to be started.

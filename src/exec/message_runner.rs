@@ -7,20 +7,20 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use crate::exec::Event;
-use crate::exec::block_run::{BlockRun, not_started_error};
+use crate::exec::admission::{Admission, AdmittedCall, RefusedCalls};
+use crate::exec::block_run::BlockRun;
 use crate::exec::call_run;
 use crate::exec::decoder::{DecodedItem, MessageDecoder, PreparedCall};
 use crate::exec::policy_gate::UnknownName;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
-use crate::tools::Call;
 use karyi_core::call::BlockOptions;
 use karyi_core::error::{Code, Diagnostic, ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::JobNews;
 use karyi_core::secret::SecretName;
 use karyi_core::span::Position;
-use karyi_vault::session::{LoadIssue, LoadIssueKind, Need, listed};
+use karyi_vault::session::{LoadIssue, LoadIssueKind, listed};
 use karyi_vault::substitute;
 
 /// The moment when the first call of a message may start.
@@ -43,6 +43,12 @@ pub struct Unreadable;
 struct Block {
     options: BlockOptions,
     calls: Vec<PreparedCall>,
+}
+
+/// A block of which calls already run while the rest is read.
+struct OpenBlock {
+    admission: Admission,
+    run: BlockRun,
 }
 
 /// Runs the messages of one session, one after another.
@@ -97,8 +103,9 @@ impl MessageRunner {
         match claimed {
             Ok(_claim) => self.run_block(block, &mut Vec::new()).await,
             Err(taken) => {
-                let refused = HashMap::from([(0, substitute::undefined(&taken))]);
-                self.report_refused(block, refused).await;
+                let errors = HashMap::from([(0, substitute::undefined(&taken))]);
+                let calls = block.calls;
+                self.report_refused(RefusedCalls { calls, errors }).await;
             }
         }
     }
@@ -150,7 +157,8 @@ impl MessageRunner {
         }
         let mut promised = Vec::new();
         for block in blocks {
-            self.start_block(block, &mut promised).await;
+            self.run.context.secrets.begin_block();
+            self.run_block(block, &mut promised).await;
         }
     }
 
@@ -188,55 +196,20 @@ impl MessageRunner {
     }
 
     /// Runs one block. In a dry run, the values it asks for count as defined for the blocks after it.
-    async fn start_block(&self, block: Block, promised: &mut Vec<SecretName>) {
-        self.run.context.secrets.begin_block();
-        self.run_block(block, promised).await;
-    }
-
-    async fn run_block(&self, mut block: Block, promised: &mut Vec<SecretName>) {
-        let secrets = &self.run.context.secrets;
-        let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
-        resolve::refresh(secrets, Need::Listed).await;
-        let mut checked = check_names(&mut block, &is_known);
-        if checked.is_err() && secrets.has_source() {
-            resolve::refresh(secrets, Need::Used).await;
-            checked = check_names(&mut block, &is_known);
-        }
+    async fn run_block(&self, block: Block, promised: &mut Vec<SecretName>) {
+        let admission = Admission::open(self.run.clone(), promised).await;
+        let admitted = admission.admit(block.calls).await;
         // The store may have become readable meanwhile.
         self.warn_of_load_issues().await;
-        if self.run.cancel.is_interrupted() {
-            return self.report_skipped(block).await;
-        }
-        if let Err(error) = checked {
-            let refused = failing_calls(&mut block, &is_known, &error)
-                .map(|(at, error)| (at, resolve::explain(error, secrets)))
-                .collect();
-            return self.report_refused(block, refused).await;
-        }
-        let mut calls: Vec<&mut Call> = block
-            .calls
-            .iter_mut()
-            .map(|prepared| &mut prepared.call)
-            .collect();
-        let allowed = self.run.policy_gate.check(&mut calls, &self.run.context);
-        if let Err((at, error)) = allowed.await {
-            return self
-                .report_refused(block, HashMap::from([(at, error)]))
-                .await;
-        }
+        let calls = match admitted {
+            Ok(calls) => calls,
+            Err(refused) => return self.report_refused(refused).await,
+        };
         if self.run.is_dry_run {
-            promised.extend(
-                block
-                    .calls
-                    .iter()
-                    .filter_map(|prepared| prepared.call.provides()),
-            );
-            return self.report_dry_run(block).await;
+            return self.report_dry_run(calls, promised).await;
         }
         let mut block_run = BlockRun::new(self.run.clone(), block.options);
-        for prepared in block.calls {
-            block_run.push(prepared).await;
-        }
+        block_run.push_all(calls).await;
         block_run.finish().await;
     }
 
@@ -262,8 +235,10 @@ impl MessageRunner {
     }
 
     /// Reports a block without running it.
-    async fn report_dry_run(&self, block: Block) {
-        for prepared in block.calls {
+    async fn report_dry_run(&self, calls: Vec<AdmittedCall>, promised: &mut Vec<SecretName>) {
+        for call in calls {
+            let prepared = call.into_inner();
+            promised.extend(prepared.call.provides());
             let index = prepared.index;
             let changes = !READERS.contains(&prepared.call.spec().name);
             let is_current = !self.has_changes.fetch_or(changes, Ordering::Relaxed);
@@ -273,29 +248,24 @@ impl MessageRunner {
     }
 
     /// Reports a block that does not run: some calls are refused, the others skipped.
-    async fn report_refused(&self, block: Block, mut refused: HashMap<usize, ToolError>) {
-        let first = refused.keys().min().and_then(|at| block.calls.get(*at));
+    async fn report_refused(&self, refused: RefusedCalls) {
+        let RefusedCalls { calls, mut errors } = refused;
+        let first = errors.keys().min().and_then(|at| calls.get(*at));
         let skipped = block_refused(first.map_or("", |prepared| &prepared.id));
-        for (at, prepared) in block.calls.into_iter().enumerate() {
-            let error = refused.remove(&at).unwrap_or_else(|| skipped.clone());
+        for (at, prepared) in calls.into_iter().enumerate() {
+            let error = errors.remove(&at).unwrap_or_else(|| skipped.clone());
             let outcome = Box::new(call_run::not_started(prepared.id, &prepared.call, error));
             let index = prepared.index;
             self.run.emit(Event::Finished { index, outcome }).await;
         }
     }
 
-    /// Reports a block that does not run because the run was interrupted.
-    async fn report_skipped(&self, block: Block) {
-        let refused = (0..block.calls.len()).map(|at| (at, not_started_error()));
-        self.report_refused(block, refused.collect()).await;
-    }
-
     async fn run_streaming(&self, mut decoder: MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
-        let mut block_run: Option<BlockRun> = None;
+        let mut block: Option<OpenBlock> = None;
         let mut decoded = Vec::new();
         decoder.run_at_once();
         loop {
-            let chunk = self.next_while_running(&mut chunks, &mut block_run).await;
+            let chunk = self.next_while_running(&mut chunks, &mut block).await;
             match &chunk {
                 Some(Ok(bytes)) => decoder.feed(bytes, &mut decoded),
                 Some(Err(Unreadable)) => self.run.emit(Event::Unreadable).await,
@@ -306,14 +276,14 @@ impl MessageRunner {
                 }
             }
             for item in decoded.drain(..) {
-                self.handle(item, &mut block_run).await;
+                self.handle(item, &mut block).await;
             }
             if !matches!(chunk, Some(Ok(_))) {
                 break;
             }
         }
-        if let Some(block_run) = block_run {
-            block_run.finish().await;
+        if let Some(block) = block {
+            block.run.finish().await;
         }
     }
 
@@ -321,40 +291,45 @@ impl MessageRunner {
     async fn next_while_running(
         &self,
         chunks: &mut mpsc::Receiver<Chunk>,
-        block_run: &mut Option<BlockRun>,
+        block: &mut Option<OpenBlock>,
     ) -> Option<Chunk> {
         loop {
-            let Some(block_run) = block_run.as_mut().filter(|block_run| !block_run.is_done())
+            let Some(OpenBlock { run, .. }) = block.as_mut().filter(|block| !block.run.is_done())
             else {
                 return self.next_chunk(chunks).await;
             };
             let finished = tokio::select! {
                 chunk = self.next_chunk(chunks) => return chunk,
-                finished = block_run.next_finished() => finished,
+                finished = run.next_finished() => finished,
             };
-            block_run.complete(finished).await;
+            run.complete(finished).await;
         }
     }
 
     /// Handles one decoded item while calls run. A new block starts when the block before it is done.
-    async fn handle(&self, item: DecodedItem, block_run: &mut Option<BlockRun>) {
+    async fn handle(&self, item: DecodedItem, block: &mut Option<OpenBlock>) {
         match item {
             DecodedItem::BlockOpened(options) => {
-                if let Some(last) = block_run.take() {
-                    last.finish().await;
+                if let Some(last) = block.take() {
+                    last.run.finish().await;
                 }
                 self.run.context.secrets.begin_block();
-                resolve::refresh(&self.run.context.secrets, Need::Listed).await;
-                *block_run = Some(BlockRun::new(self.run.clone(), options));
+                *block = Some(OpenBlock {
+                    admission: Admission::open(self.run.clone(), &[]).await,
+                    run: BlockRun::new(self.run.clone(), options),
+                });
             }
             DecodedItem::Call(prepared) => {
-                if let Some(block_run) = block_run {
-                    while block_run.waiting() >= limits::CHANNEL_DEPTH {
-                        let finished = block_run.next_finished().await;
-                        block_run.complete(finished).await;
+                if let Some(OpenBlock { admission, run }) = block {
+                    while run.waiting() >= limits::CHANNEL_DEPTH {
+                        let finished = run.next_finished().await;
+                        run.complete(finished).await;
                     }
-                    block_run.push(*prepared).await;
-                    // The check may have read the store.
+                    match admission.admit(vec![*prepared]).await {
+                        Ok(admitted) => run.push_all(admitted).await,
+                        Err(refused) => run.push_refused(refused).await,
+                    }
+                    // The store may have become readable meanwhile.
                     self.warn_of_load_issues().await;
                 }
             }
@@ -363,26 +338,6 @@ impl MessageRunner {
             DecodedItem::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
         }
     }
-}
-
-fn check_names(block: &mut Block, is_known: &dyn Fn(&SecretName) -> bool) -> Result<(), ToolError> {
-    let calls = block.calls.iter_mut().map(|prepared| &mut prepared.call);
-    resolve::check_names(calls, is_known)
-}
-
-/// Returns the calls with an undefined or malformed name, by index. For undefined names each gets
-/// the block's error, which lists all of them.
-fn failing_calls<'a>(
-    block: &'a mut Block,
-    is_known: &'a dyn Fn(&SecretName) -> bool,
-    of_block: &'a ToolError,
-) -> impl Iterator<Item = (usize, ToolError)> + 'a {
-    let calls = block.calls.iter_mut().enumerate();
-    calls.filter_map(move |(at, prepared)| {
-        let own = resolve::check_names(std::iter::once(&mut prepared.call), is_known).err()?;
-        let is_listed = own.code == of_block.code && own.code == ErrorCode::UndefinedVariable;
-        Some((at, if is_listed { of_block.clone() } else { own }))
-    })
 }
 
 /// Returns the error of a call in a block of which another call was refused.

@@ -7,6 +7,7 @@
 //! Files and results are as if the calls had run one after another in document order, even when calls
 //! overlap. A call that fails or panics never stops its siblings.
 
+pub mod admission;
 pub mod block_run;
 pub mod call_run;
 pub mod cancel;
