@@ -21,7 +21,7 @@ fn xml() {
         .stdout_xml(
             r#"<results>
               <result id="1" tool="command" status="failed" exit_code="3"><output>a&lt;b
-</output><repairs><repair>R4</repair></repairs></result>
+</output></result>
               <result id="2" tool="read" status="ok"><files><file src="f.txt" kind="text" bytes="19" first_line="2" total_lines="4"><output>two
 three
 </output></file></files></result>
@@ -35,7 +35,7 @@ three
 fn expected_results() -> Value {
     json!([
         {"id": "1", "tool": "command", "status": "failed", "exit_code": 3, "cwd": "ROOT/work", "duration_ms": 0,
-         "output": "a<b\n", "repairs": ["R4"]},
+         "output": "a<b\n"},
         {"id": "2", "tool": "read", "status": "ok",
          "files": [{"src": "f.txt", "kind": "text", "bytes": 19, "first_line": 2, "total_lines": 4, "output": "two\nthree\n"}],
          "duration_ms": 0},

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use crate::exec::block_run::not_started_error;
 use crate::exec::decoder::PreparedCall;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
@@ -92,6 +91,12 @@ impl Admission {
         let allowed = self.run.policy_gate.check(calls, &self.run.context).await;
         allowed.map_err(|refused| HashMap::from([refused]))
     }
+}
+
+/// Returns the error of a call that was not started because the run was interrupted.
+pub(super) fn not_started_error() -> ToolError {
+    let message = "the run was interrupted before the call could start";
+    ToolError::new(ErrorCode::Cancelled, message)
 }
 
 fn is_undefined(checked: &Result<(), ToolError>) -> bool {

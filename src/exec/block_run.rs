@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tokio::task::JoinSet;
 
 use crate::exec::Event;
-use crate::exec::admission::{AdmittedCall, RefusedCalls};
+use crate::exec::admission::{AdmittedCall, RefusedCalls, not_started_error};
 use crate::exec::call_run;
 use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
@@ -18,12 +18,6 @@ use crate::tools::Call;
 use karyi_core::call::{BlockOptions, OnError, Order};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Outcome;
-
-/// Returns the error of a call that was not started because the run was interrupted.
-pub(super) fn not_started_error() -> ToolError {
-    let message = "the run was interrupted before the call could start";
-    ToolError::new(ErrorCode::Cancelled, message)
-}
 
 /// A call that has finished.
 pub struct FinishedCall {
