@@ -337,6 +337,25 @@ fn a_message_without_calls_says_so_in_every_report() {
         ("Use <command> to run.\n", 0),
         ("", 0),
         ("<tools></tools>", 0),
+        ("Done: use <tools> blocks.\n", 0),
+        (
+            "Done: use `<tools>` and `<command>`, or `<tools></tools>`.\n",
+            0,
+        ),
+        ("Each of your\n<tools> blocks ran.\n", 0),
+        ("| `<tools>` | a block |\n", 0),
+        ("<tools>ls</tools>\n", 2),
+        ("<tools>\nls\n</tools>\n", 2),
+        ("Sure: <tools><command>ls</command></tools>", 2),
+        ("Sure:\n> <tools>\n> <command>ls</command>\n> </tools>\n", 2),
+        ("<!-- hm\n<tools>\n<command>x</command>\n</tools>\n", 2),
+        (
+            "So:\n```\n<tools>\n<command>x</command>\n</tools>\n```\n",
+            2,
+        ),
+        ("{\"reply\": \"<tools><command>ls</command></tools>\"}", 2),
+        ("<results>\nok\n</results>\n", 2),
+        ("<tools><command>x</command></tools>\n</think>\n", 2),
     ];
     for (message, exit) in cases {
         for format in ["xml", "json", "jsonl", "text"] {

@@ -113,28 +113,35 @@ impl MessageDecoder {
         }
     }
 
-    /// Explains why a message without errors has no call: a refusal when it has lines that start like calls.
+    /// Explains why a message without errors has no call: a refusal when it has lines that start like calls, or blocks
+    /// that were ignored.
     #[must_use]
     pub fn why_nothing(&self) -> Option<DecodedItem> {
-        if self.next_index > 0 || self.is_refused || self.parser.has_ignored_block() {
+        if self.next_index > 0 || self.is_refused {
             return None;
         }
         let hint =
             "to run something, write <tools> on a line of its own, then the calls, then </tools>";
         let nothing = |message: &str| {
-            DecodedItem::Warning(Box::new(Diagnostic {
+            Box::new(Diagnostic {
                 code: Code::NoBlock,
                 position: Position::START,
                 is_in_json: false,
                 message: message.into(),
                 hint: hint.into(),
                 excerpt: None,
-            }))
+            })
+        };
+        let message = match self.has_block {
+            true => "nothing ran: the <tools> block has no call",
+            false => "nothing ran: the message has no <tools> block",
         };
         Some(match self.parser.bare_call() {
             Some(diagnostic) => DecodedItem::Refused(Box::new(diagnostic.clone())),
-            None if self.has_block => nothing("nothing ran: the <tools> block has no call"),
-            None => nothing("nothing ran: the message has no <tools> block"),
+            None if self.parser.has_ignored_block() => {
+                DecodedItem::Refused(nothing("nothing ran: see the warnings for the reason"))
+            }
+            None => DecodedItem::Warning(nothing(message)),
         })
     }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::exec::{Event, shorten};
 use crate::render::{CallOutput, CallStart, SeverityDiagnostic, Style, Summary};
-use karyi_core::error::{Code, Diagnostic, Severity};
+use karyi_core::error::{Diagnostic, Severity};
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, Outcome, Tally};
 use karyi_vault::redact::Redacted;
@@ -19,7 +19,6 @@ pub struct Reporter {
     /// Results that wait for earlier ones.
     early: BTreeMap<u64, Outcome>,
     next_index: u64,
-    ignored_blocks: u64,
     diagnostics: Vec<SeverityDiagnostic>,
     omitted_diagnostics: u64,
     jobs: Vec<JobNews>,
@@ -38,7 +37,6 @@ impl Reporter {
             tally: Tally::default(),
             early: BTreeMap::new(),
             next_index: 0,
-            ignored_blocks: 0,
             diagnostics: Vec::new(),
             omitted_diagnostics: 0,
             jobs: Vec::new(),
@@ -76,12 +74,7 @@ impl Reporter {
             }),
             Event::Unfinished { index, line } => self.style.unfinished(index, line.as_str()),
             Event::Finished { index, outcome } => self.finished(index, *outcome),
-            Event::Warning(diagnostic) => {
-                let is_ignored =
-                    matches!(diagnostic.code, Code::IgnoredBlock | Code::InventedResults);
-                self.ignored_blocks += u64::from(is_ignored);
-                self.diagnostic(Severity::Warning, *diagnostic)
-            }
+            Event::Warning(diagnostic) => self.diagnostic(Severity::Warning, *diagnostic),
             Event::Refused(diagnostic) => {
                 self.tally.add_refusal();
                 self.diagnostic(Severity::Error, *diagnostic)
@@ -117,9 +110,6 @@ impl Reporter {
     /// # Errors
     /// The report could not be written.
     pub fn finish(mut self) -> io::Result<Tally> {
-        if self.tally.calls() == 0 && self.ignored_blocks > 0 {
-            self.tally.add_refusal();
-        }
         let status = self.tally.status();
         self.style.end(&Summary {
             status,

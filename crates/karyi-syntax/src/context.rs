@@ -29,7 +29,7 @@ pub(super) struct Context<'c, 'v> {
 pub(super) struct Report {
     /// True when places count inside the `tools` string of an envelope.
     pub(super) is_in_json: bool,
-    /// True when something looked like a block and did not run.
+    /// True when something looked like a block and did not run, or results that the model made up came.
     pub(super) has_ignored: bool,
     /// True when calls run while the message is read.
     pub(super) is_streamed: bool,
@@ -72,7 +72,12 @@ impl Context<'_, '_> {
 
     /// Emits a warning. The source line is shown up to `end` bytes ahead, so that it does not depend on the chunking.
     pub(super) fn warn(&mut self, fault: Fault, end: usize) {
-        self.report.has_ignored |= fault.code == Code::IgnoredBlock;
+        self.report.has_ignored |= matches!(fault.code, Code::IgnoredBlock | Code::InventedResults);
+        self.warn_of_mention(fault, end);
+    }
+
+    /// Emits a warning about a tag that prose mentions: it does not count as a block.
+    pub(super) fn warn_of_mention(&mut self, fault: Fault, end: usize) {
         if self.report.warnings >= MAX_WARNINGS {
             return;
         }

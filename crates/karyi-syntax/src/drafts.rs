@@ -153,7 +153,7 @@ pub(super) fn draft_tag(rest: &[u8], is_last: bool) -> DraftTag {
     if is_cut { DraftTag::Cut } else { DraftTag::No }
 }
 
-/// Tells whether the `<tools` here is the tag of a block, which some tool's tag follows.
+/// Tells whether the `<tools` here is the tag of a block, which some tool's tag follows; else prose mentions it.
 pub(super) fn is_block(rest: &[u8], is_last: bool) -> Match {
     if !is_opener(rest, Mode::Repair) {
         return Match::No;
@@ -164,8 +164,14 @@ pub(super) fn is_block(rest: &[u8], is_last: bool) -> Match {
         .skip(TOOLS.len())
         .skip_while(|b| **b != b'>')
         .skip(1);
-    match after.find(|b| !is_space(**b)) {
-        Some(b'<') => Match::Yes(0),
+    // A quotation marks its lines with `>`; a JSON string writes a line break as `\n`.
+    match after.find(|b| !is_space(**b) && **b != b'>') {
+        Some(b'<') => match after.next() {
+            Some(b'/') => Match::No,
+            None if near.len() < MAX_TAG && !is_last => Match::Cut,
+            Some(_) | None => Match::Yes(0),
+        },
+        Some(b'\\') => Match::Yes(0),
         Some(_) => Match::No,
         None if near.len() == MAX_TAG || is_last => Match::No,
         None => Match::Cut,
@@ -262,6 +268,9 @@ mod tests {
         for (rest, expected) in [
             ("<tools><command>", Match::Yes(0)),
             ("<TOOLS order='auto'>\n <", Match::Yes(0)),
+            ("<tools>\n> <command>", Match::Yes(0)),
+            ("<tools>\\n<command>", Match::Yes(0)),
+            ("<tools> </tools>", Match::No),
             ("<tools> block", Match::No),
             ("<tools`", Match::No),
             ("<tools", Match::No),

@@ -548,16 +548,7 @@ impl Locator {
         match tools_word(rest, cx.is_last()) {
             TagMatch::Cut => return LocatorStep::More,
             TagMatch::Yes if self.is_over => {}
-            TagMatch::Yes if !cx.can_warn(0) => return LocatorStep::More,
-            TagMatch::Yes => {
-                let is_spelled = cx.mode == Mode::Repair || rest.starts_with(TOOLS);
-                let reason = self.reason(is_spelled);
-                let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), reason);
-                cx.warn(*fault, usize::MAX);
-                self.add_info(TOOLS);
-                cx.view.consume(TOOLS.len());
-                return LocatorStep::Again;
-            }
+            TagMatch::Yes => return self.ignored_tools(cx),
             TagMatch::No => {}
         }
         let is_prose =
@@ -581,6 +572,24 @@ impl Locator {
         }
         self.add_info(&[first]);
         cx.view.consume(1);
+        LocatorStep::Again
+    }
+
+    /// Warns of a `<tools` inside a line.
+    fn ignored_tools(&mut self, cx: &mut Context<'_, '_>) -> LocatorStep {
+        let rest = cx.view.rest();
+        let is_block = drafts::is_block(rest, cx.is_last());
+        if is_block == Match::Cut || !cx.can_warn(0) {
+            return LocatorStep::More;
+        }
+        let is_spelled = cx.mode == Mode::Repair || rest.starts_with(TOOLS);
+        let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), self.reason(is_spelled));
+        match is_block {
+            Match::Yes(_) => cx.warn(*fault, usize::MAX),
+            Match::No | Match::Cut => cx.warn_of_mention(*fault, usize::MAX),
+        }
+        self.add_info(TOOLS);
+        cx.view.consume(TOOLS.len());
         LocatorStep::Again
     }
 
@@ -690,6 +699,10 @@ impl Locator {
         if next.is_none() && !cx.is_last() {
             return Ok(LocatorStep::More);
         }
+        let is_sentence = !pending.is_broken && next.is_some_and(|b| *b != b'<');
+        if is_sentence && !cx.view.has_line(0) {
+            return Ok(LocatorStep::More);
+        }
         let after = if pending.is_broken {
             LineState::Start
         } else {
@@ -708,7 +721,13 @@ impl Locator {
             return Ok(LocatorStep::Block(tag.open(cx, pending.mark)));
         }
         let message = "no tool follows <tools>, so nothing runs";
-        cx.warn(*Fault::at(Code::IgnoredBlock, &pending.mark, message), 0);
+        let fault = Fault::at(Code::IgnoredBlock, &pending.mark, message);
+        let rest = cx.view.rest();
+        let line = rest.split(|b| matches!(b, b'\n' | b'\r')).next();
+        match is_sentence && line.is_none_or(|line| memmem::find(line, TOOLS_END).is_none()) {
+            true => cx.warn_of_mention(*fault, 0),
+            false => cx.warn(*fault, 0),
+        }
         Ok(LocatorStep::Again)
     }
 }

@@ -62,10 +62,10 @@ impl Parser {
         self.stream.finish(events);
     }
 
-    /// Tells whether so far something looked like a block and did not run.
+    /// Tells whether so far something looked like a block and did not run, or results came that the model made up.
     ///
-    /// Each has its warning [`Code::IgnoredBlock`](karyi_core::error::Code::IgnoredBlock), up to
-    /// [`MAX_WARNINGS`](karyi_core::limits::MAX_WARNINGS); this tells of the ones after that too.
+    /// Each has its warning, up to [`MAX_WARNINGS`](karyi_core::limits::MAX_WARNINGS); this tells of the ones after
+    /// that too. A `<tools>` that prose only mentions has a warning and does not count.
     #[must_use]
     pub fn has_ignored_block(&self) -> bool {
         self.stream.has_ignored_block()

@@ -166,7 +166,7 @@ impl Stream {
         matches!(self.state.phase, Phase::Over { is_refused: true })
     }
 
-    /// Tells whether something looked like a block and did not run.
+    /// Tells whether something looked like a block and did not run, or made-up results came.
     pub(super) fn has_ignored_block(&self) -> bool {
         self.state.report.has_ignored
     }
