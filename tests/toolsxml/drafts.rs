@@ -121,9 +121,31 @@ fn mentions_open_no_draft() {
         "[think]",
         "`</think>` ends it",
         "So:\n```\n</think>\n```",
+        "I will add a <thinking> element to the page.",
+        "I use <think> tags sometimes.",
+        "| `a` | [THINK] |",
+        "a <reasoning> and a </reasoning> tag",
+        "Wrap it in <think>...</think>.",
+        "Hm. <think>x</think>",
+        "Hm. <think>x\ny</think>",
     ] {
         check(&format!("{mention}\n{REAL}"), &["1 real"]);
+        check(&format!("{REAL}\n{mention}\n"), &["1 real"]);
     }
+    for mention in [
+        "The tag </think> closes a thought.",
+        "Not [/THINK], and not </thinking>.",
+    ] {
+        check(&format!("{REAL}\n{mention}\n"), &["1 real"]);
+    }
+    check(
+        &format!("Hm. <think>What if\n{DRAFT}\nNo.</think>\n{REAL}"),
+        &["1 real", "ignored-block"],
+    );
+    check(
+        &format!("Hm.\n{DRAFT}\nNo.</think>So:\n{REAL}"),
+        &["1 real", "ignored-block"],
+    );
     check(
         &format!("<think>I write a <tools> block.</think>\n{REAL}"),
         &["1 real"],
@@ -141,6 +163,14 @@ fn an_open_thought_ignores_the_rest_and_says_so() {
         &["1 real", "ignored-block", "ignored-block"],
     );
     check(&format!("{REAL}\n<think> done"), &["1 real"]);
+    let (events, _) = everywhere(&format!("The tag is <think>\n{REAL}\n"));
+    let Some(Event::Warning(warning)) = events.last() else {
+        panic!("{events:?}");
+    };
+    assert_eq!(
+        warning.hint,
+        "close it with </think>, or write <think> in backticks"
+    );
     check(
         &format!("<think>\n</thinking>\n{REAL}"),
         &["ignored-block"; 2],

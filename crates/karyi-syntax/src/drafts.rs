@@ -108,18 +108,30 @@ impl DraftKind {
         matches!(self, Self::Thought(_))
     }
 
-    /// Tells whether the tag opens a draft inside a line, where prose may mention it: `<pre>` only at the end of the
-    /// line or before another tag, `<!--` only before other text.
+    /// Tells whether the tag opens a draft inside a line, where prose may mention it: `<!--` only before other text,
+    /// any other only at the end of the line or before another tag.
     pub(super) fn opens_inside_line(self, after: &[u8], is_last: bool) -> Match {
         let near = after.get(..MAX_BLANKS).unwrap_or(after);
         let next = near.iter().find(|b| !matches!(b, b' ' | b'\t'));
         match (self, next) {
-            (Self::Thought(_), _) => Match::Yes(0),
-            (Self::Preformatted, Some(b'\n' | b'\r' | b'<')) => Match::Yes(0),
             (Self::Comment, Some(b'\n' | b'\r')) => Match::No,
+            (Self::Thought(_) | Self::Preformatted, Some(b'\n' | b'\r' | b'<')) => Match::Yes(0),
             (Self::Comment, Some(_)) => Match::Yes(0),
             (_, None) if near.len() < MAX_BLANKS && !is_last => Match::Cut,
             _ => Match::No,
+        }
+    }
+
+    /// Tells whether prose goes on after the closing tag of a thought inside a line, so that it only mentions the tag.
+    pub(super) fn is_mentioned(after: &[u8], is_last: bool) -> Match {
+        let near = after.get(..MAX_BLANKS).unwrap_or(after);
+        let blanks = near.iter().take_while(|b| matches!(b, b' ' | b'\t'));
+        let length = blanks.count();
+        match near.get(length) {
+            Some(b'\n' | b'\r' | b'<') => Match::No,
+            Some(next) if length > 0 || b".,;:!?)]|'\"".contains(next) => Match::Yes(0),
+            None if near.len() < MAX_BLANKS && !is_last => Match::Cut,
+            Some(_) | None => Match::No,
         }
     }
 

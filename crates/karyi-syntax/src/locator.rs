@@ -45,6 +45,8 @@ pub(super) struct Locator {
     code: usize,
     /// Blocks since the start of the message, or since the last thought.
     blocks: u64,
+    /// How many there were at the last tag of a thought that prose mentioned.
+    blocks_at_mention: Option<u64>,
     /// True after results that the model made up, or an error.
     is_over: bool,
 }
@@ -135,6 +137,7 @@ impl Locator {
             draft: None,
             code: 0,
             blocks: 0,
+            blocks_at_mention: None,
             is_over: false,
         }
     }
@@ -339,7 +342,9 @@ impl Locator {
                 draft.has_block = false;
                 let (open, close) = draft.kind.shown();
                 let message = format!("{open} has no {close}, so nothing after it runs");
-                cx.warn(*Fault::at(Code::IgnoredBlock, &draft.mark, message), 0);
+                let hint = format!("close it with {close}, or write {open} in backticks");
+                let fault = Fault::at(Code::IgnoredBlock, &draft.mark, message);
+                cx.warn(*fault.with_hint(hint), 0);
             }
             self.draft = Some(draft);
             return LocatorStep::More;
@@ -390,8 +395,14 @@ impl Locator {
         step
     }
 
-    /// Ends a thought that nothing opened: the message starts after it.
+    /// Ends a thought that nothing opened: the message starts after it. One that opened after the last block, inside a
+    /// line of prose, held no block.
     fn end_thought(&mut self, cx: &mut Context<'_, '_>, length: usize) -> LocatorStep {
+        if self.blocks_at_mention.take() == Some(self.blocks) {
+            cx.view.consume(length);
+            self.line = LineState::Start;
+            return LocatorStep::Again;
+        }
         if self.blocks > 0 {
             if !cx.can_warn(0) {
                 return LocatorStep::More;
@@ -556,7 +567,14 @@ impl Locator {
         match draft_tag(rest, cx.is_last()) {
             _ if !is_prose => {}
             DraftTag::Cut => return LocatorStep::More,
-            DraftTag::Close(length) => return self.end_thought(cx, length),
+            DraftTag::Close(length) => {
+                let after = rest.get(length..).unwrap_or_default();
+                match DraftKind::is_mentioned(after, cx.is_last()) {
+                    Match::Cut => return LocatorStep::More,
+                    Match::Yes(_) => {}
+                    Match::No => return self.end_thought(cx, length),
+                }
+            }
             DraftTag::Open(kind, length) => {
                 let after = rest.get(length..).unwrap_or_default();
                 match kind.opens_inside_line(after, cx.is_last()) {
@@ -565,6 +583,7 @@ impl Locator {
                         self.open_draft(cx, kind, length);
                         return LocatorStep::Again;
                     }
+                    Match::No if kind.is_thought() => self.blocks_at_mention = Some(self.blocks),
                     Match::No => {}
                 }
             }
