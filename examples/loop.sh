@@ -7,11 +7,13 @@ model=$1 task=$2
 talk=$(mktemp -d) || exit
 trap 'rm -rf "$talk"' EXIT
 { karyi tools prompt; printf '\nThe task: %s\n' "$task"; } > "$talk/all"
+turns=0
 until
+    [ $((turns += 1)) -le 50 ] || { echo "no end after 50 answers" >&2; exit 1; }
     $model < "$talk/all" > "$talk/answer" || exit
     cat "$talk/answer"
-    karyi run --format xml "$talk/answer" > "$talk/report"
-    grep -q 'code="no-block"' "$talk/report"
+    karyi run --format xml "$talk/answer" > "$talk/report" &&
+        grep -q 'code="no-block"' "$talk/report"
 do
     cat "$talk/answer" "$talk/report" >> "$talk/all"
 done

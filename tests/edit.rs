@@ -1,6 +1,6 @@
 //! Edits whose text is there only as it was written: the escapes stand in the file.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Karyi, results};
 
@@ -292,18 +292,22 @@ fn whole_lines_go_with_their_break() {
 fn content_writes_a_whole_file() {
     let content =
         |src: &str, text: &str| format!("<file src=\"{src}\"><content>{text}</content></file>");
-    let files =
-        content("new/a", "\n<p>&amp;</p>\n") + &content("b", "one\ntwo\n") + &content("c", "");
+    let files = content("new/a", "\n<p>&amp;</p>\n")
+        + &content("b", "one\ntwo\n")
+        + &content("c", "")
+        + &content("d", "");
     let karyi = || Karyi::new().file("b", "x\r\ny\r\n").file("c", "text");
     let (ran, result) = run(karyi(), &files);
     ran.exit(0)
         .file("new/a", "<p>&amp;</p>\n")
         .file("b", "one\r\ntwo\r\n")
-        .file("c", "");
-    let changes: Vec<_> = (0..3)
+        .file("c", "")
+        .file("d", "");
+    assert_eq!(result["files"][3]["lines"], Value::Null);
+    let changes: Vec<_> = (0..4)
         .map(|at| result["files"][at]["change"].clone())
         .collect();
-    assert_eq!(changes, ["created", "edited", "edited"]);
+    assert_eq!(changes, ["created", "edited", "edited", "created"]);
     for torn in [
         "<file src=\"b\"><content>x</content><find>x</find><replace>y</replace></file>",
         "<file src=\"b\" delete=\"true\"><content>x</content></file>",

@@ -294,6 +294,20 @@ fn a_dry_run_tries_the_edits() {
 }
 
 #[test]
+fn a_call_that_was_not_started_is_shown_and_counted_apart() {
+    let script = "<tools on_error=\"stop\"><command>false</command>\
+        <command>echo one\necho two</command><read><file src=\"a\"/></read></tools>";
+    let ran = Karyi::new().args(&["--format", "text"]).stdin(script).run();
+    let skipped = "skipped[earlier_failure]: call 1 failed and the block says on_error=\"stop\"\n  \
+        hint: fix the call that failed, then send this one again\n";
+    let expected = format!(
+        "$ false\nexit status 1\n$ echo one\n  echo two\n{skipped}> read a\n{skipped}\
+         1 of 3 calls failed, 2 did not run\n"
+    );
+    assert_eq!(ran.exit(1).stdout(), expected);
+}
+
+#[test]
 fn a_quiet_report_tells_what_went_wrong() {
     let script = "<tools><command>echo fine</command><command>echo bad; false</command></tools>";
     let expected = "$ echo bad; false\nbad\nexit status 1\n1 of 2 calls failed\n";

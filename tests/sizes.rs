@@ -32,7 +32,7 @@ fn a_command_shows_32_kb_and_where_the_rest_is() {
     assert!(kept - (head.len() + tail.len()) as u64 <= 1, "{kept}");
     assert_eq!(
         result["hint"],
-        "`read` job:1 with lines=\"-50\", or search it"
+        "write long output to a file, and `read` or search it"
     );
     assert_eq!(result["output_file"], Value::Null);
     assert_eq!(
@@ -45,7 +45,10 @@ fn a_command_shows_32_kb_and_where_the_rest_is() {
 fn the_file_of_an_output_is_named_when_it_stays() {
     let script = "<tools><command>seq 1 20000</command></tools>";
     let report = run(Karyi::new().arg("--keep"), script);
-    assert!(results(&report)[0]["output_file"].is_string());
+    let result = &results(&report)[0];
+    assert!(result["output_file"].is_string());
+    let hint = "`read` the `output_file` with lines=\"-50\", or search it";
+    assert_eq!(result["hint"], hint);
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn begin(args: &SessionArgs) -> Result<SessionContext, ToolError> {
         // A misplaced argument may be a value.
         say(&redactor.redact_str(&format!("warning: {unknown}")));
     }
-    let logs = run::logs(args, &context);
+    let logs = run::logs(args, SessionUse::Conversation, &context);
     let cap = Cap::total(context.shown.output_bytes);
     Ok(SessionContext::new(context, policy_gate, logs, cap))
 }

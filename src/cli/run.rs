@@ -205,7 +205,7 @@ impl Run {
         adapt_to_watcher(&mut context, args);
         context.secrets.protect_memory_with(guard::protect);
         let redactor = Redactor::new(&context.secrets);
-        let logs = logs(&args.session, &context);
+        let logs = logs(&args.session, SessionUse::Script, &context);
         let policy_gate = policy_gate(&args.session, &context)?;
         Ok(Self {
             registry,

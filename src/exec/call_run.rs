@@ -10,6 +10,7 @@ use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
 use crate::exec::jobs::JobTarget;
 use crate::exec::output::{Ending, LiveOutput, OutputOwner, WatcherStyle};
+use crate::exec::output_log::LogLifetime;
 use crate::exec::resolve;
 use crate::exec::run_context::{RunContext, redact_result};
 use crate::exec::shorten;
@@ -328,14 +329,21 @@ fn was_ended_by_signal(outcome: &Outcome) -> bool {
 /// Says where the whole output is: in a file that the run keeps, and in the output of the job.
 fn name_file(outcome: &mut Outcome, target: &JobTarget) {
     match target.output.file() {
-        Some(Ok(path)) => {
-            if let Some(path) = path {
-                outcome.fields.insert("output_file".into(), path.into());
-            }
-            let hint = format!(
-                "`read` {JOB_PREFIX}{} with lines=\"-50\", or search it",
-                target.job
-            );
+        Some(Ok((path, lifetime))) => {
+            let hint = match lifetime {
+                // The next message finds no job and no file of this one.
+                LogLifetime::Message => {
+                    "write long output to a file, and `read` or search it".to_owned()
+                }
+                LogLifetime::Session => {
+                    let job = &target.job;
+                    format!("`read` {JOB_PREFIX}{job} with lines=\"-50\", or search it")
+                }
+                LogLifetime::Kept => {
+                    outcome.fields.insert("output_file".into(), path.into());
+                    "`read` the `output_file` with lines=\"-50\", or search it".to_owned()
+                }
+            };
             shorten::add_hint(&mut outcome.fields, &hint);
         }
         Some(Err(problem)) => {
@@ -386,6 +394,7 @@ fn to_outcome(info: &CallInfo, result: ToolResult) -> Outcome {
             duration_ms: 0,
             repairs: Vec::new(),
             job_waits: None,
+            title: None,
         },
     }
 }
@@ -535,5 +544,8 @@ pub fn panicked(id: String, tool: &'static str) -> Outcome {
 /// Returns the outcome of a call that was not started.
 #[must_use]
 pub fn not_started(id: String, call: &Call, error: ToolError) -> Outcome {
-    Outcome::failed(id, call.spec().name.into(), error)
+    Outcome {
+        title: Some(title(call)),
+        ..Outcome::failed(id, call.spec().name.into(), error)
+    }
 }

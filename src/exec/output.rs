@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use zeroize::Zeroizing;
 
 use crate::exec::Event;
-use crate::exec::output_log::{OutputLog, OutputSource};
+use crate::exec::output_log::{LogLifetime, OutputLog, OutputSource};
 use crate::exec::utf8::Utf8Decoder;
 use crate::tool::context::OutputSink;
 use karyi_core::head_tail::{Cap, HeadTail, ShortenedText};
@@ -284,14 +284,14 @@ impl OutputPipeline {
         Some(state.log.as_ref()?.copy(id))
     }
 
-    /// Returns the path of the output file if the run keeps it, or the reason why there is none.
+    /// Returns path and lifetime of the output file, or the reason why there is none.
     #[must_use]
-    pub fn file(&self) -> Option<Result<Option<String>, String>> {
+    pub fn file(&self) -> Option<Result<(String, LogLifetime), String>> {
         let state = lock(&self.0);
         let log = state.log.as_ref()?;
         let path = log.path().map(|path| path.to_string_lossy().into_owned());
         let problem = log.problem().map(|problem| Err(problem.to_owned()));
-        problem.or_else(|| path.map(|path| Ok(Some(path).filter(|_| log.is_kept()))))
+        problem.or_else(|| path.map(|path| Ok((path, log.lifetime()))))
     }
 
     /// Returns the last line that is not blank.

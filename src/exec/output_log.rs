@@ -25,10 +25,21 @@ pub struct OutputLogs {
     files: JobFiles,
 }
 
+/// Time that output files exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLifetime {
+    /// Until the end of the run of one message.
+    Message,
+    /// Until the end of a session that takes several messages.
+    Session,
+    /// Until somebody removes them.
+    Kept,
+}
+
 struct LogDirectory {
     path: PathBuf,
     is_created: bool,
-    is_kept: bool,
+    lifetime: LogLifetime,
     /// Number of files created so far.
     count: u64,
     /// Existing files, oldest first.
@@ -73,7 +84,7 @@ impl LogDirectory {
 
     /// Removes the oldest file that no job writes any more when there are too many. Returns its path.
     fn remove_oldest(&mut self) -> Option<PathBuf> {
-        if self.is_kept || self.created.len() < limits::MAX_OUTPUT_FILES {
+        if self.lifetime == LogLifetime::Kept || self.created.len() < limits::MAX_OUTPUT_FILES {
             return None;
         }
         let is_over = |made: &LogFile| made.writer.strong_count() == 0;
@@ -87,11 +98,11 @@ impl LogDirectory {
 impl OutputLogs {
     /// Prepares a directory; it is created with the first file.
     #[must_use]
-    pub fn new(path: PathBuf, max_bytes: u64, is_kept: bool, files: JobFiles) -> Self {
+    pub fn new(path: PathBuf, max_bytes: u64, lifetime: LogLifetime, files: JobFiles) -> Self {
         let directory = LogDirectory {
             path,
             is_created: false,
-            is_kept,
+            lifetime,
             count: 0,
             created: VecDeque::new(),
             problem: None,
@@ -107,7 +118,7 @@ impl OutputLogs {
     /// Creates no files, for a reason that results report.
     #[must_use]
     pub fn unusable(problem: String, files: JobFiles) -> Self {
-        let logs = Self::new(PathBuf::new(), 0, false, files);
+        let logs = Self::new(PathBuf::new(), 0, LogLifetime::Session, files);
         logs.lock().problem = Some(problem);
         logs
     }
@@ -135,7 +146,7 @@ impl OutputLogs {
     /// Removes the directory unless it is to be kept.
     pub fn remove(&self) {
         let mut directory = self.lock();
-        if directory.is_created && !directory.is_kept {
+        if directory.is_created && directory.lifetime != LogLifetime::Kept {
             let _ = std::fs::remove_dir_all(&directory.path);
             directory.is_created = false;
             directory.lock = None;
@@ -332,10 +343,10 @@ impl OutputLog {
         self.path.as_deref()
     }
 
-    /// Returns true when the file stays after the run.
+    /// Returns the time that the file exists.
     #[must_use]
-    pub fn is_kept(&self) -> bool {
-        self.logs.lock().is_kept
+    pub fn lifetime(&self) -> LogLifetime {
+        self.logs.lock().lifetime
     }
 
     /// Returns the reason why the file is missing or incomplete.
@@ -380,7 +391,12 @@ mod tests {
     use karyi_vault::session::Secrets;
 
     fn logs(directory: &Path, max_bytes: u64) -> OutputLogs {
-        OutputLogs::new(directory.join("run"), max_bytes, false, JobFiles::default())
+        OutputLogs::new(
+            directory.join("run"),
+            max_bytes,
+            LogLifetime::Session,
+            JobFiles::default(),
+        )
     }
 
     fn text_of(text: &str) -> Redacted {

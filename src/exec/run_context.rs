@@ -123,8 +123,12 @@ fn mask_outcome(redactor: &Redactor, outcome: &mut Outcome) {
         duration_ms: _,
         repairs: _,
         job_waits: _,
+        title,
     } = outcome;
     redactor.redact_in_again(id);
+    if let Some(title) = title {
+        redactor.redact_in_again(title);
+    }
     redactor.redact_in_again(tool);
     if let Some(ToolError {
         code: _,

@@ -148,6 +148,9 @@ fn fit_item(item: &mut Map<String, Value>, left: &mut usize) {
     *left = left.saturating_sub(texts.iter().sum());
 }
 
+/// End of a hint that names the lines that follow.
+const SHOWS_MORE: &str = " shows more";
+
 /// Shortens the text of a file; the hint names the lines that follow.
 fn shorten_file(file: &mut Map<String, Value>, part: Part) {
     let count = |file: &Map<String, Value>, name| file.get(name).and_then(Value::as_u64);
@@ -158,15 +161,24 @@ fn shorten_file(file: &mut Map<String, Value>, part: Part) {
     let all = text.lines().count() as u64;
     let omitted = count(file, "omitted_bytes").unwrap_or(0);
     let begun = u64::from(omitted > 0 && !text.ends_with('\n') && !text.is_empty());
-    let taken = take(text, part);
+    let mut taken = take(text, part);
     let last = first + all + count(file, "omitted_lines").unwrap_or(0);
-    let next = first + taken.lines.min(all.saturating_sub(begun));
+    // A first line that is cut for want of bytes is shown whole by the next call.
+    let is_unfinished = taken.cut_line == Some(0) && part.bytes < part.line_bytes;
+    let next = match is_unfinished {
+        true => first,
+        false => first + taken.lines.min(all.saturating_sub(begun)),
+    };
+    if is_unfinished {
+        taken.cut_line = None;
+    }
     if next < last {
         let end = match count(file, "total_lines") {
             Some(total) if last > total => String::new(),
             _ => (last - 1).to_string(),
         };
-        add_hint(file, &format!("lines=\"{next}-{end}\" shows more"));
+        remove_hint(file, SHOWS_MORE);
+        add_hint(file, &format!("lines=\"{next}-{end}\"{SHOWS_MORE}"));
     }
     if let Some(line) = taken.cut_line {
         let line = first + line;
@@ -261,6 +273,19 @@ fn add(item: &mut Map<String, Value>, name: &str, more: u64) {
     }
 }
 
+/// Removes the sentences of the hint that end so.
+fn remove_hint(item: &mut Map<String, Value>, end: &str) {
+    let Some(hint) = text(item, "hint") else {
+        return;
+    };
+    let others = hint.split("; ").filter(|sentence| !sentence.ends_with(end));
+    let others = others.collect::<Vec<_>>().join("; ");
+    match others.is_empty() {
+        true => item.shift_remove("hint"),
+        false => item.insert("hint".into(), others.into()),
+    };
+}
+
 /// Adds a sentence to the hint.
 pub(crate) fn add_hint(item: &mut Map<String, Value>, hint: &str) {
     let hint = match text(item, "hint") {
@@ -313,6 +338,22 @@ mod tests {
         let mut expected = cut.clone();
         expected["hint"] = json!("lines=\"2-\" shows more");
         check(cut, (9, 99, 9), expected);
+    }
+
+    #[test]
+    fn a_text_that_is_cut_twice_has_one_next_call() {
+        let hint = "lines=\"3-\" shows more; lines over 9 bytes are cut: lines=\"1\" with max_bytes shows one whole";
+        let cut = json!({"first_line": 1, "total_lines": 9, "omitted_bytes": 70, "omitted_lines": 7,
+            "output": "abc\ndef\n", "hint": hint});
+        let most = usize::MAX;
+        let hint = "lines over 9 bytes are cut: lines=\"1\" with max_bytes shows one whole; lines=\"2-\" shows more";
+        let expected = json!({"first_line": 1, "total_lines": 9, "omitted_bytes": 74, "omitted_lines": 8,
+            "output": "abc\n", "hint": hint});
+        check(cut.clone(), (most, 5, most), expected);
+        let hint = "lines over 9 bytes are cut: lines=\"1\" with max_bytes shows one whole; lines=\"1-\" shows more";
+        let expected = json!({"first_line": 1, "total_lines": 9, "omitted_bytes": 76, "omitted_lines": 8,
+            "output": "a [... 2 bytes omitted ...]\n", "hint": hint});
+        check(cut, (most, 1, most), expected);
     }
 
     #[test]

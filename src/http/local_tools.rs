@@ -14,7 +14,7 @@ use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
 use crate::exec::message_runner::MessageRunner;
-use crate::exec::output_log::OutputLogs;
+use crate::exec::output_log::{LogLifetime, OutputLogs};
 use crate::exec::policy_gate::PolicyGate;
 use crate::exec::session_context::SessionContext;
 use crate::exec::shorten;
@@ -126,7 +126,12 @@ impl ShellPool {
             ..context(&self.session, &self.root, self.resources.secrets.clone())
         };
         let files = context.job_files.clone();
-        let logs = OutputLogs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
+        let logs = OutputLogs::new(
+            directory,
+            limits::OUTPUT_FILE_BYTES,
+            LogLifetime::Session,
+            files,
+        );
         let project = context.sessions.cwd();
         let policy_gate = PolicyGate::new(PolicyFile::default(), project, BTreeSet::new());
         PooledShell {

@@ -33,6 +33,13 @@ pub enum Detail {
     Verbose,
 }
 
+/// Numbers of calls without success.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct BadCalls {
+    failed: u64,
+    not_run: u64,
+}
+
 /// Writes text.
 pub struct TextReport<W> {
     out: W,
@@ -44,7 +51,7 @@ pub struct TextReport<W> {
     next_index: u64,
     /// Calls that have started and have no result yet.
     running: Vec<Running>,
-    failed: u64,
+    bad: BadCalls,
     /// True when a call was only described.
     is_dry_run: bool,
     /// True when a command was left waiting for input.
@@ -77,7 +84,7 @@ impl<W: Write> TextReport<W> {
             spinner,
             next_index: 0,
             running: Vec::new(),
-            failed: 0,
+            bad: BadCalls::default(),
             is_dry_run: false,
             has_waited: false,
             is_mid_line: false,
@@ -418,6 +425,7 @@ impl<W: Write> TextReport<W> {
     /// Writes the heading and the output of a call that was not shown while it ran.
     fn whole(&mut self, call: Option<Running>, outcome: &Outcome) -> io::Result<()> {
         let title = outcome.fields.get("title").and_then(Value::as_str);
+        let title = title.or(outcome.title.as_deref());
         let (heading, title, label) = match call {
             Some(call) => (call.heading, call.title, call.label),
             None => {
@@ -490,7 +498,9 @@ impl<W: Write> Style for TextReport<W> {
             .as_ref()
             .is_some_and(|error| error.code == ErrorCode::DryRun);
         self.is_dry_run |= is_planned;
-        self.failed += u64::from(is_bad && !is_planned);
+        let is_started = outcome.title.is_none();
+        self.bad.failed += u64::from(is_bad && is_started && !is_planned);
+        self.bad.not_run += u64::from(is_bad && !is_started);
         let is_quiet = self.detail == Detail::Quiet;
         if is_quiet && !is_bad && !outcome.status.goes_on() {
             return Ok(());
@@ -567,10 +577,16 @@ impl<W: Write> Style for TextReport<W> {
                 self.line(Ink::Faint, "dry run: nothing was run or changed")?;
             }
             ReportStatus::Ok => {}
-            ReportStatus::Failed if self.failed == 0 => {}
+            ReportStatus::Failed if self.bad == BadCalls::default() => {}
             ReportStatus::Failed | ReportStatus::Bug => self.line(
                 Ink::Bad,
-                &format!("{} of {calls} calls failed", self.failed),
+                &match (self.bad.failed, self.bad.not_run) {
+                    (failed, 0) => format!("{failed} of {calls} calls failed"),
+                    (0, not_run) => format!("{not_run} of {calls} calls did not run"),
+                    (failed, not_run) => {
+                        format!("{failed} of {calls} calls failed, {not_run} did not run")
+                    }
+                },
             )?,
             ReportStatus::Refused => self.line(Ink::Bad, "refused: see above")?,
             ReportStatus::NeedsInput if self.has_waited => self.line(

@@ -150,8 +150,8 @@ fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::
     let is_crlf = TEXT_FIELDS.iter().any(|name| is_crlf(fields.get(name)));
     let change = fields.get("change");
     let eol = is_crlf.then_some(("eol", Field::Text("crlf")));
-    let lost = lost_character(fields);
-    let is_new = lost.is_some() && fields.get("is_lossy").is_none();
+    let lost = lost_characters(fields);
+    let is_new = !lost.is_empty() && fields.get("is_lossy").is_none();
     let lossy = is_new.then_some(("is_lossy", Field::Value(&Value::Bool(true))));
     let attributes = fields.iter().chain(eol).chain(lossy);
     for (key, field) in attributes.filter(|(key, field)| {
@@ -166,9 +166,9 @@ fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::
         }
         out.write_all(b"\"")?;
     }
-    let hint = lost.map(|lost| match fields.get("hint") {
-        Some(Field::Text(hint)) => format!("{hint}\n{}", lost_hint(lost)),
-        _ => lost_hint(lost),
+    let hint = lost_hint(&lost).map(|lost| match fields.get("hint") {
+        Some(Field::Text(hint)) => format!("{hint}\n{lost}"),
+        _ => lost,
     });
     let hint = hint.as_deref().map(|hint| ("hint", Field::Text(hint)));
     let is_kept = |key: &str| key != "hint" || hint.is_none();
@@ -191,21 +191,38 @@ fn element(out: &mut dyn Write, name: &str, fields: &BorrowedFields<'_>) -> io::
     close(out, name)
 }
 
-/// Returns the first character of the texts that XML cannot represent.
-fn lost_character(fields: &BorrowedFields<'_>) -> Option<char> {
-    let mut texts = fields.iter().filter_map(|(_, field)| match field {
+/// Returns the characters of the texts that XML cannot represent, each once, in order.
+fn lost_characters(fields: &BorrowedFields<'_>) -> Vec<char> {
+    let texts = fields.iter().filter_map(|(_, field)| match field {
         Field::Text(text) => Some(text),
         _ => None,
     });
-    texts.find_map(|text| text.chars().find(|c| !is_xml(*c)))
+    let mut lost = Vec::new();
+    for c in texts.flat_map(|text| text.chars()).filter(|c| !is_xml(*c)) {
+        if !lost.contains(&c) {
+            lost.push(c);
+        }
+    }
+    lost
 }
 
-/// Says how a character that the report does not show is written in a call.
-fn lost_hint(c: char) -> String {
-    let number = u32::from(c);
-    match number {
-        0 => "NUL is shown as U+FFFD; change such text with a command".into(),
-        _ => format!("U+{number:04X} is shown as U+FFFD; in find and replace write &#{number};"),
+/// Says how characters that the report does not show are written in a call.
+fn lost_hint(lost: &[char]) -> Option<String> {
+    let list = |format: &dyn Fn(u32) -> String| {
+        let others = lost.iter().map(|c| u32::from(*c)).filter(|c| *c > 0);
+        others.map(format).collect::<Vec<_>>().join(", ")
+    };
+    let (names, references) = (
+        list(&|c| format!("U+{c:04X}")),
+        list(&|c| format!("&#{c};")),
+    );
+    let nul = "NUL is shown as U+FFFD; change such text with a command";
+    let others = format!("{names} is shown as U+FFFD; in find and replace write {references}");
+    match (lost.contains(&'\0'), names.is_empty()) {
+        (false, true) => None,
+        (true, true) => Some(nul.to_owned()),
+        (false, false) => Some(others),
+        (true, false) => Some(format!("{nul}\n{others}")),
     }
 }
 
@@ -410,7 +427,10 @@ mod tests {
 
     #[test]
     fn a_text_with_many_escapes_is_a_cdata_section() {
-        let hint = format!("<hint><![CDATA[{}]]></hint>", lost_hint('\u{1}'));
+        let hint = format!(
+            "<hint><![CDATA[{}]]></hint>",
+            lost_hint(&['\u{1}']).unwrap()
+        );
         check(
             json!({"output": "a<b>&\u{1}"}),
             &format!("<r is_lossy=\"true\"><output>a&lt;b&gt;&amp;\u{FFFD}</output>{hint}</r>"),
@@ -520,7 +540,7 @@ mod tests {
             &format!(
                 "<r id=\"a&quot;&#10;\u{FFFD}&amp;\" is_lossy=\"true\">\
                  <output>\u{FFFD}[m&#13;.\n\u{FFFD}]]&gt;</output><hint><![CDATA[{}]]></hint></r>",
-                lost_hint('\u{1}')
+                "U+0001, U+001B, U+FFFE is shown as U+FFFD; in find and replace write &#1;, &#27;, &#65534;"
             ),
         );
     }

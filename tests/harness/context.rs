@@ -6,7 +6,7 @@ use std::sync::Arc;
 use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
 use karyi::exec::jobs::Jobs;
-use karyi::exec::output_log::OutputLogs;
+use karyi::exec::output_log::{LogLifetime, OutputLogs};
 use karyi::exec::policy_gate::PolicyGate;
 use karyi::exec::run_context::RunContext;
 use karyi::files::root::Root;
@@ -68,7 +68,7 @@ pub fn run_context(
     (events, cancel): (mpsc::Sender<Redacted<Event>>, Cancel),
 ) -> RunContext {
     let files = context.job_files.clone();
-    let logs = OutputLogs::new(dir.join("output"), 1 << 20, false, files);
+    let logs = OutputLogs::new(dir.join("output"), 1 << 20, LogLifetime::Session, files);
     RunContext {
         cap: Cap::default(),
         is_live: false,

@@ -143,6 +143,8 @@ pub struct Outcome {
     pub repairs: Vec<&'static str>,
     /// For calls of the session: whether its job waits for an answer now.
     pub job_waits: Option<bool>,
+    /// What the call would have run, if it was not started. Only people are shown it.
+    pub title: Option<String>,
 }
 
 impl Outcome {
@@ -164,6 +166,7 @@ impl Outcome {
             duration_ms: 0,
             repairs: Vec::new(),
             job_waits: None,
+            title: None,
         }
     }
 

@@ -92,7 +92,7 @@ pub(super) fn describe(
                 ErrorCode::BadArguments,
                 "an empty text to find creates a file, and this one has text already".into(),
             );
-            error.with_hint("name the text to replace; to rewrite the whole file, delete it first")
+            error.with_hint("name the text to replace; to write a whole file, use `<content>`")
         }
         MatchErrorKind::TooLarge => make(ErrorCode::FileTooLarge, too_large()),
     }

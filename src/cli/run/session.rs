@@ -14,7 +14,7 @@ use crate::cli::shell::{SessionUse, ShellNames};
 use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
 use crate::cli::{log, own_program, say, undo_journal, vault};
 use crate::exec::cancel::Cancel;
-use crate::exec::output_log::OutputLogs;
+use crate::exec::output_log::{LogLifetime, OutputLogs};
 use crate::exec::policy_gate::PolicyGate;
 use crate::tool::Seconds;
 use crate::tool::context::{Context, Prompter, ShownTexts, WriteLog};
@@ -163,11 +163,20 @@ pub(in crate::cli) fn policy_gate(
 }
 
 /// Prepares the directory of output files.
-pub(in crate::cli) fn logs(args: &SessionArgs, context: &Context) -> OutputLogs {
+pub(in crate::cli) fn logs(
+    args: &SessionArgs,
+    session_use: SessionUse,
+    context: &Context,
+) -> OutputLogs {
     let files = context.job_files.clone();
     let most = args.max_output_file.unwrap_or(limits::OUTPUT_FILE_BYTES);
+    let lifetime = match session_use {
+        _ if args.keep => LogLifetime::Kept,
+        SessionUse::Script => LogLifetime::Message,
+        SessionUse::Conversation => LogLifetime::Session,
+    };
     match output_dir(args.keep) {
-        Ok(directory) => OutputLogs::new(directory, most, args.keep, files),
+        Ok(directory) => OutputLogs::new(directory, most, lifetime, files),
         Err(error) => OutputLogs::unusable(error.message, files),
     }
 }

@@ -623,7 +623,10 @@ fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
         first_line: edited.first_line,
         lines: edited
             .lines
-            .or(edited.first_line.map(|line| (line, line)))
+            .or(edited
+                .first_line
+                .map(|line| (line, line))
+                .filter(|_| edited.kind != EditKind::Created))
             .filter(|_| edited.kind != EditKind::Deleted)
             .map(|(first, last)| match first == last {
                 true => first.to_string(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::exec::output::OutputPipeline;
-use crate::exec::output_log::OutputLogs;
+use crate::exec::output_log::{LogLifetime, OutputLogs};
 use crate::tool::sessions::JobFiles;
 use karyi_core::secret::{SecretName, SecretValue};
 use karyi_vault::session::Secrets;
@@ -26,7 +26,7 @@ impl TestTerminal {
         let path = directory.path().join("run");
         Self {
             journal: TerminalJournal::new(&redactor),
-            logs: OutputLogs::new(path, 1 << 20, false, JobFiles::default()),
+            logs: OutputLogs::new(path, 1 << 20, LogLifetime::Session, JobFiles::default()),
             redactor,
             directory,
         }
