@@ -136,7 +136,12 @@ fn piped_input_needs_no_command_word() {
 
 #[test]
 fn a_message_without_a_block_is_fine() {
-    Karyi::new().stdin("I have nothing to run.").run().exit(0);
+    let expected = r#"<results>
+  <diagnostics><diagnostic severity="warning" code="no-block" offset="0" line="1" column="1"><message>nothing ran: the message has no &lt;tools&gt; block</message><hint><![CDATA[to run something, write <tools> on a line of its own, then the calls, then </tools>]]></hint></diagnostic></diagnostics>
+  <summary status="ok"/>
+</results>"#;
+    let ran = Karyi::new().stdin("I have nothing to run.");
+    ran.stdout_xml(expected).exit(0);
 }
 
 #[test]
