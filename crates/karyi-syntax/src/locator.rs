@@ -338,14 +338,7 @@ impl Locator {
             .consume(found.unwrap_or_else(|| rest.len() - incomplete_suffix(rest)));
         let rest = cx.view.rest();
         if found.is_none() {
-            if cx.is_last() && draft.has_block {
-                draft.has_block = false;
-                let (open, close) = draft.kind.shown();
-                let message = format!("{open} has no {close}, so nothing after it runs");
-                let hint = format!("close it with {close}, or write {open} in backticks");
-                let fault = Fault::at(Code::IgnoredBlock, &draft.mark, message);
-                cx.warn(*fault.with_hint(hint), 0);
-            }
+            warn_of_open_draft(cx, &mut draft);
             self.draft = Some(draft);
             return LocatorStep::More;
         }
@@ -776,4 +769,16 @@ fn skip_space(cx: &mut Context<'_, '_>) -> bool {
     cx.view.consume(length);
     let space = rest.get(..length).unwrap_or_default();
     space.iter().any(|b| matches!(b, b'\n' | b'\r'))
+}
+
+/// Warns at the end of the message of a draft that is open and holds a block.
+fn warn_of_open_draft(cx: &mut Context<'_, '_>, draft: &mut Draft) {
+    if cx.is_last() && draft.has_block {
+        draft.has_block = false;
+        let (open, close) = draft.kind.shown();
+        let message = format!("{open} has no {close}, so nothing after it runs");
+        let hint = format!("close it with {close}, or write {open} in backticks");
+        let fault = Fault::at(Code::IgnoredBlock, &draft.mark, message);
+        cx.warn(*fault.with_hint(hint), 0);
+    }
 }
