@@ -33,8 +33,7 @@ pub struct RefusedCalls {
 
 /// Admits the calls of one block.
 pub struct Admission {
-    /// The run of the block.
-    pub run: RunContext,
+    run: RunContext,
     /// Names that had a value when the block opened: a value asked for in this block is for the next one.
     names: Vec<SecretName>,
 }

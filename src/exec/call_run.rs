@@ -34,6 +34,7 @@ struct CallInfo {
     id: String,
     spec: Spec,
     title: String,
+    line_count: usize,
     label: Option<String>,
     since: Instant,
     /// True if the call names its time limit.
@@ -50,6 +51,7 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
         id: prepared.id,
         spec: prepared.call.spec(),
         title: title(&prepared.call),
+        line_count: line_count(&prepared.call),
         label: label(&prepared.call),
         since: Instant::now(),
         is_limited: timeout.is_some(),
@@ -82,15 +84,11 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
         outcome.fields.insert("warnings".into(), warnings.into());
     }
     if let Some(log) = &run.context.log {
-        let (id, time) = (run.masked(&outcome.id), outcome.duration_ms);
-        let code = outcome
-            .error
-            .as_ref()
-            .map_or("", |error| error.code.as_str());
-        let status = outcome.status.as_str();
-        log(
-            &format!("call {id}: {} {status} {code} in {time} ms", outcome.tool).replace("  ", " "),
-        );
+        let (id, tool, status) = (run.masked(&outcome.id), &outcome.tool, outcome.status);
+        let code = outcome.error.as_ref().map(|error| error.code.as_str());
+        let code = code.map_or_else(String::new, |code| format!(" {code}"));
+        let (status, time) = (status.as_str(), outcome.duration_ms);
+        log(&format!("call {id}: {tool} {status}{code} in {time} ms"));
     }
     outcome
 }
@@ -361,6 +359,7 @@ fn started_event(info: &CallInfo) -> Event {
         tool: info.spec.name,
         heading: info.spec.heading,
         title: info.title.clone(),
+        line_count: info.line_count,
         label: info.label.clone(),
     }
 }
@@ -429,16 +428,9 @@ pub fn title(call: &Call) -> String {
     lines.join("\n")
 }
 
-/// Returns the number of lines of the script that a title shows.
-#[must_use]
-pub fn title_lines(title: &str) -> usize {
-    let (shown, more) = (
-        title.lines().count(),
-        title.lines().nth(limits::MAX_TITLE_LINES),
-    );
-    let words = more.map_or("", |more| more.trim_start_matches("[... "));
-    let more = words.split(' ').next().and_then(|more| more.parse().ok());
-    more.map_or(shown, |more: usize| limits::MAX_TITLE_LINES + more)
+/// Returns the number of lines of what a call runs.
+fn line_count(call: &Call) -> usize {
+    call.title().trim_matches('\n').trim_end().lines().count()
 }
 
 /// Returns the name that the model gave a command.

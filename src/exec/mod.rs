@@ -44,6 +44,8 @@ pub enum Event {
         heading: &'static str,
         /// Script of a command, or summary of another call. A long one is cut, with a count.
         title: String,
+        /// Number of lines of the script.
+        line_count: usize,
         /// Name that the model gave the call.
         label: Option<String>,
     },

@@ -79,6 +79,7 @@ impl Redactable for Event {
                 tool: _,
                 heading: _,
                 title,
+                line_count: _,
                 label,
             } => {
                 if let Some(label) = label {

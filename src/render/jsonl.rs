@@ -20,7 +20,7 @@ pub struct Jsonl<W> {
     most: usize,
     /// Bytes of all outputs that events may still show.
     left: usize,
-    /// What they may still show of running calls; `None` after a cut.
+    /// Bytes that events may still show of each running call; `None` after a cut.
     rooms: HashMap<u64, Option<usize>>,
 }
 

@@ -116,6 +116,8 @@ pub struct CallStart<'a> {
     pub heading: &'a str,
     /// The whole script, or the files: what runs.
     pub title: &'a str,
+    /// Number of lines of the script.
+    pub line_count: usize,
     /// Name that the model gave the call.
     pub label: Option<&'a str>,
 }

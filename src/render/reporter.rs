@@ -58,6 +58,7 @@ impl Reporter {
                 tool,
                 heading,
                 title,
+                line_count,
                 label,
             } => self.style.started(&CallStart {
                 index,
@@ -65,6 +66,7 @@ impl Reporter {
                 tool,
                 heading,
                 title: &title,
+                line_count,
                 label: label.as_deref(),
             }),
             Event::Output { index, id, text } => self.style.output(&CallOutput {

@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use crate::exec::call_run::title_lines;
 use crate::render::line_window::LineWindow;
 use crate::render::paint::{Colour, Ink, safe, safe_in_colour, safe_line};
 use crate::render::spinner::Spinner;
@@ -62,6 +61,7 @@ pub struct TextReport<W> {
 struct Running {
     index: u64,
     title: String,
+    line_count: usize,
     heading: String,
     label: Option<String>,
     /// Lines of its output.
@@ -459,6 +459,7 @@ impl<W: Write> Style for TextReport<W> {
         self.running.push(Running {
             index: call.index,
             title: call.title.to_owned(),
+            line_count: call.line_count,
             label: call.label.map(str::to_owned),
             window: self.window(),
             unfinished: String::new(),
@@ -553,7 +554,7 @@ impl<W: Write> Style for TextReport<W> {
             return Ok(());
         }
         let first = call.title.lines().next().unwrap_or_default();
-        let end = match title_lines(&call.title) {
+        let end = match call.line_count {
             0 | 1 => String::new(),
             2 => " (+1 line)".to_owned(),
             lines => format!(" (+{} lines)", lines - 1),

@@ -217,7 +217,8 @@ fn lost_hint(lost: &[char]) -> Option<String> {
         list(&|c| format!("&#{c};")),
     );
     let nul = "NUL is shown as U+FFFD; change such text with a command";
-    let others = format!("{names} is shown as U+FFFD; in find and replace write {references}");
+    let verb = if names.contains(',') { "are" } else { "is" };
+    let others = format!("{names} {verb} shown as U+FFFD; in find and replace write {references}");
     match (lost.contains(&'\0'), names.is_empty()) {
         (false, true) => None,
         (true, true) => Some(nul.to_owned()),
@@ -540,7 +541,7 @@ mod tests {
             &format!(
                 "<r id=\"a&quot;&#10;\u{FFFD}&amp;\" is_lossy=\"true\">\
                  <output>\u{FFFD}[m&#13;.\n\u{FFFD}]]&gt;</output><hint><![CDATA[{}]]></hint></r>",
-                "U+0001, U+001B, U+FFFE is shown as U+FFFD; in find and replace write &#1;, &#27;, &#65534;"
+                "U+0001, U+001B, U+FFFE are shown as U+FFFD; in find and replace write &#1;, &#27;, &#65534;"
             ),
         );
     }

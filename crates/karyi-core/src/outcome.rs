@@ -143,7 +143,7 @@ pub struct Outcome {
     pub repairs: Vec<&'static str>,
     /// For calls of the session: whether its job waits for an answer now.
     pub job_waits: Option<bool>,
-    /// What the call would have run, if it was not started. Only people are shown it.
+    /// Script or summary of a call that was not started. Only people are shown it.
     pub title: Option<String>,
 }
 
