@@ -24,6 +24,7 @@ const CRATES: &[(&str, usize)] = &[
     ("karyi-vault", 14_000),
     ("karyi-pty", 13_000),
     ("karyi-files", 12_000),
+    ("karyi-model", 3_000),
     ("karyi-store", 4_000),
 ];
 
