@@ -153,6 +153,37 @@ fn mentions_open_no_draft() {
 }
 
 #[test]
+fn a_fence_without_the_block_hides_nothing_after_it() {
+    for shown in [
+        "<think>",
+        "<!-- x",
+        "<pre>",
+        "[THINK]",
+        "<results>",
+        "</think>",
+    ] {
+        for end in ["```", " ```` \t"] {
+            check(&format!("```\n{shown}\n{end}\n{REAL}"), &["1 real"]);
+        }
+        check(&format!("```xml\n{shown}\nx\n```\n{REAL}\n"), &["1 real"]);
+    }
+    for (open, close) in [("<think>", "</think>"), ("<!-- x", "-->")] {
+        check(
+            &format!("```xml\n{open}\n{DRAFT}\n{close}\n{REAL}\n```\n"),
+            &["1 real", "ignored-block"],
+        );
+        check(
+            &format!("```xml\n{open}\n```py\n{DRAFT}\n``\n{close}\n{REAL}\n```"),
+            &["1 real", "ignored-block"],
+        );
+    }
+    check(
+        &format!("```\n{REAL}\n<results>\n{DRAFT}\n```\n{DRAFT}"),
+        &["1 real", "invented-results"],
+    );
+}
+
+#[test]
 fn an_open_thought_ignores_the_rest_and_says_so() {
     check(
         &format!("<think>\n{DRAFT}\n{REAL}\n"),

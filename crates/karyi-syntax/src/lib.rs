@@ -31,6 +31,7 @@ mod envelope;
 pub mod escapes;
 mod event;
 mod fault;
+mod fence;
 mod follow_set;
 pub mod grammar;
 mod ids;

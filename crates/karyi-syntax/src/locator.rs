@@ -4,7 +4,7 @@
 //! Prose is consumed and not stored. Text that looks like a block and does not run causes a warning, so that no call
 //! is lost silently.
 
-use memchr::{memchr2, memmem, memrchr};
+use memchr::{memchr2, memchr3, memmem, memrchr};
 
 use super::bare_calls;
 use super::block::Block;
@@ -13,6 +13,7 @@ use super::context::Context;
 use super::drafts::{self, Draft, DraftKind, DraftTag, Match, draft_tag};
 use super::event::{Event, Mode};
 use super::fault::{Fault, Location, Outcome};
+use super::fence::{Fence, FenceKind, FenceLine, MAX_INFO};
 use super::ids::Ids;
 use super::position_tracker::incomplete_suffix;
 use super::source::{Mark, View};
@@ -20,9 +21,6 @@ use super::stop_bytes::StopBytes;
 use super::tag_scan::{TagScan, TagStop};
 use super::tools_tag::{TOOLS, TagMatch, ToolsTag, is_opener, opening_tag, tools_word};
 use karyi_core::error::Code;
-
-/// Bytes of a fence's info string that are stored: all relevant ones are shorter.
-const MAX_INFO: usize = 16;
 
 /// Start of the tag that ends a block.
 const TOOLS_END: &[u8] = b"</tools";
@@ -73,32 +71,6 @@ enum LineState {
     Brace(bool),
     /// In a block with an error, before its end.
     Faulty,
-}
-
-#[derive(Debug)]
-struct Fence {
-    mark: u8,
-    length: usize,
-    kind: FenceKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FenceKind {
-    /// Nothing in it runs.
-    Closed,
-    /// The fence around the blocks of a message.
-    Open,
-    /// Such a fence around an envelope, if its first byte says so.
-    Json,
-}
-
-/// The line of a possible opening fence.
-#[derive(Debug)]
-struct FenceLine {
-    mark: u8,
-    length: usize,
-    is_first: bool,
-    info: Vec<u8>,
 }
 
 /// A complete `<tools>` tag.
@@ -178,7 +150,7 @@ impl Locator {
 
     /// Returns the bytes at which the locator must run again, with `length` bytes unconsumed.
     pub(super) fn stop_bytes(&self, length: usize) -> &'static StopBytes {
-        if self.draft.is_some() && length == 0 {
+        if self.draft.is_some() && self.fence.is_none() && length == 0 {
             return StopBytes::DRAFT;
         }
         match self.line {
@@ -299,6 +271,7 @@ impl Locator {
         match bare_calls::is_results(rest, cx.is_last()) {
             Match::Cut => return LocatorStep::More,
             Match::Yes(_) if self.is_over => {}
+            Match::Yes(_) if self.fence.is_some() && self.blocks == 0 => {}
             Match::Yes(_) if !cx.can_warn(0) => return LocatorStep::More,
             Match::Yes(length) => {
                 let message = "results stand in the message, so nothing after them runs";
@@ -333,7 +306,11 @@ impl Locator {
     /// Goes on in a draft.
     fn in_draft(&mut self, cx: &mut Context<'_, '_>, mut draft: Draft) -> LocatorStep {
         let rest = cx.view.rest();
-        let found = memchr2(b'<', draft.kind.close_byte(), rest);
+        let close = draft.kind.close_byte();
+        let found = match self.fence {
+            None => memchr2(b'<', close, rest),
+            Some(_) => memchr3(b'<', close, b'\n', rest),
+        };
         cx.view
             .consume(found.unwrap_or_else(|| rest.len() - incomplete_suffix(rest)));
         let rest = cx.view.rest();
@@ -341,6 +318,18 @@ impl Locator {
             warn_of_open_draft(cx, &mut draft);
             self.draft = Some(draft);
             return LocatorStep::More;
+        }
+        let fence = self.fence.as_ref();
+        match fence.map_or(Match::No, |fence| fence.ends_at(rest, cx.is_last())) {
+            Match::Yes(_) => {
+                self.line = LineState::Start;
+                return LocatorStep::Again;
+            }
+            Match::Cut => {
+                self.draft = Some(draft);
+                return LocatorStep::More;
+            }
+            Match::No => {}
         }
         match draft.kind.closes(rest, cx.is_last()) {
             Match::Yes(length) => {
@@ -389,9 +378,10 @@ impl Locator {
     }
 
     /// Ends a thought that nothing opened: the message starts after it. One that opened after the last block, inside a
-    /// line of prose, held no block.
+    /// line of prose, held no block, nor did one that ends in a fence before any block.
     fn end_thought(&mut self, cx: &mut Context<'_, '_>, length: usize) -> LocatorStep {
-        if self.blocks_at_mention.take() == Some(self.blocks) {
+        let is_shown = self.fence.is_some() && self.blocks == 0;
+        if self.blocks_at_mention.take() == Some(self.blocks) || is_shown {
             cx.view.consume(length);
             self.line = LineState::Start;
             return LocatorStep::Again;
@@ -741,24 +731,6 @@ impl Locator {
             false => cx.warn(*fault, 0),
         }
         Ok(LocatorStep::Again)
-    }
-}
-
-impl FenceLine {
-    /// Decides what the fence is, now that its line is complete.
-    fn into_fence(self, may_be_envelope: bool) -> Fence {
-        let info = self.info.trim_ascii().to_ascii_lowercase();
-        let is_wrapper = self.is_first && self.mark == b'`' && self.length == 3;
-        let kind = match info.as_slice() {
-            b"" | b"xml" | b"toolsxml" | b"tools" if is_wrapper => FenceKind::Open,
-            b"json" if is_wrapper && may_be_envelope => FenceKind::Json,
-            _ => FenceKind::Closed,
-        };
-        Fence {
-            mark: self.mark,
-            length: self.length,
-            kind,
-        }
     }
 }
 
