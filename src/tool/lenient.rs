@@ -1,15 +1,14 @@
 //! Takes arguments in forms that models write by mistake, when only one reading fits the schema.
 //!
 //! Clients that speak JSON send a list as JSON text, a number or a boolean as text, one object where a list
-//! is expected, or a comment on the call beside its arguments. Whatever does not fit is left as it is; the
-//! check that follows reports it.
+//! is expected, or a comment on the call beside its arguments. The slips that the repair mode of ToolsXML takes
+//! are taken here too: a time with a unit, a key written as `Ctrl+C`, `path` for `src`. Whatever does not fit is
+//! left as it is; the check that follows reports it.
 
 use serde_json::{Map, Value};
 
 use crate::tool::{json_text, schema, validate};
-
-/// Keys of a comment on the call, which models send to tools that have no such argument.
-const COMMENTS: [&str; 2] = ["description", "reason"];
+use karyi_syntax::slips;
 
 /// Converts arguments to the types of `schema` where that is unambiguous.
 pub fn convert(arguments: &mut Value, schema: &Value) {
@@ -21,12 +20,10 @@ fn drop_comments(arguments: &mut Value, schema: &Value) {
     let Value::Object(map) = arguments else {
         return;
     };
-    let properties = schema.get("properties");
-    for name in COMMENTS {
-        if properties.is_some_and(|known| known.get(name).is_none()) {
-            map.shift_remove(name);
-        }
-    }
+    let Some(known) = schema.get("properties") else {
+        return;
+    };
+    map.retain(|name, _| known.get(name).is_some() || !slips::is_explanation(name));
 }
 
 fn convert_value(value: &mut Value, schema: &Value) {
@@ -48,18 +45,54 @@ fn convert_members(map: &mut Map<String, Value>, schema: &Value) {
     let Some(properties) = schema.get("properties") else {
         return;
     };
+    rename_paths(map, properties);
     for (name, value) in map {
-        if let Some(schema) = properties.get(name) {
-            convert_value(value, schema);
+        let Some(schema) = properties.get(name) else {
+            continue;
+        };
+        if name == "timeout"
+            && !schema::has_type(schema, "string")
+            && let Some(seconds) = value.as_str().and_then(slips::seconds)
+        {
+            *value = seconds.into();
         }
+        convert_value(value, schema);
     }
+}
+
+/// Gives `path` and `src` the name that the schema has for them.
+fn rename_paths(map: &mut Map<String, Value>, known: &Value) {
+    let renamed = map.keys().find_map(|written| {
+        let name = slips::counterpart(written)?;
+        let is_meant = known.get(written).is_none() && known.get(name).is_some();
+        (is_meant && !map.contains_key(name)).then(|| (written.clone(), name))
+    });
+    if let Some((written, name)) = renamed
+        && let Some(value) = map.shift_remove(&written)
+    {
+        map.insert(name.into(), value);
+    }
+}
+
+/// Returns the word of a list of words that a text means, such as the key of `Ctrl+C`.
+fn word(text: &str, schema: &Value) -> Option<Value> {
+    let words = schema.get("enum")?.as_array()?;
+    let is_word = |word: &str| words.iter().any(|known| known == word);
+    let plain = text.trim().to_lowercase();
+    let meant = || slips::control_key(text).filter(|key| is_word(key));
+    let word = match is_word(&plain) {
+        true => Some(plain),
+        false => meant(),
+    };
+    word.filter(|_| !is_word(text)).map(Value::from)
 }
 
 /// Returns the value in a type of the schema, when it has another type and can be read as one.
 fn fitting(value: &Value, schema: &Value) -> Option<Value> {
     let is = |name| schema::has_type(schema, name);
     match value {
-        Value::String(text) if !is("string") => {
+        Value::String(text) if is("string") => word(text, schema),
+        Value::String(text) => {
             let read = json_text::parse(text.trim()).ok();
             let fits = |read: &Value| match read {
                 Value::Array(_) => is("array"),
@@ -82,12 +115,9 @@ fn fitting(value: &Value, schema: &Value) -> Option<Value> {
         Value::Number(_) if is("string") && !is("number") && !is("integer") => {
             Some(value.to_string().into())
         }
-        Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)
-        | Value::Object(_) => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            None
+        }
     }
 }
 
@@ -101,7 +131,7 @@ mod tests {
             "files": {"type": "array", "items": {"type": "object", "required": ["src"], "properties": {
                 "src": {"type": "string"}, "all": {"type": "boolean"}, "depth": {"type": ["integer", "null"]}}}},
             "names": {"type": "array", "items": {"type": "string"}},
-            "text": {"type": "string"}, "timeout": {"type": "number"}, "headers": {"type": "object"}}});
+            "key": {"type": "string", "enum": ["c", "enter"]}, "text": {"type": "string"}, "timeout": {"type": "number"}, "headers": {"type": "object"}}});
         convert(&mut arguments, &schema);
         arguments
     }
@@ -130,6 +160,13 @@ mod tests {
                 json!({"headers": {"a": "1"}}),
             ),
             (json!({"text": 7}), json!({"text": "7"})),
+            (json!({"timeout": "1.5 min"}), json!({"timeout": 90})),
+            (json!({"key": "Ctrl+C"}), json!({"key": "c"})),
+            (json!({"key": " Enter"}), json!({"key": "enter"})),
+            (
+                json!({"files": [{"path": "a"}]}),
+                json!({"files": [{"src": "a"}]}),
+            ),
             (json!({"description": "why", "reason": "so"}), json!({})),
         ] {
             assert_eq!(read(given.clone()), expected, "{given}");
@@ -143,6 +180,8 @@ mod tests {
             json!({"text": "true"}),
             json!({"timeout": "soon"}),
             json!({"timeout": "true"}),
+            json!({"key": "Ctrl+D"}),
+            json!({"files": [{"src": "a", "path": "b"}]}),
             json!({"timeout": true}),
             json!({"names": "[1, 2"}),
             json!({"names": "one"}),

@@ -152,6 +152,9 @@ pub fn others(schema: &Value) -> Option<&Value> {
     }
 }
 
+/// Most literal values that an error names.
+const MAX_WORDS: usize = 8;
+
 /// Returns a description of the values a schema accepts.
 #[must_use]
 pub fn expected(schema: &Value) -> String {
@@ -162,6 +165,11 @@ pub fn expected(schema: &Value) -> String {
     match words.as_slice() {
         [] => "left out".into(),
         [only] => only.clone(),
+        [first @ .., _] if first.len() >= MAX_WORDS => {
+            let shown = first.iter().take(MAX_WORDS).cloned();
+            let shown: Vec<String> = shown.collect();
+            format!("one of {} words such as {}", words.len(), shown.join(", "))
+        }
         several => format!("one of {}", several.join(", ")),
     }
 }

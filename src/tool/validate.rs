@@ -208,23 +208,31 @@ fn check_object(
             map.shift_remove(property.name);
         }
     }
+    let is_missing = |p: &&Property<'_>| p.is_required && !map.contains_key(p.name);
+    let missing = properties.iter().find(is_missing);
     for (key, value) in map.iter_mut() {
         let inside = join(path, key);
-        match schema::key(schema, key) {
-            Some(known) => check(value, known, &inside)?,
-            None => return Err(unknown_key(&inside, value, schema)),
+        match (schema::key(schema, key), missing) {
+            (Some(known), _) => check(value, known, &inside)?,
+            (None, Some(missing)) => {
+                let unknown = unknown_key(&inside, value, schema);
+                let found = format!("`{}` instead", join("", key));
+                return Err(Mismatch {
+                    found,
+                    hint: unknown.hint,
+                    ..missing_key(path, missing)
+                });
+            }
+            (None, None) => return Err(unknown_key(&inside, value, schema)),
         }
     }
-    let missing = properties
-        .iter()
-        .find(|p| p.is_required && !map.contains_key(p.name));
     match missing {
         None => Ok(()),
         Some(missing) => Err(missing_key(path, missing)),
     }
 }
 
-fn missing_key(path: &str, missing: &schema::Property<'_>) -> Mismatch<'static> {
+fn missing_key(path: &str, missing: &Property<'_>) -> Mismatch<'static> {
     let path = join(path, missing.name);
     let expected = format!("given: {}", schema::expected(missing.schema));
     Mismatch::new(&path, expected, "nothing").with_hint(format!("add `{path}`"))

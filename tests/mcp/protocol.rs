@@ -257,6 +257,30 @@ fn arguments_of_another_type_are_taken_when_they_fit() {
 }
 
 #[test]
+fn the_slips_of_the_xml_are_taken_here_too() {
+    let mut client = Client::hello(mcp().file("a.txt", "one\n"), &json!({}));
+    let read = client.good("read", json!({"files": [{"path": "a.txt"}]}));
+    assert_eq!(read["files"][0]["output"], "one\n", "{read}");
+    let edit = json!({"files": [{"path": "b.txt", "content": "b\n"}]});
+    assert_eq!(client.good("edit", edit)["files"][0]["change"], "created");
+    let wait = json!({"text": "echo hi; cat", "timeout": "30 s"});
+    let waiting = client.good("command", wait);
+    assert_eq!(waiting["status"], "awaiting_input", "{waiting}");
+    let ended = client.good("ctrl", json!({"key": "Ctrl+C", "timeout": "10s"}));
+    assert_eq!(ended["exit_code"], 130, "{ended}");
+    let error = client.bad("ctrl", json!({"key": "strg"}));
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("`key` of ctrl must be one of"),
+        "{message}"
+    );
+    assert!(message.len() < 150, "{message}");
+    let error = client.bad("command", json!({"command": "echo hi"}));
+    let message = "`text` of command must be given: text, found `command` instead";
+    assert_eq!(error["message"], message);
+}
+
+#[test]
 fn the_text_of_a_result_is_for_reading() {
     let mut client = Client::connected();
     let mut text = |tool: &str, arguments: Value| {

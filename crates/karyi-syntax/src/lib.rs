@@ -44,7 +44,7 @@ mod position_tracker;
 mod raw_scan;
 mod references;
 mod repairs;
-mod slips;
+pub mod slips;
 mod source;
 mod stop_bytes;
 mod stream;

@@ -5,15 +5,22 @@ use super::table::Attribute;
 
 /// Finds the attribute that a model means by `path` or `src`.
 pub(super) fn other_name<'a>(written: &str, known: &'a [Attribute]) -> Option<&'a Attribute> {
-    let other = [("path", "src"), ("src", "path")]
-        .into_iter()
-        .find(|(name, _)| is_same_name(written.as_bytes(), name.as_bytes()))?
-        .1;
+    let other = counterpart(written)?;
     known.iter().find(|attribute| attribute.name == other)
 }
 
+/// Returns the name that `path` or `src` stands for where the tool has no argument of that name.
+#[must_use]
+pub fn counterpart(written: &str) -> Option<&'static str> {
+    let names = [("path", "src"), ("src", "path")];
+    let is_written = |name: &str| is_same_name(written.as_bytes(), name.as_bytes());
+    let found = names.into_iter().find(|(name, _)| is_written(name))?;
+    Some(found.1)
+}
+
 /// Returns true when an unknown attribute of this name only explains the call.
-pub(super) fn is_explanation(name: &str) -> bool {
+#[must_use]
+pub fn is_explanation(name: &str) -> bool {
     let words = ["description", "reason"];
     words
         .iter()
@@ -21,7 +28,8 @@ pub(super) fn is_explanation(name: &str) -> bool {
 }
 
 /// Returns the plain number of seconds for a time with a unit, such as `1s` or `5 min`.
-pub(super) fn seconds(value: &str) -> Option<String> {
+#[must_use]
+pub fn seconds(value: &str) -> Option<String> {
     let value = value.trim();
     let at = value.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = value.split_at(at);
@@ -37,7 +45,8 @@ pub(super) fn seconds(value: &str) -> Option<String> {
 }
 
 /// Returns the key in `Ctrl+C`, `ctrl-c`, `C-c` or `^C`, in lower case.
-pub(super) fn control_key(text: &str) -> Option<String> {
+#[must_use]
+pub fn control_key(text: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
     let prefixes = ["ctrl", "control", "c", "^"];
     let rest = prefixes.iter().find_map(|prefix| {
