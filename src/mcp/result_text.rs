@@ -5,18 +5,28 @@
 
 use serde_json::{Map, Value};
 
+use crate::render::borrowed_fields::Field;
+use crate::render::xml;
+
 /// Fields that are shown as text of their own, in this order.
 const TEXTS: [&str; 2] = ["diff", "output"];
 /// Fields of an error, which have a line of their own.
 const ERROR_FIELDS: [&str; 3] = ["code", "message", "hint"];
-/// Durations up to this many milliseconds are left out.
-const SHORT_MS: u64 = 1000;
 
-/// Returns the text of a result without the `hidden` fields.
+/// What the text of a result leaves out.
+#[derive(Debug, Default)]
+pub struct Omitted<'a> {
+    /// A field that is as before.
+    pub field: Option<&'a str>,
+    /// Id of the job that the facts of the result describe.
+    pub job: Option<&'a str>,
+}
+
+/// Returns the text of a result.
 #[must_use]
-pub fn of(fields: &Map<String, Value>, hidden: &[&str]) -> String {
+pub fn of(fields: &Map<String, Value>, omitted: &Omitted<'_>) -> String {
     let mut text = String::new();
-    push_entry(&mut text, fields, ("", hidden));
+    push_entry(&mut text, fields, ("", omitted));
     match text.is_empty() {
         true => "ok".into(),
         false => text,
@@ -24,12 +34,21 @@ pub fn of(fields: &Map<String, Value>, hidden: &[&str]) -> String {
 }
 
 /// Appends an object: its error, its facts on one line, its texts, then its lists.
-fn push_entry(text: &mut String, fields: &Map<String, Value>, (label, hidden): (&str, &[&str])) {
+fn push_entry(
+    text: &mut String,
+    fields: &Map<String, Value>,
+    (label, omitted): (&str, &Omitted<'_>),
+) {
     let said = |name: &str| fields.get(name).and_then(Value::as_str);
-    let shown = fields
-        .iter()
-        .filter(|(name, _)| !hidden.contains(&name.as_str()));
-    let facts: Vec<String> = shown.filter_map(fact).collect();
+    let change = fields.get("change").map(Field::from);
+    let shown = fields.iter().filter(|(name, value)| {
+        let is_known = change.is_some_and(|change| xml::is_known(name, &(*value).into(), change));
+        omitted.field != Some(name.as_str()) && !is_known
+    });
+    let mut facts: Vec<String> = shown.filter_map(fact).collect();
+    if let Some(job) = omitted.job.filter(|_| said("job").is_none()) {
+        facts.push(format!("job: {job}"));
+    }
     let mut head = label.to_owned();
     if !facts.is_empty() {
         let facts = facts.join(", ");
@@ -54,12 +73,12 @@ fn push_entry(text: &mut String, fields: &Map<String, Value>, (label, hidden): (
     }
     for (name, value) in fields {
         if let Value::Array(items) = value {
-            push_list(text, name, items);
+            push_list(text, name, items, omitted.job);
         }
     }
 }
 
-fn push_list(text: &mut String, name: &str, items: &[Value]) {
+fn push_list(text: &mut String, name: &str, items: &[Value], told: Option<&str>) {
     let is_plain = |item: &Value| !item.is_object() && !item.is_array();
     if items.is_empty() {
         return;
@@ -69,11 +88,12 @@ fn push_list(text: &mut String, name: &str, items: &[Value]) {
         push_line(text, &format!("{name}: {}", words.join(", ")));
         return;
     }
-    for item in items {
+    let is_told = |item: &&Value| name == "jobs" && told.is_some_and(|told| item["id"] == told);
+    for item in items.iter().filter(|item| !is_told(item)) {
         match item {
             Value::Object(fields) => {
                 let (label, rest) = labelled(name, fields);
-                push_entry(text, &rest, (&label, &[]));
+                push_entry(text, &rest, (&label, &Omitted::default()));
             }
             other => push_line(text, &format!("{name}: {other}")),
         }
@@ -107,10 +127,8 @@ fn fact((name, value): (&String, &Value)) -> Option<String> {
         (_, Value::Null | Value::Array(_)) | ("status", Value::String(_)) => {
             value.is_null() || value.is_array() || value == "ok"
         }
-        ("exit_code", code) => code == 0,
-        ("duration_ms", took) => took.as_u64().is_some_and(|took| took < SHORT_MS),
         ("id", _) => true,
-        (_, _) => false,
+        (name, value) => xml::is_usual(name, &value.into()),
     };
     (!is_usual).then(|| format!("{name}: {}", plain(value)))
 }
@@ -143,7 +161,7 @@ mod tests {
     use serde_json::json;
 
     fn text(fields: Value) -> String {
-        of(fields.as_object().unwrap(), &[])
+        of(fields.as_object().unwrap(), &Omitted::default())
     }
 
     #[test]
@@ -178,6 +196,12 @@ mod tests {
                 json!({"status": "running", "duration_ms": 9000, "output": "", "jobs": [{"id": "3", "state": "running"}],
                        "lost": ["aliases", "options"]}),
                 "status: running, duration_ms: 9000\njob 3 (state: running)\nlost: aliases, options\n",
+            ),
+            (
+                json!({"status": "ok", "files": [
+                    {"src": "a", "change": "created", "replacements": 1, "first_line": 1, "lines": 2},
+                    {"src": "b", "change": "edited", "replacements": 3, "first_line": 7, "lines": 9}]}),
+                "a (change: created, lines: 2)\nb (change: edited, replacements: 3, lines: 9)\n",
             ),
             (
                 json!({"items": [{"title": "t", "score": 1.5}], "is_last": true}),

@@ -4,7 +4,8 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
-use crate::mcp::{hints, result_text};
+use crate::mcp::hints;
+use crate::mcp::result_text::{self, Omitted};
 use crate::render::wire;
 use karyi_core::error::ToolError;
 use karyi_core::outcome::{JobNews, Outcome, Status};
@@ -34,19 +35,19 @@ pub fn from_outcome(
         fields.insert("jobs".into(), jobs.into());
     }
     let cwd = fields.get("cwd").and_then(Value::as_str);
-    let hidden: &[&str] = match cwd {
-        Some(cwd) if cwd == shown_cwd => &["cwd"],
-        Some(cwd) => {
-            cwd.clone_into(shown_cwd);
-            &[]
-        }
-        None => &[],
-    };
+    let field = cwd.is_some_and(|cwd| cwd == shown_cwd).then_some("cwd");
+    if let Some(cwd) = cwd {
+        cwd.clone_into(shown_cwd);
+    }
+    let told = outcome
+        .going_on()
+        .filter(|told| jobs.iter().any(|job| job.is_told(*told)));
+    let job = told.map(|(job, _)| job);
     let build = match is_error(outcome) {
         true => CallToolResult::error,
         false => CallToolResult::success,
     };
-    with_data(build, fields, hidden)
+    with_data(build, fields, &Omitted { field, job })
 }
 
 /// Tells whether a call failed. A command with a non-zero exit status did not fail as a call.
@@ -88,20 +89,20 @@ pub fn from_error(found: &ToolError) -> CallToolResult {
 /// Builds the result of a call that succeeded.
 #[cfg(feature = "serve")]
 pub(super) fn success(fields: Map<String, Value>) -> CallToolResult {
-    with_data(CallToolResult::success, fields, &[])
+    with_data(CallToolResult::success, fields, &Omitted::default())
 }
 
 /// Builds the result of a call that failed.
 pub(super) fn error(fields: Map<String, Value>) -> CallToolResult {
-    with_data(CallToolResult::error, fields, &[])
+    with_data(CallToolResult::error, fields, &Omitted::default())
 }
 
 fn with_data(
     build: fn(Vec<ContentBlock>) -> CallToolResult,
     fields: Map<String, Value>,
-    hidden: &[&str],
+    omitted: &Omitted<'_>,
 ) -> CallToolResult {
-    let mut result = build(vec![ContentBlock::text(result_text::of(&fields, hidden))]);
+    let mut result = build(vec![ContentBlock::text(result_text::of(&fields, omitted))]);
     result.structured_content = Some(Value::Object(fields));
     result
 }

@@ -35,7 +35,7 @@ pub struct Xml<W> {
     is_open: bool,
     /// The directory that was shown last, or the session started in.
     cwd: String,
-    /// Ids of calls whose command goes on, with what it does.
+    /// Ids of jobs that go on after their call, with what they do.
     going_on: Vec<(String, JobState)>,
     has_results: bool,
 }
@@ -58,17 +58,15 @@ impl<W: Write> Xml<W> {
     /// Returns true when a field of a result goes without saying.
     fn is_implied(&self, key: &str, field: &Field<'_>) -> bool {
         match (key, field) {
-            ("exit_code", Field::Value(code)) => code.as_i64() == Some(0),
-            ("duration_ms", Field::Number(time)) => *time < limits::SHORT_CALL_MS,
             ("cwd", Field::Text(cwd)) => *cwd == self.cwd,
-            _ => false,
+            _ => is_usual(key, field),
         }
     }
 
     /// Returns true when the result of a call has said what its job does.
     fn is_told(&self, job: &JobNews) -> bool {
-        let is_own = |(id, state): &(String, JobState)| *id == job.id && *state == job.state;
-        !job.is_background && self.going_on.iter().any(is_own)
+        let is_own = |(id, state): &(String, JobState)| job.is_told((id, *state));
+        self.going_on.iter().any(is_own)
     }
 
     fn open(&mut self) -> io::Result<()> {
@@ -101,9 +99,8 @@ impl<W: Write> Style for Xml<W> {
         if let Some(Value::String(cwd)) = outcome.fields.get("cwd") {
             cwd.clone_into(&mut self.cwd);
         }
-        if outcome.status.goes_on() {
-            let state = JobState::of_status(outcome.status);
-            self.going_on.push((outcome.id.clone(), state));
+        if let Some((job, state)) = outcome.going_on() {
+            self.going_on.push((job.to_owned(), state));
         }
         self.out.write_all(b"\n")?;
         self.out.flush()
@@ -242,8 +239,20 @@ fn is_crlf(text: Option<Field<'_>>) -> bool {
     text.contains("\r\n") && text.split_inclusive('\n').all(is_plain)
 }
 
+/// Returns true when a result without the field says the same.
+pub fn is_usual(key: &str, field: &Field<'_>) -> bool {
+    match (key, field) {
+        ("exit_code", Field::Value(code)) => code.as_i64() == Some(0),
+        ("duration_ms", Field::Number(time)) => *time < limits::SHORT_CALL_MS,
+        ("duration_ms", Field::Value(time)) => time
+            .as_u64()
+            .is_some_and(|time| time < limits::SHORT_CALL_MS),
+        _ => false,
+    }
+}
+
 /// Returns true when a field says nothing beyond the kind of a change and its lines.
-fn is_known(key: &str, field: &Field<'_>, change: Field<'_>) -> bool {
+pub fn is_known(key: &str, field: &Field<'_>, change: Field<'_>) -> bool {
     let is_whole = [Field::Text("created"), Field::Text("deleted")].contains(&change);
     let is_zero = matches!(field, Field::Value(count) if count.as_i64() == Some(0));
     key == "first_line" || key == "replacements" && (is_whole || is_zero)

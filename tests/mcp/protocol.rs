@@ -293,6 +293,16 @@ fn the_text_of_a_result_is_for_reading() {
     };
     assert_eq!(text("command", json!({"text": "echo '<b>'"})), "<b>\n");
     assert_eq!(text("command", json!({"text": "true"})), "ok");
+    let new = json!({"files": [{"src": "x", "content": "abc\n"}]});
+    assert_eq!(text("edit", new), "x (change: created, lines: 1)\n");
+    // The facts of a call say what its job does.
+    let waiting = text("command", json!({"text": "read a; read b"}));
+    assert_eq!(waiting, "status: awaiting_input, echo: on, job: 4\n");
+    let waiting = text("input", json!({"text": "one\n"}));
+    assert!(waiting.starts_with("status: awaiting_input, "), "{waiting}");
+    assert!(waiting.contains("job: 4"), "{waiting}");
+    assert!(!waiting.contains("state:"), "{waiting}");
+    text("input", json!({"text": "two\n"}));
     let seen = text(
         "command",
         json!({"text": "cd /usr; echo no; exit_with() { return 3; }; exit_with"}),

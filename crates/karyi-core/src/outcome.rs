@@ -170,6 +170,15 @@ impl Outcome {
         }
     }
 
+    /// Returns the job that goes on after the call, and what it does.
+    #[must_use]
+    pub fn going_on(&self) -> Option<(&str, JobState)> {
+        let named = self.fields.get("job").and_then(Value::as_str);
+        let job = named.unwrap_or(&self.id);
+        let goes_on = self.status.goes_on();
+        goes_on.then(|| (job, JobState::of_status(self.status)))
+    }
+
     /// Returns true when the run was stopped while the call ran.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
@@ -246,6 +255,14 @@ pub struct JobNews {
     pub age_ms: u64,
     /// The last line it printed that is not blank.
     pub last_line: Option<String>,
+}
+
+impl JobNews {
+    /// Returns true when [`Outcome::going_on`] of a call has said what the job does.
+    #[must_use]
+    pub fn is_told(&self, (id, state): (&str, JobState)) -> bool {
+        !self.is_background && self.id == id && self.state == state
+    }
 }
 
 /// Overall result of a message.
