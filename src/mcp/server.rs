@@ -10,6 +10,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
 
 use karyi_core::limits;
 
@@ -76,10 +77,11 @@ impl<B: Backend> ServerHandler for Server<B> {
     ) -> Result<CustomResult, ErrorData> {
         let version = context.protocol_version();
         let is_gone = version.is_some_and(|version| !version.has_initialize());
-        Err(match request.method.as_str() {
-            "initialize" if is_gone => no_method(),
-            method => misunderstood(method),
-        })
+        match request.method.as_str() {
+            "initialize" if is_gone => Err(no_method()),
+            "tools/call" => Err(self.misunderstood_call(request.params, context).await),
+            method => Err(misunderstood(method)),
+        }
     }
 
     // Methods that are not declared return an error instead of an empty list.
@@ -114,6 +116,36 @@ impl<B: Backend> ServerHandler for Server<B> {
         _: McpContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Err(misunderstood("resources/templates/list"))
+    }
+}
+
+impl<B: Backend> Server<B> {
+    /// Builds the error for a call whose parameters do not fit. It names the tool; the backend masks the name of an
+    /// unknown one.
+    async fn misunderstood_call(&self, params: Option<Value>, context: McpContext) -> ErrorData {
+        let params = params.unwrap_or_default();
+        let Some(name) = params.get("name").and_then(Value::as_str) else {
+            return misunderstood("tools/call");
+        };
+        let tools = match self.0.tools(&context).await {
+            Ok(tools) => tools,
+            Err(error) => return error,
+        };
+        let arguments = params.get("arguments").unwrap_or(&Value::Null);
+        if tools.iter().any(|tool| tool.name == name) {
+            return match arguments.is_object() || arguments.is_null() {
+                true => misunderstood("tools/call"),
+                false => {
+                    let message = format!("the arguments of {name} must be an object");
+                    ErrorData::invalid_params(message, None)
+                }
+            };
+        }
+        let call = CallToolRequestParams::new(name.to_owned());
+        match self.0.call(call, context).await {
+            Err(error) => error,
+            Ok(_) => misunderstood("tools/call"),
+        }
     }
 }
 

@@ -327,9 +327,19 @@ fn an_unknown_tool_is_one_whatever_else_is_wrong() {
             json!({"name": "no_such_tool", "arguments": {}}),
             json!({"name": "no_such_tool", "arguments": 7}),
             json!({"name": "no_such_tool", "_meta": 7}),
+            json!({"name": "no_such_tool", "arguments": "str"}),
+            json!({"name": "no_such_tool", "arguments": []}),
         ] {
-            let answer = client.request("tools/call", params);
+            let answer = client.request("tools/call", params.clone());
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            if params.get("_meta").is_some() {
+                continue;
+            }
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(
+                message.starts_with("Unknown tool: no_such_tool"),
+                "{answer}"
+            );
         }
     }
 }
@@ -433,6 +443,10 @@ fn a_request_that_is_none_is_a_protocol_error() {
         let answer = client.request(method, params.clone());
         assert_eq!(answer["error"]["code"], code, "{method} {params}: {answer}");
     }
+    let params = json!({"name": "read", "arguments": [7]});
+    let answer = client.request("tools/call", params);
+    let message = "the arguments of read must be an object";
+    assert_eq!(answer["error"]["message"], message, "{answer}");
 }
 
 #[test]
