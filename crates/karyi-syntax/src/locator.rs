@@ -334,12 +334,7 @@ impl Locator {
         match draft.kind.closes(rest, cx.is_last()) {
             Match::Yes(length) => {
                 cx.view.consume(length);
-                self.line = LineState::Middle(None);
-                self.is_blank = false;
-                if draft.kind.is_thought() {
-                    self.line = LineState::Start;
-                    self.is_blank = draft.was_blank;
-                }
+                self.end_draft(&draft);
                 return LocatorStep::Again;
             }
             Match::Cut => {
@@ -348,12 +343,30 @@ impl Locator {
             }
             Match::No => {}
         }
+        let step = self.tag_in_draft(cx, &mut draft);
+        self.draft = Some(draft);
+        step
+    }
+
+    /// Ends a draft. After a thought, the message may start.
+    fn end_draft(&mut self, draft: &Draft) {
+        self.line = LineState::Middle(None);
+        self.is_blank = false;
+        if draft.kind.is_thought() {
+            self.line = LineState::Start;
+            self.is_blank = draft.was_blank;
+        }
+    }
+
+    /// Looks at what may be a block in a draft, and warns of it.
+    fn tag_in_draft(&self, cx: &mut Context<'_, '_>, draft: &mut Draft) -> LocatorStep {
+        let rest = cx.view.rest();
         let is_block = match tools_word(rest, cx.is_last()) {
             TagMatch::Cut => Match::Cut,
             TagMatch::Yes => drafts::is_block(rest, cx.is_last()),
             TagMatch::No => Match::No,
         };
-        let step = match is_block {
+        match is_block {
             Match::Cut => LocatorStep::More,
             Match::Yes(_) if !self.is_over && !cx.can_warn(0) => LocatorStep::More,
             Match::Yes(_) if !self.is_over => {
@@ -372,9 +385,7 @@ impl Locator {
                 cx.view.consume(1);
                 LocatorStep::Again
             }
-        };
-        self.draft = Some(draft);
-        step
+        }
     }
 
     /// Ends a thought that nothing opened: the message starts after it. One that opened after the last block, inside a
