@@ -258,11 +258,17 @@ fn kill_and_start_again(karyi: Karyi, runtime: &Path) {
     wait(child);
     // The session's directory, and the socket that `karyi var set --session` calls.
     assert_eq!(names(runtime).len(), 2);
-    let script = "<tools><command>echo on</command></tools>";
-    let mut again = karyi.command();
-    again.arg("-c").arg(script).stdout(Stdio::piped());
-    let output = wait(again.spawn().unwrap());
-    assert_eq!(output.status.code(), Some(0));
+    // A start of a busy machine may leave the rest to the one after it.
+    for _ in 0..4 {
+        let script = "<tools><command>echo on</command></tools>";
+        let mut again = karyi.command();
+        again.arg("-c").arg(script).stdout(Stdio::piped());
+        let output = wait(again.spawn().unwrap());
+        assert_eq!(output.status.code(), Some(0));
+        if names(runtime).is_empty() {
+            break;
+        }
+    }
     assert_eq!(mark.found(), Vec::<String>::new());
     assert_eq!(names(runtime), Vec::<String>::new());
 }

@@ -164,8 +164,8 @@ fn nobody_is_asked_where_nobody_is() {
         assert_eq!(report["results"][0]["status"], "unavailable");
         assert_eq!(report["results"][0]["code"], "secret_prompt_unavailable");
         let took = report["results"][0]["duration_ms"].as_u64().unwrap();
-        // 50 ms on a machine that does nothing else.
-        assert!(took <= 500, "{took} ms");
+        // 50 ms on a machine that does nothing else; somebody who is asked has minutes.
+        assert!(took <= 20_000, "{took} ms");
     };
     check(Karyi::new(), "");
     check(Karyi::with_args(&["run"]).env("CI", "true"), "");

@@ -51,7 +51,7 @@ fn a_job_goes_on_after_its_timeout() {
         assert_eq!(seen.brief(), (Status::Running, None, ""));
         let taken = start.elapsed();
         assert!(
-            taken >= Duration::from_secs(1) && taken < Duration::from_secs(2),
+            taken >= Duration::from_secs(1) && taken < Duration::from_secs(10),
             "{taken:?}"
         );
         let seen = shell.key("c").await;

@@ -92,8 +92,8 @@ fn a_prompt_is_known_soon() {
             assert_eq!(shell.input("Ada\n").await.exit_code, Some(0));
         }
         taken.sort();
-        // Measured at 3 ms on an idle machine; this only guards against a wrong back-off.
-        assert!(taken[10] < Duration::from_millis(60), "{taken:?}");
+        // Measured at 3 ms on an idle machine; this only guards against a wrong back-off, which would delay every one.
+        assert!(taken[2] < Duration::from_millis(60), "{taken:?}");
     });
 }
 
