@@ -1,17 +1,13 @@
-//! State shared by all routes: the dispatcher, allowed hosts and origins, and the limit of
-//! concurrent calls.
+//! State shared by all routes: the dispatcher, allowed hosts and origins, and readiness.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::{HeaderMap, Uri, header};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 
 use crate::exec::cancel::Cancel;
-use crate::service::audit_record::CallDetails;
-use crate::service::caller::Caller;
-use crate::service::principal::Principal;
-use crate::service::{CallReply, CallRequest, Dispatcher, Rejection};
+use crate::service::{Dispatcher, Rejection};
 use karyi_core::limits;
 use karyi_store::StoreError;
 
@@ -38,9 +34,8 @@ pub struct AppState {
     pub schemes: &'static [&'static str],
     /// Network reach of the server.
     pub reach: Reach,
-    /// Free places for concurrent calls.
-    pub calls: Arc<Semaphore>,
-    shutdown: Cancel,
+    /// Cancelled when the shutdown starts: readiness fails and streams end.
+    pub shutdown: Cancel,
     /// Time of the last successful probe of the databases.
     probed_at: Mutex<Option<Instant>>,
 }
@@ -62,60 +57,9 @@ impl AppState {
             port,
             schemes: &["http"],
             reach,
-            calls: Arc::new(Semaphore::new(limits::MAX_CALLS_IN_FLIGHT)),
             shutdown: Cancel::default(),
             probed_at: Mutex::default(),
         }
-    }
-
-    /// Runs an admitted call, unless too many are in progress.
-    pub async fn call(
-        &self,
-        caller: Caller,
-        principal: Principal,
-        request: CallRequest,
-    ) -> CallReply {
-        let Ok(slot) = Arc::clone(&self.calls).try_acquire_owned() else {
-            return self.refuse_busy(&caller, &principal).await;
-        };
-        self.dispatcher
-            .serve(caller, principal, request, slot)
-            .await
-    }
-
-    /// Runs a call like [`Self::call`], for a caller that polls it to its end.
-    pub async fn call_inline(
-        &self,
-        caller: &mut Caller,
-        principal: &Principal,
-        request: &mut CallRequest,
-    ) -> CallReply {
-        match self.calls.try_acquire() {
-            Ok(_slot) => self.dispatcher.call(caller, principal, request).await,
-            Err(_) => self.refuse_busy(caller, principal).await,
-        }
-    }
-
-    async fn refuse_busy(&self, caller: &Caller, principal: &Principal) -> CallReply {
-        let busy = Rejection::overloaded("too many calls are in progress").with_retry_after(1);
-        let details = CallDetails::default();
-        let refused = self
-            .dispatcher
-            .refuse(caller, Some(principal), &details, busy);
-        CallReply::Refused(refused.await)
-    }
-
-    /// Waits until no call is in progress; from then on none starts.
-    pub async fn wait_for_calls(&self) {
-        let all = u32::try_from(limits::MAX_CALLS_IN_FLIGHT).unwrap_or(u32::MAX);
-        if let Ok(slots) = self.calls.acquire_many(all).await {
-            slots.forget();
-        }
-    }
-
-    /// Starts the shutdown: readiness fails and streams end.
-    pub fn begin_shutdown(&self) {
-        self.shutdown.cancel();
     }
 
     /// Checks that the server can accept calls; probes the databases from time to time.
@@ -128,7 +72,7 @@ impl AppState {
         }
         // Concurrent requests wait for the same probe.
         let mut probed_at = self.probed_at.lock().await;
-        let is_fresh = !self.dispatcher.is_failing()
+        let is_fresh = !self.dispatcher.audit.is_failing()
             && probed_at.is_some_and(|since| since.elapsed() < limits::PROBE_EVERY);
         let result = match is_fresh {
             true => Ok(()),
@@ -144,12 +88,6 @@ impl AppState {
             StoreError::Busy => "a database is locked by another program",
             _ => "a database does not work",
         })
-    }
-
-    /// Returns the token that is cancelled when the shutdown starts.
-    #[must_use]
-    pub fn shutdown(&self) -> Cancel {
-        self.shutdown.clone()
     }
 
     /// Checks that the head of a request is not too large, and that host and origin are allowed.

@@ -1,8 +1,5 @@
 //! Reads and validates request bodies.
 
-use std::pin::pin;
-use std::time::Instant;
-
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::request::Parts;
@@ -10,12 +7,13 @@ use axum::http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use crate::http::headers::is_json;
 use crate::service::caller::{self, BodyContext};
 use crate::service::dispatcher::ListRequest;
 use crate::service::input_check::FieldProblem;
-use crate::service::{CallRequest, Rejection, deadline};
+use crate::service::{CallRequest, Rejection};
 use crate::tool::json_text::{self, Object};
 use karyi_core::limits;
 
@@ -37,12 +35,12 @@ where
         return Err(too_large());
     }
     let limited = Limited::new(body, limits::MAX_BODY_BYTES);
-    let read = deadline::with_timeout(limits::BODY_TIMEOUT, pin!(collect(limited))).await;
+    let read = timeout(limits::BODY_TIMEOUT, limited.collect()).await;
     match read {
         Err(_) => Err(Rejection::request_timeout(
             "the body did not arrive in time",
         )),
-        Ok(Ok(body)) => Ok(body),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
         Ok(Err(_)) => Err(Rejection::malformed("the body was cut off")),
     }
@@ -51,42 +49,6 @@ where
 fn too_large() -> Rejection {
     let detail = format!("the body is limited to {} bytes", limits::MAX_BODY_BYTES);
     Rejection::too_large(detail)
-}
-
-/// Reads a body to its end. A body of one frame is not copied.
-async fn collect<B>(mut body: B) -> Result<Bytes, BoxError>
-where
-    B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
-{
-    let mut first = Bytes::new();
-    while let Some(frame) = body.frame().await.transpose()? {
-        let Ok(part) = frame.into_data() else {
-            continue;
-        };
-        if first.is_empty() {
-            first = part;
-        } else {
-            return collect_rest(first, part, body).await;
-        }
-        if body.is_end_stream() {
-            break;
-        }
-    }
-    Ok(first)
-}
-
-/// Reads the rest of a body of several frames.
-async fn collect_rest<B>(first: Bytes, second: Bytes, mut body: B) -> Result<Bytes, BoxError>
-where
-    B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
-{
-    let mut all = [first, second].concat();
-    while let Some(frame) = body.frame().await.transpose()? {
-        if let Ok(part) = frame.into_data() {
-            all.extend_from_slice(&part);
-        }
-    }
-    Ok(all.into())
 }
 
 /// Finishes a response to a request whose body was not read. A small body that has arrived is
@@ -110,17 +72,8 @@ async fn is_drained(body: Body) -> bool {
     if body.size_hint().lower() > limits::REFUSED_BODY_BYTES as u64 {
         return false;
     }
-    let mut body = Limited::new(body, limits::REFUSED_BODY_BYTES);
-    let reading = async {
-        while let Some(frame) = body.frame().await {
-            if frame.is_err() {
-                return false;
-            }
-        }
-        true
-    };
-    let deadline = Instant::now() + limits::REFUSED_BODY_WAIT;
-    deadline::with_deadline(deadline, pin!(reading)).await == Ok(true)
+    let body = Limited::new(body, limits::REFUSED_BODY_BYTES).collect();
+    matches!(timeout(limits::REFUSED_BODY_WAIT, body).await, Ok(Ok(_)))
 }
 
 fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {

@@ -23,10 +23,8 @@ const NEVER: u64 = u64::MAX;
 /// Client of a connection, as its calls see it.
 #[derive(Clone, Default)]
 pub struct ClientHandle {
-    /// Set when the client has closed its side or the connection has ended.
-    pub is_gone: Arc<AtomicBool>,
-    /// Cancelled at the same time.
-    pub cancel: Cancel,
+    /// Cancelled when the client has closed its side or the connection has ended.
+    pub gone: Cancel,
     /// True if the response to the request in progress is a stream, which ends when the client closes its side.
     is_stream: Arc<AtomicBool>,
 }
@@ -34,9 +32,7 @@ pub struct ClientHandle {
 impl ClientHandle {
     /// Marks the client as disconnected.
     pub fn disconnect(&self) {
-        if !self.is_gone.swap(true, Ordering::Relaxed) {
-            self.cancel.cancel();
-        }
+        self.gone.cancel();
     }
 
     /// Ends the connection when the client closes its side before the response to its request is complete.
@@ -45,7 +41,7 @@ impl ClientHandle {
     }
 
     fn is_disconnected(&self) -> bool {
-        self.is_gone.load(Ordering::Relaxed)
+        self.gone.is_cancelled()
     }
 }
 

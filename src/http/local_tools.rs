@@ -19,7 +19,9 @@ use crate::exec::policy_gate::PolicyGate;
 use crate::exec::session_context::SessionContext;
 use crate::exec::shorten;
 use crate::render::wire;
-use crate::service::local_tools::{CallFuture, LocalTools, OutputSender, ToolFailure};
+use crate::service::caller::OutputSender;
+use crate::service::envelope::Failure;
+use crate::service::local_tools::{CallFuture, LocalTools};
 use crate::tool::context::{Nobody, ShownTexts};
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
@@ -269,7 +271,7 @@ impl PooledShell {
 }
 
 /// Cancels a call when it is dropped.
-struct CancelOnDrop(Cancel);
+pub struct CancelOnDrop(pub Cancel);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
@@ -328,7 +330,7 @@ fn broken() -> ToolError {
 }
 
 /// Returns the fields of an outcome.
-fn fields(mut outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailure> {
+fn fields(mut outcome: Outcome, is_pooled: bool) -> Result<FieldText, Failure> {
     shorten::fit(&mut outcome, &mut limits::REPORT_BYTES.clone());
     match (&outcome.error, outcome.status) {
         (Some(error), Status::Error | Status::Refused | Status::Skipped) => {
@@ -336,21 +338,19 @@ fn fields(mut outcome: Outcome, is_pooled: bool) -> Result<FieldText, ToolFailur
             let part = has_part
                 .then(|| result_fields(&outcome, is_pooled))
                 .transpose()?;
-            Err(ToolFailure {
-                error: error.clone(),
+            Err(Failure {
                 output: part.map(Box::new),
-                is_abandoned: false,
+                ..error.clone().into()
             })
         }
         // The command ended with its shell at the timeout.
-        (None, Status::Running) if !is_pooled => Err(ToolFailure {
-            error: ToolError::new(
+        (None, Status::Running) if !is_pooled => Err(Failure {
+            output: Some(Box::new(result_fields(&outcome, is_pooled)?)),
+            ..ToolError::new(
                 ErrorCode::Timeout,
                 "the command was ended because its time was up",
             )
-            .with_hint("allow more time, or name a shell to keep"),
-            output: Some(Box::new(result_fields(&outcome, is_pooled)?)),
-            is_abandoned: false,
+            .into()
         }),
         _ => Ok(result_fields(&outcome, is_pooled)?),
     }

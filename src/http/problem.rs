@@ -4,32 +4,11 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
-use crate::service::caller::Caller;
 use crate::service::rejection::Rejection;
 
-/// Ids of a rejected call.
-#[derive(Debug, Clone, Copy)]
-pub struct CallIds<'a> {
-    /// Trace.
-    pub trace_id: &'a str,
-    /// Id in the ledger.
-    pub call_id: &'a str,
-}
-
-impl<'a> CallIds<'a> {
-    /// Returns the ids of a caller's request.
-    #[must_use]
-    pub fn of(caller: &'a Caller) -> Self {
-        Self {
-            trace_id: &caller.trace_id,
-            call_id: &caller.call_id,
-        }
-    }
-}
-
-/// Builds the response for a rejection, with the ids of the call if they are known.
+/// Builds the response for a rejection, with the trace and the id of the call if they are known.
 #[must_use]
-pub fn response(rejection: &Rejection, call: Option<CallIds<'_>>) -> Response<Body> {
+pub fn response(rejection: &Rejection, call: Option<[&str; 2]>) -> Response<Body> {
     let status =
         StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut body = Map::from_iter([
@@ -42,7 +21,7 @@ pub fn response(rejection: &Rejection, call: Option<CallIds<'_>>) -> Response<Bo
         ("detail".to_owned(), json!(rejection.detail)),
         ("error_code".to_owned(), json!(rejection.code)),
     ]);
-    if let Some(CallIds { trace_id, call_id }) = call {
+    if let Some([trace_id, call_id]) = call {
         body.insert("instance".into(), json!(format!("urn:uuid:{call_id}")));
         body.insert("trace_id".into(), json!(trace_id));
     }

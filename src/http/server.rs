@@ -11,6 +11,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::{Context, bail};
 use axum::Router;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use crate::http::app_state::{AppState, Reach};
 use crate::http::connection_pool::ConnectionTimeouts;
@@ -18,14 +19,15 @@ use crate::http::listen::{self, ListenerTasks, ParseErrorHook};
 use crate::http::local_tools::{self, HostResources, ShellPool};
 use crate::http::otlp::Exporter;
 use crate::http::{log_writer, routes, tls};
+use crate::service::audit::AuditTrail;
 use crate::service::authenticator::{Authenticator, InternalKeys};
 use crate::service::catalog;
-use crate::service::dispatcher::InputRecording;
+use crate::service::dispatcher::{Dispatcher, InputRecording};
 use crate::service::jwt::{ExpectedClaims, TokenVerifier};
 use crate::service::log::{Log, LogLine};
-use crate::service::rate_limit::Rate;
+use crate::service::rate_limit::{Limiter, Rate};
+use crate::service::secret_refresher::SecretRefresher;
 use crate::service::spans::SpanSender;
-use crate::service::{Dispatcher, DispatcherConfig};
 use karyi_core::limits;
 use karyi_files::root::Root;
 use karyi_pty::SessionOptions;
@@ -161,8 +163,8 @@ pub async fn serve(
     let port = first.local_addr()?.port();
     let state = Arc::new(app_state(&options, &dispatcher, reach, port));
     log_start(&listeners, &options, &dispatcher)?;
-    dispatcher.refresh_secrets().await;
-    let app = routes::router_with(Arc::clone(&state), extra_routes(&state));
+    dispatcher.secrets.refresh(&log).await;
+    let app = routes::router(Arc::clone(&state), extra_routes(&state));
     let listening = ListenerTasks::start(
         listeners,
         &app,
@@ -180,8 +182,10 @@ pub async fn serve(
     drop(app);
     maintenance.abort();
     let _ = maintenance.await;
-    dispatcher.close().await;
-    dispatcher.flush_audit().await;
+    if let Some(local) = &dispatcher.local {
+        local.close().await;
+    }
+    dispatcher.audit.flush().await;
     drop((state, dispatcher));
     if let Some(exporter) = exporter {
         exporter.end().await;
@@ -209,14 +213,14 @@ fn start_log(options: &ServerOptions) -> anyhow::Result<(Log, Option<JoinHandle<
 /// Accepts no new work and waits, within a limit, for the work in progress.
 async fn stop(state: &AppState, listening: ListenerTasks, log: &Log) {
     let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
-    state.begin_shutdown();
+    state.shutdown.cancel();
     log.write(&LogLine {
         event: "stopping",
         ..LogLine::default()
     });
     listening.shut_down().await;
     // Calls of disconnected callers hold no connection.
-    let _ = tokio::time::timeout_at(limit, state.wait_for_calls()).await;
+    let _ = tokio::time::timeout_at(limit, state.dispatcher.wait_for_calls()).await;
 }
 
 /// Returns the hook that counts and logs unparsable requests.
@@ -250,7 +254,7 @@ fn log_start(
     dispatcher: &Dispatcher,
 ) -> anyhow::Result<()> {
     let log = |event, message: &str| {
-        dispatcher.log().write(&LogLine {
+        dispatcher.audit.log.write(&LogLine {
             event,
             message: Some(message),
             ..LogLine::default()
@@ -265,7 +269,7 @@ fn log_start(
         let message = format!("{scheme}://{}", listener.local_addr()?);
         log("listening", &message);
     }
-    if !options.tools.is_empty() && !dispatcher.authenticator().requires_credentials() {
+    if !options.tools.is_empty() && !dispatcher.authenticator.requires_credentials() {
         let message = format!(
             "no caller can use {}: without --key-file or --jwks no caller is authenticated",
             options.tools.join(", ")
@@ -278,8 +282,8 @@ fn log_start(
 
 /// Logs the token keys that were skipped.
 fn log_skipped_keys(dispatcher: &Dispatcher) {
-    for problem in dispatcher.authenticator().skipped_keys() {
-        dispatcher.log().write(&LogLine {
+    for problem in dispatcher.authenticator.skipped_keys() {
+        dispatcher.audit.log.write(&LogLine {
             event: "key_left_out",
             message: Some(&problem),
             ..LogLine::default()
@@ -391,21 +395,21 @@ pub async fn open(
         output,
         host.resources.clone(),
     );
-    let config = DispatcherConfig {
+    let redactor = Redactor::new(&host.resources.secrets);
+    let dispatcher = Dispatcher {
         tools,
         sites: Arc::new(sites),
-        ledger: Arc::new(ledger),
         authenticator,
-        tool_rate: options.tool_rate,
-        tenant_rate: options.tenant_rate,
         context: local_tools::context(&host.session, &root, Secrets::default()),
         local: Some(Arc::new(shells)),
         input_recording: options.input_recording,
-        redactor: Redactor::new(&host.resources.secrets),
-        log,
-        spans,
+        secrets: SecretRefresher::new(redactor.secrets()),
+        audit: AuditTrail::new(Arc::new(ledger), log, spans, redactor),
+        tool_limit: options.tool_rate.map(Limiter::new),
+        tenant_limit: options.tenant_rate.map(Limiter::new),
+        places: Semaphore::new(limits::MAX_CALLS_IN_FLIGHT),
     };
-    Ok((Arc::new(Dispatcher::new(config)), lock))
+    Ok((Arc::new(dispatcher), lock))
 }
 
 /// Imports every changed site in a directory.
@@ -455,9 +459,10 @@ async fn run_maintenance(
     let mut modified: Option<SystemTime> = jwks.as_ref().and_then(|(path, _)| changed(path));
     loop {
         tokio::time::sleep(limits::KEYS_POLL).await;
-        dispatcher.record_suppressed(Instant::now()).await;
-        dispatcher.catch_up().await;
-        dispatcher.refresh_secrets().await;
+        let audit = &dispatcher.audit;
+        audit.record_suppressed(Instant::now()).await;
+        audit.catch_up().await;
+        dispatcher.secrets.refresh(&audit.log).await;
         dispatcher.sweep();
         let Some((path, expected)) = &jwks else {
             continue;
@@ -471,7 +476,7 @@ async fn run_maintenance(
         match tokens(path, expected) {
             Ok(tokens) => {
                 authenticator.replace_tokens(tokens);
-                dispatcher.log().write(&LogLine {
+                dispatcher.audit.log.write(&LogLine {
                     event: "keys_renewed",
                     ..LogLine::default()
                 });
@@ -484,7 +489,7 @@ async fn run_maintenance(
                     message: Some(&message),
                     ..LogLine::default()
                 };
-                dispatcher.log().write(&line);
+                dispatcher.audit.log.write(&line);
             }
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! Tenant and site of a request come from headers, from `_meta`, or from the server's defaults.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +19,7 @@ use tokio::sync::mpsc;
 use crate::exec::cancel::Cancel;
 use crate::http::app_state::AppState;
 use crate::http::connection_state::ClientHandle;
+use crate::http::local_tools::CancelOnDrop;
 use crate::http::{bodies, headers, routes};
 use crate::mcp::progress::Progress;
 use crate::mcp::replay::ReplaySessionManager;
@@ -85,7 +85,7 @@ pub fn router_with<H: ServerHandler>(
     // The middleware has already checked host and origin.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = limits::MAX_BODY_BYTES;
-    let (streams, ending) = (config.cancellation_token.clone(), state.shutdown());
+    let (streams, ending) = (config.cancellation_token.clone(), state.shutdown.clone());
     // Open streams end when the server shuts down.
     tokio::spawn(async move {
         ending.cancelled().await;
@@ -123,48 +123,33 @@ async fn authenticate(
     let principal = match identify(&route, &headers) {
         Ok(principal) => principal,
         Err(rejection) => {
-            let sender = sender(None);
+            let sender = (FRONT_END, None);
             let response =
-                routes::respond_rejected(&route.state, &headers, sender, rejection).await;
+                routes::refuse_by_headers(&route.state, &headers, sender, rejection).await;
             return bodies::drain_or_close(response, &headers, body).await;
         }
     };
     let request = Request::from_parts(parts, body);
-    match handle(&route, principal.clone(), request, next).await {
+    match handle(&route, &principal, request, next).await {
         Ok(response) => response,
         Err(rejection) => {
-            let sender = sender(Some(&principal));
-            routes::respond_rejected(&route.state, &headers, sender, rejection).await
+            let sender = (FRONT_END, Some(&principal));
+            routes::refuse_by_headers(&route.state, &headers, sender, rejection).await
         }
     }
 }
 
-/// Returns the sender of a request that is rejected here.
-fn sender(principal: Option<&Principal>) -> routes::RequestSender<'_> {
-    routes::RequestSender {
-        front_end: FRONT_END,
-        principal,
-    }
-}
-
-fn identify(route: &RouteState, headers: &HeaderMap) -> Result<Principal, Rejection> {
+fn identify(route: &RouteState, headers: &HeaderMap) -> Result<Arc<Principal>, Rejection> {
     if let Some(rejection) = headers::duplicates(headers) {
         return Err(rejection);
     }
-    #[allow(clippy::cast_precision_loss)]
-    let now = jiff::Timestamp::now().as_second() as f64;
     let credential = headers::credential(headers);
-    let found = route
-        .state
-        .dispatcher
-        .authenticator()
-        .identify(&credential, now);
-    found.map(Cow::into_owned)
+    route.state.dispatcher.authenticator.identify(&credential)
 }
 
 async fn handle(
     route: &RouteState,
-    principal: Principal,
+    principal: &Arc<Principal>,
     request: Request,
     next: Next,
 ) -> Result<Response<Body>, Rejection> {
@@ -175,7 +160,7 @@ async fn handle(
         Method::POST => {
             let body = bodies::read(&parts, body).await?;
             if let Err(error) = stdio_transport::parse_message(&body) {
-                return Ok(reject_message(route, &principal, &parts.headers, *error).await);
+                return Ok(reject_message(route, principal, &parts.headers, *error).await);
             }
             let is_first = session == SessionRef::None && sessions::may_begin(&body);
             let pending = match is_first {
@@ -188,7 +173,7 @@ async fn handle(
     };
     let flag = HandlerFlag::default();
     let sent = parts.headers.clone();
-    parts.extensions.insert(principal.clone());
+    parts.extensions.insert(Arc::clone(principal));
     parts.extensions.insert(flag.clone());
     let response_future = next.run(Request::from_parts(parts, body));
     let response = match pending {
@@ -198,8 +183,8 @@ async fn handle(
     if response.status().is_client_error() && !flag.0.load(Ordering::Relaxed) {
         // The client has its response already; this only records the rejection.
         let rejection = protocol_rejection(response.status());
-        let sender = sender(Some(&principal));
-        drop(routes::respond_rejected(&route.state, &sent, sender, rejection).await);
+        let sender = (FRONT_END, Some(principal));
+        drop(routes::refuse_by_headers(&route.state, &sent, sender, rejection).await);
     }
     Ok(match (method, session) {
         (Method::DELETE, SessionRef::Own(id)) => {
@@ -238,17 +223,21 @@ fn protocol_rejection(status: StatusCode) -> Rejection {
 /// Responds to a malformed message with a JSON-RPC error.
 async fn reject_message(
     route: &RouteState,
-    principal: &Principal,
+    principal: &Arc<Principal>,
     headers: &HeaderMap,
     mut error: MessageError,
 ) -> Response<Body> {
     let state = &route.state;
     let mut message = error.error.message.into_owned();
-    state.dispatcher.redactor().redact_in_again(&mut message);
+    state
+        .dispatcher
+        .audit
+        .redactor
+        .redact_in_again(&mut message);
     let rejection = Rejection::malformed(message.clone());
     error.error.message = message.into();
-    let mut response =
-        routes::respond_rejected(state, headers, sender(Some(principal)), rejection).await;
+    let sender = (FRONT_END, Some(principal));
+    let mut response = routes::refuse_by_headers(state, headers, sender, rejection).await;
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     *response.body_mut() = Body::from(error.answer().to_string());
@@ -276,14 +265,11 @@ fn no_session() -> Response<Body> {
     response
 }
 
-/// Authenticated requester, with the caller if tenant and site are known.
-struct Requester {
-    principal: Principal,
-    caller: Option<Caller>,
-}
+/// Authenticated principal, and the caller if tenant and site are known.
+type Requester = (Arc<Principal>, Option<Caller>);
 
 impl HttpBackend {
-    fn dispatcher(&self) -> &Dispatcher {
+    fn dispatcher(&self) -> &Arc<Dispatcher> {
         &self.state.dispatcher
     }
 
@@ -295,13 +281,11 @@ impl HttpBackend {
             match context.extensions.get::<Parts>() {
                 // The client gets the error as its response.
                 Some(parts) => {
-                    let sender = sender(parts.extensions.get());
-                    drop(
-                        routes::respond_rejected(&self.state, &parts.headers, sender, rejection)
-                            .await,
-                    );
+                    let sender = (FRONT_END, parts.extensions.get());
+                    let (state, headers) = (&self.state, &parts.headers);
+                    drop(routes::refuse_by_headers(state, headers, sender, rejection).await);
                 }
-                None => drop(routes::log_unrecorded(&self.state, rejection)),
+                None => drop(self.dispatcher().audit.refuse_unrecorded(rejection)),
             }
         }
         read
@@ -312,13 +296,11 @@ impl HttpBackend {
         if let Some(flag) = parts.and_then(|parts| parts.extensions.get::<HandlerFlag>()) {
             flag.0.store(true, Ordering::Relaxed);
         }
-        let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
+        let principal = parts.and_then(|parts| parts.extensions.get::<Arc<Principal>>());
         let unknown = || ErrorData::internal_error("the caller is not known", None);
         let (parts, principal) = parts.zip(principal).ok_or_else(unknown)?;
-        Ok(Requester {
-            principal: principal.clone(),
-            caller: self.caller(&context.meta, &parts.headers)?,
-        })
+        let caller = self.caller(&context.meta, &parts.headers)?;
+        Ok((Arc::clone(principal), caller))
     }
 
     /// Returns the caller, if tenant and site are known.
@@ -374,7 +356,7 @@ fn header_id(headers: &HeaderMap, name: &str) -> Result<Option<String>, ErrorDat
 impl Backend for HttpBackend {
     fn instructions(&self) -> String {
         let is_of_machine = |tool: &OfferedTool| !tool.is_site_tool();
-        match self.dispatcher().tools().iter().any(is_of_machine) {
+        match self.dispatcher().tools.iter().any(is_of_machine) {
             true => {
                 let told = format!(
                     "{SITE_INSTRUCTIONS}{HOST_INSTRUCTIONS} {}",
@@ -387,23 +369,19 @@ impl Backend for HttpBackend {
     }
 
     async fn tools(&self, context: &McpContext) -> Result<Vec<Tool>, ErrorData> {
-        let Requester { principal, caller } = self.requester(context).await?;
+        let (principal, caller) = self.requester(context).await?;
         // Without a site there are no site tools.
-        let Some(caller) = caller else {
+        let Some(mut caller) = caller else {
             return Ok(Vec::new());
         };
+        let dispatcher = self.dispatcher();
         let refused = |rejection: Rejection| ErrorData::invalid_request(rejection.detail, None);
-        self.dispatcher()
-            .authorize(&caller, &principal)
-            .await
-            .map_err(refused)?;
-        let listed = self
-            .dispatcher()
-            .list(&caller, &principal, &ListRequest::default())
-            .await
-            .map_err(refused)?;
+        let admitted = dispatcher.admit(&mut caller, Ok(principal)).await;
+        admitted.map_err(refused)?;
+        let listed = dispatcher.list(&mut caller, &ListRequest::default()).await;
+        let listed = listed.map_err(refused)?;
         let is_listed = |name: &str| listed.iter().any(|tool| tool.name == name);
-        let offered = self.dispatcher().tools().iter();
+        let offered = self.dispatcher().tools.iter();
         Ok(offered
             .filter(|tool| is_listed(tool.name()))
             .map(|tool| listing::tool(&tool.entry))
@@ -415,34 +393,33 @@ impl Backend for HttpBackend {
         request: CallToolRequestParams,
         context: McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Requester { principal, caller } = self.requester(&context).await?;
+        let (principal, caller) = self.requester(&context).await?;
+        let dispatcher = self.dispatcher();
         let Some(mut caller) = caller else {
             let rejection = Rejection::invalid("the call names no tenant and site");
-            routes::log_unrecorded(&self.state, rejection);
-            return match self
-                .dispatcher()
-                .tools()
-                .iter()
-                .any(|tool| tool.name() == request.name)
-            {
+            dispatcher.audit.refuse_unrecorded(rejection);
+            let is_it = |tool: &OfferedTool| tool.name() == request.name;
+            return match dispatcher.tools.iter().any(is_it) {
                 true => Ok(tool_result::from_error(&no_site()).into()),
-                false => Err(tool_result::unknown_tool(
-                    &self.dispatcher().masked_name(&request.name),
-                )),
+                false => {
+                    let name = dispatcher.audit.masked_name(&request.name);
+                    Err(tool_result::unknown_tool(&name))
+                }
             };
         };
-        let trace = self.dispatcher().masked_caller(&caller).trace_id.clone();
+        let trace = dispatcher.audit.masked(&caller).trace_id.clone();
         let call = caller.call_id.clone();
-        if let Err(rejection) = self.dispatcher().authorize(&caller, &principal).await {
+        if let Err(rejection) = dispatcher.admit(&mut caller, Ok(principal)).await {
             return Ok(site_result::from_rejection(&rejection, [&trace, &call]).into());
         }
-        let (is_gone, cancel) = (Arc::clone(&caller.is_gone), Cancel::default());
-        caller.cancel = Some(cancel.clone());
+        // A client that no longer waits drops this future.
+        let gone = CancelOnDrop(Cancel::default());
+        caller.gone = Some(gone.0.clone());
         let mut progress = Progress::new(&context);
         let (printed, mut prints) = mpsc::channel(limits::CHANNEL_DEPTH);
         caller.live_output = Some(printed).filter(|_| progress.is_requested());
-        let request = site_call::request(request, self.dispatcher().tools());
-        let mut reply_future = std::pin::pin!(self.state.call(caller, principal, request));
+        let request = site_call::request(request, &dispatcher.tools);
+        let mut reply_future = std::pin::pin!(dispatcher.call(caller, request));
         loop {
             tokio::select! {
                 biased;
@@ -453,10 +430,7 @@ impl Backend for HttpBackend {
                 Some(text) = prints.recv() => progress.push_output(&text),
                 () = progress.due() => progress.notify(),
                 // The effect must be recorded, even if the client no longer waits.
-                () = context.ct.cancelled(), if !cancel.is_cancelled() => {
-                    is_gone.store(true, Ordering::Relaxed);
-                    cancel.cancel();
-                }
+                () = context.ct.cancelled(), if !gone.0.is_cancelled() => gone.0.cancel(),
             }
         }
     }

@@ -7,6 +7,8 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
 use tokio::sync::OnceCell;
 
+use crate::exec::cancel::Cancel;
+use crate::http::local_tools::CancelOnDrop;
 use crate::mcp::server::McpContext;
 use crate::mcp::stdio::SiteTools;
 use crate::mcp::{listing, site_call, site_result, tool_result};
@@ -74,7 +76,7 @@ impl SiteTools for OfferedSite {
     fn close(&self) -> Boxed<'_, usize> {
         Box::pin(async {
             match self.opened.get() {
-                Some((dispatcher, _)) => dispatcher.flush_audit().await,
+                Some((dispatcher, _)) => dispatcher.audit.flush().await,
                 None => 0,
             }
         })
@@ -99,10 +101,12 @@ async fn site_call(
         }
     };
     let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
-    let caller = site_call::caller("stdio", &context.meta, tenant, site_id)?;
+    let mut caller = site_call::caller("stdio", &context.meta, tenant, site_id)?;
     let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
-    let request = site_call::request(request, dispatcher.tools());
-    let reply = dispatcher.serve(caller, user(options), request, ()).await;
+    let gone = CancelOnDrop(Cancel::default());
+    (caller.principal, caller.gone) = (Arc::new(user(options)), Some(gone.0.clone()));
+    let request = site_call::request(request, &dispatcher.tools);
+    let reply = dispatcher.call(caller, request).await;
     site_result::from_reply(reply, options.report_bytes, [&trace, &call]).map(Into::into)
 }
 

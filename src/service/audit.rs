@@ -1,82 +1,112 @@
 //! Audit trail of calls: ledger records and intents, log lines, metrics, spans.
 
-use std::pin::pin;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::service::audit_record::{CallDetails, CallOutcome, record};
 use crate::service::caller::Caller;
-use crate::service::deadline;
 use crate::service::log::{Log, LogLine};
 use crate::service::metrics::Metrics;
-use crate::service::principal::Principal;
 use crate::service::rate_limit::RefusalLimiter;
 use crate::service::rejection::Rejection;
 use crate::service::spans::SpanSender;
 use karyi_core::ids;
 use karyi_core::limits;
-use karyi_store::ledger::Record;
+use karyi_store::ledger::{Record, ToolCall};
 use karyi_store::{Ledger, Pending, StoreError};
+use karyi_vault::redact::Redactor;
 
 /// Writes everything that is recorded about calls.
 pub struct AuditTrail {
     ledger: Arc<dyn Ledger>,
-    log: Log,
     spans: Option<SpanSender>,
     refusals: RefusalLimiter<Record<'static>>,
-    metrics: Metrics,
+    /// Destination of log lines.
+    pub log: Log,
+    /// Counters of calls and responses.
+    pub metrics: Metrics,
+    /// Masks the operator's secrets in text from callers.
+    pub redactor: Redactor,
     /// True if the last write to the ledger failed.
     is_failing: AtomicBool,
+}
+
+/// Outcome of a call, for the ledger.
+#[derive(Debug, Clone, Default)]
+pub struct CallOutcome {
+    /// Kind of the error; none after success.
+    pub error_type: Option<String>,
+    /// Error message.
+    pub error: Option<String>,
+    /// HTTP status of the response.
+    pub http_status: u16,
+    /// Time since the request arrived, in milliseconds. Response, record and log share this value.
+    pub latency_ms: u64,
+    /// True if the response is that of an earlier call.
+    pub is_replay: bool,
+}
+
+impl CallOutcome {
+    fn status(&self) -> &'static str {
+        match self.error_type {
+            Some(_) => "error",
+            None => "success",
+        }
+    }
 }
 
 impl AuditTrail {
     /// Creates the audit trail of a server.
     #[must_use]
-    pub fn new(ledger: Arc<dyn Ledger>, log: Log, spans: Option<SpanSender>) -> Self {
+    pub fn new(
+        ledger: Arc<dyn Ledger>,
+        log: Log,
+        spans: Option<SpanSender>,
+        redactor: Redactor,
+    ) -> Self {
         Self {
             ledger,
-            log,
             spans,
             refusals: RefusalLimiter::new(limits::MAX_REFUSALS_RECORDED),
+            log,
             metrics: Metrics::default(),
+            redactor,
             is_failing: AtomicBool::new(false),
         }
     }
 
-    /// Returns the metrics.
+    /// Returns a caller whose texts are safe to show: those of a refused one may contain secrets.
     #[must_use]
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    /// Returns the log.
-    #[must_use]
-    pub fn log(&self) -> &Log {
-        &self.log
-    }
-
-    /// Records a rejection and returns it.
-    pub async fn refuse(
-        &self,
-        caller: &Caller,
-        principal: Option<&Principal>,
-        details: &CallDetails,
-        rejection: Rejection,
-    ) -> Rejection {
-        let mut details = details.clone();
-        if details.request_type.is_empty() {
-            details.request_type = "tool_call";
+    pub fn masked<'a>(&self, caller: &'a Caller) -> Cow<'a, Caller> {
+        if self.redactor.is_idle() {
+            return Cow::Borrowed(caller);
         }
+        let mut masked = caller.clone();
+        masked.mask(&self.redactor);
+        Cow::Owned(masked)
+    }
+
+    /// Returns a name from a caller without secrets, and cut to a safe length.
+    #[must_use]
+    pub fn masked_name(&self, name: &str) -> String {
+        let masked = self.redactor.redact_again(name);
+        masked.chars().take(limits::MAX_ID_CHARS).collect()
+    }
+
+    /// Records a rejection and returns it, both without secrets.
+    pub async fn refuse(&self, caller: &Caller, mut rejection: Rejection) -> Rejection {
+        rejection.mask(&self.redactor);
+        let caller = &*self.masked(caller);
         let outcome = CallOutcome {
             error_type: Some(rejection.error_type.into()),
             error: Some(rejection.detail.clone()),
             http_status: rejection.status,
             latency_ms: caller.latency_ms(),
-            ..CallOutcome::default()
+            is_replay: false,
         };
-        let name = principal.map_or("unauthenticated", |principal| principal.id.as_str());
-        let row = record(caller, principal, &details, &outcome).into_owned();
+        let name = caller.principal.name().unwrap_or("unauthenticated");
+        let row = record(caller, &outcome).into_owned();
         let due = self.refusals.decide(name, Instant::now(), row);
         let by = match rejection.error_type {
             // The ledger was already waited for.
@@ -87,10 +117,25 @@ impl AuditTrail {
             self.write_suppressed(last, count, by).await;
         }
         if let Some(row) = due.own {
-            self.write(&row, by).await;
-            self.log_call("tool_call_error", caller, &details, &outcome);
+            self.write(|| row.clone(), by).await;
+            self.log_call("tool_call_error", caller, &outcome);
         }
-        self.send_span(caller, &details, &outcome);
+        self.send_span(caller, &outcome);
+        rejection
+    }
+
+    /// Counts and logs a rejection that has no record, because its caller is not known; returns it
+    /// without secrets.
+    pub fn refuse_unrecorded(&self, mut rejection: Rejection) -> Rejection {
+        rejection.mask(&self.redactor);
+        self.metrics.unrecorded.inc();
+        self.log.write(&LogLine {
+            event: "request_refused",
+            http_status: Some(rejection.status).filter(|status| *status > 0),
+            error_type: Some(rejection.error_type),
+            message: Some(&rejection.detail),
+            ..LogLine::default()
+        });
         rejection
     }
 
@@ -109,7 +154,7 @@ impl AuditTrail {
             count: Some(count),
             ..last
         };
-        self.write(&row, by).await;
+        self.write(|| row.clone(), by).await;
         self.log.write(&LogLine {
             event: "flood_recorded",
             call_id: Some(&row.call_id),
@@ -120,62 +165,61 @@ impl AuditTrail {
         });
     }
 
-    /// Records the outcome of a call that reached its tool.
-    pub async fn finish(
-        &self,
-        caller: &Caller,
-        principal: &Principal,
-        details: &CallDetails,
-        outcome: &CallOutcome,
-    ) {
-        let status = if outcome.error_type.is_some() {
-            "error"
-        } else {
-            "success"
+    /// Records that a call is about to change something; without this record it must not.
+    ///
+    /// # Errors
+    /// 503 if the ledger cannot be written.
+    pub async fn record_intent(&self, caller: &Caller) -> Result<(), Rejection> {
+        let outcome = CallOutcome {
+            error_type: Some("Started".into()),
+            latency_ms: caller.latency_ms(),
+            ..CallOutcome::default()
         };
-        if details.tool_version.is_some() {
-            self.metrics
-                .count_call(&details.tool_name, status, outcome.latency_ms);
+        let intent = record(caller, &outcome);
+        // An intent that is written too late is removed again.
+        let stored = self.ledger.record_intent(&intent);
+        let stored = in_time(stored, with_grace(caller.answer_by())).await;
+        stored.map_err(|error| {
+            self.report_failure(&intent, &error);
+            let detail = "the ledger cannot be written now, so nothing was changed";
+            Rejection::audit_unavailable(detail).with_retry_after(1)
+        })
+    }
+
+    /// Records the outcome of a call that was not refused.
+    pub async fn record_outcome(&self, caller: &Caller, outcome: &CallOutcome) {
+        if caller.tool_version.is_some() {
+            let (tool, time) = (&caller.tool_name, outcome.latency_ms);
+            self.metrics.count_call(tool, outcome.status(), time);
         }
         if outcome.is_replay {
             self.metrics.replays.inc();
         }
-        if caller.is_gone.load(Ordering::Relaxed) {
+        if caller.is_gone() {
             self.metrics.disconnects.inc();
         }
-        self.record_request(caller, principal, details, outcome)
-            .await;
-        let event = if outcome.error_type.is_some() {
-            "tool_call_error"
-        } else {
-            "tool_call_success"
+        self.record_request(caller, outcome).await;
+        let event = match outcome.error_type {
+            Some(_) => "tool_call_error",
+            None => "tool_call_success",
         };
-        self.log_call(event, caller, details, outcome);
-        self.send_span(caller, details, outcome);
+        self.log_call(event, caller, outcome);
+        self.send_span(caller, outcome);
     }
 
     /// Records a request.
-    pub async fn record_request(
-        &self,
-        caller: &Caller,
-        principal: &Principal,
-        details: &CallDetails,
-        outcome: &CallOutcome,
-    ) {
-        let make = || record(caller, Some(principal), details, outcome);
-        // `keep` turns the record into text before it waits, so the record need not live longer.
-        let stored = self.ledger.append(&make());
-        match in_time(stored, with_grace(caller.answer_by())).await {
-            Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
-            Err(error) => self.report_failure(&make(), &error),
-        }
+    pub async fn record_request(&self, caller: &Caller, outcome: &CallOutcome) {
+        let by = with_grace(caller.answer_by());
+        self.write(|| record(caller, outcome), by).await;
     }
 
-    /// Writes a record; a failure is logged.
-    async fn write(&self, record: &Record<'_>, by: Option<Instant>) {
-        match in_time(self.ledger.append(record), by).await {
+    /// Writes a record; a failure is logged. The record is made again for that, so that it need not
+    /// be kept while the ledger works.
+    async fn write<'r>(&self, record: impl Fn() -> Record<'r>, by: Option<Instant>) {
+        let stored = self.ledger.append(&record());
+        match in_time(stored, by).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
-            Err(error) => self.report_failure(record, &error),
+            Err(error) => self.report_failure(&record(), &error),
         }
     }
 
@@ -187,9 +231,11 @@ impl AuditTrail {
         }
     }
 
-    /// Writes waiting records for as long as shutdown allows, logs how many are lost, and returns
-    /// that number.
+    /// Writes all that is left for as long as shutdown allows, logs how many records are lost, and
+    /// returns that number.
     pub async fn flush(&self) -> usize {
+        let until = Instant::now() + limits::FLOOD_WINDOW;
+        self.record_suppressed(until).await;
         let limit = Instant::now() + limits::LATE_RECORDS_TIMEOUT;
         loop {
             self.catch_up().await;
@@ -223,35 +269,6 @@ impl AuditTrail {
         });
     }
 
-    /// Records that a call is about to change something; without this record it must not.
-    ///
-    /// # Errors
-    /// 503 if the ledger cannot be written.
-    pub async fn record_intent(
-        &self,
-        caller: &Caller,
-        principal: &Principal,
-        details: &CallDetails,
-    ) -> Result<(), Rejection> {
-        let outcome = CallOutcome {
-            error_type: Some("Started".into()),
-            latency_ms: caller.latency_ms(),
-            ..CallOutcome::default()
-        };
-        let intent = record(caller, Some(principal), details, &outcome);
-        // An intent that is written too late is removed again.
-        let stored = in_time(
-            self.ledger.record_intent(&intent),
-            with_grace(caller.answer_by()),
-        )
-        .await;
-        stored.map_err(|error| {
-            self.report_failure(&intent, &error);
-            let detail = "the ledger cannot be written now, so nothing was changed";
-            Rejection::audit_unavailable(detail).with_retry_after(1)
-        })
-    }
-
     /// Tells whether the last write to the ledger failed.
     #[must_use]
     pub fn is_failing(&self) -> bool {
@@ -268,18 +285,13 @@ impl AuditTrail {
         result
     }
 
-    /// Writes a log line about a call that has no outcome yet.
-    pub fn log_event(&self, event: &str, caller: &Caller, details: &CallDetails) {
-        self.log_call(event, caller, details, &CallOutcome::default());
-    }
-
-    /// Writes a log line about a call.
-    fn log_call(&self, event: &str, caller: &Caller, details: &CallDetails, outcome: &CallOutcome) {
+    /// Writes a log line about a call; its outcome is empty before its end.
+    pub fn log_call(&self, event: &str, caller: &Caller, outcome: &CallOutcome) {
         let is_over = outcome.http_status > 0;
         self.log.write(&LogLine {
             event,
             trace_id: Some(&caller.trace_id),
-            tool_name: Some(details.tool_name.as_str()).filter(|name| !name.is_empty()),
+            tool_name: Some(caller.tool_name.as_str()).filter(|name| !name.is_empty()),
             tenant_id: Some(&caller.tenant_id),
             site_id: Some(&caller.site_id),
             latency_ms: is_over.then_some(outcome.latency_ms),
@@ -290,11 +302,11 @@ impl AuditTrail {
         });
     }
 
-    fn send_span(&self, caller: &Caller, details: &CallDetails, outcome: &CallOutcome) {
+    fn send_span(&self, caller: &Caller, outcome: &CallOutcome) {
         if let Some(spans) = &self.spans
-            && !details.tool_name.is_empty()
+            && !caller.tool_name.is_empty()
         {
-            spans.send(caller, details, outcome);
+            spans.send(caller, outcome);
         }
     }
 }
@@ -308,7 +320,61 @@ fn with_grace(by: Option<Instant>) -> Option<Instant> {
 /// Waits for the ledger, but not beyond the caller's own deadline. The record is written even if
 /// nobody waits for it.
 async fn in_time(work: Pending<'_, ()>, by: Option<Instant>) -> Result<(), StoreError> {
-    let Some(by) = by else { return work.await };
-    let ended = deadline::with_deadline(by, pin!(work)).await;
-    ended.unwrap_or(Err(StoreError::Late))
+    match by {
+        None => work.await,
+        Some(by) => {
+            let ended = tokio::time::timeout_at(by.into(), work).await;
+            ended.unwrap_or(Err(StoreError::Late))
+        }
+    }
+}
+
+/// Builds the record of a call.
+fn record<'a>(caller: &'a Caller, outcome: &'a CallOutcome) -> Record<'a> {
+    let borrowed = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
+    let call = ToolCall {
+        name: caller.tool_name.as_str().into(),
+        status: outcome.status().into(),
+        latency_ms: outcome.latency_ms,
+        payload_hash: borrowed(&caller.payload_hash),
+    };
+    Record {
+        call_id: caller.call_id.as_str().into(),
+        front_end: caller.front_end.into(),
+        ts_start: caller.ts_start.as_str().into(),
+        ts_end: ids::now().into(),
+        latency_ms: outcome.latency_ms,
+        trace_id: caller.trace_id.as_str().into(),
+        span_id: Some(caller.span_id.as_str().into()),
+        parent_span_id: borrowed(&caller.parent_span_id),
+        w3c_trace_id: borrowed(&caller.w3c_trace_id),
+        context_trace_id: borrowed(&caller.context_trace_id),
+        tenant_id: caller.tenant_id.as_str().into(),
+        site_id: caller.site_id.as_str().into(),
+        user_id: borrowed(&caller.user_id),
+        session_id: borrowed(&caller.session_id),
+        npc_id: borrowed(&caller.npc_id),
+        principal: caller.principal.name().map(Into::into),
+        request_type: caller.request_type.into(),
+        tool_name: caller.tool_name.as_str().into(),
+        tool_version: caller.tool_version.map(Cow::Borrowed),
+        request_payload_hash: borrowed(&caller.payload_hash),
+        input: caller.input.clone(),
+        status: outcome.status().into(),
+        error_type: borrowed(&outcome.error_type),
+        error: outcome.error.as_deref().map(|error| short(error).into()),
+        http_status: Some(outcome.http_status),
+        attempt: caller.attempt,
+        idempotency_key: borrowed(&caller.idempotency_key),
+        replayed: outcome.is_replay,
+        disconnected: caller.is_gone(),
+        count: None,
+        tool_calls: vec![call],
+    }
+}
+
+/// Cuts a message to the length the ledger stores.
+fn short(message: &str) -> &str {
+    let end = message.floor_char_boundary(limits::MAX_RECORDED_ERROR_BYTES);
+    message.get(..end).unwrap_or_default()
 }

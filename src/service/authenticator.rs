@@ -1,7 +1,7 @@
 //! Identifies callers by internal key or token.
 
-use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ring::{digest, hmac};
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub struct Credential {
 struct InternalKey {
     /// MAC of the key, so that comparing takes constant time.
     tag: hmac::Tag,
-    principal: Principal,
+    principal: Arc<Principal>,
 }
 
 /// Entry of a key file.
@@ -86,13 +86,13 @@ impl InternalKeys {
         }
     }
 
-    fn find(&self, candidate: &str) -> Option<&Principal> {
+    fn find(&self, candidate: &str) -> Option<Arc<Principal>> {
         // Hashing first hides the length of the key from timing.
         let hash = digest::digest(&digest::SHA256, candidate.as_bytes());
         let mut found = None;
         for key in &self.keys {
             if hmac::verify(&self.mac_key, hash.as_ref(), key.tag.as_ref()).is_ok() {
-                found = Some(&key.principal);
+                found = Some(Arc::clone(&key.principal));
             }
         }
         found
@@ -122,20 +122,20 @@ fn internal_key(mac_key: &hmac::Key, raw: KeyEntry) -> Result<InternalKey, Strin
     let hash = digest::digest(&digest::SHA256, raw.key.as_bytes());
     Ok(InternalKey {
         tag: hmac::sign(mac_key, hash.as_ref()),
-        principal: Principal {
+        principal: Arc::new(Principal {
             id: format!("key:{}", raw.id),
             proof: Proof::Authenticated,
             tenants: NameSet::of(raw.tenants),
             sites: NameSet::of(raw.sites),
             scopes: NameSet::of(raw.scopes),
-        },
+        }),
     })
 }
 
 /// Checks credentials.
 pub struct Authenticator {
     /// Principal of every caller when no key is configured.
-    local: Principal,
+    local: Arc<Principal>,
     keys: Option<InternalKeys>,
     tokens: Option<RwLock<Arc<TokenVerifier>>>,
 }
@@ -151,7 +151,7 @@ impl Authenticator {
     #[must_use]
     pub fn new(keys: Option<InternalKeys>, tokens: Option<TokenVerifier>) -> Self {
         Self {
-            local: Principal::local(),
+            local: Arc::new(Principal::local()),
             keys,
             tokens: tokens.map(|tokens| RwLock::new(Arc::new(tokens))),
         }
@@ -181,40 +181,29 @@ impl Authenticator {
         skipped_keys.collect()
     }
 
-    /// Returns the principal of a credential, at `now` in seconds since 1970.
+    /// Returns the principal of a credential.
     ///
     /// # Errors
     /// The credential is missing or not valid.
-    pub fn identify(
-        &self,
-        credential: &Credential,
-        now: f64,
-    ) -> Result<Cow<'_, Principal>, Rejection> {
+    pub fn identify(&self, credential: &Credential) -> Result<Arc<Principal>, Rejection> {
         if !self.requires_credentials() {
-            return Ok(Cow::Borrowed(&self.local));
+            return Ok(Arc::clone(&self.local));
         }
-        match (credential, &self.keys, &self.tokens) {
-            (
-                Credential {
-                    key: Some(_),
-                    token: Some(_),
-                },
-                _,
-                _,
-            ) => Err(Rejection::unauthorized("send a token or a key, not both")),
-            (
-                Credential {
-                    token: Some(token), ..
-                },
-                _,
-                Some(tokens),
-            ) => {
-                let tokens = Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner));
-                let found = tokens.verify(token, now);
-                found.map(Cow::Owned).map_err(Rejection::unauthorized)
+        let (key, token) = (&credential.key, &credential.token);
+        match (key, token, &self.keys, &self.tokens) {
+            (Some(_), Some(_), ..) => {
+                Err(Rejection::unauthorized("send a token or a key, not both"))
             }
-            (Credential { key: Some(key), .. }, Some(keys), _) => {
-                let found = keys.find(key).map(Cow::Borrowed);
+            (None, Some(token), _, Some(tokens)) => {
+                let tokens = Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner));
+                let now = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default();
+                let found = tokens.verify(token, now.as_secs_f64());
+                found.map(Arc::new).map_err(Rejection::unauthorized)
+            }
+            (Some(key), None, Some(keys), _) => {
+                let found = keys.find(key);
                 found.ok_or_else(|| Rejection::unauthorized("Invalid internal API key"))
             }
             _ => Err(Rejection::unauthorized(
@@ -240,7 +229,7 @@ mod tests {
     #[test]
     fn without_keys_every_caller_is_local() {
         let authenticator = Authenticator::default();
-        let found = authenticator.identify(&key("anything"), 0.0).unwrap();
+        let found = authenticator.identify(&key("anything")).unwrap();
         assert_eq!(*found, Principal::local());
         assert!(found.has_scope("tools:call:content") && !found.has_scope("content:draft:read"));
     }
@@ -249,11 +238,11 @@ mod tests {
     fn a_wrong_key_is_refused() {
         let authenticator = Authenticator::new(Some(InternalKeys::parse(KEY).unwrap()), None);
         assert_eq!(
-            authenticator.identify(&key(KEY), 0.0).unwrap().id,
+            authenticator.identify(&key(KEY)).unwrap().id,
             "key:internal"
         );
         let refused =
-            |credential: &Credential| authenticator.identify(credential, 0.0).unwrap_err().detail;
+            |credential: &Credential| authenticator.identify(credential).unwrap_err().detail;
         assert_eq!(refused(&key(&KEY[1..])), "Invalid internal API key");
         assert_eq!(refused(&key("")), "Invalid internal API key");
         let nothing = "expected a token in Authorization or a key in X-Internal-API-Key";
@@ -276,7 +265,7 @@ mod tests {
             r#"{{"keys": [{{"id": "a", "key": "{KEY}", "tenants": ["t"], "sites": ["*"], "scopes": ["tools:list"]}}]}}"#
         );
         let authenticator = Authenticator::new(Some(InternalKeys::parse(&file).unwrap()), None);
-        let found = authenticator.identify(&key(KEY), 0.0).unwrap();
+        let found = authenticator.identify(&key(KEY)).unwrap();
         assert!(found.tenants.has("t") && !found.tenants.has("u") && found.sites.has("any"));
         assert!(found.has_scope("tools:list") && !found.has_scope("tools:call:npc"));
     }

@@ -1,23 +1,28 @@
-//! Origin and content of a request.
+//! Origin and content of a request: all that the record of a call says about it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exec::cancel::Cancel;
-use crate::service::local_tools::OutputSender;
+use crate::service::principal::Principal;
 use karyi_core::ids;
 pub use karyi_core::ids::is_id;
 use karyi_store::StoreError;
-use karyi_vault::redact::Redactor;
+use karyi_vault::redact::{Redacted, Redactor};
+use tokio::sync::mpsc;
 
-/// Origin of a request: caller, tenant, site and trace.
+/// Channel for live output of a running command. Output is dropped when the channel is full.
+pub type OutputSender = mpsc::Sender<Redacted>;
+
+/// Origin of a request, and the facts about it for the record.
 #[derive(Debug, Clone)]
 pub struct Caller {
+    /// Authenticated principal; nobody before that.
+    pub principal: Arc<Principal>,
     /// Id of the call, made here.
     pub call_id: String,
     /// Protocol: `http`, `mcp` or `stdio`.
@@ -52,12 +57,22 @@ pub struct Caller {
     pub shell_session: Option<String>,
     /// Time the caller waits for the response.
     pub timeout: Option<Duration>,
-    /// Cancels the call, if the protocol can cancel. Only tools of this machine stop.
-    pub cancel: Option<Cancel>,
     /// Channel for live output, if the caller follows it.
     pub live_output: Option<OutputSender>,
-    /// Set when the caller has disconnected.
-    pub is_gone: Arc<AtomicBool>,
+    /// Cancelled when the caller no longer waits for the response. Only tools of this machine stop then.
+    pub gone: Option<Cancel>,
+    /// `tool_call` or `tool_list`.
+    pub request_type: &'static str,
+    /// Name of the tool.
+    pub tool_name: String,
+    /// Version of the tool.
+    pub tool_version: Option<&'static str>,
+    /// First digits of the hash of the input.
+    pub payload_hash: Option<String>,
+    /// The input, if inputs are recorded.
+    pub input: Option<Value>,
+    /// Trace id in the body, if it differs from the header's.
+    pub context_trace_id: Option<String>,
 }
 
 impl Caller {
@@ -72,6 +87,7 @@ impl Caller {
         site_id: String,
     ) -> Result<Self, StoreError> {
         Ok(Self {
+            principal: Principal::nobody(),
             call_id: ids::new_id()?,
             front_end,
             received_at: Instant::now(),
@@ -89,14 +105,19 @@ impl Caller {
             idempotency_key: None,
             shell_session: None,
             timeout: None,
-            cancel: None,
             live_output: None,
-            is_gone: Arc::default(),
+            gone: None,
+            request_type: "tool_call",
+            tool_name: String::new(),
+            tool_version: None,
+            payload_hash: None,
+            input: None,
+            context_trace_id: None,
         })
     }
 
-    /// Masks secrets in all ids and returns whether there were any. Use the result for the audit
-    /// trail only: two callers could look alike.
+    /// Masks secrets in all texts of the caller and returns whether there were any. Use the result for
+    /// the audit trail only: two callers could look alike.
     pub fn mask(&mut self, redactor: &Redactor) -> bool {
         if redactor.is_idle() {
             return false;
@@ -106,6 +127,7 @@ impl Caller {
             &mut self.tenant_id,
             &mut self.site_id,
             &mut self.span_id,
+            &mut self.tool_name,
         ];
         let named = [
             &mut self.parent_span_id,
@@ -115,12 +137,22 @@ impl Caller {
             &mut self.npc_id,
             &mut self.idempotency_key,
             &mut self.shell_session,
+            &mut self.context_trace_id,
         ];
         let mut contains_secret = false;
-        for id in needed.into_iter().chain(named.into_iter().flatten()) {
-            contains_secret |= mask(id, redactor);
+        for text in needed.into_iter().chain(named.into_iter().flatten()) {
+            contains_secret |= mask(text, redactor);
+        }
+        if let Some(input) = &mut self.input {
+            redactor.redact_json_again(input);
         }
         contains_secret
+    }
+
+    /// Tells whether the caller no longer waits for the response.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.gone.as_ref().is_some_and(Cancel::is_cancelled)
     }
 
     /// Returns the time since the request arrived, in milliseconds.

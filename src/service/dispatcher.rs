@@ -1,31 +1,40 @@
-//! Dispatches every call of a server, whatever protocol carried it.
+//! The way of a call of a server, whatever protocol carried it.
+//!
+//! [`Dispatcher::admit`] identifies the caller and applies the limits of its tenant. Then
+//! [`Dispatcher::call`] does, in this order: [`validate`](Dispatcher::validate),
+//! [`repeat`](Dispatcher::repeat), [`record_intent`](AuditTrail::record_intent),
+//! [`run`](Dispatcher::run), [`record_outcome`](AuditTrail::record_outcome). A step that refuses the
+//! call skips the others, but its record is written in any case.
 
-use std::borrow::Cow;
-use std::pin::pin;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use crate::service::audit::AuditTrail;
-use crate::service::audit_record::{CallDetails, CallOutcome};
-use crate::service::authenticator::{Authenticator, Credential};
-use crate::service::call::{ActiveCall, CallResult};
+use futures_util::FutureExt;
+use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
+
+use crate::service::audit::{AuditTrail, CallOutcome};
+use crate::service::authenticator::Authenticator;
 use crate::service::caller::{CallRequest, Caller};
 use crate::service::canonical::PayloadHash;
 use crate::service::catalog::{OfferedTool, ToolListing};
-pub use crate::service::config::{DispatcherConfig, InputRecording};
-use crate::service::deadline::{self, DetachingFuture, PanicError};
 use crate::service::envelope::{Envelope, Failure};
-use crate::service::log::Log;
-use crate::service::metrics::Metrics;
+use crate::service::input_check::{self, FieldProblem};
+use crate::service::local_tools::{CallFuture, LocalTools};
+use crate::service::log::LogLine;
 use crate::service::principal::{self, Principal, Proof};
 use crate::service::rate_limit::{self, Limiter};
 use crate::service::rejection::Rejection;
 use crate::service::secret_refresher::SecretRefresher;
-use crate::tool::FieldText;
-use crate::tool::service::Audience;
+use crate::tool::service::{Access, Audience};
+use crate::tool::site::ContentVisibility;
+use crate::tool::{Context, FieldText, SiteAccess, validate};
+use crate::tools::Call;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-use karyi_store::StoreError;
-use karyi_vault::redact::Redactor;
+use karyi_store::site::{Claim, RepeatKey, Scope};
+use karyi_store::{SiteStore, StoreError};
 
 /// Message for a call that panicked outside of its tool.
 const BROKEN: &str = "the call stopped unexpectedly";
@@ -33,13 +42,39 @@ const BROKEN: &str = "the call stopped unexpectedly";
 /// Message for a request with a secret in one of its ids.
 const CONTAINS_SECRET: &str = "an identifier of the request contains a secret";
 
-/// Admits callers, runs calls and records them.
+/// Tools, stores and limits of a server, and the way of a call through them.
 pub struct Dispatcher {
-    config: DispatcherConfig,
-    tool_buckets: Option<Limiter>,
-    tenant_buckets: Option<Limiter>,
-    audit: AuditTrail,
-    secret_refresher: SecretRefresher,
+    /// Tools on offer.
+    pub tools: Vec<OfferedTool>,
+    /// Database of site data.
+    pub sites: Arc<dyn SiteStore>,
+    /// Checks credentials.
+    pub authenticator: Arc<Authenticator>,
+    /// Context of site tools, without the site itself.
+    pub context: Context,
+    /// Runs the tools that work on this machine.
+    pub local: Option<Arc<dyn LocalTools>>,
+    /// Controls what the ledger stores of inputs.
+    pub input_recording: InputRecording,
+    /// Records, logs and counts.
+    pub audit: AuditTrail,
+    /// Rate limit for one principal, tenant and tool.
+    pub tool_limit: Option<Limiter>,
+    /// Rate limit for one tenant.
+    pub tenant_limit: Option<Limiter>,
+    /// Keeps the secrets up to date.
+    pub secrets: SecretRefresher,
+    /// Free places for concurrent calls.
+    pub places: Semaphore,
+}
+
+/// Policy for storing inputs in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputRecording {
+    /// Only a hash.
+    Never,
+    /// The whole input.
+    Always,
 }
 
 /// Response to a call.
@@ -49,18 +84,36 @@ pub enum CallReply {
     Fresh(Box<Envelope>),
     /// Response of an earlier call with the same key, byte for byte.
     Replay(Vec<u8>),
-    /// The call did not reach its tool.
+    /// The call did not reach its tool, or the tool broke.
     Refused(Rejection),
 }
 
-/// Outcome of a call that the audit trail has recorded.
-enum RecordedCall {
-    /// Latency in milliseconds and result of the tool.
-    Fresh(u64, Result<FieldText, Failure>),
-    /// Response of an earlier call.
-    Replay(Vec<u8>),
-    /// The call did not reach its tool.
-    Refused(Rejection),
+/// End of a call without a result of its tool.
+enum CallError {
+    Failure(Failure),
+    Rejection(Rejection),
+}
+
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Rejection> for CallError {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejection(rejection)
+    }
+}
+
+/// Call that its caller may make, with valid input.
+struct ValidCall<'d> {
+    tool: &'d OfferedTool,
+    call: Call,
+    /// Site and deadline.
+    scope: Scope,
+    /// Key that makes a retry safe; only calls that change something use one.
+    key: Option<RepeatKey>,
 }
 
 /// Filter for the list of tools.
@@ -73,194 +126,407 @@ pub struct ListRequest {
 }
 
 impl Dispatcher {
-    /// Creates a dispatcher.
-    #[must_use]
-    pub fn new(config: DispatcherConfig) -> Self {
-        Self {
-            tool_buckets: config.tool_rate.map(Limiter::new),
-            tenant_buckets: config.tenant_rate.map(Limiter::new),
-            audit: AuditTrail::new(
-                Arc::clone(&config.ledger),
-                config.log.clone(),
-                config.spans.clone(),
-            ),
-            secret_refresher: SecretRefresher::new(config.redactor.secrets()),
-            config,
-        }
-    }
-
-    /// Returns the tools on offer.
-    #[must_use]
-    pub fn tools(&self) -> &[OfferedTool] {
-        &self.config.tools
-    }
-
-    /// Returns the metrics.
-    #[must_use]
-    pub fn metrics(&self) -> &Metrics {
-        self.audit.metrics()
-    }
-
-    /// Returns the log.
-    #[must_use]
-    pub fn log(&self) -> &Log {
-        self.audit.log()
-    }
-
-    /// Returns the redactor for text from callers.
-    #[must_use]
-    pub fn redactor(&self) -> &Redactor {
-        &self.config.redactor
-    }
-
-    /// Reads the secret store again if it has changed. Front ends do so before they check, log or
-    /// record anything of a request.
-    pub async fn refresh_stale_secrets(&self) {
-        self.secret_refresher.refresh_if_stale(self.log()).await;
-    }
-
-    /// Reads the secret store again and logs what could not be read; call it from time to time.
-    pub async fn refresh_secrets(&self) {
-        self.secret_refresher.refresh(self.log()).await;
-    }
-
-    /// Returns the authenticator.
-    #[must_use]
-    pub fn authenticator(&self) -> &Authenticator {
-        &self.config.authenticator
-    }
-
-    /// Ends all shells of local tools.
-    pub async fn close(&self) {
-        if let Some(local) = &self.config.local {
-            local.close().await;
-        }
-    }
-
-    /// Authenticates a caller and checks access to the tenant and site. A rejection is recorded.
+    /// Admits a caller, whose credential was checked, to its tenant and site. A rejection is
+    /// recorded.
     ///
     /// # Errors
     /// 401, 403 or 429.
     pub async fn admit(
         &self,
-        caller: &Caller,
-        credential: &Credential,
-    ) -> Result<Cow<'_, Principal>, Rejection> {
-        let principal = match self
-            .config
-            .authenticator
-            .identify(credential, seconds_now())
-        {
-            Ok(principal) => principal,
-            Err(rejection) => {
-                return Err(self
-                    .refuse(caller, None, &CallDetails::default(), rejection)
-                    .await);
-            }
-        };
-        self.authorize(caller, &principal).await.map(|()| principal)
-    }
-
-    /// Checks access of an authenticated caller to the tenant and site. A rejection is recorded.
-    ///
-    /// # Errors
-    /// 403 or 429.
-    pub async fn authorize(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
-        match self.check_access(caller, principal) {
+        caller: &mut Caller,
+        principal: Result<Arc<Principal>, Rejection>,
+    ) -> Result<(), Rejection> {
+        let admitted = principal.and_then(|principal| {
+            caller.principal = principal;
+            self.check_access(caller)
+        });
+        match admitted {
             Ok(()) => Ok(()),
-            Err(rejection) => Err(self
-                .refuse(caller, Some(principal), &CallDetails::default(), rejection)
-                .await),
+            Err(rejection) => Err(self.audit.refuse(caller, rejection).await),
         }
     }
 
-    fn check_access(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
-        if !principal.tenants.has(&caller.tenant_id) {
+    fn check_access(&self, caller: &Caller) -> Result<(), Rejection> {
+        let (principal, tenant) = (&caller.principal, &caller.tenant_id);
+        let limit = self.tenant_limit.as_ref();
+        if !principal.tenants.has(tenant) {
             // No tenant has this name, so guessing tenants uses up nobody else's limit.
             let own = format!("\n{}", principal.id);
-            rate_limit::consume(self.tenant_buckets.as_ref(), &own, "for other tenants")?;
+            rate_limit::consume(limit, &own, "for other tenants")?;
             return Err(Rejection::forbidden(format!(
-                "no access to tenant {}",
-                caller.tenant_id
+                "no access to tenant {tenant}"
             )));
         }
-        rate_limit::consume(
-            self.tenant_buckets.as_ref(),
-            &caller.tenant_id,
-            "for this tenant",
-        )?;
+        rate_limit::consume(limit, tenant, "for this tenant")?;
         if !principal.sites.has(&caller.site_id) {
-            return Err(Rejection::forbidden(format!(
-                "no access to site {}",
-                caller.site_id
-            )));
+            let detail = format!("no access to site {}", caller.site_id);
+            return Err(Rejection::forbidden(detail));
         }
-        // Last, so that guesses at secrets are rate-limited too.
-        self.check_identifiers(caller)
-    }
-
-    /// Refuses ids that contain a secret. They would reach the log, the ledger and the site's data;
-    /// masked, they would no longer tell callers apart.
-    fn check_identifiers(&self, caller: &Caller) -> Result<(), Rejection> {
-        let redactor = &self.config.redactor;
+        // Ids with a secret would reach the log, the ledger and the site's data; masked, they would
+        // no longer tell callers apart. Last, so that guesses at secrets are rate-limited too.
+        let redactor = &self.audit.redactor;
         match !redactor.is_idle() && caller.clone().mask(redactor) {
             true => Err(Rejection::invalid(CONTAINS_SECRET)),
             false => Ok(()),
         }
     }
 
-    /// Returns a caller whose ids are safe to show: those of a refused one may contain secrets.
-    #[must_use]
-    pub fn masked_caller<'a>(&self, caller: &'a Caller) -> Cow<'a, Caller> {
-        let mut masked = caller.clone();
-        match masked.mask(&self.config.redactor) {
-            true => Cow::Owned(masked),
-            false => Cow::Borrowed(caller),
+    /// Runs a call to its end and records it, even if its caller does not wait, because its effect
+    /// must be recorded.
+    pub async fn call(self: &Arc<Self>, mut caller: Caller, request: CallRequest) -> CallReply {
+        let dispatcher = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            let work = AssertUnwindSafe(dispatcher.serve(&mut caller, request));
+            match work.catch_unwind().await {
+                Ok(reply) => reply,
+                Err(_) => {
+                    let rejection = Rejection::internal(BROKEN);
+                    CallReply::Refused(dispatcher.audit.refuse(&caller, rejection).await)
+                }
+            }
+        });
+        let broken = |_| CallReply::Refused(Rejection::internal(BROKEN));
+        task.await.unwrap_or_else(broken)
+    }
+
+    /// Leads a call through its steps and records what came of it.
+    async fn serve(&self, caller: &mut Caller, request: CallRequest) -> CallReply {
+        let known = self.audit.redactor.secrets().generation();
+        let reply = match self.attempt(caller, request, known).await {
+            Ok(reply) => reply,
+            Err(error) => self.reply(caller, Err(error), known),
+        };
+        let mut outcome = CallOutcome {
+            http_status: 200,
+            ..CallOutcome::default()
+        };
+        match &reply {
+            CallReply::Fresh(envelope) => {
+                outcome.error_type.clone_from(&envelope.error_type);
+                outcome.error.clone_from(&envelope.error);
+                outcome.latency_ms = envelope.audit.latency_ms;
+            }
+            CallReply::Replay(_) => {
+                (outcome.is_replay, outcome.latency_ms) = (true, caller.latency_ms());
+            }
+            CallReply::Refused(rejection) => {
+                let refused = self.audit.refuse(caller, rejection.clone());
+                return CallReply::Refused(Box::pin(refused).await);
+            }
+        }
+        self.audit.record_outcome(caller, &outcome).await;
+        reply
+    }
+
+    async fn attempt(
+        &self,
+        caller: &mut Caller,
+        request: CallRequest,
+        known: u64,
+    ) -> Result<CallReply, CallError> {
+        let busy = |_| Rejection::overloaded("too many calls are in progress").with_retry_after(1);
+        let _place = self.places.try_acquire().map_err(busy)?;
+        let valid = self.validate(caller, request)?;
+        if let Some(answer) = self.repeat(&valid).await? {
+            return Ok(CallReply::Replay(answer));
+        }
+        let ValidCall {
+            tool,
+            call,
+            scope,
+            key,
+        } = valid;
+        let intended = match tool.entry.service.access {
+            Access::Write => Box::pin(self.audit.record_intent(caller)).await,
+            Access::Read => Ok(()),
+        };
+        let result = match intended {
+            Ok(()) => {
+                let result = self.run(caller, tool, call, &scope).await;
+                result.map_err(CallError::from)
+            }
+            Err(rejection) => Err(rejection.into()),
+        };
+        let Some(key) = key else {
+            return Ok(self.reply(caller, result, known));
+        };
+        let effect = effect(tool, &result);
+        let reply = self.reply(caller, result, known);
+        let settled = self.settle_key(key, scope, effect, &reply);
+        Box::pin(settled).await.unwrap_or_else(|(event, error)| {
+            self.audit.log.write(&LogLine {
+                event,
+                trace_id: Some(&caller.trace_id),
+                tool_name: Some(&caller.tool_name),
+                call_id: Some(&caller.call_id),
+                message: Some(&error.to_string()),
+                ..LogLine::default()
+            });
+        });
+        Ok(reply)
+    }
+
+    /// Checks that the caller may make this call, and its input.
+    fn validate(
+        &self,
+        caller: &mut Caller,
+        request: CallRequest,
+    ) -> Result<ValidCall<'_>, CallError> {
+        let CallRequest {
+            tool_name,
+            input,
+            context,
+        } = request;
+        let redactor = &self.audit.redactor;
+        let contains_secret = context.contains_secret(redactor);
+        caller.fill_from(&context);
+        if contains_secret {
+            return Err(Rejection::invalid(CONTAINS_SECRET).into());
+        }
+        let tool = self.tools.iter().find(|tool| tool.name() == tool_name);
+        let hash = PayloadHash::of(&input);
+        caller.tool_name = self.audit.masked_name(&tool_name);
+        caller.payload_hash = Some(hash.short());
+        caller.input = (self.input_recording == InputRecording::Always).then(|| input.clone());
+        let is_other = |id: &String| *id != caller.trace_id;
+        caller.context_trace_id = context.trace_id.clone().filter(is_other);
+        caller.mask(redactor);
+        let begun = CallOutcome::default();
+        self.audit.log_call("tool_call_request", caller, &begun);
+        caller.tool_version = tool.map(|tool| tool.entry.service.version);
+        if !caller.matches(&context) {
+            let detail = "context names another tenant or site than the headers";
+            return Err(Rejection::context_mismatch(detail).into());
+        }
+        if let Some(tool) = tool {
+            check_scopes(tool, &caller.principal)?;
+        }
+        // All unknown tools share one bucket.
+        let (name, whose) = match tool {
+            Some(tool) => (tool.name(), "of this tool"),
+            None => ("", "of unknown tools"),
+        };
+        let bucket = [&*caller.principal.id, &caller.tenant_id, name].join("\n");
+        rate_limit::consume(self.tool_limit.as_ref(), &bucket, whose)?;
+        let Some(tool) = tool else {
+            let message = format!("Unknown tool: {}", caller.tool_name);
+            return Err(Failure::new("ValueError", "UNKNOWN_TOOL", message).into());
+        };
+        let call = decode(tool, input)?;
+        let is_write = tool.entry.service.access == Access::Write;
+        let key = caller.idempotency_key.clone().filter(|_| is_write);
+        Ok(ValidCall {
+            tool,
+            call,
+            scope: scope(caller, tool),
+            key: key.map(|key| RepeatKey {
+                principal: caller.principal.id.clone(),
+                tool: tool.name().into(),
+                key,
+                fingerprint: hash.to_hex(),
+            }),
+        })
+    }
+
+    /// Claims the key of a call; returns the stored response if a call with the same key was made
+    /// before.
+    async fn repeat(&self, valid: &ValidCall<'_>) -> Result<Option<Vec<u8>>, CallError> {
+        let Some(key) = &valid.key else {
+            return Ok(None);
+        };
+        let claimed = self.sites.claim(&valid.scope, key.clone()).await;
+        match claimed.map_err(|error| Failure::from(ToolError::from(error)))? {
+            Claim::New => Ok(None),
+            Claim::Done(answer) => Ok(Some(answer)),
+            Claim::Begun => {
+                let detail = "a call with this Idempotency-Key has started and has no response yet";
+                Err(Rejection::in_progress(detail).with_retry_after(1).into())
+            }
+            Claim::Other => {
+                let detail = "this Idempotency-Key was used for another input";
+                Err(Rejection::key_reused(detail).into())
+            }
         }
     }
 
-    /// Records a rejection and returns it.
-    pub async fn refuse(
+    /// Runs a call until its deadline. A write gets some extra time to commit, so that its caller
+    /// does not read a timeout for a change that took effect.
+    async fn run(
         &self,
         caller: &Caller,
-        principal: Option<&Principal>,
-        details: &CallDetails,
-        mut rejection: Rejection,
-    ) -> Rejection {
-        rejection.mask(&self.config.redactor);
-        let caller = &*self.masked_caller(caller);
-        // Boxed to keep this future small.
-        Box::pin(self.audit.refuse(caller, principal, details, rejection)).await
+        tool: &OfferedTool,
+        call: Call,
+        scope: &Scope,
+    ) -> Result<FieldText, Failure> {
+        let begun = CallOutcome::default();
+        self.audit.log_call("tool_call_start", caller, &begun);
+        let grace = match tool.entry.service.access {
+            Access::Read => limits::READ_GRACE,
+            Access::Write => limits::WRITE_GRACE,
+        };
+        let deadline = scope.deadline + grace;
+        let work = AssertUnwindSafe(self.start(caller, tool, call, scope.clone()));
+        let abandoned = |code, message| Failure {
+            is_abandoned: true,
+            ..ToolError::new(code, message).into()
+        };
+        let fields = match timeout_at(deadline.into(), work.catch_unwind()).await {
+            Ok(Ok(result)) => result?,
+            Ok(Err(_)) => {
+                let message = "the tool stopped unexpectedly";
+                return Err(abandoned(ErrorCode::Internal, message));
+            }
+            Err(_) => {
+                let message = "the time for the call was up";
+                return Err(abandoned(ErrorCode::Timeout, message));
+            }
+        };
+        // A site tool may echo its input. Other tools mask their own results.
+        let redactor = &self.audit.redactor;
+        if redactor.is_idle() || !tool.is_site_tool() {
+            return Ok(fields);
+        }
+        let mut value = fields.to_value();
+        redactor.redact_json_again(&mut value);
+        Ok(FieldText::written(&value)?)
+    }
+
+    fn start(
+        &self,
+        caller: &Caller,
+        tool: &OfferedTool,
+        call: Call,
+        scope: Scope,
+    ) -> CallFuture<'static> {
+        if !tool.is_site_tool()
+            && let Some(local) = &self.local
+        {
+            let session = caller.shell_session.as_ref();
+            // The name of a shell is no proof of ownership, so the key includes the principal.
+            let owner = session
+                .filter(|_| caller.principal.proof == Proof::Authenticated)
+                .map(|session| format!("{}\n{session}", caller.principal.id));
+            let result = local.run(call, scope.deadline, owner, caller.live_output.clone());
+            let Some(gone) = caller.gone.clone() else {
+                return result;
+            };
+            return Box::pin(async move {
+                let message = "the caller cancelled the call";
+                tokio::select! {
+                    biased;
+                    result = result => result,
+                    () = gone.cancelled() => Err(ToolError::new(ErrorCode::Cancelled, message).into()),
+                }
+            });
+        }
+        let site = SiteAccess {
+            store: Arc::clone(&self.sites),
+            scope,
+            user_id: caller.user_id.clone(),
+            session_id: caller.session_id.clone(),
+            trace_id: caller.trace_id.clone(),
+            visibility: match caller.principal.has_scope(principal::DRAFT_READ) {
+                true => ContentVisibility::Drafts,
+                false => ContentVisibility::Published,
+            },
+        };
+        let context = Context {
+            site: Some(site),
+            ..self.context.clone()
+        };
+        Box::pin(async move { Ok(call.run(&context).await?.output) })
+    }
+
+    /// Makes the response of a call. Secrets that became known during the call, by the tool or by
+    /// others, are masked.
+    fn reply(
+        &self,
+        caller: &mut Caller,
+        result: Result<FieldText, CallError>,
+        known: u64,
+    ) -> CallReply {
+        let redactor = &self.audit.redactor;
+        if redactor.secrets().generation() != known {
+            caller.mask(redactor);
+        }
+        let result = match result {
+            Ok(fields) => Ok(fields),
+            Err(CallError::Rejection(rejection)) => return CallReply::Refused(rejection),
+            Err(CallError::Failure(failure)) if failure.is_internal() => {
+                return CallReply::Refused(Rejection::internal(failure.message));
+            }
+            Err(CallError::Failure(mut failure)) => {
+                failure.mask(redactor);
+                Err(failure)
+            }
+        };
+        let envelope = Envelope::of(caller, caller.latency_ms(), result);
+        CallReply::Fresh(Box::new(envelope))
+    }
+
+    /// Stores the response under its key, or releases the key for a retry.
+    async fn settle_key(
+        &self,
+        key: RepeatKey,
+        scope: Scope,
+        effect: Effect,
+        reply: &CallReply,
+    ) -> Result<(), (&'static str, StoreError)> {
+        let later = Scope {
+            deadline: Instant::now() + limits::WRITE_CALL_TIMEOUT,
+            ..scope
+        };
+        match (effect, reply) {
+            // Without a stored response the key stays claimed, because a retry would repeat the
+            // change.
+            (Effect::Done, CallReply::Fresh(envelope)) => {
+                let answer = envelope.to_json().unwrap_or_default();
+                let stored = self.sites.answer(&later, key, answer).await;
+                stored.map_err(|error| ("answer_not_kept", error))
+            }
+            (Effect::None, _) => {
+                let released = self.sites.release(&later, key).await;
+                released.map_err(|error| ("key_not_released", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lists tools; every request is recorded.
+    ///
+    /// # Errors
+    /// 403 without the scope for it.
+    pub async fn list(
+        &self,
+        caller: &mut Caller,
+        request: &ListRequest,
+    ) -> Result<Vec<ToolListing>, Rejection> {
+        caller.request_type = "tool_list";
+        let mut outcome = CallOutcome::default();
+        self.audit.log_call("tools_list_request", caller, &outcome);
+        if !caller.principal.has_scope(principal::LIST) {
+            let rejection = Rejection::forbidden("the scope tools:list is required");
+            return Err(self.audit.refuse(caller, rejection).await);
+        }
+        let is_authenticated = caller.principal.proof == Proof::Authenticated;
+        let is_requested = |tool: &&OfferedTool| {
+            let service = &tool.entry.service;
+            let category = request.category.as_deref();
+            let fits = category.is_none_or(|category| category == service.category);
+            let is_shown = tool.is_site_tool() || is_authenticated;
+            is_shown && fits && (request.has_internal || service.audience == Audience::Anyone)
+        };
+        let listed = self.tools.iter().filter(is_requested);
+        let listed = listed.map(OfferedTool::listing).collect();
+        (outcome.http_status, outcome.latency_ms) = (200, caller.latency_ms());
+        self.audit.record_request(caller, &outcome).await;
+        Ok(listed)
     }
 
     /// Drops rate-limit state that no longer limits anyone; call it from time to time.
     pub fn sweep(&self) {
-        let limiters = [&self.tool_buckets, &self.tenant_buckets];
+        let limiters = [&self.tool_limit, &self.tenant_limit];
         limiters.into_iter().flatten().for_each(Limiter::sweep);
-    }
-
-    /// Records the suppressed rejections of callers who have been silent until `until`.
-    pub async fn record_suppressed(&self, until: Instant) {
-        self.audit.record_suppressed(until).await;
-    }
-
-    /// Writes ledger records that had to wait; call it from time to time.
-    pub async fn catch_up(&self) {
-        self.audit.catch_up().await;
-    }
-
-    /// Writes all that is left of the audit trail at shutdown; returns how many records are lost.
-    pub async fn flush_audit(&self) -> usize {
-        self.audit
-            .record_suppressed(Instant::now() + limits::FLOOD_WINDOW)
-            .await;
-        self.audit.flush().await
-    }
-
-    /// Tells whether the last write to the ledger failed.
-    #[must_use]
-    pub fn is_failing(&self) -> bool {
-        self.audit.is_failing()
     }
 
     /// Checks that both databases work.
@@ -270,248 +536,85 @@ impl Dispatcher {
     pub async fn probe(&self) -> Result<(), StoreError> {
         self.audit.probe().await?;
         let deadline = Instant::now() + limits::READ_CALL_TIMEOUT;
-        self.config.sites.probe(deadline).await
+        self.sites.probe(deadline).await
     }
 
-    /// Lists tools; every request is recorded.
-    ///
-    /// # Errors
-    /// 403 without the scope for it.
-    pub async fn list(
-        &self,
-        caller: &Caller,
-        principal: &Principal,
-        request: &ListRequest,
-    ) -> Result<Vec<ToolListing>, Rejection> {
-        let details = CallDetails {
-            request_type: "tool_list",
-            ..CallDetails::default()
-        };
-        self.audit.log_event("tools_list_request", caller, &details);
-        if !principal.has_scope(principal::LIST) {
-            let rejection = Rejection::forbidden("the scope tools:list is required");
-            return Err(self
-                .refuse(caller, Some(principal), &details, rejection)
-                .await);
+    /// Waits until no call is in progress; from then on none starts.
+    pub async fn wait_for_calls(&self) {
+        let all = u32::try_from(limits::MAX_CALLS_IN_FLIGHT).unwrap_or(u32::MAX);
+        if let Ok(places) = self.places.acquire_many(all).await {
+            places.forget();
         }
-        let is_requested = |tool: &&OfferedTool| {
-            let service = &tool.entry.service;
-            let is_shown = tool.is_site_tool() || principal.proof == Proof::Authenticated;
-            let fits = request
-                .category
-                .as_deref()
-                .is_none_or(|category| category == service.category);
-            is_shown && fits && (request.has_internal || service.audience == Audience::Anyone)
-        };
-        let listed = self
-            .config
-            .tools
-            .iter()
-            .filter(is_requested)
-            .map(OfferedTool::listing)
-            .collect();
-        let outcome = CallOutcome {
-            http_status: 200,
-            latency_ms: caller.latency_ms(),
-            ..CallOutcome::default()
-        };
-        self.audit
-            .record_request(caller, principal, &details, &outcome)
-            .await;
-        Ok(listed)
-    }
-
-    /// Runs a call to its end, even if the caller disconnects, because its effect must be recorded.
-    /// `slot` is dropped at the end.
-    pub async fn serve(
-        self: &Arc<Self>,
-        mut caller: Caller,
-        principal: Principal,
-        mut request: CallRequest,
-        slot: impl Send + 'static,
-    ) -> CallReply {
-        let (dispatcher, is_gone) = (Arc::clone(self), Arc::clone(&caller.is_gone));
-        let work = async move {
-            let called = dispatcher.call(&mut caller, &principal, &mut request);
-            let reply = deadline::catch_panic(pin!(called)).await;
-            drop(slot);
-            reply
-        };
-        let broken = |_| CallReply::Refused(Rejection::internal(BROKEN));
-        DetachingFuture::new(work, is_gone)
-            .await
-            .unwrap_or_else(broken)
-    }
-
-    /// Runs a call and records its outcome in any case. Caller and request are taken by reference
-    /// to keep this future small; the call takes out of them what it needs.
-    pub async fn call(
-        &self,
-        caller: &mut Caller,
-        principal: &Principal,
-        request: &mut CallRequest,
-    ) -> CallReply {
-        let contains_secret = request.context.contains_secret(&self.config.redactor);
-        caller.fill_from(&request.context);
-        if contains_secret {
-            let rejection = Rejection::invalid(CONTAINS_SECRET);
-            let details = CallDetails::default();
-            let refused = self.refuse(caller, Some(principal), &details, rejection);
-            return CallReply::Refused(refused.await);
-        }
-        let generation = self.config.redactor.secrets().generation();
-        let hash = PayloadHash::of(&request.input);
-        let mut details = self.call_details(caller, request, &hash);
-        self.audit.log_event("tool_call_request", caller, &details);
-        let mut tools = self.config.tools.iter();
-        let tool = tools.find(|tool| tool.name() == request.tool_name);
-        details.tool_version = tool.map(|tool| tool.entry.service.version);
-        let work = async {
-            let ending = match tool {
-                _ if !caller.matches(&request.context) => {
-                    let detail = "context names another tenant or site than the headers";
-                    Rejection::context_mismatch(detail).into()
-                }
-                None => self.unknown_tool(&*caller, principal, &details),
-                Some(tool) => {
-                    let call = ActiveCall {
-                        config: &self.config,
-                        audit: &self.audit,
-                        buckets: self.tool_buckets.as_ref(),
-                        caller: &*caller,
-                        principal,
-                        tool,
-                        details: &details,
-                        hash: &hash,
-                    };
-                    let input = std::mem::take(&mut request.input);
-                    let (Ok(ending) | Err(ending)) = call.serve(input).await;
-                    ending
-                }
-            };
-            self.mask_new_secrets(generation, caller, &mut details);
-            self.finish(&*caller, principal, &details, ending).await
-        };
-        let settled = deadline::catch_panic(pin!(work)).await;
-        match settled {
-            Ok(RecordedCall::Refused(rejection)) => CallReply::Refused(rejection),
-            Ok(RecordedCall::Replay(answer)) => CallReply::Replay(answer),
-            Ok(RecordedCall::Fresh(time, result)) => {
-                CallReply::Fresh(Box::new(Envelope::of(caller, details, time, result)))
-            }
-            Err(PanicError) => {
-                details.mask(&self.config.redactor);
-                let rejection = Rejection::internal(BROKEN);
-                let refused = self.refuse(caller, Some(principal), &details, rejection);
-                CallReply::Refused(refused.await)
-            }
-        }
-    }
-
-    /// Masks secrets that became known during the call, by the tool or by others.
-    fn mask_new_secrets(&self, generation: u64, caller: &mut Caller, details: &mut CallDetails) {
-        let redactor = &self.config.redactor;
-        if redactor.secrets().generation() != generation {
-            caller.mask(redactor);
-            details.mask(redactor);
-        }
-    }
-
-    /// Rejects a call of an unknown tool. All unknown tools share one bucket.
-    fn unknown_tool(
-        &self,
-        caller: &Caller,
-        principal: &Principal,
-        details: &CallDetails,
-    ) -> CallResult {
-        let names = [&*principal.id, &caller.tenant_id, ""];
-        let buckets = self.tool_buckets.as_ref();
-        match rate_limit::consume(buckets, &names.join("\n"), "of unknown tools") {
-            Ok(()) => {
-                let message = format!("Unknown tool: {}", details.tool_name);
-                CallResult::Failure(Failure::new("ValueError", "UNKNOWN_TOOL", message))
-            }
-            Err(rejection) => rejection.into(),
-        }
-    }
-
-    fn call_details(
-        &self,
-        caller: &Caller,
-        request: &CallRequest,
-        hash: &PayloadHash,
-    ) -> CallDetails {
-        let named = request.context.trace_id.as_ref();
-        let is_kept = self.config.input_recording == InputRecording::Always;
-        let mut details = CallDetails {
-            request_type: "tool_call",
-            tool_name: self.masked_name(&request.tool_name),
-            tool_version: None,
-            payload_hash: Some(hash.short()),
-            input: is_kept.then(|| request.input.clone()),
-            context_trace_id: named.filter(|id| **id != caller.trace_id).cloned(),
-        };
-        details.mask(&self.config.redactor);
-        details
-    }
-
-    /// Returns a name from a caller without secrets, and cut to a safe length.
-    #[must_use]
-    pub fn masked_name(&self, name: &str) -> String {
-        let redactor = &self.config.redactor;
-        if redactor.is_idle() && name.len() <= limits::MAX_ID_CHARS {
-            return name.to_owned();
-        }
-        let masked = redactor.redact_again(name);
-        masked.chars().take(limits::MAX_ID_CHARS).collect()
-    }
-
-    async fn finish(
-        &self,
-        caller: &Caller,
-        principal: &Principal,
-        details: &CallDetails,
-        mut ending: CallResult,
-    ) -> RecordedCall {
-        if let CallResult::Failure(failure) = &mut ending {
-            failure.mask(&self.config.redactor);
-        }
-        let time = match &ending {
-            // The stored response already states this latency.
-            CallResult::StoredOutput(_, time) => *time,
-            _ => caller.latency_ms(),
-        };
-        let mut outcome = CallOutcome {
-            http_status: 200,
-            latency_ms: time,
-            ..CallOutcome::default()
-        };
-        let finished = match ending {
-            CallResult::Rejection(rejection) => {
-                let refused = self.refuse(caller, Some(principal), details, rejection);
-                return RecordedCall::Refused(refused.await);
-            }
-            CallResult::Replay(answer) => {
-                outcome.is_replay = true;
-                RecordedCall::Replay(answer)
-            }
-            CallResult::Failure(failure) => {
-                outcome.error_type = Some(failure.error_type.into());
-                outcome.error = Some(failure.message.clone());
-                RecordedCall::Fresh(time, Err(failure))
-            }
-            CallResult::Output(fields) | CallResult::StoredOutput(fields, _) => {
-                RecordedCall::Fresh(time, Ok(fields))
-            }
-        };
-        self.audit
-            .finish(caller, principal, details, &outcome)
-            .await;
-        finished
     }
 }
 
-fn seconds_now() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or(Duration::ZERO).as_secs_f64()
+/// Checks that the caller may call this tool.
+fn check_scopes(tool: &OfferedTool, principal: &Principal) -> Result<(), CallError> {
+    if !tool.is_site_tool() && principal.proof != Proof::Authenticated {
+        return Err(Rejection::forbidden("this tool needs an authenticated caller").into());
+    }
+    let is_internal = tool.entry.service.audience == Audience::Internal;
+    if is_internal && !principal.has_scope(principal::INTERNAL) {
+        let message = format!("{} is not for models", tool.name());
+        return Err(Failure::new("PermissionDenied", "PERMISSION_DENIED", message).into());
+    }
+    match tool.scopes.iter().find(|scope| !principal.has_scope(scope)) {
+        Some(scope) => Err(Rejection::forbidden(format!("the scope {scope} is required")).into()),
+        None => Ok(()),
+    }
+}
+
+/// Turns an input into a call.
+fn decode(tool: &OfferedTool, mut input: serde_json::Value) -> Result<Call, Failure> {
+    let invalid = |problems: Vec<FieldProblem>| {
+        let message = input_check::summary(&problems);
+        Failure {
+            problems,
+            ..Failure::new("ValidationError", "INVALID_INPUT", message)
+        }
+    };
+    if tool.takes_paths {
+        validate::spread_paths(&mut input, tool.entry.schema.annotated());
+    }
+    let problems = tool.check.problems(&mut input);
+    if !problems.is_empty() {
+        return Err(invalid(problems));
+    }
+    (tool.entry.from_json)(input)
+        .map_err(|error| invalid(vec![FieldProblem::new(&[], error.to_string())]))
+}
+
+/// Returns the site of a call, and the end of its time.
+fn scope(caller: &Caller, tool: &OfferedTool) -> Scope {
+    let own = tool.entry.service.deadline();
+    let time = caller.timeout.map_or(own, |timeout| timeout.min(own));
+    Scope {
+        tenant_id: caller.tenant_id.as_str().into(),
+        site_id: caller.site_id.as_str().into(),
+        deadline: caller.received_at + time,
+    }
+}
+
+/// Effect of a call on the site or the machine.
+enum Effect {
+    Done,
+    None,
+    /// The call may have taken effect, or still may.
+    Unknown,
+}
+
+/// Returns the effect of a call. A site write that fails is rolled back; one that was abandoned may
+/// still commit.
+fn effect(tool: &OfferedTool, result: &Result<FieldText, CallError>) -> Effect {
+    match result {
+        Ok(_) => Effect::Done,
+        Err(CallError::Failure(failure)) => {
+            let is_unknown = failure.is_effect_unknown() || failure.is_internal();
+            match failure.is_abandoned || (is_unknown && !tool.is_site_tool()) {
+                true => Effect::Unknown,
+                false => Effect::None,
+            }
+        }
+        Err(CallError::Rejection(_)) => Effect::None,
+    }
 }

@@ -4,10 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::service::audit_record::CallDetails;
 use crate::service::caller::Caller;
 use crate::service::input_check::{self, FieldProblem};
-use crate::service::local_tools::ToolFailure;
 use crate::tool::FieldText;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -64,38 +62,31 @@ impl Envelope {
         Ok(text)
     }
 
-    /// Builds the response to a call; moves ids out of `caller`.
+    /// Builds the response to a call.
     #[must_use]
-    pub fn of(
-        caller: &mut Caller,
-        details: CallDetails,
-        latency_ms: u64,
-        result: Result<FieldText, Failure>,
-    ) -> Self {
+    pub fn of(caller: &Caller, latency_ms: u64, result: Result<FieldText, Failure>) -> Self {
         let (output, failure) = match result {
             Ok(fields) => (Some(fields), None),
             Err(mut failure) => (failure.output.take().map(|part| *part), Some(failure)),
         };
         let is_error = failure.is_some();
-        let error_type = failure
-            .as_ref()
-            .map(|failure| failure.error_type.to_owned());
+        let error_type = failure.as_ref().map(|failure| failure.error_type.into());
         let message = failure.as_ref().map(|failure| failure.message.clone());
         let audit = Audit {
-            trace_id: std::mem::take(&mut caller.trace_id),
-            call_id: std::mem::take(&mut caller.call_id),
-            tool_name: details.tool_name,
+            trace_id: caller.trace_id.clone(),
+            call_id: caller.call_id.clone(),
+            tool_name: caller.tool_name.clone(),
             status: if is_error { "error" } else { "success" }.into(),
             latency_ms,
-            error_type: error_type.clone(),
+            error_type,
             error_message: message.clone(),
-            request_payload_hash: details.payload_hash.unwrap_or_default(),
+            request_payload_hash: caller.payload_hash.clone().unwrap_or_default(),
         };
         Self {
             success: !is_error,
             output,
             error: message,
-            error_type,
+            error_type: audit.error_type.clone(),
             error_code: failure.as_ref().map(|failure| failure.code.clone()),
             errors: failure.map(|failure| failure.problems).unwrap_or_default(),
             audit,
@@ -171,9 +162,7 @@ impl Failure {
             is_abandoned: false,
         }
     }
-}
 
-impl Failure {
     /// Tells whether the effect of the call is unknown, because it was abandoned while it ran.
     #[must_use]
     pub fn is_effect_unknown(&self) -> bool {
@@ -191,16 +180,6 @@ impl Failure {
         if !redactor.is_idle() {
             redactor.redact_in_again(&mut self.message);
             input_check::mask(&mut self.problems, redactor);
-        }
-    }
-}
-
-impl From<ToolFailure> for Failure {
-    fn from(failed: ToolFailure) -> Self {
-        Self {
-            output: failed.output,
-            is_abandoned: failed.is_abandoned,
-            ..Self::from(failed.error)
         }
     }
 }

@@ -3,39 +3,13 @@
 use std::pin::Pin;
 use std::time::Instant;
 
-use tokio::sync::mpsc;
-
+use crate::service::caller::OutputSender;
+use crate::service::envelope::Failure;
 use crate::tool::FieldText;
 use crate::tools::Call;
-use karyi_core::error::ToolError;
-use karyi_vault::redact::Redacted;
 
 /// Future of a running call.
-pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<FieldText, ToolFailure>> + Send + 'a>>;
-
-/// Error of a call, with the part of the result that succeeded.
-#[derive(Debug, Clone)]
-pub struct ToolFailure {
-    /// Cause.
-    pub error: ToolError,
-    /// Partial result.
-    pub output: Option<Box<FieldText>>,
-    /// True if the call was abandoned while the tool ran: it may still take effect.
-    pub is_abandoned: bool,
-}
-
-impl From<ToolError> for ToolFailure {
-    fn from(error: ToolError) -> Self {
-        Self {
-            error,
-            output: None,
-            is_abandoned: false,
-        }
-    }
-}
-
-/// Channel for live output of a running command. Output is dropped when the channel is full.
-pub type OutputSender = mpsc::Sender<Redacted>;
+pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<FieldText, Failure>> + Send + 'a>>;
 
 /// Runs the tools that work on this machine, each call isolated from all others.
 pub trait LocalTools: Send + Sync {

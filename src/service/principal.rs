@@ -1,7 +1,7 @@
 //! Authenticated callers and their scopes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Scope to list the tools.
 pub const LIST: &str = "tools:list";
@@ -80,6 +80,28 @@ pub struct Principal {
 }
 
 impl Principal {
+    /// Returns the principal of a caller who is not authenticated yet.
+    #[must_use]
+    pub fn nobody() -> Arc<Self> {
+        static NOBODY: LazyLock<Arc<Principal>> = LazyLock::new(|| {
+            let none = || NameSet::of([]);
+            Arc::new(Principal {
+                id: String::new(),
+                proof: Proof::Local,
+                tenants: none(),
+                sites: none(),
+                scopes: none(),
+            })
+        });
+        Arc::clone(&NOBODY)
+    }
+
+    /// Returns the name in the ledger, if the caller is authenticated.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        (!self.id.is_empty()).then_some(&*self.id)
+    }
+
     /// Returns the principal of local callers, when no key is configured.
     #[must_use]
     pub fn local() -> Self {

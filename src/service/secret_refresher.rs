@@ -9,7 +9,7 @@ use crate::tool::context::blocking;
 use karyi_vault::session::{LoadIssue, Need, Secrets};
 
 /// Reads the secret store again when it has changed.
-pub(super) struct SecretRefresher {
+pub struct SecretRefresher {
     secrets: Secrets,
     /// Lock for reading the store, with the problems that were logged last.
     reported: Mutex<Vec<LoadIssue>>,
@@ -17,7 +17,8 @@ pub(super) struct SecretRefresher {
 
 impl SecretRefresher {
     /// Creates a refresher. The first refresh logs the problems of the store.
-    pub(super) fn new(secrets: &Secrets) -> Self {
+    #[must_use]
+    pub fn new(secrets: &Secrets) -> Self {
         Self {
             secrets: secrets.clone(),
             reported: Mutex::default(),
@@ -25,7 +26,8 @@ impl SecretRefresher {
     }
 
     /// Reads the store if it has changed or a retry is due. One task reads; the others wait for it.
-    pub(super) async fn refresh_if_stale(&self, log: &Log) {
+    /// Front ends call this before they check, log or record anything of a request.
+    pub async fn refresh_if_stale(&self, log: &Log) {
         if self.secrets.is_behind() {
             // Boxed to keep this future small.
             Box::pin(self.refresh(log)).await;
@@ -33,7 +35,7 @@ impl SecretRefresher {
     }
 
     /// Reads the store if it has changed, and logs problems that are new since the last time.
-    pub(super) async fn refresh(&self, log: &Log) {
+    pub async fn refresh(&self, log: &Log) {
         let mut reported = self.reported.lock().await;
         // The task that held the lock before may have read it.
         if self.secrets.is_behind() {

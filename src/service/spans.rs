@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
-use crate::service::audit_record::{CallDetails, CallOutcome};
+use crate::service::audit::CallOutcome;
 use crate::service::caller::Caller;
 use karyi_core::ids;
 
@@ -48,9 +48,9 @@ impl SpanSender {
     }
 
     /// Sends the span of a call that has just ended.
-    pub fn send(&self, caller: &Caller, details: &CallDetails, outcome: &CallOutcome) {
+    pub fn send(&self, caller: &Caller, outcome: &CallOutcome) {
         if let Ok(slot) = self.sender.try_reserve()
-            && let Ok(span) = Span::of(caller, details, outcome)
+            && let Ok(span) = Span::of(caller, outcome)
         {
             slot.send(span);
         }
@@ -58,11 +58,7 @@ impl SpanSender {
 }
 
 impl Span {
-    fn of(
-        caller: &Caller,
-        details: &CallDetails,
-        outcome: &CallOutcome,
-    ) -> Result<Self, karyi_store::StoreError> {
+    fn of(caller: &Caller, outcome: &CallOutcome) -> Result<Self, karyi_store::StoreError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
         // The caller's own identifiers need not have the W3C format.
@@ -80,7 +76,7 @@ impl Span {
             parent_span_id: caller.parent_span_id.clone(),
             start: now.saturating_sub(caller.received_at.elapsed()),
             end: now,
-            tool_name: details.tool_name.clone(),
+            tool_name: caller.tool_name.clone(),
             call_id: caller.call_id.clone(),
             business_trace_id: caller.trace_id.clone(),
             error_type: outcome.error_type.clone(),
@@ -144,17 +140,11 @@ mod tests {
     fn caller() -> Caller {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
         caller.call_id = "call-1".into();
+        caller.tool_name = "search_content".into();
         caller.span_id = "00f067aa0ba902b7".into();
         caller.w3c_trace_id = Some("0af7651916cd43dd8448eb211c80319c".into());
         caller.parent_span_id = Some("b7ad6b7169203331".into());
         caller
-    }
-
-    fn details() -> CallDetails {
-        CallDetails {
-            tool_name: "search_content".into(),
-            ..CallDetails::default()
-        }
     }
 
     #[test]
@@ -164,7 +154,7 @@ mod tests {
             error: Some("a text that is nobody's business".into()),
             ..CallOutcome::default()
         };
-        let mut span = Span::of(&caller(), &details(), &outcome).unwrap();
+        let mut span = Span::of(&caller(), &outcome).unwrap();
         (span.start, span.end) = (Duration::from_nanos(5), Duration::from_nanos(7));
         let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
         let expected = json!({
@@ -196,7 +186,7 @@ mod tests {
     fn malformed_ids_are_replaced() {
         let mut caller = caller();
         (caller.span_id, caller.w3c_trace_id) = ("span-xxx".into(), None);
-        let span = Span::of(&caller, &details(), &CallOutcome::default()).unwrap();
+        let span = Span::of(&caller, &CallOutcome::default()).unwrap();
         assert!(
             is_span_id(&span.span_id) && span.trace_id.len() == 32,
             "{span:?}"
@@ -209,7 +199,7 @@ mod tests {
         let (sender, mut taken) = tokio::sync::mpsc::channel(1);
         let spans = SpanSender::new(sender);
         for _ in 0..3 {
-            spans.send(&caller(), &details(), &CallOutcome::default());
+            spans.send(&caller(), &CallOutcome::default());
         }
         drop(spans);
         assert!(taken.blocking_recv().is_some() && taken.blocking_recv().is_none());

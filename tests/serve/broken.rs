@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use http_body_util::BodyExt;
 use karyi::http::app_state::{AppState, Reach};
 use karyi::http::routes;
+use karyi::service::audit::AuditTrail;
 use karyi::service::authenticator::Credential;
 use karyi::service::catalog::OfferedTool;
 use karyi::service::dispatcher::InputRecording;
 use karyi::service::envelope::Envelope;
 use karyi::service::log::Log;
-use karyi::service::{CallReply, CallRequest, Caller, Dispatcher, DispatcherConfig, catalog};
+use karyi::service::secret_refresher::SecretRefresher;
+use karyi::service::{CallReply, CallRequest, Caller, Dispatcher, catalog};
 use karyi::store::site::{
     Bundle, Claim, Content, Draft, Event, Profile, Prompt, Query, RepeatKey, Scope, SearchResult,
     Site, SiteStore, WriteReceipt,
@@ -112,25 +114,43 @@ impl SiteStore for Odd {
 }
 
 /// Makes a dispatcher over the odd site, with a ledger in `dir`.
-fn dispatcher(dir: &std::path::Path, tools: Vec<OfferedTool>) -> Dispatcher {
+fn dispatcher(dir: &std::path::Path, tools: Vec<OfferedTool>) -> Arc<Dispatcher> {
     dispatcher_with(dir, tools, Log::default())
 }
 
-fn dispatcher_with(dir: &std::path::Path, tools: Vec<OfferedTool>, log: Log) -> Dispatcher {
-    Dispatcher::new(DispatcherConfig {
+fn dispatcher_with(dir: &std::path::Path, tools: Vec<OfferedTool>, log: Log) -> Arc<Dispatcher> {
+    let ledger = Arc::new(SqliteLedger::open(&dir.join("ledger.db")).unwrap());
+    let secrets = Secrets::default();
+    Arc::new(Dispatcher {
         tools,
         sites: Arc::new(Odd),
-        ledger: Arc::new(SqliteLedger::open(&dir.join("ledger.db")).unwrap()),
         authenticator: Arc::default(),
-        tool_rate: None,
-        tenant_rate: None,
         context: crate::execution::context(dir),
         local: None,
         input_recording: InputRecording::Never,
-        redactor: Redactor::new(&Secrets::default()),
-        log,
-        spans: None,
+        audit: AuditTrail::new(ledger, log, None, Redactor::new(&secrets)),
+        tool_limit: None,
+        tenant_limit: None,
+        secrets: SecretRefresher::new(&secrets),
+        places: tokio::sync::Semaphore::new(8),
     })
+}
+
+/// Makes a call as the local user.
+async fn called(
+    dispatcher: &Arc<Dispatcher>,
+    mut caller: Caller,
+    tool: &str,
+    input: Value,
+) -> CallReply {
+    let local = dispatcher.authenticator.identify(&Credential::default());
+    dispatcher.admit(&mut caller, local).await.unwrap();
+    let request = CallRequest {
+        tool_name: tool.into(),
+        input,
+        context: Default::default(),
+    };
+    dispatcher.call(caller, request).await
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -147,20 +167,9 @@ fn odd(tool: &str, input: Value) -> (CallReply, Duration, Value) {
     let (reply, time) = runtime().block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
         caller.timeout = (tool == "search_content").then_some(Duration::from_secs(1));
-        let principal = dispatcher
-            .admit(&caller, &Credential::default())
-            .await
-            .unwrap();
         let since = Instant::now();
-        let mut request = CallRequest {
-            tool_name: tool.into(),
-            input,
-            context: Default::default(),
-        };
-        (
-            dispatcher.call(&mut caller, &principal, &mut request).await,
-            since.elapsed(),
-        )
+        let reply = called(&dispatcher, caller, tool, input).await;
+        (reply, since.elapsed())
     });
     drop(dispatcher);
     let record = super::records(dir.path()).pop().unwrap();
@@ -169,7 +178,7 @@ fn odd(tool: &str, input: Value) -> (CallReply, Duration, Value) {
 
 /// Writes a draft under a key.
 fn drafted(
-    dispatcher: &Dispatcher,
+    dispatcher: &Arc<Dispatcher>,
     title: &str,
     key: &str,
     patience: Option<Duration>,
@@ -179,16 +188,8 @@ fn drafted(
         caller.call_id = format!("call-{key}");
         caller.idempotency_key = Some(key.into());
         caller.timeout = patience;
-        let principal = dispatcher
-            .admit(&caller, &Credential::default())
-            .await
-            .unwrap();
-        let mut request = CallRequest {
-            tool_name: "create_draft_content".into(),
-            input: json!({"content_type": "story", "title": title, "body": "b"}),
-            context: Default::default(),
-        };
-        dispatcher.call(&mut caller, &principal, &mut request).await
+        let input = json!({"content_type": "story", "title": title, "body": "b"});
+        called(dispatcher, caller, "create_draft_content", input).await
     });
     match reply {
         CallReply::Fresh(envelope) => envelope,
@@ -216,16 +217,8 @@ fn a_key_stays_taken_when_its_tool_breaks() {
     let reply = runtime().block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
         caller.idempotency_key = Some("broken".into());
-        let principal = dispatcher
-            .admit(&caller, &Credential::default())
-            .await
-            .unwrap();
-        let mut request = CallRequest {
-            tool_name: "log_user_event".into(),
-            input: json!({"event_type": "a"}),
-            context: Default::default(),
-        };
-        dispatcher.call(&mut caller, &principal, &mut request).await
+        let input = json!({"event_type": "a"});
+        called(&dispatcher, caller, "log_user_event", input).await
     });
     let status = match reply {
         CallReply::Refused(rejection) => rejection.status,
@@ -289,8 +282,8 @@ fn what_a_key_repeats_is_what_was_answered() {
 }
 
 /// Sends one request to the routes of a dispatcher; returns status and body of the answer.
-fn routed(dispatcher: Dispatcher, path: &str, body: Value) -> (u16, Value) {
-    let state = AppState::new(Arc::new(dispatcher), Reach::Loopback, 8000, vec![], vec![]);
+fn routed(dispatcher: Arc<Dispatcher>, path: &str, body: Value) -> (u16, Value) {
+    let state = AppState::new(dispatcher, Reach::Loopback, 8000, vec![], vec![]);
     let request = axum::http::Request::post(path)
         .header("host", "localhost")
         .header("content-type", "application/json")
@@ -300,7 +293,7 @@ fn routed(dispatcher: Dispatcher, path: &str, body: Value) -> (u16, Value) {
         .body(axum::body::Body::from(body.to_string()))
         .unwrap();
     runtime().block_on(async {
-        let router = routes::router(Arc::new(state));
+        let router = routes::router(Arc::new(state), Default::default());
         let answer = router.oneshot(request).await.unwrap();
         let status = answer.status().as_u16();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -318,8 +311,13 @@ fn broken_tools() -> Vec<OfferedTool> {
 }
 
 /// Calls a tool of a dispatcher over `/mcp`; returns the body of the answer.
-fn called_over_mcp(dispatcher: Dispatcher, name: &str, arguments: &Value, key: &str) -> String {
-    let state = AppState::new(Arc::new(dispatcher), Reach::Loopback, 8000, vec![], vec![]);
+fn called_over_mcp(
+    dispatcher: Arc<Dispatcher>,
+    name: &str,
+    arguments: &Value,
+    key: &str,
+) -> String {
+    let state = AppState::new(dispatcher, Reach::Loopback, 8000, vec![], vec![]);
     let state = Arc::new(state);
     let params =
         json!({"name": name, "arguments": arguments, "_meta": crate::mcp::modern(json!({}))});
@@ -341,7 +339,7 @@ fn called_over_mcp(dispatcher: Dispatcher, name: &str, arguments: &Value, key: &
     };
     runtime().block_on(async {
         let further = karyi::mcp::http::router(&state, place);
-        let router = routes::router_with(Arc::clone(&state), further);
+        let router = routes::router(Arc::clone(&state), further);
         let answer = router.oneshot(request).await.unwrap();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         String::from_utf8(body.to_vec()).unwrap()
