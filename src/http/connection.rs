@@ -1,163 +1,302 @@
-//! Serves one connection until its client disconnects or takes too long, or the server shuts down.
+//! Serves one connection with hyper, and watches its client.
+//!
+//! hyper reads requests and writes responses. [`ClientStream`] adds what hyper alone does not do: a
+//! client that closes only its sending side gets its response, calls learn that their client is gone,
+//! and a client that does not read is dropped.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
+use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{Request, Response};
-use hyper::body::{Frame, Incoming, SizeHint};
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::Service;
-use hyper_util::rt::TokioIo;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::Watcher;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+#[cfg(feature = "serve")]
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
-use tower::util::Oneshot;
 
-use crate::http::connection_pool::ConnectionPool;
-use crate::http::connection_state::{ConnectionState, MonitoredStream, TcpBacked};
+use crate::exec::cancel::Cancel;
 use karyi_core::limits;
 
-/// Serves a connection to its end.
+/// Timeouts of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionTimeouts {
+    /// For the head of a request to arrive.
+    pub head: Duration,
+    /// For the client to read some of a response.
+    pub answer: Duration,
+    /// The same during shutdown.
+    pub last_answer: Duration,
+}
+
+impl Default for ConnectionTimeouts {
+    fn default() -> Self {
+        Self {
+            head: limits::HEAD_TIMEOUT,
+            answer: limits::ANSWER_TIMEOUT,
+            last_answer: limits::LAST_ANSWER_TIMEOUT,
+        }
+    }
+}
+
+/// Client of a connection, as its calls see it.
+#[derive(Clone, Default)]
+pub struct ClientHandle {
+    /// Cancelled when the client has closed its side or the connection has ended.
+    pub gone: Cancel,
+    state: Arc<RequestState>,
+}
+
+#[derive(Default)]
+struct RequestState {
+    /// True while a request has no response.
+    is_busy: AtomicBool,
+    /// True if the response to the request is a stream, which ends when the client closes its side.
+    is_stream: AtomicBool,
+}
+
+impl ClientHandle {
+    /// Ends the connection when the client closes its side before the response to its request is complete.
+    pub fn expect_stream(&self) {
+        self.state.is_stream.store(true, Ordering::Relaxed);
+    }
+
+    fn begin_request(&self) {
+        self.state.is_stream.store(false, Ordering::Relaxed);
+        self.state.is_busy.store(true, Ordering::Relaxed);
+    }
+
+    fn is_busy(&self) -> bool {
+        self.state.is_busy.load(Ordering::Relaxed)
+    }
+}
+
+/// Cancels something when it is dropped.
+pub struct CancelOnDrop(pub Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Serves a connection until its client disconnects or takes too long, or the server shuts down:
+/// `stop` is cancelled before `watcher` is told.
 ///
 /// # Errors
-/// The connection cannot be read any further.
+/// The connection cannot be read or written any further.
 pub async fn serve(
     stream: impl TcpBacked,
     router: &Router,
-    connection_state: &Arc<ConnectionState>,
-    pool: &ConnectionPool,
+    timeouts: ConnectionTimeouts,
+    stop: &Cancel,
+    watcher: Watcher,
 ) -> hyper::Result<()> {
-    let service = ConnectionService {
-        router: router.clone(),
-        connection_state: Arc::clone(connection_state),
+    let client = ClientHandle::default();
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let (router, client) = (router.clone(), client.clone());
+        async move {
+            client.begin_request();
+            request.extensions_mut().insert(client.clone());
+            let response = router.oneshot(request).await;
+            client.state.is_busy.store(false, Ordering::Relaxed);
+            response
+        }
+    });
+    let stream = ClientStream {
+        stream,
+        client: client.clone(),
+        timeouts,
+        stop: stop.flag(),
+        blocked: None,
+        next_look: None,
+        is_broken: false,
     };
-    // A client that has closed its side may still wait for its response; [`MonitoredStream`] checks
-    // that.
     let connection = http1::Builder::new()
         .half_close(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(timeouts.head)
         .max_buf_size(limits::MAX_HEAD_BYTES)
-        .serve_connection(
-            TokioIo::new(MonitoredStream::new(stream, Arc::clone(connection_state))),
-            service,
-        );
-    let mut connection = pin!(connection);
+        .serve_connection(TokioIo::new(stream), service);
     // Tells calls that outlive the connection that their client is gone.
-    let _guard = DisconnectOnDrop(connection_state);
-    let mut is_shutdown_sent = false;
-    poll_fn(|context| {
-        connection_state.register_task(context);
-        if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-            return Poll::Ready(ended);
-        }
-        if pool.is_ending() && !is_shutdown_sent {
-            is_shutdown_sent = true;
-            connection.as_mut().graceful_shutdown();
-            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-                return Poll::Ready(ended);
+    let _gone = CancelOnDrop(client.gone.clone());
+    watcher.watch(connection).await
+}
+
+/// Stream on top of a TCP socket.
+pub trait TcpBacked: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Returns the socket.
+    fn socket(&self) -> &TcpStream;
+}
+
+impl TcpBacked for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
+#[cfg(feature = "serve")]
+impl TcpBacked for TlsStream<TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        self.get_ref().0
+    }
+}
+
+/// Stream that tracks what its client does.
+///
+/// Output for a client that is gone is dropped, and reading continues: requests that had already
+/// arrived are served and recorded like others.
+struct ClientStream<S> {
+    stream: S,
+    client: ClientHandle,
+    timeouts: ConnectionTimeouts,
+    /// Set when the server shuts down.
+    stop: Arc<AtomicBool>,
+    /// Time since which the client reads nothing, and the timer that ends its connection.
+    blocked: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// Timer for the next look at a client whose next request hides whether it is gone.
+    next_look: Option<Pin<Box<Sleep>>>,
+    /// True if output no longer reaches the client.
+    is_broken: bool,
+}
+
+impl<S: TcpBacked> ClientStream<S> {
+    /// Drops output that cannot be sent, and limits the time in which none can.
+    fn checked(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+        bytes: usize,
+    ) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Pending => return self.poll_blocked(context).map(Err),
+            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Err(_)) => {
+                self.is_broken = true;
+                self.client.gone.cancel();
             }
         }
-        // A request whose head is incomplete does not count as in progress.
-        let is_idle =
-            is_shutdown_sent && !connection_state.is_busy() && !connection_state.is_blocked();
-        match is_idle
-            || connection_state.is_abandoned_stream()
-            || connection_state.is_late(pool.limits())
-        {
-            true => Poll::Ready(Ok(())),
-            false => Poll::Pending,
-        }
-    })
-    .await
-}
-
-/// Marks the client as disconnected at the end of the connection.
-struct DisconnectOnDrop<'l>(&'l ConnectionState);
-
-impl Drop for DisconnectOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.client.disconnect();
-    }
-}
-
-/// Serves the requests of one connection, and tracks whether one is in progress.
-struct ConnectionService {
-    router: Router,
-    connection_state: Arc<ConnectionState>,
-}
-
-impl Service<Request<Incoming>> for ConnectionService {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = TrackedResponse;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.connection_state.begin_request();
-        let mut request = request.map(Body::new);
-        let client = self.connection_state.client.clone();
-        request.extensions_mut().insert(client);
-        TrackedResponse {
-            response: Box::pin(self.router.clone().oneshot(request)),
-            connection_state: Arc::clone(&self.connection_state),
+        self.blocked = None;
+        match self.is_broken {
+            true => Poll::Ready(Ok(bytes)),
+            false => written,
         }
     }
-}
 
-/// Response whose request is in progress until its body was sent.
-struct TrackedResponse {
-    response: Pin<Box<Oneshot<Router, Request<Body>>>>,
-    connection_state: Arc<ConnectionState>,
-}
-
-impl Future for TrackedResponse {
-    type Output = Result<Response<Body>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Ok(response) = ready!(self.response.as_mut().poll(context));
-        if response.body().size_hint().exact().is_some() {
-            self.connection_state.end_request();
-            return Poll::Ready(Ok(response));
+    /// Waits until the client has read nothing for too long.
+    fn poll_blocked(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        let limit = match self.stop.load(Ordering::Relaxed) {
+            true => self.timeouts.last_answer,
+            false => self.timeouts.answer,
+        };
+        let (since, timer) = self.blocked.get_or_insert_with(|| {
+            let now = Instant::now();
+            (now, Box::pin(sleep_until(now + limit)))
+        });
+        if timer.deadline() > *since + limit {
+            timer.as_mut().reset(*since + limit);
         }
-        let busy = BusyGuard(Arc::clone(&self.connection_state));
-        Poll::Ready(Ok(
-            response.map(|body| Body::new(TrackedBody { body, _busy: busy }))
-        ))
+        ready!(timer.as_mut().poll(context));
+        Poll::Ready(io::ErrorKind::TimedOut.into())
+    }
+
+    /// Looks whether the client has closed its side, because nothing reads the socket while a request
+    /// is in progress.
+    fn look_at_client(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let socket = self.stream.socket();
+        // The socket has the end of the stream or the next request, which is read later.
+        if !self.client.gone.is_cancelled() && socket.poll_read_ready(context).is_ready() {
+            let ready = pin!(socket.ready(Interest::READABLE)).poll(context);
+            if matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed()) {
+                self.client.gone.cancel();
+            } else if self.client.is_busy() {
+                // The end behind the next request wakes nothing.
+                let next = || Instant::now() + limits::CONNECTION_TICK;
+                let timer = self
+                    .next_look
+                    .get_or_insert_with(|| Box::pin(sleep_until(next())));
+                while timer.as_mut().poll(context).is_ready() {
+                    timer.as_mut().reset(next());
+                }
+            }
+        }
+        let is_stream = self.client.state.is_stream.load(Ordering::Relaxed);
+        match is_stream && self.client.gone.is_cancelled() {
+            true => Err(io::ErrorKind::ConnectionAborted.into()),
+            false => Ok(()),
+        }
     }
 }
 
-/// Marks the request as ended when it is dropped.
-struct BusyGuard(Arc<ConnectionState>);
-
-impl Drop for BusyGuard {
-    fn drop(&mut self) {
-        self.0.end_request();
-    }
-}
-
-/// Streamed body; the request ends with it.
-struct TrackedBody {
-    body: Body,
-    _busy: BusyGuard,
-}
-
-impl HttpBody for TrackedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
+impl<S: TcpBacked> AsyncRead for ClientStream<S> {
+    fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // At the end, a request whose head is incomplete is not waited for.
+        if self.stop.load(Ordering::Relaxed) && !self.client.is_busy() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: TcpBacked> AsyncWrite for ClientStream<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        let written = match self.is_broken {
+            true => Poll::Ready(Ok(bytes)),
+            false => Pin::new(&mut self.stream).poll_write_vectored(context, parts),
+        };
+        self.checked(context, written, bytes)
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// hyper calls this after every write and whenever it is idle.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = match self.is_broken {
+            true => Poll::Ready(Ok(0)),
+            false => Pin::new(&mut self.stream)
+                .poll_flush(context)
+                .map_ok(|()| 0),
+        };
+        self.look_at_client(context)?;
+        self.checked(context, flushed, 0).map_ok(drop)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let closed = match self.is_broken {
+            true => Poll::Ready(Ok(0)),
+            false => Pin::new(&mut self.stream)
+                .poll_shutdown(context)
+                .map_ok(|()| 0),
+        };
+        self.checked(context, closed, 0).map_ok(drop)
     }
 }

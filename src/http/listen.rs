@@ -6,22 +6,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-use crate::http::connection;
-use crate::http::connection_pool::{ConnectionPool, ConnectionTimeouts};
+use crate::exec::cancel::Cancel;
+use crate::http::connection::{self, ConnectionTimeouts};
 use crate::http::tls::TlsAcceptor;
 use karyi_core::limits;
 
 /// Tasks of all sockets.
 pub struct ListenerTasks {
     sockets: JoinSet<()>,
-    stop: watch::Sender<bool>,
-    pool: Arc<ConnectionPool>,
-    /// Each connection holds one permit; all connections have ended when all permits are back.
-    permits: Arc<Semaphore>,
+    stop: Cancel,
 }
 
 /// Called for bytes that are not an HTTP request, with the status of the response, which bypasses
@@ -34,8 +33,8 @@ struct ConnectionContext {
     router: Router,
     on_parse_error: ParseErrorHook,
     tls: Option<TlsAcceptor>,
-    stop: watch::Receiver<bool>,
-    pool: Arc<ConnectionPool>,
+    timeouts: ConnectionTimeouts,
+    stop: Cancel,
     permits: Arc<Semaphore>,
 }
 
@@ -83,66 +82,55 @@ impl ListenerTasks {
         on_parse_error: &ParseErrorHook,
         timeouts: ConnectionTimeouts,
     ) -> Self {
-        let (stop, stopped) = watch::channel(false);
-        let pool = Arc::new(ConnectionPool::new(timeouts));
-        let permits = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
-        let mut sockets = JoinSet::new();
-        sockets.spawn(Arc::clone(&pool).run_clock());
-        for listener in listeners {
-            let shared = ConnectionContext {
-                router: router.clone(),
-                on_parse_error: Arc::clone(on_parse_error),
-                tls: tls.cloned(),
-                stop: stopped.clone(),
-                pool: Arc::clone(&pool),
-                permits: Arc::clone(&permits),
-            };
-            sockets.spawn(accept(listener, shared));
-        }
+        let stop = Cancel::default();
+        let shared = ConnectionContext {
+            router: router.clone(),
+            on_parse_error: Arc::clone(on_parse_error),
+            tls: tls.cloned(),
+            timeouts,
+            stop: stop.clone(),
+            permits: Arc::new(Semaphore::new(limits::MAX_CONNECTIONS)),
+        };
+        let sockets = listeners.into_iter();
+        let sockets = sockets.map(|listener| accept(listener, shared.clone()));
         Self {
-            sockets,
+            sockets: sockets.collect(),
             stop,
-            pool,
-            permits,
         }
     }
 
     /// Accepts no new connections and waits for requests in progress.
     pub async fn shut_down(mut self) {
-        self.stop.send_replace(true);
-        self.pool.begin_shutdown();
-        let all = u32::try_from(limits::MAX_CONNECTIONS).unwrap_or(u32::MAX);
-        // Clients that do not read their response are dropped when the time is up.
-        let _ =
-            tokio::time::timeout(limits::SHUTDOWN_TIMEOUT, self.permits.acquire_many(all)).await;
-        self.sockets.shutdown().await;
+        self.stop.cancel();
+        while self.sockets.join_next().await.is_some() {}
     }
 }
 
 async fn accept(listener: TcpListener, shared: ConnectionContext) {
-    let mut connections = JoinSet::new();
-    let mut stop = shared.stop.clone();
+    let (graceful, mut connections) = (GracefulShutdown::new(), JoinSet::new());
     loop {
         let accepted = tokio::select! {
-            _ = stop.wait_for(|is_stopped| *is_stopped) => break,
+            () = shared.stop.cancelled() => break,
             Some(_) = connections.join_next() => continue,
             accepted = next(&listener, &shared) => accepted,
         };
         if let Some((stream, permit)) = accepted {
-            let shared = shared.clone();
+            let (shared, watcher) = (shared.clone(), graceful.watcher());
             connections.spawn(async move {
-                connection(stream, shared).await;
+                connection(stream, shared, watcher).await;
                 drop(permit);
             });
         }
     }
-    while connections.join_next().await.is_some() {}
+    drop(listener);
+    let _ = timeout(limits::SHUTDOWN_TIMEOUT, graceful.shutdown()).await;
+    connections.shutdown().await;
 }
 
 async fn next(
     listener: &TcpListener,
     shared: &ConnectionContext,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let permit = Arc::clone(&shared.permits).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {
@@ -158,27 +146,23 @@ async fn next(
     }
 }
 
-async fn connection(stream: TcpStream, mut shared: ConnectionContext) {
-    let connection_state = shared.pool.add();
+async fn connection(stream: TcpStream, shared: ConnectionContext, watcher: Watcher) {
+    let (router, timeouts, stop) = (&shared.router, shared.timeouts, &shared.stop);
     let ended = match &shared.tls {
-        None => connection::serve(stream, &shared.router, &connection_state, &shared.pool).await,
+        None => connection::serve(stream, router, timeouts, stop, watcher).await,
         Some(tls) => {
-            let handshake = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream));
             let handshake = tokio::select! {
                 biased;
-                handshake = handshake => handshake,
+                handshake = timeout(timeouts.head, tls.accept(stream)) => handshake,
                 // Before the handshake is done there is no request in progress.
-                _ = shared.stop.wait_for(|is_stopped| *is_stopped) => return shared.pool.remove(&connection_state),
+                () = stop.cancelled() => return,
             };
             match handshake {
-                Ok(Ok(stream)) => {
-                    connection::serve(stream, &shared.router, &connection_state, &shared.pool).await
-                }
+                Ok(Ok(stream)) => connection::serve(stream, router, timeouts, stop, watcher).await,
                 _ => Ok(()),
             }
         }
     };
-    shared.pool.remove(&connection_state);
     // Other errors concern only the client of this connection.
     match ended {
         Err(error) if error.is_parse_version_h2() => (shared.on_parse_error)(None),

@@ -18,6 +18,7 @@ use crate::exec::output_log::{LogLifetime, OutputLogs};
 use crate::exec::policy_gate::PolicyGate;
 use crate::exec::session_context::SessionContext;
 use crate::exec::shorten;
+use crate::http::connection::CancelOnDrop;
 use crate::render::wire;
 use crate::service::caller::OutputSender;
 use crate::service::envelope::Failure;
@@ -267,15 +268,6 @@ impl PooledShell {
         }
         *lock(&self.used) = Instant::now();
         outcome.unwrap_or_else(|| cancelled("the call ended without a result"))
-    }
-}
-
-/// Cancels a call when it is dropped.
-pub struct CancelOnDrop(pub Cancel);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 

@@ -10,8 +10,6 @@ pub mod bodies;
 #[cfg(feature = "serve")]
 pub mod client;
 pub mod connection;
-pub mod connection_pool;
-pub mod connection_state;
 #[cfg(feature = "serve")]
 pub mod headers;
 pub mod listen;

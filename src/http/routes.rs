@@ -15,7 +15,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::http::app_state::{AppState, Reach};
-use crate::http::connection_state::ClientHandle;
+use crate::http::connection::ClientHandle;
 use crate::http::{bodies, headers, openapi, problem};
 use crate::service::caller::Caller;
 use crate::service::metrics;

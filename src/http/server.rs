@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::http::app_state::{AppState, Reach};
-use crate::http::connection_pool::ConnectionTimeouts;
+use crate::http::connection::ConnectionTimeouts;
 use crate::http::listen::{self, ListenerTasks, ParseErrorHook};
 use crate::http::local_tools::{self, HostResources, ShellPool};
 use crate::http::otlp::Exporter;

@@ -18,8 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::exec::cancel::Cancel;
 use crate::http::app_state::AppState;
-use crate::http::connection_state::ClientHandle;
-use crate::http::local_tools::CancelOnDrop;
+use crate::http::connection::{CancelOnDrop, ClientHandle};
 use crate::http::{bodies, headers, routes};
 use crate::mcp::progress::Progress;
 use crate::mcp::replay::ReplaySessionManager;

@@ -17,7 +17,7 @@ use http_body_util::{BodyExt, Limited};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::http::connection_pool::ConnectionTimeouts;
+use crate::http::connection::ConnectionTimeouts;
 use crate::http::listen::{self, ListenerTasks, ParseErrorHook};
 use crate::tool::context::{Question, Reply};
 use karyi_core::error::{ErrorCode, ToolError};

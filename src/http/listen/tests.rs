@@ -1,29 +1,27 @@
-//! Timeouts of slow clients over real sockets, with a fast clock.
+//! Timeouts of slow clients over real sockets.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::http::connection_state::TickLimits;
-
-const TICK: Duration = Duration::from_millis(10);
-/// Longer than any test.
-const LONG: u64 = u64::MAX;
+/// Shorter than any test, and longer than a client that reads takes.
+const SHORT: Duration = Duration::from_millis(30);
+/// Timeouts that no test reaches.
+const NEVER: ConnectionTimeouts = ConnectionTimeouts {
+    head: Duration::from_secs(3600),
+    answer: Duration::from_secs(3600),
+    last_answer: Duration::from_secs(3600),
+};
 
 /// Responds to every request with many bytes.
 fn large() -> Router {
     Router::new().fallback(|| async { vec![b'x'; 1 << 20] })
 }
 
-async fn started(limits: TickLimits, shutdown_limits: TickLimits) -> (ListenerTasks, TcpStream) {
+async fn started(timeouts: ConnectionTimeouts) -> (ListenerTasks, TcpStream) {
     let listeners = bind(&[([127, 0, 0, 1], 0).into()]).await.unwrap();
     let address = listeners[0].local_addr().unwrap();
-    let timeouts = ConnectionTimeouts {
-        tick: TICK,
-        limits,
-        shutdown_limits,
-    };
     let on_parse_error: ParseErrorHook = Arc::new(|_| ());
     let listening = ListenerTasks::start(listeners, &large(), None, &on_parse_error, timeouts);
     (listening, TcpStream::connect(address).await.unwrap())
@@ -41,11 +39,11 @@ async fn flood(stream: &mut TcpStream) -> std::io::Error {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_disconnected() {
-    let limits = TickLimits {
-        head: LONG,
-        answer: 3,
-    };
-    let (_listening, mut stream) = started(limits, limits).await;
+    let (_listening, mut stream) = started(ConnectionTimeouts {
+        answer: SHORT,
+        ..NEVER
+    })
+    .await;
     // The server has closed the connection.
     let error = flood(&mut stream).await;
     let kind = error.kind();
@@ -61,22 +59,18 @@ async fn a_client_that_does_not_read_is_disconnected() {
 
 #[tokio::test]
 async fn a_client_that_does_not_finish_the_head_is_disconnected() {
-    let limits = TickLimits {
-        head: 3,
-        answer: LONG,
-    };
-    let (_listening, mut stream) = started(limits, limits).await;
+    let (_listening, mut stream) = started(ConnectionTimeouts {
+        head: SHORT,
+        ..NEVER
+    })
+    .await;
     stream.write_all(b"GET / HTTP/1.1\r\nHo").await.unwrap();
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
 }
 
 #[tokio::test]
 async fn a_client_that_reads_gets_the_whole_response() {
-    let limits = TickLimits {
-        head: LONG,
-        answer: LONG,
-    };
-    let (listening, mut stream) = started(limits, limits).await;
+    let (listening, mut stream) = started(NEVER).await;
     let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request).await.unwrap();
     let mut answer = Vec::new();
@@ -87,15 +81,11 @@ async fn a_client_that_reads_gets_the_whole_response() {
 
 #[tokio::test]
 async fn shutdown_does_not_wait_for_idle_clients() {
-    let limits = TickLimits {
-        head: LONG,
-        answer: LONG,
-    };
-    let at_end = TickLimits {
-        answer: 3,
-        ..limits
-    };
-    let (listening, mut stream) = started(limits, at_end).await;
+    let (listening, mut stream) = started(ConnectionTimeouts {
+        last_answer: SHORT,
+        ..NEVER
+    })
+    .await;
     let flooding = tokio::spawn(async move { flood(&mut stream).await });
     listening.shut_down().await;
     // The connection's own limit ended it, not the limit for the whole shutdown.
