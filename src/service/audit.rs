@@ -306,7 +306,7 @@ impl AuditTrail {
         if let Some(spans) = &self.spans
             && !caller.tool_name.is_empty()
         {
-            spans.send(caller, outcome);
+            spans.send(caller, outcome.error_type.as_deref());
         }
     }
 }

@@ -48,6 +48,17 @@ fn who_closes_only_the_writing_side_gets_the_answer() {
 
 #[test]
 fn a_command_ends_with_the_connection_of_its_caller() {
+    command_ends(&[]);
+}
+
+/// The server does not read that request before the command has ended.
+#[test]
+fn a_command_ends_with_its_connection_even_before_a_further_request() {
+    command_ends(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+}
+
+/// Starts a command, sends further bytes, and closes the connection.
+fn command_ends(further: &[u8]) {
     let server = with_command();
     let pipe = Pipe::at(server.dir.path().join("pipe"));
     let text = format!("{{ echo $$; sleep 500; }} > {}", pipe.path.display());
@@ -58,6 +69,7 @@ fn a_command_ends_with_the_connection_of_its_caller() {
         .write_all(&server.request("/api/tools/call", &key, &body))
         .unwrap();
     pipe.pid();
+    stream.write_all(further).unwrap();
     let start = Instant::now();
     drop(stream);
     pipe.ended();
