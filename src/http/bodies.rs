@@ -20,8 +20,12 @@ use karyi_core::limits;
 /// Reads a JSON body within limits of size and time.
 ///
 /// # Errors
-/// 408, 413, 415, or 400 if the body was cut off.
-pub async fn read<B>(parts: &Parts, body: B) -> Result<Bytes, Rejection>
+/// 408, 413, 415, 400 if the body was cut off, or those of `parse`.
+pub async fn read<B, T>(
+    parts: &Parts,
+    body: B,
+    parse: fn(&Bytes) -> Result<T, Rejection>,
+) -> Result<T, Rejection>
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
@@ -40,7 +44,7 @@ where
         Err(_) => Err(Rejection::request_timeout(
             "the body did not arrive in time",
         )),
-        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Ok(body)) => parse(&body.to_bytes()),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
         Ok(Err(_)) => Err(Rejection::malformed("the body was cut off")),
     }

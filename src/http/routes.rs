@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -217,11 +217,13 @@ fn check_monitoring_access(state: &AppState, headers: &HeaderMap) -> Result<(), 
 }
 
 async fn list_tools(State(state): State<Shared>, request: Request) -> Response<Body> {
-    let (mut caller, body) = match receive(&state, request, "tool_list").await {
-        Ok(received) => received,
-        Err(response) => return *response,
+    let (parts, body) = request.into_parts();
+    let mut caller = match admit(&state, &parts.headers).await {
+        Ok(caller) => caller,
+        Err(response) => return bodies::drain_or_close(*response, &parts.headers, body).await,
     };
-    let listed = match bodies::list_request(&body) {
+    caller.request_type = "tool_list";
+    let listed = match bodies::read(&parts, body, bodies::list_request).await {
         Ok(request) => state.dispatcher.list(&mut caller, &request).await,
         Err(rejection) => Err(state.dispatcher.audit.refuse(&caller, rejection).await),
     };
@@ -235,16 +237,23 @@ async fn list_tools(State(state): State<Shared>, request: Request) -> Response<B
     }
 }
 
-/// Handles a call. One that has arrived completely is served and recorded, even if its client is gone.
+/// Handles a call. One that has arrived completely is run and recorded, even if its client is gone.
 async fn call_tool(State(state): State<Shared>, mut request: Request) -> Response<Body> {
     let client = request.extensions_mut().remove::<ClientHandle>();
-    let (mut caller, body) = match receive(&state, request, "tool_call").await {
-        Ok(received) => received,
-        Err(response) => return *response,
+    let (parts, body) = request.into_parts();
+    let mut caller = match admit(&state, &parts.headers).await {
+        Ok(caller) => caller,
+        Err(response) => {
+            let response = bodies::drain_or_close(*response, &parts.headers, body);
+            return Box::pin(response).await;
+        }
     };
     caller.gone = client.map(|client| client.gone);
     let ids = CallHeaders::of(&caller);
-    let reply = match bodies::call_request(&body) {
+    let request = bodies::read(&parts, body, bodies::call_request).await;
+    // Frees the read buffer for the next request.
+    drop(parts);
+    let reply = match request {
         Ok(request) => state.dispatcher.call(caller, request).await,
         Err(rejection) => {
             let refused = state.dispatcher.audit.refuse(&caller, rejection);
@@ -254,34 +263,24 @@ async fn call_tool(State(state): State<Shared>, mut request: Request) -> Respons
     answer(reply, ids)
 }
 
-/// Identifies and admits the caller of a request, and reads the body.
-async fn receive(
-    state: &AppState,
-    request: Request,
-    request_type: &'static str,
-) -> Result<(Caller, Bytes), Box<Response<Body>>> {
-    let (parts, body) = request.into_parts();
-    let admitted = match headers::caller(&parts.headers) {
-        Ok(mut caller) => {
-            let credential = headers::credential(&parts.headers);
-            let principal = state.dispatcher.authenticator.identify(&credential);
-            match state.dispatcher.admit(&mut caller, principal).await {
-                Ok(()) => Ok(caller),
-                Err(rejection) => Err(rejection_response(state, &caller, &rejection)),
-            }
-        }
-        Err(error) => Err(Box::pin(refuse(state, error.caller.as_ref(), error.rejection)).await),
-    };
-    let mut caller = match admitted {
+/// Identifies the caller of a request, and applies the limits of its tenant.
+async fn admit(state: &AppState, headers: &HeaderMap) -> Result<Caller, Box<Response<Body>>> {
+    let dispatcher = &state.dispatcher;
+    let mut caller = match headers::caller(headers) {
         Ok(caller) => caller,
-        Err(response) => {
-            let response = bodies::drain_or_close(response, &parts.headers, body);
-            return Err(Box::new(Box::pin(response).await));
+        Err(error) => {
+            let refused = refuse(state, error.caller.as_ref(), error.rejection);
+            return Err(Box::new(Box::pin(refused).await));
         }
     };
-    caller.request_type = request_type;
-    match bodies::read(&parts, body).await {
-        Ok(body) => Ok((caller, body)),
+    let credential = headers::credential(headers);
+    let admitted = dispatcher.authenticator.identify(&credential);
+    let admitted = admitted.and_then(|principal| {
+        caller.principal = principal;
+        dispatcher.check_access(&caller)
+    });
+    match admitted {
+        Ok(()) => Ok(caller),
         Err(rejection) => {
             let refused = refuse(state, Some(&caller), rejection);
             Err(Box::new(Box::pin(refused).await))

@@ -157,7 +157,7 @@ async fn handle(
     let method = parts.method.clone();
     let (body, pending) = match method {
         Method::POST => {
-            let body = bodies::read(&parts, body).await?;
+            let body = bodies::read(&parts, body, |body| Ok(body.clone())).await?;
             if let Err(error) = stdio_transport::parse_message(&body) {
                 return Ok(reject_message(route, principal, &parts.headers, *error).await);
             }
@@ -375,8 +375,10 @@ impl Backend for HttpBackend {
         };
         let dispatcher = self.dispatcher();
         let refused = |rejection: Rejection| ErrorData::invalid_request(rejection.detail, None);
-        let admitted = dispatcher.admit(&mut caller, Ok(principal)).await;
-        admitted.map_err(refused)?;
+        caller.principal = principal;
+        if let Err(rejection) = dispatcher.check_access(&caller) {
+            return Err(refused(dispatcher.audit.refuse(&caller, rejection).await));
+        }
         let listed = dispatcher.list(&mut caller, &ListRequest::default()).await;
         let listed = listed.map_err(refused)?;
         let is_listed = |name: &str| listed.iter().any(|tool| tool.name == name);
@@ -408,7 +410,9 @@ impl Backend for HttpBackend {
         };
         let trace = dispatcher.audit.masked(&caller).trace_id.clone();
         let call = caller.call_id.clone();
-        if let Err(rejection) = dispatcher.admit(&mut caller, Ok(principal)).await {
+        caller.principal = principal;
+        if let Err(rejection) = dispatcher.check_access(&caller) {
+            let rejection = dispatcher.audit.refuse(&caller, rejection).await;
             return Ok(site_result::from_rejection(&rejection, [&trace, &call]).into());
         }
         // A client that no longer waits drops this future.

@@ -1,18 +1,18 @@
 //! The way of a call of a server, whatever protocol carried it.
 //!
-//! [`Dispatcher::admit`] identifies the caller and applies the limits of its tenant. Then
-//! [`Dispatcher::call`] does, in this order: [`validate`](Dispatcher::validate),
-//! [`repeat`](Dispatcher::repeat), [`record_intent`](AuditTrail::record_intent),
-//! [`run`](Dispatcher::run), [`record_outcome`](AuditTrail::record_outcome). A step that refuses the
-//! call skips the others, but its record is written in any case.
+//! A front end identifies the caller and asks [`Dispatcher::check_access`]. Then [`Dispatcher::call`]
+//! does, in this order: [`validate`](Dispatcher::validate), [`repeat`](Dispatcher::repeat),
+//! [`record_intent`](AuditTrail::record_intent), [`run`](Dispatcher::run). A step that refuses the call
+//! skips the others; [`record_outcome`](Dispatcher::record_outcome) follows in any case.
 
+use std::future::pending;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
 use tokio::sync::Semaphore;
-use tokio::time::timeout_at;
+use tokio::time::sleep_until;
 
 use crate::service::audit::{AuditTrail, CallOutcome};
 use crate::service::authenticator::Authenticator;
@@ -88,15 +88,30 @@ pub enum CallReply {
     Refused(Rejection),
 }
 
-/// End of a call without a result of its tool.
+/// Result of a call.
+enum Output {
+    Fresh(FieldText),
+    /// Stored response of an earlier call with the same key.
+    Replay(Vec<u8>),
+}
+
+/// End of a call without a result.
 enum CallError {
     Failure(Failure),
     Rejection(Rejection),
+    /// The call panicked outside of its tool.
+    Panic,
 }
 
 impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
+    }
+}
+
+impl From<ToolError> for CallError {
+    fn from(error: ToolError) -> Self {
+        Self::Failure(error.into())
     }
 }
 
@@ -116,6 +131,13 @@ struct ValidCall<'d> {
     key: Option<RepeatKey>,
 }
 
+/// Key that this call has claimed.
+struct ClaimedKey {
+    key: RepeatKey,
+    scope: Scope,
+    is_site_tool: bool,
+}
+
 /// Filter for the list of tools.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
@@ -126,27 +148,11 @@ pub struct ListRequest {
 }
 
 impl Dispatcher {
-    /// Admits a caller, whose credential was checked, to its tenant and site. A rejection is
-    /// recorded.
+    /// Checks access of an authenticated caller to its tenant and site, and the tenant's limit.
     ///
     /// # Errors
-    /// 401, 403 or 429.
-    pub async fn admit(
-        &self,
-        caller: &mut Caller,
-        principal: Result<Arc<Principal>, Rejection>,
-    ) -> Result<(), Rejection> {
-        let admitted = principal.and_then(|principal| {
-            caller.principal = principal;
-            self.check_access(caller)
-        });
-        match admitted {
-            Ok(()) => Ok(()),
-            Err(rejection) => Err(self.audit.refuse(caller, rejection).await),
-        }
-    }
-
-    fn check_access(&self, caller: &Caller) -> Result<(), Rejection> {
+    /// 403, 422 or 429.
+    pub fn check_access(&self, caller: &Caller) -> Result<(), Rejection> {
         let (principal, tenant) = (&caller.principal, &caller.tenant_id);
         let limit = self.tenant_limit.as_ref();
         if !principal.tenants.has(tenant) {
@@ -171,99 +177,40 @@ impl Dispatcher {
         }
     }
 
-    /// Runs a call to its end and records it, even if its caller does not wait, because its effect
-    /// must be recorded.
+    /// Leads a call through its steps, on a task of its own: its effect must be recorded, even if its
+    /// caller does not wait.
     pub async fn call(self: &Arc<Self>, mut caller: Caller, request: CallRequest) -> CallReply {
-        let dispatcher = Arc::clone(self);
+        let this = Arc::clone(self);
         let task = tokio::spawn(async move {
-            let work = AssertUnwindSafe(dispatcher.serve(&mut caller, request));
-            match work.catch_unwind().await {
-                Ok(reply) => reply,
-                Err(_) => {
-                    let rejection = Rejection::internal(BROKEN);
-                    CallReply::Refused(dispatcher.audit.refuse(&caller, rejection).await)
+            let known = this.audit.redactor.secrets().generation();
+            let (place, mut claimed) = (this.places.try_acquire(), None);
+            let steps = async {
+                if place.is_err() {
+                    let busy = Rejection::overloaded("too many calls are in progress");
+                    return Err(busy.with_retry_after(1).into());
                 }
+                let mut valid = this.validate(&mut caller, request)?;
+                if let Some(key) = valid.key.take() {
+                    match this.repeat(&valid, key).await? {
+                        Repetition::First(key) => claimed = Some(key),
+                        Repetition::Again(answer) => return Ok(Output::Replay(answer)),
+                    }
+                }
+                if valid.tool.entry.service.access == Access::Write {
+                    Box::pin(this.audit.record_intent(&caller)).await?;
+                }
+                this.run(&caller, valid).await
+            };
+            let ended = AssertUnwindSafe(steps).catch_unwind().await;
+            let result = ended.unwrap_or(Err(CallError::Panic));
+            if this.audit.redactor.secrets().generation() != known {
+                // Secrets became known during the call, by the tool or by others.
+                caller.mask(&this.audit.redactor);
             }
+            this.record_outcome(&caller, claimed, result).await
         });
         let broken = |_| CallReply::Refused(Rejection::internal(BROKEN));
         task.await.unwrap_or_else(broken)
-    }
-
-    /// Leads a call through its steps and records what came of it.
-    async fn serve(&self, caller: &mut Caller, request: CallRequest) -> CallReply {
-        let known = self.audit.redactor.secrets().generation();
-        let reply = match self.attempt(caller, request, known).await {
-            Ok(reply) => reply,
-            Err(error) => self.reply(caller, Err(error), known),
-        };
-        let mut outcome = CallOutcome {
-            http_status: 200,
-            ..CallOutcome::default()
-        };
-        match &reply {
-            CallReply::Fresh(envelope) => {
-                outcome.error_type.clone_from(&envelope.error_type);
-                outcome.error.clone_from(&envelope.error);
-                outcome.latency_ms = envelope.audit.latency_ms;
-            }
-            CallReply::Replay(_) => {
-                (outcome.is_replay, outcome.latency_ms) = (true, caller.latency_ms());
-            }
-            CallReply::Refused(rejection) => {
-                let refused = self.audit.refuse(caller, rejection.clone());
-                return CallReply::Refused(Box::pin(refused).await);
-            }
-        }
-        self.audit.record_outcome(caller, &outcome).await;
-        reply
-    }
-
-    async fn attempt(
-        &self,
-        caller: &mut Caller,
-        request: CallRequest,
-        known: u64,
-    ) -> Result<CallReply, CallError> {
-        let busy = |_| Rejection::overloaded("too many calls are in progress").with_retry_after(1);
-        let _place = self.places.try_acquire().map_err(busy)?;
-        let valid = self.validate(caller, request)?;
-        if let Some(answer) = self.repeat(&valid).await? {
-            return Ok(CallReply::Replay(answer));
-        }
-        let ValidCall {
-            tool,
-            call,
-            scope,
-            key,
-        } = valid;
-        let intended = match tool.entry.service.access {
-            Access::Write => Box::pin(self.audit.record_intent(caller)).await,
-            Access::Read => Ok(()),
-        };
-        let result = match intended {
-            Ok(()) => {
-                let result = self.run(caller, tool, call, &scope).await;
-                result.map_err(CallError::from)
-            }
-            Err(rejection) => Err(rejection.into()),
-        };
-        let Some(key) = key else {
-            return Ok(self.reply(caller, result, known));
-        };
-        let effect = effect(tool, &result);
-        let reply = self.reply(caller, result, known);
-        let settled = self.settle_key(key, scope, effect, &reply);
-        Box::pin(settled).await.unwrap_or_else(|(event, error)| {
-            self.audit.log.write(&LogLine {
-                event,
-                trace_id: Some(&caller.trace_id),
-                tool_name: Some(&caller.tool_name),
-                call_id: Some(&caller.call_id),
-                message: Some(&error.to_string()),
-                ..LogLine::default()
-            });
-        });
-        Ok(reply)
     }
 
     /// Checks that the caller may make this call, and its input.
@@ -328,16 +275,16 @@ impl Dispatcher {
         })
     }
 
-    /// Claims the key of a call; returns the stored response if a call with the same key was made
-    /// before.
-    async fn repeat(&self, valid: &ValidCall<'_>) -> Result<Option<Vec<u8>>, CallError> {
-        let Some(key) = &valid.key else {
-            return Ok(None);
-        };
+    /// Claims the key of a call, unless a call with the same key was made before.
+    async fn repeat(&self, valid: &ValidCall<'_>, key: RepeatKey) -> Result<Repetition, CallError> {
         let claimed = self.sites.claim(&valid.scope, key.clone()).await;
-        match claimed.map_err(|error| Failure::from(ToolError::from(error)))? {
-            Claim::New => Ok(None),
-            Claim::Done(answer) => Ok(Some(answer)),
+        match claimed.map_err(ToolError::from)? {
+            Claim::New => Ok(Repetition::First(ClaimedKey {
+                key,
+                scope: valid.scope.clone(),
+                is_site_tool: valid.tool.is_site_tool(),
+            })),
+            Claim::Done(answer) => Ok(Repetition::Again(answer)),
             Claim::Begun => {
                 let detail = "a call with this Idempotency-Key has started and has no response yet";
                 Err(Rejection::in_progress(detail).with_retry_after(1).into())
@@ -351,74 +298,61 @@ impl Dispatcher {
 
     /// Runs a call until its deadline. A write gets some extra time to commit, so that its caller
     /// does not read a timeout for a change that took effect.
-    async fn run(
-        &self,
-        caller: &Caller,
-        tool: &OfferedTool,
-        call: Call,
-        scope: &Scope,
-    ) -> Result<FieldText, Failure> {
+    async fn run(&self, caller: &Caller, valid: ValidCall<'_>) -> Result<Output, CallError> {
         let begun = CallOutcome::default();
         self.audit.log_call("tool_call_start", caller, &begun);
-        let grace = match tool.entry.service.access {
-            Access::Read => limits::READ_GRACE,
-            Access::Write => limits::WRITE_GRACE,
+        let ValidCall {
+            tool, call, scope, ..
+        } = valid;
+        let deadline = match tool.entry.service.access {
+            Access::Read => scope.deadline + limits::READ_GRACE,
+            Access::Write => scope.deadline + limits::WRITE_GRACE,
         };
-        let deadline = scope.deadline + grace;
-        let work = AssertUnwindSafe(self.start(caller, tool, call, scope.clone()));
+        let (is_site_tool, printed) = (tool.is_site_tool(), caller.live_output.clone());
+        let work: CallFuture<'_> = match &self.local {
+            Some(local) if !is_site_tool => {
+                local.run(call, scope.deadline, shell_owner(caller), printed)
+            }
+            _ => {
+                let context = self.site_context(caller, scope);
+                Box::pin(async move { Ok(call.run(&context).await?.output) })
+            }
+        };
+        let cancelled = async {
+            match &caller.gone {
+                Some(gone) if !is_site_tool => gone.cancelled().await,
+                _ => pending().await,
+            }
+        };
         let abandoned = |code, message| Failure {
             is_abandoned: true,
             ..ToolError::new(code, message).into()
         };
-        let fields = match timeout_at(deadline.into(), work.catch_unwind()).await {
-            Ok(Ok(result)) => result?,
-            Ok(Err(_)) => {
-                let message = "the tool stopped unexpectedly";
-                return Err(abandoned(ErrorCode::Internal, message));
+        let fields = tokio::select! {
+            biased;
+            ended = AssertUnwindSafe(work).catch_unwind() => {
+                let broken = |_| abandoned(ErrorCode::Internal, "the tool stopped unexpectedly");
+                ended.map_err(broken)??
             }
-            Err(_) => {
-                let message = "the time for the call was up";
-                return Err(abandoned(ErrorCode::Timeout, message));
+            () = cancelled => {
+                let message = "the caller cancelled the call";
+                return Err(ToolError::new(ErrorCode::Cancelled, message).into());
+            }
+            () = sleep_until(deadline.into()) => {
+                return Err(abandoned(ErrorCode::Timeout, "the time for the call was up").into());
             }
         };
         // A site tool may echo its input. Other tools mask their own results.
         let redactor = &self.audit.redactor;
-        if redactor.is_idle() || !tool.is_site_tool() {
-            return Ok(fields);
+        if redactor.is_idle() || !is_site_tool {
+            return Ok(Output::Fresh(fields));
         }
         let mut value = fields.to_value();
         redactor.redact_json_again(&mut value);
-        Ok(FieldText::written(&value)?)
+        Ok(Output::Fresh(FieldText::written(&value)?))
     }
 
-    fn start(
-        &self,
-        caller: &Caller,
-        tool: &OfferedTool,
-        call: Call,
-        scope: Scope,
-    ) -> CallFuture<'static> {
-        if !tool.is_site_tool()
-            && let Some(local) = &self.local
-        {
-            let session = caller.shell_session.as_ref();
-            // The name of a shell is no proof of ownership, so the key includes the principal.
-            let owner = session
-                .filter(|_| caller.principal.proof == Proof::Authenticated)
-                .map(|session| format!("{}\n{session}", caller.principal.id));
-            let result = local.run(call, scope.deadline, owner, caller.live_output.clone());
-            let Some(gone) = caller.gone.clone() else {
-                return result;
-            };
-            return Box::pin(async move {
-                let message = "the caller cancelled the call";
-                tokio::select! {
-                    biased;
-                    result = result => result,
-                    () = gone.cancelled() => Err(ToolError::new(ErrorCode::Cancelled, message).into()),
-                }
-            });
-        }
+    fn site_context(&self, caller: &Caller, scope: Scope) -> Context {
         let site = SiteAccess {
             store: Arc::clone(&self.sites),
             scope,
@@ -430,65 +364,91 @@ impl Dispatcher {
                 false => ContentVisibility::Published,
             },
         };
-        let context = Context {
+        Context {
             site: Some(site),
             ..self.context.clone()
-        };
-        Box::pin(async move { Ok(call.run(&context).await?.output) })
+        }
     }
 
-    /// Makes the response of a call. Secrets that became known during the call, by the tool or by
-    /// others, are masked.
-    fn reply(
+    /// Makes the response of a call, and records it in the ledger and under the key of the call.
+    async fn record_outcome(
         &self,
-        caller: &mut Caller,
-        result: Result<FieldText, CallError>,
-        known: u64,
+        caller: &Caller,
+        claimed: Option<ClaimedKey>,
+        result: Result<Output, CallError>,
     ) -> CallReply {
-        let redactor = &self.audit.redactor;
-        if redactor.secrets().generation() != known {
-            caller.mask(redactor);
-        }
-        let result = match result {
-            Ok(fields) => Ok(fields),
-            Err(CallError::Rejection(rejection)) => return CallReply::Refused(rejection),
+        let effect = claimed.as_ref().map(|key| effect(key, &result));
+        let latency_ms = caller.latency_ms();
+        let reply = match result {
+            Ok(Output::Replay(answer)) => CallReply::Replay(answer),
+            Ok(Output::Fresh(fields)) => {
+                CallReply::Fresh(Box::new(Envelope::of(caller, latency_ms, Ok(fields))))
+            }
             Err(CallError::Failure(failure)) if failure.is_internal() => {
-                return CallReply::Refused(Rejection::internal(failure.message));
+                CallReply::Refused(Rejection::internal(failure.message))
             }
             Err(CallError::Failure(mut failure)) => {
-                failure.mask(redactor);
-                Err(failure)
+                failure.mask(&self.audit.redactor);
+                CallReply::Fresh(Box::new(Envelope::of(caller, latency_ms, Err(failure))))
             }
+            Err(CallError::Rejection(rejection)) => CallReply::Refused(rejection),
+            Err(CallError::Panic) => CallReply::Refused(Rejection::internal(BROKEN)),
         };
-        let envelope = Envelope::of(caller, caller.latency_ms(), result);
-        CallReply::Fresh(Box::new(envelope))
+        if let Some((claimed, effect)) = claimed.zip(effect) {
+            Box::pin(self.settle_key(caller, claimed, effect, &reply)).await;
+        }
+        let mut outcome = CallOutcome {
+            http_status: 200,
+            latency_ms,
+            ..CallOutcome::default()
+        };
+        match &reply {
+            CallReply::Fresh(envelope) => {
+                outcome.error_type.clone_from(&envelope.error_type);
+                outcome.error.clone_from(&envelope.error);
+            }
+            CallReply::Replay(_) => outcome.is_replay = true,
+            CallReply::Refused(rejection) => {
+                let refused = self.audit.refuse(caller, rejection.clone());
+                return CallReply::Refused(Box::pin(refused).await);
+            }
+        }
+        self.audit.record_outcome(caller, &outcome).await;
+        reply
     }
 
     /// Stores the response under its key, or releases the key for a retry.
     async fn settle_key(
         &self,
-        key: RepeatKey,
-        scope: Scope,
+        caller: &Caller,
+        ClaimedKey { key, scope, .. }: ClaimedKey,
         effect: Effect,
         reply: &CallReply,
-    ) -> Result<(), (&'static str, StoreError)> {
+    ) {
         let later = Scope {
             deadline: Instant::now() + limits::WRITE_CALL_TIMEOUT,
             ..scope
         };
-        match (effect, reply) {
+        let (event, settled) = match (effect, reply) {
             // Without a stored response the key stays claimed, because a retry would repeat the
             // change.
             (Effect::Done, CallReply::Fresh(envelope)) => {
                 let answer = envelope.to_json().unwrap_or_default();
                 let stored = self.sites.answer(&later, key, answer).await;
-                stored.map_err(|error| ("answer_not_kept", error))
+                ("answer_not_kept", stored)
             }
-            (Effect::None, _) => {
-                let released = self.sites.release(&later, key).await;
-                released.map_err(|error| ("key_not_released", error))
-            }
-            _ => Ok(()),
+            (Effect::None, _) => ("key_not_released", self.sites.release(&later, key).await),
+            _ => return,
+        };
+        if let Err(error) = settled {
+            self.audit.log.write(&LogLine {
+                event,
+                trace_id: Some(&caller.trace_id),
+                tool_name: Some(&caller.tool_name),
+                call_id: Some(&caller.call_id),
+                message: Some(&error.to_string()),
+                ..LogLine::default()
+            });
         }
     }
 
@@ -595,6 +555,21 @@ fn scope(caller: &Caller, tool: &OfferedTool) -> Scope {
     }
 }
 
+/// Returns the owner of the lasting shell that a caller names. A name is no proof of ownership, so the
+/// owner includes the principal.
+fn shell_owner(caller: &Caller) -> Option<String> {
+    let session = caller.shell_session.as_ref();
+    let session = session.filter(|_| caller.principal.proof == Proof::Authenticated)?;
+    Some(format!("{}\n{session}", caller.principal.id))
+}
+
+/// Relation of a call to earlier ones with its key.
+enum Repetition {
+    First(ClaimedKey),
+    /// Stored response of an earlier call.
+    Again(Vec<u8>),
+}
+
 /// Effect of a call on the site or the machine.
 enum Effect {
     Done,
@@ -605,16 +580,17 @@ enum Effect {
 
 /// Returns the effect of a call. A site write that fails is rolled back; one that was abandoned may
 /// still commit.
-fn effect(tool: &OfferedTool, result: &Result<FieldText, CallError>) -> Effect {
+fn effect(key: &ClaimedKey, result: &Result<Output, CallError>) -> Effect {
     match result {
         Ok(_) => Effect::Done,
         Err(CallError::Failure(failure)) => {
             let is_unknown = failure.is_effect_unknown() || failure.is_internal();
-            match failure.is_abandoned || (is_unknown && !tool.is_site_tool()) {
+            match failure.is_abandoned || (is_unknown && !key.is_site_tool) {
                 true => Effect::Unknown,
                 false => Effect::None,
             }
         }
         Err(CallError::Rejection(_)) => Effect::None,
+        Err(CallError::Panic) => Effect::Unknown,
     }
 }

@@ -144,7 +144,8 @@ async fn called(
     input: Value,
 ) -> CallReply {
     let local = dispatcher.authenticator.identify(&Credential::default());
-    dispatcher.admit(&mut caller, local).await.unwrap();
+    caller.principal = local.unwrap();
+    dispatcher.check_access(&caller).unwrap();
     let request = CallRequest {
         tool_name: tool.into(),
         input,
