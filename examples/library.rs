@@ -32,7 +32,7 @@ fn main() -> std::io::Result<()> {
                 prepared.call.spec().name,
                 title(&prepared.call)
             )?,
-            DecodedItem::BlockClosed | DecodedItem::DraftsEnded => {}
+            DecodedItem::BlockClosed | DecodedItem::DraftsEnded | DecodedItem::Prose(_) => {}
             DecodedItem::Warning(found) => {
                 writeln!(out, "warning {}: {}", found.code.as_str(), found.message)?
             }

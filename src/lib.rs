@@ -42,6 +42,10 @@ pub mod reference;
 #[cfg(unix)]
 pub mod render;
 
+// Conversations.
+#[cfg(unix)]
+pub mod chat;
+
 // Front ends.
 #[cfg(unix)]
 pub mod cli;

@@ -11,11 +11,12 @@ const LAYERS: &[&[&str]] = &[
     &["tool", "tools"],
     &["exec", "service"],
     &["render", "reference"],
+    &["chat"],
     &["http", "mcp", "cli"],
 ];
 
 /// The layer of the front ends, which alone touch terminal and environment.
-const FRONT: usize = 3;
+const FRONT: usize = 4;
 
 /// Crates and the most production lines each may have: neither blank, nor comment, nor test.
 const CRATES: &[(&str, usize)] = &[

@@ -12,6 +12,7 @@
 
 mod architecture;
 mod bad_input;
+mod chat;
 mod cli;
 mod compact;
 mod conformance;

@@ -44,6 +44,7 @@ fn calls_of(registry: Arc<Registry<Call>>, xml: &str) -> Result<Vec<Call>, Strin
             }
             DecodedItem::BlockOpened(_)
             | DecodedItem::BlockClosed
+            | DecodedItem::Prose(_)
             | DecodedItem::DraftsEnded
             | DecodedItem::Warning(_) => {}
         }

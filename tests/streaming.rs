@@ -26,6 +26,7 @@ fn decided(message: &str, mode: Mode) -> Vec<String> {
                 DecodedItem::Refused(diagnostic) => panic!("{diagnostic:?}"),
                 DecodedItem::BlockOpened(_)
                 | DecodedItem::BlockClosed
+                | DecodedItem::Prose(_)
                 | DecodedItem::DraftsEnded
                 | DecodedItem::Warning(_) => {}
             }

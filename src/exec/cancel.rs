@@ -28,6 +28,7 @@ impl Cancel {
     /// Keeps calls from starting; those that run go on.
     pub fn interrupt(&self) {
         self.is_interrupted.store(true, Ordering::SeqCst);
+        self.state.send_modify(|_| {});
     }
 
     /// Returns true when no further call may start: the run was interrupted or cancelled.
@@ -60,6 +61,15 @@ impl Cancel {
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
+    }
+
+    /// Waits until no further call may start.
+    pub async fn interrupted(&self) {
+        let mut watcher = self.state.subscribe();
+        // As below.
+        let _ = watcher
+            .wait_for(|is_cancelled| *is_cancelled || self.is_interrupted.load(Ordering::SeqCst))
+            .await;
     }
 
     /// Waits until the run is cancelled.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::exec::prose_text::ProseText;
 use crate::tool::Registry;
 use crate::tools::Call;
 use karyi_core::call::{BlockOptions, RawCall};
@@ -52,6 +53,8 @@ pub enum DecodedItem {
     Call(Box<PreparedCall>),
     /// The end of a block.
     BlockClosed,
+    /// Prose outside blocks, if the decoder was told to give it out.
+    Prose(String),
     /// The blocks so far were drafts.
     DraftsEnded,
     /// A warning about the message.
@@ -60,12 +63,24 @@ pub enum DecodedItem {
     Refused(Box<Diagnostic>),
 }
 
+/// How far a message was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MessageProgress {
+    /// Number of its calls.
+    pub calls: u64,
+    /// Offset of the end of the last one.
+    pub calls_end: u64,
+    /// True inside a block.
+    pub is_in_block: bool,
+}
+
 /// Decoder of one message.
 pub struct MessageDecoder {
     parser: Parser,
     registry: Arc<Registry<Call>>,
     events: Vec<Event>,
-    next_index: u64,
+    prose: Option<ProseText>,
+    progress: MessageProgress,
     has_block: bool,
     runs_at_once: bool,
     /// Warnings of mixed escapes in the call that is being read. Its repairs tell the same.
@@ -83,7 +98,8 @@ impl MessageDecoder {
             parser: Parser::new(grammar, mode),
             registry,
             events: Vec::new(),
-            next_index: 0,
+            prose: None,
+            progress: MessageProgress::default(),
             has_block: false,
             runs_at_once: false,
             mixed: Vec::new(),
@@ -98,16 +114,29 @@ impl MessageDecoder {
         self.runs_at_once = true;
     }
 
+    /// Gives the prose of the message out, too.
+    #[must_use]
+    pub fn with_prose(mut self) -> Self {
+        self.prose = Some(ProseText::default());
+        self
+    }
+
+    /// Returns how far the message was read.
+    #[must_use]
+    pub fn progress(&self) -> MessageProgress {
+        self.progress
+    }
+
     /// Decodes further bytes.
     pub fn feed(&mut self, bytes: &[u8], decoded: &mut Vec<DecodedItem>) {
         self.parser.feed(bytes, &mut self.events);
-        self.decode_events(decoded);
+        self.decode_all(bytes, decoded);
     }
 
     /// Decodes the rest at the end of the message.
     pub fn finish(&mut self, decoded: &mut Vec<DecodedItem>) {
         self.parser.finish(&mut self.events);
-        self.decode_events(decoded);
+        self.decode_all(&[], decoded);
         if let Some(diagnostic) = self.refusal.take() {
             decoded.push(self.refuse(diagnostic));
         }
@@ -117,7 +146,7 @@ impl MessageDecoder {
     /// that were ignored.
     #[must_use]
     pub fn why_nothing(&self) -> Option<DecodedItem> {
-        if self.next_index > 0 || self.is_refused {
+        if self.progress.calls > 0 || self.is_refused {
             return None;
         }
         let hint =
@@ -151,6 +180,17 @@ impl MessageDecoder {
         self.is_refused
     }
 
+    /// Decodes the events of the parser, with the prose between them.
+    fn decode_all(&mut self, bytes: &[u8], decoded: &mut Vec<DecodedItem>) {
+        let prose = self.prose.as_mut();
+        let next = prose.map(|prose| prose.feed(bytes, &mut self.parser));
+        self.decode_events(decoded);
+        if let Some((prose, next)) = self.prose.as_mut().zip(next) {
+            decoded.extend(prose.before(u64::MAX).map(DecodedItem::Prose));
+            prose.forget(next);
+        }
+    }
+
     fn decode_events(&mut self, decoded: &mut Vec<DecodedItem>) {
         for event in std::mem::take(&mut self.events) {
             if self.is_refused {
@@ -173,15 +213,22 @@ impl MessageDecoder {
                 _ => {}
             }
             let next = match event {
-                Event::BlockOpened { options, .. } => {
-                    self.has_block = true;
+                Event::BlockOpened { options, position } => {
+                    let prose = self.prose.as_mut();
+                    let before = prose.and_then(|prose| prose.before(position.offset));
+                    decoded.extend(before.map(DecodedItem::Prose));
+                    (self.has_block, self.progress.is_in_block) = (true, true);
                     DecodedItem::BlockOpened(options)
                 }
-                Event::BlockClosed => DecodedItem::BlockClosed,
+                Event::BlockClosed => {
+                    self.progress.is_in_block = false;
+                    DecodedItem::BlockClosed
+                }
                 Event::DraftsEnded => {
                     self.mixed.clear();
                     if !self.runs_at_once {
-                        (self.has_block, self.next_index, self.refusal) = (false, 0, None);
+                        (self.has_block, self.progress, self.refusal) =
+                            (false, MessageProgress::default(), None);
                     }
                     DecodedItem::DraftsEnded
                 }
@@ -214,9 +261,12 @@ impl MessageDecoder {
         let is_edit = raw.element.name == "edit";
         let is_told = |code: &&str| *code != "R4" && !(is_edit && *code == "R5");
         let repairs = raw.repairs.into_iter().filter(is_told);
-        let index = self.next_index;
-        self.next_index += 1;
         let span = raw.element.span;
+        let index = self.progress.calls;
+        self.progress.calls += 1;
+        if !self.parser.is_envelope() {
+            self.progress.calls_end = span.end_offset;
+        }
         Ok(PreparedCall {
             index,
             id: raw.id,

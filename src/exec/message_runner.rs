@@ -10,7 +10,7 @@ use crate::exec::Event;
 use crate::exec::admission::{Admission, AdmittedCall, RefusedCalls};
 use crate::exec::block_run::BlockRun;
 use crate::exec::call_run;
-use crate::exec::decoder::{DecodedItem, MessageDecoder, PreparedCall};
+use crate::exec::decoder::{DecodedItem, MessageDecoder, MessageProgress, PreparedCall};
 use crate::exec::policy_gate::UnknownName;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
@@ -74,21 +74,22 @@ impl MessageRunner {
         }
     }
 
-    /// Decodes a message and runs its calls. Returns once every call has its result.
+    /// Decodes a message and runs its calls. Returns how far it was read once every call has its result.
     pub async fn run_message(
         &self,
-        decoder: MessageDecoder,
+        mut decoder: MessageDecoder,
         chunks: mpsc::Receiver<Chunk>,
         pace: Pace,
-    ) {
+    ) -> MessageProgress {
         for name in self.run.policy_gate.unknown() {
             let warning = Box::new(unknown_name_warning(name));
             self.run.emit(Event::Warning(warning)).await;
         }
         match pace {
-            Pace::Whole => self.run_whole(decoder, chunks).await,
-            Pace::Stream => self.run_streaming(decoder, chunks).await,
+            Pace::Whole => self.run_whole(&mut decoder, chunks).await,
+            Pace::Stream => self.run_streaming(&mut decoder, chunks).await,
         }
+        decoder.progress()
     }
 
     /// Runs a standalone call, possibly beside others. Returns once it has its result. A one-time value
@@ -132,7 +133,7 @@ impl MessageRunner {
         self.run.emit(Event::Jobs { news, omitted }).await;
     }
 
-    async fn run_whole(&self, mut decoder: MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
+    async fn run_whole(&self, decoder: &mut MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
         let mut blocks = Vec::new();
         let mut size_bytes = 0;
         let mut decoded = Vec::new();
@@ -187,6 +188,7 @@ impl MessageRunner {
                     }
                 }
                 DecodedItem::BlockClosed => {}
+                DecodedItem::Prose(text) => self.run.emit(Event::Prose(text)).await,
                 DecodedItem::DraftsEnded => blocks.clear(),
                 DecodedItem::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
                 DecodedItem::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
@@ -260,7 +262,7 @@ impl MessageRunner {
         }
     }
 
-    async fn run_streaming(&self, mut decoder: MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
+    async fn run_streaming(&self, decoder: &mut MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
         let mut block: Option<OpenBlock> = None;
         let mut decoded = Vec::new();
         decoder.run_at_once();
@@ -334,6 +336,7 @@ impl MessageRunner {
                 }
             }
             DecodedItem::BlockClosed | DecodedItem::DraftsEnded => {}
+            DecodedItem::Prose(text) => self.run.emit(Event::Prose(text)).await,
             DecodedItem::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
             DecodedItem::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
         }

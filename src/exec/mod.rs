@@ -8,6 +8,7 @@
 //! overlap. A call that fails or panics never stops its siblings.
 
 pub mod admission;
+pub mod approval;
 pub mod block_run;
 pub mod call_run;
 pub mod cancel;
@@ -19,6 +20,7 @@ pub mod output;
 pub mod output_log;
 pub mod plan;
 pub mod policy_gate;
+mod prose_text;
 pub mod resolve;
 pub mod run_context;
 pub mod session_context;
@@ -72,6 +74,8 @@ pub enum Event {
         /// The result.
         outcome: Box<Outcome>,
     },
+    /// Prose of the message, for a reader who asked for it.
+    Prose(String),
     /// A warning about the message.
     Warning(Box<Diagnostic>),
     /// The error from which on the message is refused.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
+use crate::exec::approval::ApprovedCalls;
 use crate::exec::resolve;
 use crate::tool::Use;
 use crate::tool::context::{ApprovalRequest, Consent, Context};
@@ -40,6 +41,7 @@ impl fmt::Display for UnknownName {
 #[derive(Debug, Clone, Default)]
 pub struct PolicyGate {
     file: Arc<PolicyFile>,
+    approved_calls: ApprovedCalls,
     /// Path of the policy file.
     path: Option<PathBuf>,
     /// Names in the policy file or in `--allow` that no secret has.
@@ -57,11 +59,21 @@ impl PolicyGate {
     pub fn new(file: PolicyFile, project: PathBuf, allowed: BTreeSet<SecretName>) -> Self {
         Self {
             file: Arc::new(file),
+            approved_calls: ApprovedCalls::All,
             path: None,
             unknown: Arc::default(),
             project,
             approved: Arc::new(Mutex::new(allowed)),
             warned: Arc::default(),
+        }
+    }
+
+    /// Sets the calls that run without anybody's consent.
+    #[must_use]
+    pub fn with_approved_calls(self, approved_calls: ApprovedCalls) -> Self {
+        Self {
+            approved_calls,
+            ..self
         }
     }
 
@@ -118,6 +130,9 @@ impl PolicyGate {
     ) -> Result<(), (usize, ToolError)> {
         let mut requests: Vec<(usize, ApprovalRequest)> = Vec::new();
         for (at, call) in calls.iter_mut().enumerate() {
+            self.approved_calls
+                .check(call)
+                .map_err(|error| (at, error))?;
             let to_approve = self.check_call(call, &context.secrets);
             for name in to_approve.map_err(|error| (at, error))? {
                 if !requests.iter().any(|(_, request)| request.name == name) {

@@ -108,6 +108,7 @@ impl Redactable for Event {
                 .into_iter()
                 .flatten()
                 .for_each(|text| redactor.redact_in_again(text)),
+            Self::Prose(text) => redactor.redact_in_again(text),
             Self::Unfinished { index: _, line: _ } | Self::Unreadable | Self::Tick => {}
         }
     }

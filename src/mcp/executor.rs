@@ -333,6 +333,7 @@ impl<'a> RunningCall<'a> {
             | Event::Unfinished { .. }
             | Event::Refused(_)
             | Event::Unreadable
+            | Event::Prose(_)
             | Event::Tick
             | Event::MessageEnded { .. } => {}
         }

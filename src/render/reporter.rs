@@ -81,6 +81,7 @@ impl Reporter {
                 self.tally.add_refusal();
                 self.diagnostic(Severity::Error, *diagnostic)
             }
+            Event::Prose(_) => Ok(()),
             Event::Tick => self.style.tick(),
             Event::MessageEnded {
                 is_interrupted,

@@ -53,6 +53,8 @@ pub const OUTPUT_HEAD_BYTES: usize = 16 << 10;
 pub const OUTPUT_TAIL_BYTES: usize = 16 << 10;
 /// Bytes of the texts of one report: what a context window takes in one piece.
 pub const REPORT_BYTES: usize = 100 << 10;
+/// Bytes of an answer that a conversation keeps; the rest is shown and run all the same.
+pub const MAX_CHAT_ANSWER_BYTES: usize = 1 << 20;
 /// Bytes of one file with the whole output of a call.
 pub const OUTPUT_FILE_BYTES: u64 = 256 << 20;
 /// Bytes from the end of a command's output that are copied into the file of each further job it leaves.

@@ -81,6 +81,7 @@ impl Status {
                 | ErrorCode::DryRun,
                 _,
             ) => Self::Skipped,
+            (ErrorCode::NeedsApproval, _) => Self::Refused,
             (ErrorCode::Declined, _) => Self::Declined,
             (ErrorCode::SecretPromptUnavailable, _) => Self::Unavailable,
             (ErrorCode::PromptTimeout, _) => Self::Timeout,

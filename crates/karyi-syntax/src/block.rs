@@ -156,6 +156,11 @@ impl Block {
         }
     }
 
+    /// Returns the offset of its opening tag.
+    pub(super) fn offset(&self) -> u64 {
+        self.tools.position.offset
+    }
+
     fn end_of_message(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
         if let Some(open) = self.stack.last() {
             return Err(open.unclosed());

@@ -41,6 +41,7 @@ mod leaf_decoder;
 mod locator;
 mod parser;
 mod position_tracker;
+mod prose;
 mod raw_scan;
 mod references;
 mod repairs;
@@ -57,3 +58,4 @@ mod usage;
 
 pub use event::{Event, Mode};
 pub use parser::Parser;
+pub use prose::Prose;

@@ -167,6 +167,19 @@ impl Locator {
         }
     }
 
+    /// Returns the offset from which on the consumed bytes may turn out to be a block.
+    pub(super) fn undecided(&self) -> Option<u64> {
+        match &self.line {
+            LineState::Pending(pending) => Some(pending.mark.position.offset),
+            _ => None,
+        }
+    }
+
+    /// Returns true when unconsumed bytes are prose as far as none of them is a stop byte.
+    pub(super) fn is_in_line(&self) -> bool {
+        matches!(self.line, LineState::Middle(None)) && self.draft.is_none()
+    }
+
     /// Makes marks outlive the view.
     pub(super) fn freeze(&mut self, view: &View<'_>) {
         if let LineState::Pending(pending) = &mut self.line {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::event::{Event, Mode};
 use super::grammar::Grammar;
+use super::prose::Prose;
 use super::stream::Stream;
 use super::table::Table;
 use karyi_core::error::Diagnostic;
@@ -75,6 +76,13 @@ impl Parser {
     #[must_use]
     pub fn bare_call(&self) -> Option<&Diagnostic> {
         self.stream.bare_call()
+    }
+
+    /// Returns the prose that was decided since the last call.
+    ///
+    /// Everything outside blocks is prose, drafts too; an envelope and what follows an error are not.
+    pub fn take_prose(&mut self) -> Prose {
+        self.stream.take_prose()
     }
 
     /// Tells whether the message is a JSON envelope: places of its calls then count inside the

@@ -19,6 +19,13 @@ pub(super) struct Source {
     history: Vec<u8>,
 }
 
+impl Source {
+    /// Returns the offset of the first byte that is not consumed.
+    pub(super) fn offset(&self) -> u64 {
+        self.tracker.position().offset
+    }
+}
+
 /// A stretch of one source line around a place, not yet made safe to show.
 #[derive(Debug, Clone)]
 pub(super) struct SourceLine {

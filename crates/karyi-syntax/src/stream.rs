@@ -11,6 +11,7 @@ use super::event::{Event, Mode};
 use super::fault::{Fault, LocatedDiagnostic, Outcome};
 use super::ids::Ids;
 use super::locator::{Locator, LocatorStep};
+use super::prose::{Prose, ProseTracker};
 use super::source::{Ending, Source, View};
 use super::stop_bytes::{BufferWindow, StopBytes};
 use super::table::Table;
@@ -42,6 +43,7 @@ struct StreamState {
     mode: Mode,
     phase: Phase,
     locator: Locator,
+    prose: ProseTracker,
     ids: Ids,
     report: Report,
     is_envelope: bool,
@@ -96,6 +98,7 @@ impl Stream {
             mode,
             phase: Phase::Start,
             locator: Locator::of_message(),
+            prose: ProseTracker::new(),
             ids: Ids::default(),
             report: Report::default(),
             is_envelope: false,
@@ -112,6 +115,7 @@ impl Stream {
             mode,
             phase: Phase::Prose,
             locator: Locator::of_string(),
+            prose: ProseTracker::new(),
             ids: Ids::default(),
             report: Report::in_json(),
             is_envelope: false,
@@ -179,6 +183,19 @@ impl Stream {
     /// Returns the first line that starts like a call outside any block.
     pub(super) fn bare_call(&self) -> Option<&Diagnostic> {
         self.state.report.bare_call.as_deref()
+    }
+
+    /// Returns the prose that was decided since the last call.
+    pub(super) fn take_prose(&mut self) -> Prose {
+        let locator = &self.state.locator;
+        let is_line = matches!(self.state.phase, Phase::Prose) && locator.is_in_line();
+        let waiting = match is_line && StopBytes::PROSE.find(&self.pending).is_none() {
+            true => self.pending.len() as u64,
+            false => 0,
+        };
+        let decided = self.source.offset() + waiting;
+        let until = locator.undecided().unwrap_or(decided);
+        self.state.prose.take(until)
     }
 
     /// Tells whether the text is a JSON envelope.
@@ -285,6 +302,7 @@ impl StreamState {
             Phase::Start => {
                 let progress = start(&mut cx)?;
                 if progress == Progress::Done {
+                    self.prose.begin(cx.view.offset());
                     self.phase = Phase::Prose;
                     return Ok(Progress::Again);
                 }
@@ -293,6 +311,11 @@ impl StreamState {
             Phase::Prose => {
                 let known = cx.events.len();
                 let step = self.locator.step(&mut cx)?;
+                match &step {
+                    LocatorStep::Block(block) => self.prose.end(block.offset()),
+                    LocatorStep::Envelope { .. } => self.prose = ProseTracker::new(),
+                    LocatorStep::Again | LocatorStep::More => {}
+                }
                 let mut new = cx.events.iter().skip(known);
                 if self.error.is_some() && new.any(|event| *event == Event::DraftsEnded) {
                     self.error = None;
@@ -303,6 +326,7 @@ impl StreamState {
             Phase::Block(block) => {
                 let progress = block.run(&mut cx)?;
                 if progress == Progress::Done {
+                    self.prose.begin(cx.view.offset());
                     self.phase = Phase::Prose;
                     return Ok(Progress::Again);
                 }
@@ -344,6 +368,8 @@ impl StreamState {
     fn refuse(&mut self, fault: Fault, view: &mut View<'_>, events: &mut Vec<Event>) {
         let located = fault.locate(view, self.report.is_in_json);
         let is_complete = located.is_complete();
+        let undecided = self.locator.undecided();
+        self.prose.end(undecided.unwrap_or(view.offset()));
         self.phase = Phase::Refused(Box::new(located));
         if is_complete {
             self.flush(events);
