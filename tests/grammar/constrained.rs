@@ -106,6 +106,31 @@ fn raw_text_ends_at_its_own_end_tag() {
 }
 
 #[test]
+fn a_whole_answer_is_prose_and_at_most_one_block() {
+    let one = block("<command>ls</command>");
+    let allowed = [
+        "It works.".to_owned(),
+        "Two lines:\n\n- `a < b`\n  - c\n".to_owned(),
+        one.clone(),
+        format!("I look.\n{one}"),
+    ];
+    let refused = [
+        format!("{one}\nNow I know."),
+        format!("{one}\n{one}"),
+        "I look.\n<results>".to_owned(),
+        "<results>".to_owned(),
+        format!("I look. {one}\n<"),
+    ];
+    let texts: Vec<String> = allowed.iter().chain(&refused).cloned().collect();
+    let expected: Vec<bool> = (0..texts.len())
+        .map(|number| number < allowed.len())
+        .collect();
+    if let Some(found) = gbnf_verdicts(Notation::GbnfAnswer, &texts) {
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn escapes_of_input_are_whole() {
     let allowed = [
         "y\\n",

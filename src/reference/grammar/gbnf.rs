@@ -32,32 +32,62 @@ const JSON_LEVELS: usize = 3;
 /// Digits of a number without bounds.
 const MAX_DIGITS: usize = 9;
 
-/// Prints the grammar.
+/// Prints the grammar of a block.
 pub(super) fn print(language: &Language, spelling: Spelling) -> String {
     let mut grammar = Grammar {
         rules: Vec::new(),
         spelling,
     };
-    grammar.block(language);
-    for tool in &language.tools {
-        grammar.element(tool);
-    }
-    grammar.shared();
-    let texts = match spelling {
-        Spelling::Escaped => "Texts are escaped as in XML, or one CDATA section.",
-        Spelling::Raw => "Texts are written as they are, without escapes, or as one CDATA section.",
+    grammar.block("root", "A whole answer: one block.", language);
+    grammar.finish(language)
+}
+
+/// Prints the grammar of a whole answer: prose, or a block, or prose and then a block.
+///
+/// No line of prose starts with `<`, so that a model can neither make results up nor write a second block.
+pub(super) fn print_answer(language: &Language) -> String {
+    let mut grammar = Grammar {
+        rules: Vec::new(),
+        spelling: Spelling::Raw,
     };
-    let bounds = format!(
-        "Bounds: {MAX_CHILDREN} calls, {MAX_CHILDREN} children of an element, {MAX_LINES} lines of \
+    let body = format!("prose-line{{0,{MAX_LINES}}} (block | prose) \"\\n\"?");
+    let about = "A whole answer: prose, or one block, or prose and then a block.";
+    grammar.rule("root", about, body);
+    grammar.rule("prose-line", "", "prose? \"\\n\"".into());
+    let (first, rest) = (leaf::none_of("< \t\n"), leaf::none_of("\n"));
+    let prose = format!("[ ]{{0,{MAX_INDENT}}} {first} {rest}{{0,{MAX_LINES}}}");
+    grammar.rule("prose", "", prose);
+    grammar.block("block", "", language);
+    grammar.finish(language)
+}
+
+impl Grammar {
+    /// Adds the tools, and prints all rules.
+    fn finish(mut self, language: &Language) -> String {
+        let grammar = &mut self;
+        let spelling = grammar.spelling;
+        for tool in &language.tools {
+            grammar.element(tool);
+        }
+        grammar.shared();
+        let texts = match spelling {
+            Spelling::Escaped => "Texts are escaped as in XML, or one CDATA section.",
+            Spelling::Raw => {
+                "Texts are written as they are, without escapes, or as one CDATA section."
+            }
+        };
+        let bounds = format!(
+            "Bounds: {MAX_CHILDREN} calls, {MAX_CHILDREN} children of an element, {MAX_LINES} lines of \
          {MAX_LINES} characters, {MAX_VALUE} characters of an attribute."
-    );
-    let more = ["Notation: GBNF of llama.cpp.", texts, &bounds];
-    let mut out = layout::header("#", &more);
-    for rule in grammar.rules {
-        out.push_str(&layout::comment("\n#", &rule.about));
-        out.push_str(&format!("{} ::= {}\n", rule.name, rule.body));
+        );
+        let more = ["Notation: GBNF of llama.cpp.", texts, &bounds];
+        let mut out = layout::header("#", &more);
+        for rule in &grammar.rules {
+            out.push_str(&layout::comment("\n#", &rule.about));
+            out.push_str(&format!("{} ::= {}\n", rule.name, rule.body));
+        }
+        out
     }
-    out
 }
 
 /// One rule.
@@ -88,12 +118,12 @@ impl Grammar {
         name.into()
     }
 
-    fn block(&mut self, language: &Language) {
+    fn block(&mut self, name: &str, about: &str, language: &Language) {
         let attributes = self.attributes(&language.block);
         let calls: Vec<String> = language.tools.iter().map(label).collect();
         let body =
             format!("\"<tools\"{attributes} \">\" gap next-call{{1,{MAX_CHILDREN}}} \"</tools>\"");
-        self.rule("root", "A whole answer: one block.", body);
+        self.rule(name, about, body);
         self.rule("next-call", "", "call gap".into());
         self.rule("call", "", calls.join(" | "));
     }

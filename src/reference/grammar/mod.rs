@@ -30,6 +30,8 @@ pub enum Notation {
     Gbnf,
     /// GBNF of llama.cpp, with verbatim texts.
     GbnfRaw,
+    /// GBNF of llama.cpp: a whole answer, prose and at most one block with verbatim texts.
+    GbnfAnswer,
     /// Lark, as llguidance and the Python package read it.
     Lark,
     /// JSON Schema of the arguments.
@@ -40,12 +42,13 @@ pub enum Notation {
 
 impl Notation {
     /// Every notation, in documentation order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Rnc,
         Self::Rng,
         Self::Xsd,
         Self::Gbnf,
         Self::GbnfRaw,
+        Self::GbnfAnswer,
         Self::Lark,
         Self::JsonSchema,
         Self::Ebnf,
@@ -60,6 +63,7 @@ impl Notation {
             Self::Xsd => "xsd",
             Self::Gbnf => "gbnf",
             Self::GbnfRaw => "gbnf-raw",
+            Self::GbnfAnswer => "gbnf-answer",
             Self::Lark => "lark",
             Self::JsonSchema => "json-schema",
             Self::Ebnf => "ebnf",
@@ -75,6 +79,7 @@ impl Notation {
             Self::Xsd => "W3C XML Schema 1.0",
             Self::Gbnf => "llama.cpp, texts escaped as XML",
             Self::GbnfRaw => "llama.cpp, texts written as they are",
+            Self::GbnfAnswer => "llama.cpp, prose, or one block, or prose and then a block",
             Self::Lark => "llguidance and Python's lark",
             Self::JsonSchema => "JSON Schema of a call and its arguments",
             Self::Ebnf => "the EBNF of the XML specification",
@@ -90,6 +95,7 @@ impl Notation {
             Self::Xsd => "toolsxml.xsd",
             Self::Gbnf => "toolsxml.gbnf",
             Self::GbnfRaw => "toolsxml-raw.gbnf",
+            Self::GbnfAnswer => "answer.gbnf",
             Self::Lark => "toolsxml.lark",
             Self::JsonSchema => "tools.schema.json",
             Self::Ebnf => "toolsxml.ebnf",
@@ -107,6 +113,7 @@ pub fn grammar<C>(registry: &Registry<C>, notation: Notation) -> String {
         Notation::Xsd => xsd::print(&language),
         Notation::Gbnf => gbnf::print(&language, gbnf::Spelling::Escaped),
         Notation::GbnfRaw => gbnf::print(&language, gbnf::Spelling::Raw),
+        Notation::GbnfAnswer => gbnf::print_answer(&language),
         Notation::Lark => lark::print(&language),
         Notation::JsonSchema => json_schema::print(registry),
         Notation::Ebnf => ebnf::print(&language),
