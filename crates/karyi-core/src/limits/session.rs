@@ -33,8 +33,6 @@ pub const REPAIR_TIMEOUT: Duration = Duration::from_secs(1);
 pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// First pause between two scans of the foreground job for waiting.
 pub const WAIT_SCAN_MIN: Duration = Duration::from_millis(1);
-/// Time a caller reads the terminal itself before the session's thread takes over, since it blocks its own thread.
-pub const CALLER_READ_TIME: Duration = Duration::from_micros(500);
 /// Long-term pause after a scan, as a multiple of its processor time: scans take a twentieth of a processor at most.
 pub const WAIT_SCAN_SHARE: u32 = 20;
 /// Most processes per scan; the next scan continues with the rest.

@@ -1,8 +1,7 @@
 //! The thread of a session: reads the terminal, ends calls, restarts the shell.
 //!
 //! It sleeps in one `poll` for output, snapshots, the end of the shell and orders. It decides from the state it shares
-//! with callers; the state is never locked while a sink runs or processes are scanned. While it sleeps, a caller may
-//! read the terminal instead (`session::inline_wait`). Lock order: engine, then state.
+//! with callers; the state is never locked while a sink runs or processes are scanned.
 
 pub(crate) mod alarm;
 pub mod background;
@@ -19,18 +18,15 @@ mod shutdown;
 pub(crate) mod state;
 
 use std::collections::HashSet;
-use std::io::Read as _;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::Signal;
 
 use karyi_core::limits;
 
-use crate::engine::alarm::Alarm;
 use crate::engine::background::{Background, ProcessClaims, WeakBackground};
 use crate::engine::call_sink::CallSink;
 use crate::engine::job::Verdict;
@@ -59,17 +55,7 @@ fn is_refusal(tail: &str) -> bool {
     words.iter().any(|word| line.contains(word))
 }
 
-fn timeout_until(due: Option<Instant>) -> PollTimeout {
-    let Some(due) = due else {
-        return PollTimeout::NONE;
-    };
-    let left = due.saturating_duration_since(Instant::now());
-    // Rounded up: waking early would only mean to sleep again.
-    let left_ms = left.as_micros().div_ceil(1000);
-    PollTimeout::try_from(left_ms).unwrap_or(PollTimeout::MAX)
-}
-
-/// The thread's half of a session, which a caller may lock while the thread sleeps.
+/// The thread's half of a session.
 pub(crate) struct Engine {
     pub(crate) shared: Arc<Shared>,
     pub(crate) spawn_config: SpawnConfig,
@@ -80,10 +66,6 @@ pub(crate) struct Engine {
     pub(crate) tracker: ScreenTracker,
     pub(crate) collector: SnapshotCollector,
     pub(crate) buffer: Vec<u8>,
-    /// Limits how long a caller reads.
-    pub(crate) alarm: Option<Alarm>,
-    /// Output that a caller has read and left to the thread.
-    pub(crate) unread: Vec<u8>,
     /// True if the shell was killed because another program reads its input.
     pub(crate) has_input_thief: bool,
     /// Marks that bash writes beside the terminal.
@@ -109,8 +91,6 @@ pub(crate) struct Engine {
     pub(crate) fork_state: Option<ForkState>,
     /// The time of the last reaping of orphans.
     pub(crate) reaped_at: Instant,
-    /// The end of the thread's current sleep, unless an event wakes it.
-    pub(crate) sleeps_until: Option<Instant>,
     pub(crate) is_done: bool,
     // Last, because the files of the shell must outlive everything that uses them.
     pub(crate) directory: Option<tempfile::TempDir>,
@@ -128,95 +108,64 @@ struct Events {
     has_output: bool,
     has_snapshot: bool,
     has_ended: bool,
-    was_woken: bool,
+    has_rung: bool,
     is_hung_up: bool,
 }
 
-/// Descriptors and time limit of a sleep. The engine is unlocked meanwhile.
-struct Sleep {
-    timeout: PollTimeout,
-    live: Option<Arc<LiveShell>>,
-    snapshots: Option<Arc<OwnedFd>>,
-    is_typing: bool,
-}
-
-/// Locks the engine. A panic in another thread left it consistent.
-pub(crate) fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
-    engine.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs a session until it is closed; callers may lock the engine while the thread sleeps.
-pub(crate) fn run(engine: &Mutex<Engine>, shared: &Shared, wakes: &UnixStream) {
-    let mut sleep = lock(engine).prepare_sleep();
-    loop {
-        let events = sleep.sleep(wakes);
-        if events.was_woken {
-            clear_wakes(wakes);
+impl Engine {
+    /// Runs the session until it is closed.
+    pub(crate) fn run(&mut self) {
+        while !self.is_done {
+            let events = self.sleep();
+            if events.has_rung {
+                self.shared.alarm.silence();
+            }
+            self.act(events);
         }
-        // Otherwise a shell that has ended would be held until the next one runs.
-        drop(sleep);
-        let mut engine = shared.claim(|| lock(engine));
-        engine.act(events);
-        if engine.is_done {
-            return;
-        }
-        sleep = engine.prepare_sleep();
     }
-}
 
-fn clear_wakes(mut wakes: &UnixStream) {
-    let mut bytes = [0; 64];
-    while wakes
-        .read(&mut bytes)
-        .is_ok_and(|count| count == bytes.len())
-    {}
-}
-
-impl Sleep {
-    fn sleep(&self, wakes: &UnixStream) -> Events {
+    /// Sleeps until something happens or is due.
+    fn sleep(&self) -> Events {
+        let alarm = &self.shared.alarm;
+        let limit = alarm.limit(self.next_due());
+        let is_typing = self.is_typing();
         let input = PollFlags::POLLIN;
-        let mut polled = vec![PollFd::new(wakes.as_fd(), input)];
-        if let (Some(live), Some(snapshots)) = (&self.live, &self.snapshots) {
-            let output = live.gate.as_ref().map(AsFd::as_fd);
-            polled.push(PollFd::new(output.unwrap_or(live.master.as_fd()), input));
-            polled.push(PollFd::new(snapshots.as_fd(), input));
+        let sources = alarm.sources();
+        let mut polled: Vec<_> = sources.map(|from| PollFd::new(from, input)).collect();
+        let alarms = polled.len();
+        if let Some(RunningShell { live, child }) = &self.running {
+            polled.push(PollFd::new(live.master.as_fd(), input));
+            polled.push(PollFd::new(live.marks.as_fd(), input));
+            polled.push(PollFd::new(child.snapshots.as_fd(), input));
             // Only the slave side reports a hang-up.
             polled.push(PollFd::new(live.slave.as_fd(), PollFlags::empty()));
-            // Reported through the gate, where there is one.
-            let mark_events = live.gate.as_ref().map_or(input, |_| PollFlags::empty());
-            polled.push(PollFd::new(live.marks.as_fd(), mark_events));
             if let Some(process) = &live.process {
                 polled.push(PollFd::new(process.as_fd(), input));
             }
-            if self.is_typing {
+            if is_typing {
                 polled.push(PollFd::new(live.master.as_fd(), PollFlags::POLLOUT));
             }
         }
-        if nix::poll::poll(&mut polled, self.timeout).is_err() {
+        if nix::poll::poll(&mut polled, limit).is_err() {
             return Events::default();
         }
-        let has = |index: usize| {
-            let events = polled.get(index).and_then(PollFd::revents);
-            events.is_some_and(|events| !events.is_empty())
-        };
-        let has_process = self
-            .live
-            .as_ref()
-            .is_some_and(|live| live.process.is_some());
+        let has = |polled: &PollFd<'_>| polled.any().unwrap_or(true);
+        let (alarms, shell) = polled.split_at(alarms);
+        let is_there = |index: usize| shell.get(index).is_some_and(has);
+        let running = self.running.as_ref();
+        let has_process = running.is_some_and(|running| running.live.process.is_some());
         Events {
-            was_woken: has(0),
-            has_output: has(1) || has(4),
-            has_snapshot: has(2),
-            is_hung_up: has(3),
-            has_ended: has_process && has(5),
+            has_rung: alarms.iter().any(has),
+            has_output: is_there(0) || is_there(1),
+            has_snapshot: is_there(2),
+            is_hung_up: is_there(3),
+            has_ended: has_process && is_there(4),
         }
     }
-}
 
-impl Engine {
     /// Handles the events of a sleep.
     fn act(&mut self, events: Events) {
-        if events.has_output || !self.unread.is_empty() || self.mark_fifo.is_pending() {
+        if events.has_output || self.mark_fifo.is_pending() {
             self.read_available();
         }
         if events.is_hung_up {
@@ -241,17 +190,6 @@ impl Engine {
         }
     }
 
-    fn prepare_sleep(&mut self) -> Sleep {
-        self.sleeps_until = self.next_due();
-        let running = self.running.as_ref();
-        Sleep {
-            timeout: timeout_until(self.sleeps_until),
-            live: running.map(|running| running.live.clone()),
-            snapshots: running.map(|running| running.child.snapshots.clone()),
-            is_typing: self.is_typing(),
-        }
-    }
-
     /// Returns the time of the next timed action.
     fn next_due(&self) -> Option<Instant> {
         let state = self.shared.lock();
@@ -262,12 +200,6 @@ impl Engine {
         }
         let deadline = state.call.as_ref().and_then(|call| call.deadline);
         Some(deadline.map_or(self.next_scan, |at| at.min(self.next_scan)))
-    }
-
-    /// Returns true if the sleeping thread would wake too late for the next timed action.
-    pub(crate) fn sleeps_too_long(&self) -> bool {
-        let due = self.next_due();
-        due.is_some_and(|due| self.sleeps_until.is_none_or(|until| due < until))
     }
 
     pub(crate) fn is_typing(&self) -> bool {
@@ -303,11 +235,6 @@ impl Engine {
             return false;
         };
         let live = running.live.clone();
-        if !self.unread.is_empty() {
-            let unread = std::mem::take(&mut self.unread);
-            self.accept_output(&unread, &live);
-            return true;
-        }
         let mut buffer = std::mem::take(&mut self.buffer);
         let count = read_some(&live.master, &mut buffer);
         self.accept_output(buffer.get(..count).unwrap_or_default(), &live);

@@ -5,9 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::io::Write as _;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +16,7 @@ use tokio::sync::oneshot;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
+use crate::engine::alarm::Alarm;
 use crate::engine::background::Background;
 use crate::engine::job::Job;
 use crate::engine::observation::Observation;
@@ -103,9 +102,8 @@ pub(crate) struct Shared {
     /// Receives output while no command runs. It has its own lock because the state is needed while it runs; this one
     /// is locked first.
     idle_sink: Mutex<Option<Sink>>,
-    waker: UnixStream,
-    /// True if the session's thread waits for the engine.
-    is_claimed: AtomicBool,
+    /// Wakes the session's thread.
+    pub(crate) alarm: Alarm,
     pub(crate) dialect: &'static dyn Dialect,
     pub(crate) name: String,
     /// Reason why it is not the user's usual shell, if it is not.
@@ -117,7 +115,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         state: State,
-        waker: UnixStream,
+        alarm: Alarm,
         shell: &Shell,
         fallback: Option<String>,
         tag: String,
@@ -125,8 +123,7 @@ impl Shared {
         Self {
             state: Mutex::new(state),
             idle_sink: Mutex::default(),
-            waker,
-            is_claimed: AtomicBool::new(false),
+            alarm,
             dialect: shell.dialect,
             name: shell.name.clone(),
             fallback,
@@ -146,31 +143,12 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the engine for the session's thread; callers do not compete for it meanwhile.
-    pub(crate) fn claim<T>(&self, take: impl FnOnce() -> T) -> T {
-        self.is_claimed.store(true, Ordering::Relaxed);
-        let taken = take();
-        self.is_claimed.store(false, Ordering::Relaxed);
-        taken
-    }
-
-    /// Returns true if the session's thread waits for the engine.
-    pub(crate) fn is_claimed(&self) -> bool {
-        self.is_claimed.load(Ordering::Relaxed)
-    }
-
     /// Returns whether the running command may leave a background job, and whether that may have left the shell's
     /// session.
     pub(crate) fn may_leave(&self) -> (bool, bool) {
         let state = self.lock();
         let job = state.job.as_ref();
         job.map_or((false, false), |job| (job.may_leave, job.may_leave_session))
-    }
-
-    /// Wakes the session's thread.
-    pub(crate) fn wake(&self) {
-        // A full pipe wakes as well.
-        let _ = (&self.waker).write(&[1]);
     }
 }
 

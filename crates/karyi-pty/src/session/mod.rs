@@ -1,7 +1,6 @@
 //! Handle of a session.
 
 mod command_check;
-mod inline_wait;
 pub(crate) mod options;
 mod setup;
 pub(crate) mod status;
@@ -11,11 +10,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::{RecvError, TryRecvError};
 use zeroize::Zeroizing;
 
 use karyi_core::error::{ErrorCode, ToolError};
@@ -26,7 +24,6 @@ use crate::engine::job_start::JobStart;
 use crate::engine::pending_call::{self, PendingCall, PendingInput, Progress, Sink};
 use crate::engine::poll::as_typed;
 use crate::engine::state::{self, Order, Shared, State};
-use crate::engine::{self, Engine};
 use crate::host::error_hints;
 use crate::host::runtime;
 use crate::session::options::{CommandRequest, InputRequest, SessionOptions};
@@ -46,8 +43,6 @@ pub struct Session {
 /// Ends the session when the last handle is dropped.
 struct Owner {
     shared: Arc<Shared>,
-    /// Dropped with the session's thread.
-    engine: Weak<Mutex<Engine>>,
 }
 
 impl Session {
@@ -64,12 +59,10 @@ impl Session {
         registry::adopt_orphans();
         let runtime_dir = options.runtime_dir.clone();
         runtime::prepare(&runtime_dir)?;
-        let (engine, shared, wakes) = setup::prepare(options, choice)
+        let engine = setup::prepare(options, choice)
             .map_err(|error| runtime::unusable(&runtime_dir, &error))?;
-        let engine = Arc::new(Mutex::new(engine));
         let owner = Arc::new(Owner {
-            shared,
-            engine: Arc::downgrade(&engine),
+            shared: engine.shared.clone(),
         });
         let (started, starts) = oneshot::channel();
         // The shell ends with the thread that starts it, so the thread lives as long as the session.
@@ -77,15 +70,15 @@ impl Session {
         let closing_guard = ClosingGuard(owner.shared.clone());
         let body = move || {
             // Declared first, so that it drops last, after a panic too.
-            let closing_guard = closing_guard;
-            let engine = engine;
+            let _closing_guard = closing_guard;
+            let mut engine = engine;
             sweep::sweep(&runtime_dir);
-            let result = engine::lock(&engine).start();
+            let result = engine.start();
             let is_started = result.is_ok();
             if started.send(result).is_ok() && is_started {
-                engine::run(&engine, &closing_guard.0, &wakes);
+                engine.run();
             } else {
-                engine::lock(&engine).abandon();
+                engine.abandon();
             }
         };
         thread.spawn(body).map_err(|error| unusable(&error))?;
@@ -110,7 +103,7 @@ impl Session {
             if !is_ready {
                 self.start_again().await?;
             }
-            if let Some(reply) = self.begin_and_wait_inline(&mut request, &mut sink)? {
+            if let Some(reply) = self.begin_command(&mut request, &mut sink)? {
                 drop(request);
                 return reply.wait().await;
             }
@@ -145,7 +138,7 @@ impl Session {
                 Some(input).filter(|input| !input.bytes.is_empty()),
             )
         };
-        self.shared().wake();
+        self.shared().alarm.ring();
         reply.wait().await
     }
 
@@ -181,7 +174,7 @@ impl Session {
             pressed.map_err(|error| state::failure(&error))?;
             reply
         };
-        self.shared().wake();
+        self.shared().alarm.ring();
         reply.wait().await
     }
 
@@ -239,7 +232,7 @@ impl Session {
         if let Some(call) = &mut self.shared().lock().call {
             call.deadline = Some(Instant::now());
         }
-        self.shared().wake();
+        self.shared().alarm.ring();
     }
 
     /// Sets the size of the terminal, also for later shells; the job in the foreground gets WINCH.
@@ -339,17 +332,12 @@ impl Session {
             }
             state.orders.push_back(Order::Close(reply));
         }
-        self.shared().wake();
+        self.shared().alarm.ring();
         closed.await.ok().flatten()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.owner.shared
-    }
-
-    /// Returns the engine unless the session has ended.
-    pub(crate) fn engine(&self) -> Option<Arc<Mutex<Engine>>> {
-        self.owner.engine.upgrade()
     }
 
     async fn start_again(&self) -> Result<(), ToolError> {
@@ -361,7 +349,7 @@ impl Session {
             }
             state.orders.push_back(Order::Start(reply));
         }
-        self.shared().wake();
+        self.shared().alarm.ring();
         started.await.unwrap_or_else(|_| Err(state::no_shell()))
     }
 
@@ -407,7 +395,11 @@ impl Session {
         }
         // Unlock first: dropping the reply locks the state, too.
         drop(state);
-        started.map(|()| Some(reply))
+        started?;
+        // Most commands end sooner, and the session's thread sleeps until their mark comes.
+        let scan = Instant::now() + limits::WAIT_SCAN_MIN;
+        self.shared().alarm.ring_by(scan);
+        Ok(Some(reply))
     }
 
     /// Locks the state if a job runs and no other call waits for it.
@@ -448,7 +440,6 @@ impl Session {
             number,
             receiver,
             is_answered: false,
-            patience: limits::WAIT_SCAN_MIN,
         }
     }
 }
@@ -479,7 +470,7 @@ impl Drop for Owner {
         drop(state);
         // At once, because the program may exit before the thread acts.
         registry::kill_all(&self.shared.tag);
-        self.shared.wake();
+        self.shared.alarm.ring();
     }
 }
 
@@ -489,29 +480,13 @@ pub(crate) struct WaitingCall<'a> {
     number: u64,
     receiver: oneshot::Receiver<Result<Progress, ToolError>>,
     is_answered: bool,
-    /// Time before the session's thread is woken.
-    pub(crate) patience: Duration,
 }
 
 impl WaitingCall<'_> {
     pub(crate) async fn wait(mut self) -> Result<Progress, ToolError> {
-        // Most commands end sooner than a scan takes, and the session's thread sleeps until their mark comes.
-        let reply = match self.receiver.try_recv() {
-            Err(TryRecvError::Empty) => self.wait_for_thread().await.ok(),
-            reply => reply.ok(),
-        };
+        let reply = (&mut self.receiver).await;
         self.is_answered = true;
-        reply.unwrap_or_else(|| Err(state::no_shell()))
-    }
-
-    async fn wait_for_thread(&mut self) -> Result<Result<Progress, ToolError>, RecvError> {
-        match tokio::time::timeout(self.patience, &mut self.receiver).await {
-            Ok(reply) => reply,
-            Err(_) => {
-                self.shared.wake();
-                (&mut self.receiver).await
-            }
-        }
+        reply.unwrap_or_else(|_| Err(state::no_shell()))
     }
 }
 
@@ -530,7 +505,7 @@ impl Drop for WaitingCall<'_> {
         }
         drop(state);
         // The thread may have slept through the start of the job.
-        self.shared.wake();
+        self.shared.alarm.ring();
     }
 }
 

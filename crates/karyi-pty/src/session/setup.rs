@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,20 +24,15 @@ use crate::terminal::output_hints::HintReader;
 use crate::terminal::spawn::SpawnConfig;
 use crate::wait::{Scanner, Watch};
 
-/// Creates the files of a session, its engine, its shared state, and the socket that wakes its thread.
-pub(super) fn prepare(
-    options: SessionOptions,
-    choice: ShellChoice,
-) -> io::Result<(Engine, Arc<Shared>, UnixStream)> {
+/// Creates the files of a session, its shared state and its engine.
+pub(super) fn prepare(options: SessionOptions, choice: ShellChoice) -> io::Result<Engine> {
     let ShellChoice { shell, fallback } = choice;
     let directory = tempfile::Builder::new()
         .prefix(sweep::PREFIX)
         .tempdir_in(&options.runtime_dir)?;
     // Programs of the session can read the tag, so the nonce is another word.
     let tag = make_nonce()?;
-    let (wakes, waker) = UnixStream::pair().map_err(MissingResource::of_sockets)?;
-    wakes.set_nonblocking(true)?;
-    waker.set_nonblocking(true)?;
+    let alarm = Alarm::new()?;
     let stamp = registry::register_session(directory.path(), &tag, random()?)?;
     let spawn_config = SpawnConfig {
         shell,
@@ -59,19 +53,18 @@ pub(super) fn prepare(
     let state = State::new(cwd, script, options.secrets);
     let shared = Arc::new(Shared::new(
         state,
-        waker,
+        alarm,
         &spawn_config.shell,
         fallback,
         tag,
     ));
-    let engine = new_engine(
-        shared.clone(),
+    Ok(new_engine(
+        shared,
         spawn_config,
         options.rc,
         options.fork_state,
         directory,
-    );
-    Ok((engine, shared, wakes))
+    ))
 }
 
 /// Creates the engine of a session without a shell.
@@ -102,8 +95,6 @@ fn new_engine(
         running: None,
         tracker: ScreenTracker::new(directory.path()),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
-        alarm: Alarm::new(),
-        unread: Vec::new(),
         has_input_thief: false,
         mark_fifo: MarkFifo::default(),
         watch: Watch::new(),
@@ -115,7 +106,6 @@ fn new_engine(
         unsaved_since: None,
         ended_at: now,
         reaped_at: now,
-        sleeps_until: None,
         is_done: false,
         directory: Some(directory),
     }

@@ -82,7 +82,7 @@ impl Session {
             state.job.as_ref()?;
             state.observation.waiters.push(reply);
         }
-        self.shared().wake();
+        self.shared().alarm.ring();
         let _ = tokio::time::timeout(limits::STATUS_SCAN_TIMEOUT, looked).await;
         let state = self.shared().lock();
         let number = state.job.as_ref()?.number;

@@ -60,7 +60,7 @@ impl Session {
             }
             reply
         };
-        self.shared().wake();
+        self.shared().alarm.ring();
         let (ended, progress) = tokio::join!(self.end_job(), reply.wait());
         ended?;
         progress

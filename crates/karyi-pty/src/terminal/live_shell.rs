@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -24,7 +24,6 @@ use crate::shell::SessionPaths;
 use crate::sys;
 use crate::terminal::fast_path::FastPath;
 use crate::terminal::key::Key;
-use crate::terminal::output_gate::OutputGate;
 use crate::terminal::output_hints::OutputHints;
 use crate::wait::WatchedTerminal;
 
@@ -96,8 +95,6 @@ pub(crate) struct LiveShell {
     /// Readable when the shell has ended.
     pub(crate) process: Option<OwnedFd>,
     pub(crate) paths: SessionPaths,
-    /// Gate between the terminal's output and the session's thread, so that a caller can read instead.
-    pub(crate) gate: Option<OutputGate>,
     /// Terminal modes and line state from the output of the job.
     pub(crate) hints: OutputHints,
     /// True if the kernel shows the system calls of threads.
@@ -123,17 +120,12 @@ pub(crate) enum InputLocation {
 pub(crate) struct ShellChild {
     pub(crate) process: Child,
     /// FIFO of snapshots.
-    pub(crate) snapshots: Arc<OwnedFd>,
+    pub(crate) snapshots: OwnedFd,
     /// The terminal's modes between commands.
     pub(crate) default_modes: Termios,
 }
 
 impl LiveShell {
-    /// Returns the descriptors on which a mark may come.
-    pub(crate) fn mark_sources(&self) -> [&OwnedFd; 2] {
-        [&self.master, &self.marks]
-    }
-
     /// Sends lines to the shell.
     ///
     /// # Errors

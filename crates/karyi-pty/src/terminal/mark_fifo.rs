@@ -70,11 +70,6 @@ impl MarkFifo {
         self.mark.is_some()
     }
 
-    /// Returns the pending mark.
-    pub(crate) fn mark(&self) -> Option<&[u8]> {
-        self.mark.as_ref().map(|mark| mark.bytes.as_slice())
-    }
-
     /// Records that output was read, where 0 means that none is left; returns the mark once it is due. Output may be
     /// endless, so the mark is due after as many bytes as a terminal holds.
     pub(crate) fn take_due(&mut self, count: usize, job: Option<u64>) -> Option<Vec<u8>> {
@@ -85,11 +80,6 @@ impl MarkFifo {
             return None;
         }
         self.mark.take().map(|mark| mark.bytes)
-    }
-
-    /// Drops the pending mark after it was handled.
-    pub(crate) fn discard(&mut self) {
-        self.mark = None;
     }
 }
 
@@ -118,8 +108,8 @@ mod tests {
         let check = |pieces: &[&str], expected: Option<usize>| {
             let mut fifo = MarkFifo::default();
             assert_eq!(write_pieces(pieces, &mut fifo), expected, "{pieces:?}");
-            let mark = expected.map(|_| MARK.as_bytes());
-            assert_eq!(fifo.mark(), mark, "{pieces:?}");
+            let mark = expected.map(|_| MARK.as_bytes().to_vec());
+            assert_eq!(fifo.take_due(0, Some(7)), mark, "{pieces:?}");
         };
         let noise = "PC\n".repeat(9999);
         let old = MARK.replace(";7;", ";6;");

@@ -120,16 +120,6 @@ impl MarkExtractor {
         }
     }
 
-    /// Returns the expected mark if the bytes are nothing else.
-    pub(crate) fn only_mark(&self, bytes: &[u8]) -> Option<Mark> {
-        match self.match_mark(bytes) {
-            MarkMatch::Mark(mark, length) if self.partial.is_empty() && length == bytes.len() => {
-                Some(mark)
-            }
-            _ => None,
-        }
-    }
-
     /// Returns the position of the expected mark, ignoring all other bytes.
     pub(crate) fn find_mark(&self, bytes: &[u8]) -> Option<Range<usize>> {
         self.expected?;
@@ -271,32 +261,6 @@ mod tests {
         check("\x1b]133;D;n0;7;0;e;/a;n1\x07;n0\x07x", "<0 /a;n1\x07>x");
         check(&format!("\x1b[1m\x1b{MARK}"), "\x1b[1m\x1b<3 /a b>");
         check(&format!("\x1b]133;D;n0;{MARK}"), "\x1b]133;D;n0;<3 /a b>");
-    }
-
-    #[test]
-    fn a_lone_mark_is_recognized() {
-        let check = |partial: &[u8], text: &str, expected: bool| {
-            let mut mark_extractor = MarkExtractor::new("n0");
-            mark_extractor.await_mark(Some(7));
-            mark_extractor.push(partial, &mut |_| {});
-            assert_eq!(
-                mark_extractor.only_mark(text.as_bytes()).is_some(),
-                expected,
-                "{text:?}"
-            );
-        };
-        check(b"", MARK, true);
-        check(b"\x1b]133", MARK, false);
-        for text in [
-            "",
-            "x",
-            &MARK[1..],
-            &format!("{MARK} "),
-            &format!(" {MARK}"),
-        ] {
-            check(b"", text, false);
-        }
-        check(b"", &MARK.replace(";7;", ";6;"), false);
     }
 
     #[test]

@@ -7,7 +7,6 @@ pub mod key;
 pub(crate) mod live_shell;
 pub(crate) mod mark_fifo;
 pub(crate) mod marks;
-pub(crate) mod output_gate;
 pub(crate) mod output_hints;
 mod procfs_handles;
 pub(crate) mod spawn;

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
@@ -29,7 +29,6 @@ use crate::teardown::stamp::{Stamp, stamp_argument};
 use crate::terminal::bootstrap;
 use crate::terminal::fast_path::FastPath;
 use crate::terminal::live_shell::{LiveShell, ScriptFile, ShellChild, Size};
-use crate::terminal::output_gate::OutputGate;
 use crate::terminal::output_hints::OutputHints;
 
 /// Configuration of the shells of one session.
@@ -97,7 +96,6 @@ impl SpawnConfig {
         let live = LiveShell {
             pid,
             fast_path: FastPath::of(pid, &fifo)?,
-            gate: OutputGate::new([&master, &marks]),
             master,
             slave,
             fifo,
@@ -122,8 +120,8 @@ impl SpawnConfig {
     ///
     /// # Errors
     /// The session's directory takes no files.
-    pub(crate) fn make_snapshot_fifo(&self) -> io::Result<Arc<OwnedFd>> {
-        Ok(Arc::new(make_fifo(&self.directory.join("state"))?))
+    pub(crate) fn make_snapshot_fifo(&self) -> io::Result<OwnedFd> {
+        make_fifo(&self.directory.join("state"))
     }
 
     /// Creates the session's directory, if it is gone, and its files; returns the script file.

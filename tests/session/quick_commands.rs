@@ -1,4 +1,4 @@
-//! A caller that reads the terminal itself while the session's thread sleeps.
+//! Commands that end at once, and what comes between and after them.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ impl CollectedOutput {
 }
 
 #[test]
-fn nothing_is_lost_between_a_caller_and_the_thread() {
+fn no_output_is_lost_between_quick_commands() {
     run(async {
         let shell = Shell::bash().await;
         let all = CollectedOutput::default();
@@ -84,7 +84,7 @@ fn a_sink_may_wait_for_the_runtime_of_the_caller() {
 }
 
 #[test]
-fn a_snapshot_is_taken_after_commands_nobody_woke_the_thread_for() {
+fn a_snapshot_is_taken_after_quick_commands() {
     run(async {
         let shell = Shell::bash().await;
         for _ in 0..20 {
