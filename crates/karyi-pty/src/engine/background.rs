@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::Signal;
@@ -32,7 +31,7 @@ pub struct Background {
 /// The processes of a session that already belong to a background job.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessClaims {
-    tag: String,
+    pub(crate) tag: String,
     /// Processes that belong to a job, each by its id and start time.
     claimed: Arc<Mutex<HashSet<(i32, u64)>>>,
 }
@@ -97,6 +96,32 @@ impl PartialEq for Background {
 impl Eq for Background {}
 
 impl Background {
+    /// Returns processes of a shell as jobs, one for each process group. `has_terminal` says that the shell runs on.
+    pub(crate) fn by_group(
+        shell: i32,
+        processes: Vec<Process>,
+        claims: &ProcessClaims,
+        has_terminal: bool,
+    ) -> Vec<Self> {
+        let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
+        for process in processes {
+            if let Some(member) = Member::of(&process) {
+                groups.entry(process.group).or_default().push(member);
+            }
+        }
+        let make = |(group, list)| Self {
+            group,
+            shell,
+            claims: claims.clone(),
+            members: Arc::new(Mutex::new(Members {
+                list,
+                has_no_successor: false,
+            })),
+            has_terminal,
+        };
+        groups.into_iter().map(make).collect()
+    }
+
     /// Returns the number of its processes known to run, each of which holds one descriptor.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -247,7 +272,7 @@ impl ProcessClaims {
     }
 
     /// Assigns a process to a job; returns false if it already belongs to one.
-    fn claim(&self, seen: &Process) -> bool {
+    pub(crate) fn claim(&self, seen: &Process) -> bool {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         if claimed.len() >= limits::MAX_CLAIMED_PROCESSES {
             // Forget those that have ended.
@@ -298,146 +323,4 @@ impl Member {
         }
         has_ended
     }
-}
-
-/// Returns new jobs among the children of `shell`, and adds them to `known`.
-///
-/// The second value counts the processes left out because there are too many.
-pub(crate) fn new_jobs(
-    shell: i32,
-    children: Vec<i32>,
-    known: &mut HashSet<i32>,
-    claims: &ProcessClaims,
-) -> (Vec<Background>, u64) {
-    if children.is_empty() {
-        known.clear();
-        return (Vec::new(), 0);
-    }
-    let unknown: Vec<i32> = children
-        .iter()
-        .copied()
-        .filter(|pid| !known.contains(pid))
-        .collect();
-    let omitted = unknown
-        .len()
-        .saturating_sub(limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND) as u64;
-    let fresh: Vec<Process> = unknown
-        .iter()
-        .take(limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND)
-        .filter_map(|pid| process::find(*pid))
-        .filter(|process| !process.is_zombie() && process.parent == shell)
-        .collect();
-    *known = children.into_iter().collect();
-    (by_group(shell, fresh, claims), omitted)
-}
-
-/// Does the same as [`new_jobs`] where the kernel does not list the children of a shell. Querying every process takes
-/// long, so this runs only for a script that may have left something.
-pub(crate) fn new_jobs_without_children_list(
-    shell: i32,
-    may_leave: bool,
-    known: &mut HashSet<i32>,
-    claims: &ProcessClaims,
-) -> (Vec<Background>, u64) {
-    if !may_leave {
-        return (Vec::new(), 0);
-    }
-    let mut found = process::all();
-    found.retain(|seen| seen.session == shell && seen.pid != shell && !seen.is_zombie());
-    let all = found.iter().map(|seen| seen.pid).collect();
-    found.retain(|seen| !known.contains(&seen.pid));
-    *known = all;
-    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
-    let omitted = found.len().saturating_sub(most) as u64;
-    found.truncate(most);
-    let mut jobs = by_group(shell, found, claims);
-    // Nothing else reports the end of a process that is not our child.
-    jobs.retain(|job| job.status() != BackgroundStatus::Ended);
-    (jobs, omitted)
-}
-
-/// Returns new jobs among the processes left after their shell has ended, and adds them to `known`. The second value
-/// is that of [`new_jobs`].
-pub(crate) fn jobs_of_ended_shell(
-    shell: i32,
-    mut processes: Vec<Process>,
-    known: &mut HashSet<i32>,
-    claims: &ProcessClaims,
-) -> (Vec<Background>, u64) {
-    let own = std::process::id();
-    // Their descendants belong to them.
-    processes.retain(|process| u32::try_from(process.parent) == Ok(own) && process.pid != shell);
-    processes.retain(|process| known.insert(process.pid) && claims.claim(process));
-    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
-    let omitted = processes.len().saturating_sub(most) as u64;
-    processes.truncate(most);
-    let mut jobs = by_group(shell, processes, claims);
-    for job in &mut jobs {
-        job.has_terminal = false;
-    }
-    (jobs, omitted)
-}
-
-/// Returns background jobs started after `since` that had left the shell's session when the command ended, like the
-/// program of `setsid x &`; `fresh` are the jobs that stayed in it. The second value is that of [`new_jobs`].
-pub(crate) fn detached_jobs(
-    shell: i32,
-    fresh: &[Background],
-    since: Instant,
-    claims: &ProcessClaims,
-) -> (Vec<Background>, u64) {
-    if !process::are_shown() {
-        return (Vec::new(), 0);
-    }
-    let is_apart = |seen: &Process| seen.session == seen.pid && seen.pid != shell;
-    let is_young = |seen: &Process| {
-        let longest = since.elapsed() + limits::PROCESS_CLOCK_TICK;
-        seen.age().is_some_and(|age| age <= longest)
-    };
-    if !has_adopted(|seen| is_apart(seen) && is_young(seen)) {
-        return (Vec::new(), 0);
-    }
-    for job in fresh {
-        // A job claims the child it continues in before others can.
-        let _ = job.status();
-    }
-    let mut apart = registry::orphans(&claims.tag);
-    apart.retain(|seen| is_apart(seen) && is_young(seen) && claims.claim(seen));
-    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
-    let omitted = apart.len().saturating_sub(most) as u64;
-    apart.truncate(most);
-    (by_group(shell, apart, claims), omitted)
-}
-
-/// Returns true if this program may have adopted a matching process. That is rare, and scanning all processes takes
-/// long.
-#[cfg(target_os = "linux")]
-fn has_adopted(is_wanted: impl Fn(&Process) -> bool) -> bool {
-    let mut adopted = process::adopted().into_iter().filter_map(process::find);
-    !process::lists_children() || adopted.any(|seen| is_wanted(&seen))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn has_adopted(_: impl Fn(&Process) -> bool) -> bool {
-    true
-}
-
-fn by_group(shell: i32, processes: Vec<Process>, claims: &ProcessClaims) -> Vec<Background> {
-    let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
-    for process in processes {
-        if let Some(member) = Member::of(&process) {
-            groups.entry(process.group).or_default().push(member);
-        }
-    }
-    let make = |(group, list)| Background {
-        group,
-        shell,
-        claims: claims.clone(),
-        members: Arc::new(Mutex::new(Members {
-            list,
-            has_no_successor: false,
-        })),
-        has_terminal: true,
-    };
-    groups.into_iter().map(make).collect()
 }

@@ -1,7 +1,7 @@
 //! The sink of a call, taken out of the state so that the state is not locked while output is written.
 
 use crate::engine::pending_call::{PendingCall, Sink};
-use crate::engine::state::Shared;
+use crate::engine::state::{Shared, State};
 
 /// A call's sink while it is out of the state.
 pub(crate) struct CallSink {
@@ -19,6 +19,15 @@ impl CallSink {
         })
     }
 
+    /// Sends the output before a new call to its sink.
+    pub(crate) fn begin_call(shared: &Shared) {
+        let taken = shared.lock().call.as_mut().and_then(Self::from_call);
+        if let Some(mut taken) = taken {
+            taken.send_earlier_output();
+            taken.put_back(&mut shared.lock());
+        }
+    }
+
     pub(crate) fn send_earlier_output(&mut self) {
         let earlier_output = std::mem::take(&mut self.earlier_output);
         if !earlier_output.is_empty() {
@@ -26,14 +35,9 @@ impl CallSink {
         }
     }
 
-    pub(crate) fn put_back(self, shared: &Shared, shows_screen: bool) {
-        let mut state = shared.lock();
-        state.shows_screen = shows_screen;
-        if let Some(call) = state
-            .call
-            .as_mut()
-            .filter(|call| call.number == self.number)
-        {
+    pub(crate) fn put_back(self, state: &mut State) {
+        let call = state.call.as_mut();
+        if let Some(call) = call.filter(|call| call.number == self.number) {
             call.sink = Some(self.sink);
         }
     }

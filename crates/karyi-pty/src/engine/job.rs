@@ -1,14 +1,13 @@
-//! The command in the foreground and the lines the shell gets for it.
+//! The command in the foreground.
 
 use std::io;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use karyi_core::limits;
-
+use crate::engine::job_lines::JobLines;
 use crate::engine::pending_call::Sink;
 use crate::shell::Dialect;
+use crate::shell::script_traits::ScriptTraits;
 use crate::shell::secret_carriers::SecretCarrier;
 use crate::terminal::live_shell::LiveShell;
 use crate::terminal::marks::Mark;
@@ -16,202 +15,48 @@ use crate::terminal::marks::Mark;
 /// The command in the foreground.
 pub(crate) struct Job {
     pub(crate) number: u64,
-    /// Number of its mark. It changes whenever the lines are sent again, so that no earlier mark ends the job.
-    pub(crate) mark: u64,
+    /// Guesses about its script.
+    pub(crate) script: ScriptTraits,
     /// The session's directory, when the command runs in another one.
     pub(crate) original_directory: Option<PathBuf>,
-    /// Lines the shell gets after the mark.
-    pub(crate) after: Vec<u8>,
+    pub(crate) lines: JobLines,
+    pub(crate) marks: JobMarks,
+    pub(crate) typed: TypedInput,
+    pub(crate) output: JobOutput,
     /// Carriers of its secrets, held until the job ends; empty when the shell gets no secret for it.
     pub(crate) secrets: Vec<SecretCarrier>,
-    /// Lines before those that run the script.
-    pub(crate) before: Vec<u8>,
-    /// Range of `before` that the script needs: without the lines for a snapshot and for the output of an exit trap.
-    pub(crate) needed: Range<usize>,
-    /// The directory the shell changes to, and the start of the line that runs the script, an open group.
-    pub(crate) prelude: Option<(PathBuf, Vec<u8>)>,
-    /// Number of times its lines were sent again because something else had read them.
-    pub(crate) repeats: u32,
-    /// Length of all lines sent.
-    pub(crate) length: usize,
-    /// The line that prints the mark of a script that broke off the line before; empty once sent.
-    pub(crate) last_line: String,
     /// True if it was sent to a second shell.
     pub(crate) was_moved: bool,
-    /// Number of requests for a lost mark.
-    pub(crate) lost_mark_requests: u32,
-    /// Takes the output while no call waits; absent while the session's thread uses it.
-    pub(crate) detached_sink: Option<Sink>,
-    /// True if input was typed for it.
-    pub(crate) was_typed_to: bool,
     /// True if a caller wanted it to end.
     pub(crate) was_interrupted: bool,
+}
+
+/// Marks that the end of a job brings, or should bring.
+pub(crate) struct JobMarks {
+    /// Number of its mark. It changes whenever the lines are sent again, so that no earlier mark ends the job.
+    pub(crate) number: u64,
+    /// Number of requests for a lost mark.
+    requests: u32,
+    /// A mark that came while the shell seemed to be in the middle of the script.
+    early: Option<Mark>,
+    /// The outcome, when it is known before the shell is ready or gone.
+    verdict: Option<Verdict>,
+}
+
+/// Input typed for a job.
+#[derive(Default)]
+pub(crate) struct TypedInput {
+    is_any: bool,
     /// Bytes typed since the last line break.
-    pub(crate) open_line_bytes: usize,
-    /// True if the shell's descriptors are repaired after it.
-    pub(crate) is_repaired: bool,
-    /// True if it may close the shell's input, so that the shell retries the read forever.
-    pub(crate) may_close_input: bool,
-    /// True if it may hide a built-in command that prints its mark.
-    pub(crate) may_hide_builtins: bool,
-    /// True if no other process uses the terminal, now or after it has ended.
-    pub(crate) is_alone: bool,
-    /// True if its exit status may be 0 although a signal has stopped its last program.
-    pub(crate) may_hide_stop: bool,
-    /// True if it may leave a background job.
-    pub(crate) may_leave: bool,
-    /// True if that job may have left the shell's session by the time the command ends.
-    pub(crate) may_leave_session: bool,
-    /// True if it may have changed the directory.
-    pub(crate) may_move: bool,
-    /// True if it may have limited the shell's descriptors.
-    pub(crate) may_limit: bool,
+    open_line_bytes: usize,
+}
+
+/// Output of a job that no call waits for.
+pub(crate) struct JobOutput {
+    /// Takes it; absent while the session's thread uses it.
+    pub(crate) sink: Option<Sink>,
     /// True if the shell may tell meanwhile that a background job has ended, and the script does not ask for that.
     pub(crate) may_notify: bool,
-    /// True if its exit status may be 126 although nothing could not be executed.
-    pub(crate) may_return_126: bool,
-    /// A mark that came while the shell seemed to be in the middle of the script.
-    pub(crate) early_mark: Option<Mark>,
-    /// The outcome, when it is known before the shell is ready or gone.
-    pub(crate) verdict: Option<Verdict>,
-}
-
-impl Job {
-    /// Records input that was typed.
-    pub(crate) fn typed(&mut self, bytes: &[u8]) {
-        self.was_typed_to = true;
-        let end = bytes.iter().rposition(|byte| *byte == b'\n');
-        self.open_line_bytes = match end {
-            Some(end) => bytes.len() - end - 1,
-            None => self.open_line_bytes + bytes.len(),
-        };
-    }
-
-    /// Sends its lines to a shell.
-    pub(crate) fn send(&mut self, live: &LiveShell, dialect: &dyn Dialect) -> io::Result<()> {
-        let mut lines = self.before.clone();
-        // The repair after the mark may replace that descriptor.
-        let is_simple = self.is_alone && !self.is_repaired && !self.may_hide_builtins;
-        let fast_lines = match is_simple && self.secrets.is_empty() {
-            true => {
-                let process = live.process.as_ref();
-                live.fast_path
-                    .lines(dialect, &live.paths, process, self.mark)
-            }
-            false => None,
-        };
-        let (paths, number, may_hide_builtins) = (&live.paths, self.mark, self.may_hide_builtins);
-        let [run, last_line] = match (self.secrets.is_empty(), fast_lines) {
-            (false, _) => [
-                dialect.lines_if_delivered(paths, number, may_hide_builtins),
-                String::new(),
-            ],
-            (true, Some(lines)) => lines,
-            (true, None) => [
-                dialect.command_lines(paths, number, may_hide_builtins),
-                String::new(),
-            ],
-        };
-        self.last_line = last_line;
-        lines.extend(self.placed(run));
-        if self.is_repaired {
-            lines.extend(dialect.descriptor_lines(&live.paths).into_bytes());
-        }
-        self.length = lines.len();
-        live.write_lines(&lines)
-    }
-
-    /// Inserts the prelude before the first of the lines that run the script.
-    fn placed(&self, lines: String) -> Vec<u8> {
-        match (&self.prelude, lines.split_once('\n')) {
-            (Some((_, prelude)), Some((run, rest))) => {
-                [prelude, run.as_bytes(), b"; }\n", rest.as_bytes()].concat()
-            }
-            _ => lines.into_bytes(),
-        }
-    }
-
-    /// Sends the line that most commands end without: reading it costs the shell a tenth of the time of `true`.
-    pub(crate) fn send_last_line(&mut self, live: &LiveShell) {
-        let line = std::mem::take(&mut self.last_line);
-        // If that fails, the lost mark is requested as soon as the shell waits.
-        if !line.is_empty() && live.write_lines(line.as_bytes()).is_ok() {
-            self.length += line.len();
-        }
-    }
-
-    /// Returns true if its lines may be sent again to a shell that has not begun the script: values are delivered only
-    /// once.
-    pub(crate) fn may_be_resent(&self) -> bool {
-        !self.was_moved && !self.was_interrupted && self.secrets.is_empty()
-    }
-
-    /// Drops the lines the script can do without: one of them may have kept the shell from the script.
-    pub(crate) fn drop_optional_lines(&mut self) {
-        let needed = self.before.get(self.needed.clone());
-        self.before = needed.unwrap_or_default().to_vec();
-        self.needed = 0..self.before.len();
-    }
-
-    /// Sends its lines again to a shell that has not read those that run the script, with a new number for its mark;
-    /// returns false if that is not possible.
-    pub(crate) fn resend(&mut self, live: &LiveShell, dialect: &dyn Dialect, mark: u64) -> bool {
-        if self.repeats >= limits::MAX_REPEATED_LINES {
-            return false;
-        }
-        self.repeats += 1;
-        self.mark = mark;
-        self.drop_optional_lines();
-        let mut lines = self.before.clone();
-        // Its value belongs to a round that ran nothing, and would be taken for the result of this one.
-        lines.extend(dialect.unset_line("KARYI_LAST").into_bytes());
-        self.lost_mark_requests = 0;
-        let run = dialect.command_lines(&live.paths, mark, self.may_hide_builtins);
-        lines.extend(self.placed(run));
-        if self.is_repaired {
-            lines.extend(dialect.descriptor_lines(&live.paths).into_bytes());
-        }
-        let lines = spaced(&lines, limits::LINES_FOR_HOOKS);
-        self.last_line.clear();
-        self.length = lines.len();
-        live.write_lines(&lines).is_ok()
-    }
-
-    /// Returns the lines the shell gets when the command has ended. They are padded if something else has read the
-    /// shell's input before.
-    pub(crate) fn last_lines(&self, is_errexit: bool, dialect: &dyn Dialect) -> Vec<u8> {
-        let mut after = self.after.clone();
-        if is_errexit {
-            after.extend(dialect.errexit_off_line().into_bytes());
-        }
-        match self.repeats {
-            0 => after,
-            _ => spaced(&after, limits::LINES_FOR_HOOKS),
-        }
-    }
-
-    /// Returns true if the shell has read none of its lines; then another shell may run it, once.
-    pub(crate) fn is_unread(&self, live: &LiveShell) -> bool {
-        let waiting = crate::sys::bytes_waiting(&live.fifo).unwrap_or(0);
-        // Requests sent later are not part of it.
-        let is_first = !self.was_moved && !self.was_interrupted && self.lost_mark_requests == 0;
-        is_first && self.length > 0 && waiting >= self.length
-    }
-}
-
-/// Puts empty lines before each line, `first` of them before the first one, for hooks and traps that read the shell's
-/// input. Where a line break may be inside a word, only before all lines.
-pub(crate) fn spaced(lines: &[u8], first: usize) -> Vec<u8> {
-    let is_whole = |line: &[u8]| line.iter().filter(|byte| **byte == b'\'').count() % 2 == 0;
-    let each: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
-    let parts = match each.iter().all(|line| is_whole(line)) {
-        true => each,
-        false => vec![lines],
-    };
-    let empty = [b'\n'; limits::LINES_FOR_HOOKS];
-    let mut spaced = empty.get(..first).unwrap_or(&empty).to_vec();
-    spaced.extend(parts.join(empty.as_slice()));
-    spaced
 }
 
 /// Outcome of a command whose shell is not ready for the next one.
@@ -221,4 +66,140 @@ pub(crate) enum Verdict {
     Exited(Mark, Instant),
     /// The shell could not report a status and was killed.
     Killed,
+}
+
+impl Job {
+    /// Sends its lines to a shell. `is_alone` says that no other process uses the terminal, now or after the script.
+    pub(crate) fn send(
+        &mut self,
+        live: &LiveShell,
+        dialect: &dyn Dialect,
+        is_alone: bool,
+    ) -> io::Result<()> {
+        let (paths, mark, may_hide) = (
+            &live.paths,
+            self.marks.number,
+            self.script.may_hide_builtins,
+        );
+        // The repair after the mark may replace the descriptor that the fast path uses.
+        let is_simple = is_alone && !self.script.needs_repair && !may_hide;
+        let fast_lines = || {
+            let process = live.process.as_ref();
+            live.fast_path.lines(dialect, paths, process, mark)
+        };
+        let run = match self.secrets.is_empty() {
+            false => [
+                dialect.lines_if_delivered(paths, mark, may_hide),
+                String::new(),
+            ],
+            true => (is_simple.then(fast_lines).flatten())
+                .unwrap_or_else(|| [dialect.command_lines(paths, mark, may_hide), String::new()]),
+        };
+        let repair = self.repair(live, dialect);
+        self.lines.send(run, &repair, live)
+    }
+
+    /// Returns the lines that repair the shell's descriptors, if they may be needed.
+    fn repair(&self, live: &LiveShell, dialect: &dyn Dialect) -> String {
+        let needs_repair = self.script.needs_repair;
+        let lines = needs_repair.then(|| dialect.descriptor_lines(&live.paths));
+        lines.unwrap_or_default()
+    }
+
+    /// Returns true if its lines may be sent again to a shell that has not begun the script: values are delivered only
+    /// once.
+    pub(crate) fn may_be_resent(&self) -> bool {
+        !self.was_moved && !self.was_interrupted && self.secrets.is_empty()
+    }
+
+    /// Sends its lines again to a shell that has not read those that run the script, with a new number for its mark;
+    /// returns false if that is not possible.
+    pub(crate) fn resend(&mut self, live: &LiveShell, dialect: &dyn Dialect, mark: u64) -> bool {
+        if !self.lines.may_repeat() {
+            return false;
+        }
+        self.marks.number = mark;
+        self.marks.requests = 0;
+        self.lines.drop_optional();
+        // Its value belongs to a round that ran nothing, and would be taken for the result of this one.
+        let unset = dialect.unset_line("KARYI_LAST");
+        let run = dialect.command_lines(&live.paths, mark, self.script.may_hide_builtins);
+        let repair = self.repair(live, dialect);
+        self.lines.resend(&unset, run, &repair, live)
+    }
+
+    /// Returns true if the shell has read none of its lines; then another shell may run it, once.
+    pub(crate) fn is_unread(&self, live: &LiveShell) -> bool {
+        // Requests sent later are not part of it.
+        let is_first = !self.was_moved && !self.was_interrupted && self.marks.requests == 0;
+        is_first && self.lines.are_unread(live)
+    }
+
+    /// Prepares it for another shell, after one that never read it.
+    pub(crate) fn move_to_next_shell(&mut self) {
+        self.was_moved = true;
+        self.lines.drop_optional();
+        // Requests sent to the old shell are not part of it.
+        self.marks = JobMarks::new(self.marks.number);
+    }
+}
+
+impl JobMarks {
+    /// Awaits the mark with a number.
+    pub(crate) fn new(number: u64) -> Self {
+        Self {
+            number,
+            requests: 0,
+            early: None,
+            verdict: None,
+        }
+    }
+
+    /// Returns the outcome, if it is known.
+    pub(crate) fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref()
+    }
+
+    /// Sets the outcome.
+    pub(crate) fn decide(&mut self, verdict: Verdict) {
+        self.verdict = Some(verdict);
+    }
+
+    /// Keeps a mark that came while the shell seemed to be in the middle of the script.
+    pub(crate) fn keep_early(&mut self, mark: Mark) {
+        self.early = Some(mark);
+    }
+
+    /// Takes the mark that came early.
+    pub(crate) fn take_early(&mut self) -> Option<Mark> {
+        self.early.take()
+    }
+
+    /// Counts a request for the mark; returns the number of those before it.
+    pub(crate) fn count_request(&mut self) -> u32 {
+        self.requests += 1;
+        self.requests - 1
+    }
+}
+
+impl TypedInput {
+    /// Adds bytes that were typed.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.is_any = true;
+        let end = bytes.iter().rposition(|byte| *byte == b'\n');
+        self.open_line_bytes = match end {
+            Some(end) => bytes.len() - end - 1,
+            None => self.open_line_bytes + bytes.len(),
+        };
+    }
+
+    /// Returns true if anything was typed.
+    pub(crate) fn is_any(&self) -> bool {
+        self.is_any
+    }
+
+    /// Returns the number of bytes typed since the last line break.
+    pub(crate) fn open_line_bytes(&self) -> usize {
+        self.open_line_bytes
+    }
 }

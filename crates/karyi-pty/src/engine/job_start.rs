@@ -1,17 +1,19 @@
 //! Turns a command into the job in the foreground.
 
 use std::io;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use karyi_core::error::ToolError;
 use karyi_core::secret::VariableContent;
 
-use crate::engine::job::Job;
+use crate::engine::job::{Job, JobMarks, JobOutput, TypedInput};
+use crate::engine::job_lines::JobLines;
+use crate::engine::pending_call::Sink;
 use crate::engine::state::{State, failure, no_shell};
 use crate::shell::Dialect;
 use crate::shell::delivery::{self, DeliveryCheck};
-use crate::shell::script_words::{self, starts_background, starts_job};
+use crate::shell::script_traits::ScriptTraits;
+use crate::shell::script_words;
 use crate::shell::secret_carriers::{SecretCarrier, carriers};
 use crate::shell::secrets::VariableChanges;
 use crate::terminal::directory::may_enter;
@@ -23,16 +25,8 @@ pub(crate) struct JobStart<'a> {
     pub(crate) script: &'a str,
     pub(crate) cwd: Option<&'a Path>,
     pub(crate) secrets: VariableChanges,
-}
-
-/// Lines before and after those that run a script.
-struct ScriptFrame {
-    before: Vec<u8>,
-    /// Range of `before` that the script needs.
-    needed: Range<usize>,
-    /// The directory to change to, and the start of the line that runs the script.
-    prelude: Option<(PathBuf, Vec<u8>)>,
-    after: Vec<u8>,
+    /// Takes the output while no call waits.
+    pub(crate) sink: Option<Sink>,
 }
 
 /// Result of sending a job again whose script the shell has not begun.
@@ -51,19 +45,19 @@ impl State {
     ///
     /// # Errors
     /// There is no shell, or its files cannot be written.
-    pub(crate) fn start_job(&mut self, start: &JobStart<'_>) -> Result<(), ToolError> {
+    pub(crate) fn start_job(&mut self, start: JobStart<'_>) -> Result<(), ToolError> {
         let live = self.live.clone().ok_or_else(no_shell)?;
         self.write_script(start.script)
             .map_err(|error| failure(&error))?;
-        let number = self.next_number();
+        let (script, dialect) = (start.script, start.dialect);
         let mut job = self
-            .prepare_job(&live, start, number)
+            .prepare_job(&live, start)
             .map_err(|error| failure(&error))?;
-        job.send(&live, start.dialect)
+        job.send(&live, dialect, self.is_alone(&job))
             .map_err(|error| failure(&error))?;
         // Not earlier: a job that was not sent has requested no snapshot.
-        self.needs_snapshot = may_define(start.script);
-        self.newest_job = number;
+        self.needs_snapshot = may_define(script);
+        self.newest_job = job.number;
         self.job = Some(job);
         Ok(())
     }
@@ -103,13 +97,11 @@ impl State {
         mut job: Job,
         dialect: &dyn Dialect,
     ) -> Result<(), Box<Job>> {
-        job.was_moved = true;
-        job.drop_optional_lines();
-        // Requests sent to the old shell are not part of it.
-        (job.verdict, job.early_mark, job.lost_mark_requests) = (None, None, 0);
+        job.move_to_next_shell();
+        let is_alone = self.is_alone(&job);
         match &self.live {
             // The file may have been created anew, without the script.
-            Some(live) if self.has_script() && job.send(live, dialect).is_ok() => {
+            Some(live) if self.has_script() && job.send(live, dialect, is_alone).is_ok() => {
                 self.job = Some(job);
                 Ok(())
             }
@@ -123,7 +115,7 @@ impl State {
         live: &LiveShell,
         start: &JobStart<'_>,
         own: (String, String),
-    ) -> ScriptFrame {
+    ) -> JobLines {
         let (dialect, paths) = (start.dialect, &live.paths);
         let (mut before, mut after) = (Vec::new(), Vec::new());
         if self.needs_snapshot {
@@ -152,69 +144,41 @@ impl State {
             before.extend(first.into_bytes());
             after.extend(last.bytes());
         }
-        ScriptFrame {
-            before,
-            needed,
-            prelude,
-            after,
-        }
-    }
-
-    /// Creates the job of a command.
-    fn prepare_job(
-        &mut self,
-        live: &LiveShell,
-        start: &JobStart<'_>,
-        number: u64,
-    ) -> io::Result<Job> {
-        let (dialect, paths) = (start.dialect, &live.paths);
-        // Unique names: the carriers of the last command may be removed later.
-        let place = |index| paths.file(&format!("secret{number}-{index}"));
-        let secrets = carriers(&start.secrets.sent, place)?;
-        let own = secret_lines(dialect, &start.secrets, &secrets);
-        let ScriptFrame {
-            before,
-            needed,
-            prelude,
-            mut after,
-        } = self.lines_around(live, start, own);
         if dialect.keeps_last_word() && dialect.may_hide_builtins(start.script) {
             after.extend(dialect.unset_line("KARYI_LAST").into_bytes());
         }
-        let may_leave = starts_background(start.script);
         let enabling = dialect.enable_line_if_needed(start.script);
         after.extend(enabling.unwrap_or_default().bytes());
+        JobLines::new(before, needed, prelude, after)
+    }
+
+    /// Returns true if no process besides a job uses the terminal, now or after the job has ended.
+    fn is_alone(&self, job: &Job) -> bool {
+        !self.has_children && !job.script.may_leave
+    }
+
+    /// Creates the job of a command.
+    fn prepare_job(&mut self, live: &LiveShell, start: JobStart<'_>) -> io::Result<Job> {
+        let number = self.next_number();
+        // Unique names: the carriers of the last command may be removed later.
+        let place = |index| live.paths.file(&format!("secret{number}-{index}"));
+        let secrets = carriers(&start.secrets.sent, place)?;
+        let own = secret_lines(start.dialect, &start.secrets, &secrets);
+        let script = ScriptTraits::of(start.script, start.dialect);
         Ok(Job {
             number,
-            mark: number,
+            script,
             original_directory: start.cwd.map(|_| self.cwd.clone()),
-            after,
+            lines: self.lines_around(live, &start, own),
+            marks: JobMarks::new(number),
+            typed: TypedInput::default(),
+            output: JobOutput {
+                sink: start.sink,
+                may_notify: (self.has_left_children || script.may_leave) && !script.may_list_jobs,
+            },
             secrets,
-            before,
-            needed,
-            prelude,
-            repeats: 0,
-            length: 0,
-            last_line: String::new(),
             was_moved: false,
-            lost_mark_requests: 0,
-            detached_sink: None,
-            was_typed_to: false,
             was_interrupted: false,
-            open_line_bytes: 0,
-            is_repaired: dialect.needs_descriptor_repair(start.script),
-            is_alone: !self.has_children && !may_leave,
-            may_leave,
-            may_leave_session: starts_job(start.script),
-            may_close_input: dialect.may_close_input(start.script),
-            may_hide_builtins: dialect.may_hide_builtins(start.script),
-            may_move: script_words::may_move(start.script),
-            may_limit: script_words::may_limit(start.script),
-            may_hide_stop: dialect.hides_stop(start.script),
-            may_notify: (self.has_left_children || may_leave) && !start.script.contains("jobs"),
-            may_return_126: start.script.contains("126"),
-            early_mark: None,
-            verdict: None,
         })
     }
 }

@@ -1,11 +1,10 @@
 //! Periodic work for the job in the foreground: type input, scan what the job waits for, enforce time limits, take a
 //! snapshot while no job runs.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use nix::sys::termios::{self, InputFlags, LocalFlags};
-use nix::time::{ClockId, clock_gettime};
 use zeroize::Zeroizing;
 
 use karyi_core::error::{ErrorCode, ToolError};
@@ -14,11 +13,13 @@ use karyi_core::outcome::Status;
 
 use crate::engine::Engine;
 use crate::engine::call_sink::CallSink;
-use crate::engine::job::{Verdict, spaced};
+use crate::engine::job::Verdict;
+use crate::engine::job_lines::spaced;
+use crate::engine::launcher::RunningShell;
 use crate::engine::pending_call::{PendingInput, Progress};
 use crate::teardown::registry;
 use crate::terminal::live_shell::{InputLocation, LiveShell};
-use crate::wait::{Certainty, Finding, Watch, shows_input};
+use crate::wait::{Certainty, Finding, shows_input};
 
 impl Engine {
     /// Does the work that is due: type, scan the job, enforce time limits, take a snapshot.
@@ -28,33 +29,23 @@ impl Engine {
         };
         self.reap_periodically();
         let mut state = self.shared.lock();
-        let (job, call) = state.watched();
-        let Some(running) = state.job.as_mut() else {
+        let watched = state.watched();
+        let Some(job) = state.job.as_mut() else {
             drop(state);
             self.save_when_idle(&live);
             return;
         };
         // Most commands have ended before this thread wakes.
-        running.send_last_line(&live);
+        job.lines.send_last(&live);
         let is_due = state.observation.is_due();
         drop(state);
-        if self.watched != (job, call) {
-            let is_same_job = self.watched.0 == job;
-            self.watched = (job, call);
-            // The end of a call changes nothing about its job.
-            if call != 0 || !is_same_job {
-                self.reset_watch();
-            }
-            // A new job acts first, and often ends in less time than a scan takes.
-            if is_same_job {
-                self.next_scan = Instant::now();
-            }
-            self.send_earlier_output();
+        if self.watch.follow(watched) {
+            CallSink::begin_call(&self.shared);
         }
         self.type_input(&live);
         self.reply_to_queries(&live);
         self.kill_if_input_lost(&live);
-        if Instant::now() >= self.next_scan || is_due {
+        if Instant::now() >= self.watch.next_scan() || is_due {
             self.scan(&live);
         }
         self.enforce_deadline();
@@ -68,20 +59,6 @@ impl Engine {
         }
     }
 
-    /// Sends the output before a new call to its sink.
-    fn send_earlier_output(&mut self) {
-        let taken = self
-            .shared
-            .lock()
-            .call
-            .as_mut()
-            .and_then(CallSink::from_call);
-        if let Some(mut taken) = taken {
-            taken.send_earlier_output();
-            taken.put_back(&self.shared, self.tracker.is_full_screen());
-        }
-    }
-
     fn type_input(&mut self, live: &LiveShell) {
         let mut state = self.shared.lock();
         let state = &mut *state;
@@ -92,84 +69,46 @@ impl Engine {
         let typed = as_typed(input.rest(), live);
         let count = nix::unistd::write(&live.master, &typed).unwrap_or(0);
         if let Some(job) = &mut state.job {
-            job.typed(input.rest().get(..count).unwrap_or_default());
+            job.typed.add(input.rest().get(..count).unwrap_or_default());
         }
         input.written += count;
         if input.rest().is_empty() {
-            self.watch = Watch::new();
-            self.next_scan = Instant::now() + self.watch.pause();
+            self.watch.reset();
         }
     }
 
     fn scan(&mut self, live: &LiveShell) {
-        if live.process.is_none() && self.has_ended() {
+        // Elsewhere the system reports its end.
+        let is_polled = live.process.is_none();
+        if is_polled && (self.running.as_mut()).is_some_and(RunningShell::has_ended) {
             self.shell_ended();
             return;
         }
         if self.has_outcome(live) {
             return;
         }
-        live.continue_if_stopped();
-        let start = processor_time();
-        let activity = live.watched_terminal().scan(&mut self.scanner);
-        let now = Instant::now();
-        let cost = processor_time().saturating_sub(start);
-        self.watch
-            .note_processor_time(self.scanner.processor_time());
-        let finding = self.watch.add(activity, now, cost);
-        let mut state = self.shared.lock();
-        let watched = state.watched();
-        state.observation.record(watched.0, finding, &self.watch);
-        let is_attached = state.call.is_some() || state.observation.has_waiters();
-        drop(state);
-        let pause = if is_attached {
-            self.watch.pause()
-        } else {
-            limits::WAIT_SCAN_DETACHED
-        };
-        self.next_scan = now + pause;
-        // A scan from before the call is no result for it.
-        if finding == Finding::Unknown || watched != self.watched {
+        let finding = self.watch.scan(live, &self.shared);
+        if finding == Finding::Unknown {
             return;
         }
         // Output from before the job began to wait belongs to the result.
-        self.poll_mark_fifo();
+        self.poll_marks();
         if self.read_terminal() {
             return;
         }
         self.act_on(finding, live);
     }
 
-    /// Kills the shell of a job that has closed the shell's input. The shell retries the read forever and may print
-    /// errors, so silence is no condition.
+    /// Kills the shell of a job that has closed the shell's input.
     fn kill_if_input_lost(&mut self, live: &LiveShell) {
         let state = self.shared.lock();
         let script = state.script_identity();
-        let may_close_input = state.job.as_ref().is_some_and(|job| job.may_close_input);
+        let job = state.job.as_ref();
+        let may_close = job.is_some_and(|job| job.script.may_close_input);
         drop(state);
-        let now = Instant::now();
-        if !may_close_input {
-            self.lost_input_scans = (0, now);
-        } else if now.saturating_duration_since(self.lost_input_scans.1) >= limits::WAIT_SCAN_MAX {
-            let looks = if live.has_lost_input(script) {
-                self.lost_input_scans.0 + 1
-            } else {
-                0
-            };
-            self.lost_input_scans = (looks, now);
-            if looks >= limits::STUCK_SHELL_SCANS {
-                live.signal_shell(Signal::SIGKILL);
-            }
+        if self.watch.has_lost_input(may_close, script, live) {
+            live.signal_shell(Signal::SIGKILL);
         }
-    }
-
-    /// Polls for the end of the shell where the system cannot report it.
-    fn has_ended(&mut self) -> bool {
-        let child = self
-            .running
-            .as_mut()
-            .map(|running| &mut running.child.process);
-        child.is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_some()))
     }
 
     fn act_on(&mut self, finding: Finding, live: &LiveShell) {
@@ -178,7 +117,7 @@ impl Engine {
             Finding::Idle => self.request_lost_mark(live),
             Finding::StealsInput(pid) => {
                 live.watched_terminal().kill_input_thief(pid);
-                self.reset_watch();
+                self.watch.reset();
             }
             Finding::HungUp => live.signal_shell(Signal::SIGKILL),
             Finding::Reading(_) if self.reads_terminal_as_input(live) => {}
@@ -216,23 +155,21 @@ impl Engine {
         if let Some(group) = group.filter(|_| !live.watched_terminal().continue_stopped_copies()) {
             let _ = group.signal_at_once(Signal::SIGTSTP);
         }
-        self.reset_watch();
+        self.watch.reset();
     }
 
     /// Returns true if the call has input that waits for a reader.
     fn awaits_reader(&self) -> bool {
         let state = self.shared.lock();
-        let input = state.call.as_ref().and_then(|call| call.input.as_ref());
-        input.is_some_and(PendingInput::awaits_reader)
+        state.input().is_some_and(PendingInput::awaits_reader)
     }
 
     /// Returns true if input may be typed now: a program that is about to ask for a secret turns echo off later.
     fn may_type(&self, live: &LiveShell) -> bool {
         let state = self.shared.lock();
-        let input = state.call.as_ref().and_then(|call| call.input.as_ref());
-        let is_secret = input.is_some_and(|input| input.is_secret);
+        let is_secret = state.input().is_some_and(|input| input.is_secret);
         drop(state);
-        !is_secret || live.watched_terminal().hides_input(&self.scanner)
+        !is_secret || self.watch.hides_input(live)
     }
 
     /// Returns true if only the end of the job ends the call.
@@ -246,32 +183,35 @@ impl Engine {
             self.type_gated_input(live);
             return;
         }
-        let has_person = self.shared.lock().has_person();
-        if !self.is_typing() && !self.is_for_end() && !has_person {
-            let hides_input = || live.watched_terminal().hides_input(&self.scanner);
-            let echo = (status == Status::AwaitingInput).then(|| !hides_input());
+        let state = self.shared.lock();
+        let is_left = state.is_typing() || state.has_person();
+        drop(state);
+        if !is_left && !self.is_for_end() {
+            let is_waiting = status == Status::AwaitingInput;
+            let echo = is_waiting.then(|| !self.watch.hides_input(live));
             self.finish(status, echo, certainty);
         }
     }
 
     /// Types input that waited for a reader.
     fn type_gated_input(&mut self, live: &LiveShell) {
-        let subject = live.watched_terminal();
-        let (is_hidden, is_canonical) =
-            (subject.hides_input(&self.scanner), subject.is_canonical());
-        let is_kept = |values| subject.passes_unchanged(values, &self.scanner);
+        let is_hidden = self.watch.hides_input(live);
+        let is_canonical = live.watched_terminal().is_canonical();
         let mut guard = self.shared.lock();
         let state = &mut *guard;
-        if state.watched() != self.watched {
+        if !self.watch.is_about(state) {
             return;
         }
         let Some(input) = state.call.as_mut().and_then(|call| call.input.as_mut()) else {
             return;
         };
-        let open_line = state.job.as_ref().map_or(0, |job| job.open_line_bytes);
+        let open_line = state
+            .job
+            .as_ref()
+            .map_or(0, |job| job.typed.open_line_bytes());
         let refusal = if input.is_secret && !is_hidden {
             Some(echo_error(live))
-        } else if !is_kept(input.values) {
+        } else if !self.watch.passes_unchanged(input.values, live) {
             Some(unsafe_character_error())
         } else if (is_canonical || !input.values.is_empty())
             && longest_line(input.unsent(), open_line) > limits::MAX_TERMINAL_INPUT_LINE
@@ -295,16 +235,13 @@ impl Engine {
     /// Returns true if the outcome of the job is known, and only the shell is not ready: it must get its input back or
     /// end.
     fn has_outcome(&mut self, live: &LiveShell) -> bool {
-        let verdict = self
-            .shared
-            .lock()
-            .job
-            .as_ref()
-            .and_then(|job| job.verdict.clone());
-        let Some(verdict) = verdict else {
+        let state = self.shared.lock();
+        let job = state.job.as_ref();
+        let Some(verdict) = job.and_then(|job| job.marks.verdict()).cloned() else {
             return false;
         };
-        self.next_scan = Instant::now() + limits::WAIT_SCAN_MIN;
+        drop(state);
+        self.watch.scan_at(Instant::now() + limits::WAIT_SCAN_MIN);
         if let Verdict::Exited(mark, until) = verdict {
             let is_whole = !live.lacks_descriptors() && !live.has_lost_terminal();
             if live.input_location() == InputLocation::Stdin && is_whole {
@@ -320,20 +257,17 @@ impl Engine {
     /// the descriptors with which the shell restores its input. It would run typed input as its own lines, so it is
     /// replaced; the status in the mark stays valid.
     fn reads_terminal_as_input(&self, live: &LiveShell) -> bool {
-        if !self.scanner.has_seen_reading(live.pid) {
-            return false;
-        }
         let mut state = self.shared.lock();
-        if state.watched() != self.watched {
+        if !self.watch.shell_reads_terminal(live) || !self.watch.is_about(&state) {
             return false;
         }
         let Some(job) = state.job.as_mut() else {
             return false;
         };
-        let Some(mark) = job.early_mark.take() else {
+        let Some(mark) = job.marks.take_early() else {
             return false;
         };
-        job.verdict = Some(Verdict::Exited(mark, Instant::now()));
+        job.marks.decide(Verdict::Exited(mark, Instant::now()));
         true
     }
 
@@ -344,35 +278,34 @@ impl Engine {
         let Some(job) = state.job.as_mut() else {
             return;
         };
-        if let Some(mark) = job.early_mark.take() {
+        if let Some(mark) = job.marks.take_early() {
             // The mark was genuine after all.
             drop(state);
             self.complete(mark);
             return;
         }
         live.fast_path.disable();
-        let lines = dialect.lost_mark_lines(&live.paths, job.mark, job.lost_mark_requests);
+        let attempt = job.marks.count_request();
+        let lines = dialect.lost_mark_lines(&live.paths, job.marks.number, attempt);
         // A trap or a hook that reads the shell's input gets an empty line. The line of the mark is already one of
         // those it may read.
         let lines = lines.map(|lines| spaced(lines.as_bytes(), limits::LINES_FOR_HOOKS - 1));
-        if job.lost_mark_requests == 0 {
-            job.after
-                .extend(dialect.unset_line("KARYI_LAST").into_bytes());
+        if attempt == 0 {
+            job.lines.add_after(dialect.unset_line("KARYI_LAST"));
         }
-        job.lost_mark_requests += 1;
         let is_due = lines.is_some_and(|lines| live.write_lines(&lines).is_ok());
         if !is_due {
-            job.verdict = Some(Verdict::Killed);
+            job.marks.decide(Verdict::Killed);
             live.signal_shell(Signal::SIGKILL);
         }
         drop(state);
-        self.reset_watch();
+        self.watch.reset();
     }
 
     /// Ends the call while the job runs on.
     fn finish(&mut self, status: Status, echo: Option<bool>, certainty: Certainty) {
         let mut state = self.shared.lock();
-        if state.watched() != self.watched {
+        if !self.watch.is_about(&state) {
             return;
         }
         let restarted = if state.call.is_some() {
@@ -400,8 +333,8 @@ impl Engine {
             return;
         }
         // Output that is available now still belongs to the call, and may end it.
-        self.poll_mark_fifo();
-        while self.read_terminal() && self.mark_fifo.is_pending() {}
+        self.poll_marks();
+        while self.read_terminal() && self.output.has_pending_mark() {}
         let is_unread = {
             let mut state = self.shared.lock();
             if state.call.is_none() {
@@ -409,16 +342,15 @@ impl Engine {
             }
             if state.answers.take().is_some() {
                 // The next scan finds out if it waits.
-                self.next_scan = Instant::now();
+                self.watch.scan_at(Instant::now());
                 return;
             }
-            let input = state.call.as_ref().and_then(|call| call.input.as_ref());
-            input.is_some_and(PendingInput::is_untouched)
+            state.input().is_some_and(PendingInput::is_untouched)
         };
         if is_unread {
             let error = self.no_reader_error();
             self.shared.lock().reply(Err(error));
-        } else if let Some(certainty) = self.watch.accepts_quietly(Instant::now()) {
+        } else if let Some(certainty) = self.watch.accepts_quietly() {
             self.finish(Status::AcceptsInput, None, certainty);
         } else {
             self.finish(Status::Running, None, Certainty::Known);
@@ -436,11 +368,9 @@ impl Engine {
     }
 
     fn save_when_idle(&mut self, live: &LiveShell) {
-        let is_due = |since: Instant| since.elapsed() >= limits::SNAPSHOT_IDLE;
-        if !self.unsaved_since.is_some_and(is_due) {
+        if !self.snapshots.take_due() {
             return;
         }
-        self.unsaved_since = None;
         let line = self.shared.dialect.idle_lines(&live.paths);
         let mut state = self.shared.lock();
         // A command that came first is followed by its own snapshot.
@@ -466,12 +396,6 @@ pub(crate) fn as_typed(input: &[u8], live: &LiveShell) -> Zeroizing<Vec<u8>> {
         byte => byte,
     };
     Zeroizing::new(input.iter().map(key).collect())
-}
-
-/// Returns the processor time of this thread. On a busy machine a scan may take long and cost little.
-fn processor_time() -> Duration {
-    let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
-    clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Returns the error of a secret that would be echoed.

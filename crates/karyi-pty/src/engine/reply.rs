@@ -42,10 +42,7 @@ impl State {
     /// Ends the call that waits for a job whose lines another program read, so that the shell has not begun the
     /// script.
     pub(crate) fn end_unbegun_job(&mut self, job: &Job) -> Option<CallOutcome> {
-        let way = job
-            .prelude
-            .as_ref()
-            .map(|(directory, _)| directory.as_path());
+        let way = job.lines.directory();
         let error = way.map_or_else(delivery::not_begun, directory_error);
         self.end_not_begun(job, error)
     }
@@ -93,8 +90,7 @@ impl State {
 
     /// Ends the call whose input cannot be typed, or not completely.
     pub(crate) fn refuse_input(&mut self, error: ToolError, is_shown: bool) {
-        let input = self.call.as_ref().and_then(|call| call.input.as_ref());
-        if input.is_none_or(PendingInput::is_untouched) {
+        if self.input().is_none_or(PendingInput::is_untouched) {
             self.reply(Err(error));
             return;
         }
@@ -113,8 +109,7 @@ impl State {
 
     /// Returns the number of input bytes that were not typed.
     pub(crate) fn unsent_bytes(&self) -> usize {
-        let input = self.call.as_ref().and_then(|call| call.input.as_ref());
-        input.map_or(0, |input| input.unsent().len())
+        self.input().map_or(0, |input| input.unsent().len())
     }
 
     /// Ends the call, if there is one.

@@ -1,7 +1,6 @@
 //! Ends a session: HUP, TERM and KILL to all its processes. Jobs come first and the shell last, and each may finish its
 //! traps.
 
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -10,7 +9,6 @@ use karyi_core::limits;
 
 use crate::engine::Engine;
 use crate::engine::pending_call::Progress;
-use crate::engine::restart::sleep_for_output;
 use crate::process;
 use crate::teardown::registry::{self, SignalRound};
 
@@ -36,7 +34,7 @@ impl Engine {
             if round.signal != signal {
                 round = SignalRound::new(signal);
             }
-            if registry::signal_all(&self.spawn_config.tag, &mut round).count == 0 {
+            if registry::signal_all(&self.shared.tag, &mut round).count == 0 {
                 break;
             }
             last = Some(name);
@@ -62,7 +60,7 @@ impl Engine {
         let Some(live) = self.running.as_ref().map(|running| running.live.clone()) else {
             return;
         };
-        let tag = self.spawn_config.tag.clone();
+        let tag = self.shared.tag.clone();
         if !process::are_shown()
             || registry::processes(&tag)
                 .iter()
@@ -111,7 +109,7 @@ impl Engine {
         // Twice, because a scan takes time and misses a process that changes its parent meanwhile.
         let mut has_seen_none = false;
         while Instant::now() < until {
-            let left = registry::signal_all(&self.spawn_config.tag, round);
+            let left = registry::signal_all(&self.shared.tag, round);
             let is_none = left.count == 0;
             let is_late = round.signal == Signal::SIGHUP && Instant::now() >= jobs_until;
             if !is_none && (!left.may_end || is_late && !self.has_shell()) {
@@ -136,21 +134,20 @@ impl Engine {
     /// Reads output for a while, or until the shell has ended.
     fn read_output_for(&mut self, pause: Duration) {
         let until = Instant::now() + pause;
-        let has_ended = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
         while let Some(running) = &mut self.running
             && Instant::now() < until
         {
             let left = until.saturating_duration_since(Instant::now());
-            if has_ended(&mut running.child.process) {
+            if running.has_ended() {
                 registry::shell_reaped(running.live.pid);
                 std::thread::sleep(left);
             } else {
-                sleep_for_output(running, left);
-                if has_ended(&mut running.child.process) {
+                running.wait_for_output(left);
+                if running.has_ended() {
                     return;
                 }
             }
-            self.collector.read(&running.child.snapshots);
+            self.snapshots.read(&running.child.snapshots);
             self.read_terminal();
         }
     }
@@ -160,7 +157,7 @@ impl Engine {
         if let Some(mut running) = self.running.take() {
             let _ = running.child.process.try_wait();
         }
-        registry::unregister(&self.spawn_config.tag);
+        registry::unregister(&self.shared.tag);
         let mut state = self.shared.lock();
         state.live = None;
         state.job = None;

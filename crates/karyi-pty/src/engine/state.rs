@@ -18,9 +18,10 @@ use karyi_core::limits;
 
 use crate::engine::alarm::Alarm;
 use crate::engine::background::Background;
+use crate::engine::background_finder::LeftJobs;
 use crate::engine::job::Job;
 use crate::engine::observation::Observation;
-use crate::engine::pending_call::{PendingCall, Restart, Sink};
+use crate::engine::pending_call::{PendingCall, PendingInput, Restart, Sink};
 use crate::host::error_hints;
 use crate::shell::secrets::{ShellSecrets, ShellVariables};
 use crate::shell::snapshot::Snapshot;
@@ -142,14 +143,6 @@ impl Shared {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Returns whether the running command may leave a background job, and whether that may have left the shell's
-    /// session.
-    pub(crate) fn may_leave(&self) -> (bool, bool) {
-        let state = self.lock();
-        let job = state.job.as_ref();
-        job.map_or((false, false), |job| (job.may_leave, job.may_leave_session))
-    }
 }
 
 impl State {
@@ -200,13 +193,23 @@ impl State {
 
     /// Returns the number of the mark that ends the running job.
     pub(crate) fn awaited_mark(&self) -> Option<u64> {
-        self.job.as_ref().map(|job| job.mark)
+        self.job.as_ref().map(|job| job.marks.number)
     }
 
     /// Returns the sink for output without a call, if the job with this number still runs.
     pub(crate) fn output_sink_of(&mut self, number: u64) -> Option<&mut Option<Sink>> {
         let job = self.job.as_mut().filter(|job| job.number == number);
-        job.map(|job| &mut job.detached_sink)
+        job.map(|job| &mut job.output.sink)
+    }
+
+    /// Returns the input that the call is to type.
+    pub(crate) fn input(&self) -> Option<&PendingInput> {
+        self.call.as_ref().and_then(|call| call.input.as_ref())
+    }
+
+    /// Returns true if input is being typed.
+    pub(crate) fn is_typing(&self) -> bool {
+        self.input().is_some_and(|input| !input.rest().is_empty())
     }
 
     /// Stores output for the next call; the oldest is dropped first.
@@ -291,13 +294,13 @@ impl State {
 
     /// Stores background jobs until a caller takes them; the oldest are dropped first, because their number and that
     /// of their descriptors must be limited.
-    pub(crate) fn store_background(&mut self, job: u64, left: Vec<Background>, omitted: u64) {
-        self.omitted_background += omitted;
-        if left.is_empty() {
+    pub(crate) fn store_background(&mut self, job: u64, left: LeftJobs) {
+        self.omitted_background += left.omitted;
+        if left.jobs.is_empty() {
             return;
         }
         self.background
-            .extend(left.into_iter().map(|left| (job, left)));
+            .extend(left.jobs.into_iter().map(|left| (job, left)));
         let mut open: usize = self.background.iter().map(|(_, job)| job.size()).sum();
         while open > limits::MAX_FOLLOWED_PROCESSES
             || self.background.len() > limits::MAX_ENDED_JOBS

@@ -200,7 +200,7 @@ impl Session {
         let (Some(live), Some(job)) = (live, &mut state.job) else {
             return false;
         };
-        job.typed(keys);
+        job.typed.add(keys);
         // A terminal that takes no more is full of keys that were not read.
         nix::unistd::write(&live.master, &as_typed(keys, &live)).is_ok()
     }
@@ -222,7 +222,7 @@ impl Session {
         let has_bytes = state
             .job
             .as_ref()
-            .is_some_and(|job| job.open_line_bytes > 0);
+            .is_some_and(|job| job.typed.open_line_bytes() > 0);
         let live = state.live.as_ref().filter(|_| has_bytes);
         live.is_some_and(|live| live.watched_terminal().is_canonical())
     }
@@ -380,18 +380,16 @@ impl Session {
         state.secrets.remember(&own);
         let named = state.secrets.named();
         let secrets = state.variables.update(own, named);
-        let started = state.start_job(&JobStart {
+        let started = state.start_job(JobStart {
             dialect: self.shared().dialect,
             script: &request.script,
             cwd: request.cwd.as_deref(),
             secrets,
+            sink: request.detached_sink.take(),
         });
         if started.is_err() {
             state.call = None;
             state.variables.forget();
-        }
-        if let Some(job) = state.job.as_mut().filter(|_| started.is_ok()) {
-            job.detached_sink = request.detached_sink.take();
         }
         // Unlock first: dropping the reply locks the state, too.
         drop(state);

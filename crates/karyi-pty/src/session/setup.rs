@@ -1,28 +1,23 @@
 //! Creates the parts of a session: its files, its engine, the state shared with callers.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use karyi_core::limits;
-
 use crate::engine::Engine;
 use crate::engine::alarm::Alarm;
-use crate::engine::background::ProcessClaims;
-use crate::engine::screen_tracker::ScreenTracker;
+use crate::engine::background_finder::BackgroundFinder;
+use crate::engine::job_watch::JobWatch;
+use crate::engine::launcher::ShellLauncher;
+use crate::engine::output::Output;
 use crate::engine::state::{Shared, State};
 use crate::host::error_hints::MissingResource;
-use crate::session::options::{ForkState, SessionOptions, StartupFiles};
+use crate::session::options::{SessionOptions, StartupFiles};
 use crate::shell::choice::ShellChoice;
 use crate::shell::snapshot::SnapshotCollector;
 use crate::teardown::{registry, sweep};
-use crate::terminal::mark_fifo::MarkFifo;
-use crate::terminal::marks::MarkExtractor;
-use crate::terminal::output_hints::HintReader;
 use crate::terminal::spawn::SpawnConfig;
-use crate::wait::{Scanner, Watch};
 
 /// Creates the files of a session, its shared state and its engine.
 pub(super) fn prepare(options: SessionOptions, choice: ShellChoice) -> io::Result<Engine> {
@@ -58,57 +53,24 @@ pub(super) fn prepare(options: SessionOptions, choice: ShellChoice) -> io::Resul
         fallback,
         tag,
     ));
-    Ok(new_engine(
-        shared,
-        spawn_config,
-        options.rc,
-        options.fork_state,
-        directory,
-    ))
-}
-
-/// Creates the engine of a session without a shell.
-fn new_engine(
-    shared: Arc<Shared>,
-    spawn_config: SpawnConfig,
-    startup_files: StartupFiles,
-    fork_state: Option<ForkState>,
-    directory: tempfile::TempDir,
-) -> Engine {
-    let now = Instant::now();
-    Engine {
-        claims: ProcessClaims::new(&shared.tag),
-        mark_extractor: MarkExtractor::new(&spawn_config.nonce),
-        collector: SnapshotCollector::new(&spawn_config.nonce),
-        shared,
-        spawn_config,
-        rc_limit: match startup_files {
-            StartupFiles::User(limit) => {
-                let skips = fork_state.as_ref().is_some_and(|state| state.skips_rc);
-                Some(limit).filter(|_| !skips)
-            }
-            StartupFiles::None => None,
-        },
-        known_children: HashSet::new(),
-        followed: Vec::new(),
-        fork_state,
+    let rc_limit = match options.rc {
+        StartupFiles::User(limit) => {
+            let fork_state = options.fork_state.as_ref();
+            Some(limit).filter(|_| !fork_state.is_some_and(|state| state.skips_rc))
+        }
+        StartupFiles::None => None,
+    };
+    Ok(Engine {
         running: None,
-        tracker: ScreenTracker::new(directory.path()),
-        buffer: vec![0; limits::TERMINAL_READ_BYTES],
-        has_input_thief: false,
-        mark_fifo: MarkFifo::default(),
-        watch: Watch::new(),
-        scanner: Scanner::default(),
-        hint_reader: HintReader::default(),
-        watched: (0, 0),
-        next_scan: now,
-        lost_input_scans: (0, now),
-        unsaved_since: None,
-        ended_at: now,
-        reaped_at: now,
+        output: Output::new(&spawn_config.nonce, directory.path()),
+        watch: JobWatch::new(),
+        snapshots: SnapshotCollector::new(&spawn_config.nonce),
+        background: BackgroundFinder::new(&shared.tag),
+        reaped_at: Instant::now(),
         is_done: false,
-        directory: Some(directory),
-    }
+        launcher: ShellLauncher::new(spawn_config, rc_limit, options.fork_state, directory),
+        shared,
+    })
 }
 
 /// Returns a random word.

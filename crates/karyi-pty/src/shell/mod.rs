@@ -12,6 +12,7 @@ mod ksh;
 mod mksh;
 mod posix;
 mod repair_lines;
+pub(crate) mod script_traits;
 pub(crate) mod script_words;
 pub(crate) mod secret_carriers;
 pub(crate) mod secrets;

@@ -269,6 +269,8 @@ pub(crate) struct SnapshotCollector {
     pub(crate) received: u64,
     /// The last complete snapshot.
     pub(crate) last: Option<Snapshot>,
+    /// The time the last command ended, if no snapshot was taken since.
+    unsaved_since: Option<Instant>,
 }
 
 impl SnapshotCollector {
@@ -281,7 +283,25 @@ impl SnapshotCollector {
             buffer: Vec::new(),
             received: 0,
             last: None,
+            unsaved_since: None,
         }
+    }
+
+    /// Records that a command has ended.
+    pub(crate) fn command_ended(&mut self) {
+        self.unsaved_since = Some(Instant::now());
+    }
+
+    /// Returns the time at which an idle shell is to take a snapshot.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        self.unsaved_since
+            .map(|since| since + limits::SNAPSHOT_IDLE)
+    }
+
+    /// Returns true, once, if that time has come.
+    pub(crate) fn take_due(&mut self) -> bool {
+        let is_due = self.due_at().is_some_and(|at| Instant::now() >= at);
+        is_due && self.unsaved_since.take().is_some()
     }
 
     /// Returns the time of the last complete snapshot.
