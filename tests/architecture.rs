@@ -380,6 +380,30 @@ fn names_say_something() {
 }
 
 #[test]
+fn the_engine_of_a_session_is_made_of_parts() {
+    let all = sources();
+    let is_engine = |s: &&Source| s.module.starts_with(&["karyi-pty".into(), "engine".into()]);
+    let methods = Regex::new(r"^impl (Engine|Job) ").unwrap();
+    let outside = all.iter().filter(|s| !is_engine(s));
+    let outside = outside.flat_map(|s| lines_matching(s, &methods)).collect();
+    assert_none(outside, "methods of the engine outside of its folder");
+    let engine: Vec<&str> = all
+        .iter()
+        .filter(is_engine)
+        .map(|s| s.code.as_str())
+        .collect();
+    let engine = engine.join("\n");
+    let field = Regex::new(r"(?m)^    (?:pub\([a-z]+\) )?[a-z_]+: ").unwrap();
+    for name in ["Engine", "Job", "Output", "JobWatch", "JobLines"] {
+        let start = format!("struct {name} {{\n");
+        let (_, rest) = engine.split_once(&start).unwrap();
+        let (fields, _) = rest.split_once("\n}\n").unwrap();
+        let count = field.find_iter(fields).count();
+        assert!((1..=10).contains(&count), "{name} has {count} fields");
+    }
+}
+
+#[test]
 fn every_wait_has_its_limit_in_one_place() {
     let pattern = Regex::new(r"Duration::from_(secs|millis|micros)\(\s*[0-9_]+\s*\)").unwrap();
     let offenders = sources()

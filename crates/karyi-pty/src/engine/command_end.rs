@@ -32,7 +32,7 @@ impl Engine {
         }
         let place = live.input_location();
         let mut state = self.shared.lock();
-        if !mark.lacks_values && !state.has_begun_script() && place == InputLocation::Stdin {
+        if !mark.lacks_values && !state.script.was_begun() && place == InputLocation::Stdin {
             match state.resend(live, self.shared.dialect) {
                 Resubmission::Sent => return,
                 Resubmission::Exhausted => {
@@ -107,7 +107,7 @@ impl Engine {
             None if mark.cwd == state.cwd => mark.cwd,
             None => live.directory(mark.cwd),
         };
-        let has_begun = state.has_begun_script();
+        let has_begun = state.script.was_begun();
         if mark.lacks_values {
             state.secrets.forget();
         } else if !has_begun {
@@ -119,7 +119,7 @@ impl Engine {
         state.shows_screen = false;
         state.has_children = self.background.has_children();
         state.has_left_children |= state.has_children || job.script.may_leave;
-        state.store_background(job.number, left);
+        state.history.store_background(job.number, left);
         let answer = match mark.lacks_values {
             true => state.end_unrun_job(job.number, delivery::not_delivered()),
             false if !has_begun => state.end_unbegun_job(&job),

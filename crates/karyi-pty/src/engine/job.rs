@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::engine::job_lines::JobLines;
-use crate::engine::pending_call::Sink;
+use crate::engine::pending_call::SharedSink;
 use crate::shell::Dialect;
 use crate::shell::script_traits::ScriptTraits;
 use crate::shell::secret_carriers::SecretCarrier;
@@ -53,8 +53,8 @@ pub(crate) struct TypedInput {
 
 /// Output of a job that no call waits for.
 pub(crate) struct JobOutput {
-    /// Takes it; absent while the session's thread uses it.
-    pub(crate) sink: Option<Sink>,
+    /// Takes it; without one it is stored for the next call.
+    pub(crate) sink: Option<SharedSink>,
     /// True if the shell may tell meanwhile that a background job has ended, and the script does not ask for that.
     pub(crate) may_notify: bool,
 }

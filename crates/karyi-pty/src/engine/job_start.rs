@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use karyi_core::error::ToolError;
 use karyi_core::secret::VariableContent;
@@ -47,7 +48,8 @@ impl State {
     /// There is no shell, or its files cannot be written.
     pub(crate) fn start_job(&mut self, start: JobStart<'_>) -> Result<(), ToolError> {
         let live = self.live.clone().ok_or_else(no_shell)?;
-        self.write_script(start.script)
+        self.script
+            .write(start.script)
             .map_err(|error| failure(&error))?;
         let (script, dialect) = (start.script, start.dialect);
         let mut job = self
@@ -57,7 +59,7 @@ impl State {
             .map_err(|error| failure(&error))?;
         // Not earlier: a job that was not sent has requested no snapshot.
         self.needs_snapshot = may_define(script);
-        self.newest_job = job.number;
+        self.history.begin(job.number);
         self.job = Some(job);
         Ok(())
     }
@@ -101,7 +103,7 @@ impl State {
         let is_alone = self.is_alone(&job);
         match &self.live {
             // The file may have been created anew, without the script.
-            Some(live) if self.has_script() && job.send(live, dialect, is_alone).is_ok() => {
+            Some(live) if !self.script.is_empty() && job.send(live, dialect, is_alone).is_ok() => {
                 self.job = Some(job);
                 Ok(())
             }
@@ -173,7 +175,7 @@ impl State {
             marks: JobMarks::new(number),
             typed: TypedInput::default(),
             output: JobOutput {
-                sink: start.sink,
+                sink: start.sink.map(|sink| Arc::new(Mutex::new(sink))),
                 may_notify: (self.has_left_children || script.may_leave) && !script.may_list_jobs,
             },
             secrets,

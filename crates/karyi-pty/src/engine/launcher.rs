@@ -18,7 +18,8 @@ use crate::shell::Dialect;
 use crate::shell::snapshot::Snapshot;
 use crate::teardown::registry;
 use crate::terminal::directory::nearest_enterable;
-use crate::terminal::live_shell::{LiveShell, ScriptFile, ShellChild, Size};
+use crate::terminal::live_shell::{LiveShell, ShellChild, Size};
+use crate::terminal::script_file::ScriptFile;
 use crate::terminal::spawn::SpawnConfig;
 
 /// A running shell and its handles.

@@ -6,8 +6,8 @@
 pub(crate) mod alarm;
 pub mod background;
 pub(crate) mod background_finder;
-mod call_sink;
 mod command_end;
+mod history;
 pub(crate) mod job;
 pub(crate) mod job_lines;
 pub(crate) mod job_start;
@@ -158,11 +158,7 @@ impl Engine {
     fn read_snapshot(&mut self) {
         if let Some(running) = &self.running {
             self.snapshots.read(&running.child.snapshots);
-            let mut state = self.shared.lock();
-            if state.saved_at != self.snapshots.saved_at() {
-                state.saved_at = self.snapshots.saved_at();
-                state.snapshot = self.snapshots.last.clone();
-            }
+            self.shared.lock().snapshot = self.snapshots.last.clone();
         }
     }
 

@@ -6,10 +6,11 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{MutexGuard, PoisonError};
 
 use karyi_core::limits;
 
-use crate::engine::call_sink::CallSink;
+use crate::engine::pending_call::{SharedSink, Sink};
 use crate::engine::screen_tracker::ScreenTracker;
 use crate::engine::state::Shared;
 use crate::terminal::live_shell::{LiveShell, read_some};
@@ -141,41 +142,37 @@ impl Output {
                 tracker.send_output(output, &live.master, sink);
             })
         };
-        let (used, mark) =
-            if let Some(mut taken) = state.call.as_mut().and_then(CallSink::from_call) {
-                drop(state);
-                taken.send_earlier_output();
-                let result = push(&mut taken.sink);
-                state = shared.lock();
-                taken.put_back(&mut state);
-                result
-            } else if let Some(number) = job {
-                match state.output_sink_of(number).and_then(Option::take) {
-                    None => push(&mut |output| state.store_backlog(output)),
-                    Some(mut sink) => {
-                        drop(state);
-                        let result = push(&mut sink);
-                        state = shared.lock();
-                        // The sink of a job that has ended meanwhile is dropped.
-                        if let Some(place) = state.output_sink_of(number) {
-                            *place = Some(sink);
-                        }
-                        result
-                    }
-                }
-            } else {
-                drop(state);
-                let mut idle_sink = shared.idle_sink();
-                let result = push(&mut |output| match idle_sink.as_mut() {
-                    Some(sink) => sink(output),
-                    None => shared.lock().store_backlog(output),
-                });
-                state = shared.lock();
-                result
-            };
+        let (sink, earlier_output) = state.sink();
+        let (used, mark) = if let Some(sink) = sink {
+            drop(state);
+            let mut sink = locked(&sink);
+            send_earlier(&earlier_output, &mut sink);
+            let result = push(&mut *sink);
+            state = shared.lock();
+            result
+        } else if job.is_some() {
+            push(&mut |output| state.store_backlog(output))
+        } else {
+            drop(state);
+            let mut idle_sink = shared.idle_sink();
+            let result = push(&mut |output| match idle_sink.as_mut() {
+                Some(sink) => sink(output),
+                None => shared.lock().store_backlog(output),
+            });
+            state = shared.lock();
+            result
+        };
         state.shows_screen = tracker.is_full_screen();
         self.unsent.start += used;
         mark
+    }
+
+    /// Sends a new call the output from before it.
+    pub(crate) fn begin_call(shared: &Shared) {
+        let (sink, earlier_output) = shared.lock().sink();
+        if let Some(sink) = sink {
+            send_earlier(&earlier_output, &mut locked(&sink));
+        }
     }
 
     /// Types the terminal's replies to queries of the job.
@@ -205,5 +202,16 @@ impl Output {
             live.flush_input();
         }
         self.tracker.follow(None, true);
+    }
+}
+
+/// Locks a sink. Nobody waits for it, since only the session's thread uses it.
+fn locked(sink: &SharedSink) -> MutexGuard<'_, Sink> {
+    sink.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn send_earlier(output: &[u8], sink: &mut Sink) {
+    if !output.is_empty() {
+        sink(output);
     }
 }

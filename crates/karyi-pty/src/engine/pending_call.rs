@@ -1,6 +1,7 @@
 //! A call that waits for the job in the foreground: its input and its result.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -12,6 +13,9 @@ use karyi_core::secret::ByteSet;
 
 /// Receives the output that belongs to a call. It may block; it must not call back into the session.
 pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
+/// A sink that the session's thread uses while the state is not locked.
+pub(crate) type SharedSink = Arc<Mutex<Sink>>;
 
 /// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +40,13 @@ impl Progress {
     /// Returns the result of a job that was ended with an unknown exit status.
     #[must_use]
     pub fn killed() -> Self {
+        Self::of(Status::Killed)
+    }
+
+    /// Returns the result of a job of which no more is known.
+    pub(crate) fn of(status: Status) -> Self {
         Self {
-            status: Status::Killed,
+            status,
             exit_code: None,
             cwd: None,
             echo: None,
@@ -64,8 +73,7 @@ pub(crate) type ReplySender = oneshot::Sender<Result<Progress, ToolError>>;
 /// The call that waits for the job.
 pub(crate) struct PendingCall {
     pub(crate) number: u64,
-    /// Absent while the session's thread uses it.
-    pub(crate) sink: Option<Sink>,
+    pub(crate) sink: SharedSink,
     pub(crate) reply: ReplySender,
     pub(crate) deadline: Option<Instant>,
     /// True if only the end of the job ends the call.

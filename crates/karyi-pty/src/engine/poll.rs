@@ -12,10 +12,10 @@ use karyi_core::limits;
 use karyi_core::outcome::Status;
 
 use crate::engine::Engine;
-use crate::engine::call_sink::CallSink;
 use crate::engine::job::Verdict;
 use crate::engine::job_lines::spaced;
 use crate::engine::launcher::RunningShell;
+use crate::engine::output::Output;
 use crate::engine::pending_call::{PendingInput, Progress};
 use crate::teardown::registry;
 use crate::terminal::live_shell::{InputLocation, LiveShell};
@@ -40,7 +40,7 @@ impl Engine {
         let is_due = state.observation.is_due();
         drop(state);
         if self.watch.follow(watched) {
-            CallSink::begin_call(&self.shared);
+            Output::begin_call(&self.shared);
         }
         self.type_input(&live);
         self.reply_to_queries(&live);
@@ -102,7 +102,7 @@ impl Engine {
     /// Kills the shell of a job that has closed the shell's input.
     fn kill_if_input_lost(&mut self, live: &LiveShell) {
         let state = self.shared.lock();
-        let script = state.script_identity();
+        let script = state.script.identity();
         let job = state.job.as_ref();
         let may_close = job.is_some_and(|job| job.script.may_close_input);
         drop(state);
@@ -308,21 +308,11 @@ impl Engine {
         if !self.watch.is_about(&state) {
             return;
         }
-        let restarted = if state.call.is_some() {
-            state.restart.take()
-        } else {
-            None
-        };
-        let unsent_bytes = state.unsent_bytes();
-        state.reply(Ok(Progress {
-            status,
-            exit_code: None,
-            cwd: None,
+        state.report(Progress {
             echo,
-            restarted,
             is_probable: certainty == Certainty::Probable,
-            unsent_bytes,
-        }));
+            ..Progress::of(status)
+        });
     }
 
     fn enforce_deadline(&mut self) {

@@ -73,13 +73,11 @@ impl State {
             Err(no_job_error(exit_code))
         } else {
             Ok(Progress {
-                status,
                 exit_code,
                 cwd: Some(self.cwd.clone()),
-                echo: None,
                 restarted: self.restart.take(),
-                is_probable: false,
                 unsent_bytes,
+                ..Progress::of(status)
             })
         };
         Some(CallOutcome {
@@ -94,17 +92,23 @@ impl State {
             self.reply(Err(error));
             return;
         }
-        let unsent_bytes = self.unsent_bytes();
-        let restarted = self.restart.take();
-        self.reply(Ok(Progress {
-            status: Status::AwaitingInput,
-            exit_code: None,
-            cwd: None,
+        self.report(Progress {
             echo: Some(is_shown),
-            restarted,
-            is_probable: false,
-            unsent_bytes,
-        }));
+            ..Progress::of(Status::AwaitingInput)
+        });
+    }
+
+    /// Ends the call, if there is one, with the state of a job that runs on.
+    pub(crate) fn report(&mut self, progress: Progress) {
+        if self.call.is_some() {
+            let unsent_bytes = self.unsent_bytes();
+            let restarted = self.restart.take();
+            self.reply(Ok(Progress {
+                restarted,
+                unsent_bytes,
+                ..progress
+            }));
+        }
     }
 
     /// Returns the number of input bytes that were not typed.

@@ -38,7 +38,7 @@ impl Engine {
         if self.running.is_some() {
             self.snapshots.forget_partial();
         }
-        self.shared.lock().set_script(script);
+        self.shared.lock().script = script;
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl Engine {
         // The job stays until there is a shell for another one.
         let job = state.job.as_ref();
         let number = job.map(|job| job.number);
-        let has_begun = state.has_begun_script();
+        let has_begun = state.script.was_begun();
         let is_unread = job
             .is_some_and(|job| job.is_unread(&running.live) || !has_begun && job.may_be_resent());
         let reported = self.reported_cwd(job, state.requested_snapshots);
@@ -74,7 +74,9 @@ impl Engine {
         let mut state = self.shared.lock();
         // Another job may have begun with the new shell.
         let job = state.job.take_if(|job| Some(job.number) == number);
-        state.store_background(number.unwrap_or_default(), left);
+        state
+            .history
+            .store_background(number.unwrap_or_default(), left);
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
         let job = match job {
             Some(job) if is_unread => match state.restart_unread_job(job, self.shared.dialect) {

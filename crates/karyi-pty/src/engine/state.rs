@@ -5,11 +5,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use tokio::sync::oneshot;
 
@@ -17,17 +15,17 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
 use crate::engine::alarm::Alarm;
-use crate::engine::background::Background;
-use crate::engine::background_finder::LeftJobs;
+use crate::engine::history::JobHistory;
 use crate::engine::job::Job;
 use crate::engine::observation::Observation;
-use crate::engine::pending_call::{PendingCall, PendingInput, Restart, Sink};
+use crate::engine::pending_call::{PendingCall, PendingInput, Restart, SharedSink, Sink};
 use crate::host::error_hints;
 use crate::shell::secrets::{ShellSecrets, ShellVariables};
 use crate::shell::snapshot::Snapshot;
 use crate::shell::{Dialect, Shell};
 use crate::terminal::key::Key;
-use crate::terminal::live_shell::{LiveShell, ScriptFile, Size};
+use crate::terminal::live_shell::{LiveShell, Size};
+use crate::terminal::script_file::ScriptFile;
 
 /// Request of a session's owner to its thread.
 pub(crate) enum Order {
@@ -58,24 +56,15 @@ pub(crate) struct State {
     /// A restart that was not reported yet.
     pub(crate) restart: Option<Restart>,
     pub(crate) is_closed: bool,
-    /// The time of the snapshot that a restart would restore.
-    pub(crate) saved_at: Option<Instant>,
-    /// The last snapshot.
+    /// The last snapshot, which a restart would restore.
     pub(crate) snapshot: Option<Snapshot>,
-    /// Background jobs, each with the number of the job that left it; the newest last.
-    pub(crate) background: VecDeque<(u64, Background)>,
-    /// Number of background processes that are not tracked.
-    pub(crate) omitted_background: u64,
+    pub(crate) history: JobHistory,
     /// The last signal that was needed to end the session.
     pub(crate) last_signal: Option<&'static str>,
-    /// Number of the job that was started last.
-    pub(crate) newest_job: u64,
     /// True if a script since the last snapshot may have defined something that only a snapshot can show.
     pub(crate) needs_snapshot: bool,
     /// Number of snapshots requested from the running shell.
     pub(crate) requested_snapshots: u64,
-    /// Jobs that ended, with their exit status; the newest last.
-    pub(crate) ended: VecDeque<(u64, i32)>,
     pub(crate) script: ScriptFile,
     /// Last observed state of the job.
     pub(crate) observation: Observation,
@@ -95,7 +84,6 @@ pub(crate) struct State {
     pub(crate) secrets: ShellSecrets,
     /// Secrets that the shell has variables for.
     pub(crate) variables: ShellVariables,
-    script_length: u64,
 }
 
 pub(crate) struct Shared {
@@ -163,17 +151,13 @@ impl State {
             last_status: 0,
             restart: None,
             is_closed: false,
-            saved_at: None,
             snapshot: None,
-            newest_job: 0,
             needs_snapshot: false,
             requested_snapshots: 0,
             rc_failure: None,
             is_rc_failure_taken: false,
-            background: VecDeque::new(),
-            omitted_background: 0,
+            history: JobHistory::default(),
             last_signal: None,
-            ended: VecDeque::new(),
             observation: Observation::default(),
             shows_screen: false,
             was_in_other_directory: false,
@@ -182,7 +166,6 @@ impl State {
             script,
             secrets,
             variables: ShellVariables::default(),
-            script_length: 0,
         }
     }
 
@@ -196,10 +179,16 @@ impl State {
         self.job.as_ref().map(|job| job.marks.number)
     }
 
-    /// Returns the sink for output without a call, if the job with this number still runs.
-    pub(crate) fn output_sink_of(&mut self, number: u64) -> Option<&mut Option<Sink>> {
-        let job = self.job.as_mut().filter(|job| job.number == number);
-        job.map(|job| &mut job.output.sink)
+    /// Returns the sink of the call that waits, else that of the job, and output from before the call that goes first.
+    pub(crate) fn sink(&mut self) -> (Option<SharedSink>, Vec<u8>) {
+        match (&mut self.call, &self.job) {
+            (Some(call), _) => {
+                let earlier_output = std::mem::take(&mut call.earlier_output);
+                (Some(call.sink.clone()), earlier_output)
+            }
+            (None, Some(job)) => (job.output.sink.clone(), Vec::new()),
+            (None, None) => (None, Vec::new()),
+        }
     }
 
     /// Returns the input that the call is to type.
@@ -225,36 +214,6 @@ impl State {
         }
     }
 
-    pub(crate) fn write_script(&mut self, script: &str) -> io::Result<()> {
-        let length = script.len() as u64;
-        if length < self.script_length {
-            self.script.file.set_len(0)?;
-        }
-        // Until the write is complete, the content of the file is unknown.
-        self.script_length = u64::MAX;
-        self.script.file.write_all_at(script.as_bytes(), 0)?;
-        // If that fails, the script counts as read.
-        let _ = self.script.forget_reads();
-        self.script_length = length;
-        Ok(())
-    }
-
-    /// Returns true if the shell has begun to read the script: another program may have taken the line that runs it,
-    /// such as a trap that reads standard input while the shell is idle.
-    pub(crate) fn has_begun_script(&self) -> bool {
-        self.script_length == 0 || self.script.was_read()
-    }
-
-    /// Returns device and inode of the script file.
-    pub(crate) fn script_identity(&self) -> (u64, u64) {
-        self.script.identity
-    }
-
-    /// Returns true if the script file holds a script: it may have been created anew.
-    pub(crate) fn has_script(&self) -> bool {
-        self.script_length > 0
-    }
-
     /// Returns true if a person answers the job of the call.
     pub(crate) fn has_person(&self) -> bool {
         let answers = self.answers.as_ref().filter(|_| self.call.is_some());
@@ -275,12 +234,6 @@ impl State {
         }
     }
 
-    /// Sets a new, empty script file.
-    pub(crate) fn set_script(&mut self, script: ScriptFile) {
-        self.script = script;
-        self.script_length = 0;
-    }
-
     /// Returns the numbers of the job and of the call that waits for it; 0 stands for none.
     pub(crate) fn watched(&self) -> (u64, u64) {
         let job = self.job.as_ref().map_or(0, |job| job.number);
@@ -292,38 +245,10 @@ impl State {
         self.live.is_some() && (self.job.is_some() || self.script.exists())
     }
 
-    /// Stores background jobs until a caller takes them; the oldest are dropped first, because their number and that
-    /// of their descriptors must be limited.
-    pub(crate) fn store_background(&mut self, job: u64, left: LeftJobs) {
-        self.omitted_background += left.omitted;
-        if left.jobs.is_empty() {
-            return;
-        }
-        self.background
-            .extend(left.jobs.into_iter().map(|left| (job, left)));
-        let mut open: usize = self.background.iter().map(|(_, job)| job.size()).sum();
-        while open > limits::MAX_FOLLOWED_PROCESSES
-            || self.background.len() > limits::MAX_ENDED_JOBS
-        {
-            let Some((_, oldest)) = self.background.pop_front() else {
-                break;
-            };
-            let size = oldest.size();
-            open = open.saturating_sub(size);
-            self.omitted_background += size.max(1) as u64;
-        }
-    }
-
     /// Records the exit status of a job.
     pub(crate) fn record_end(&mut self, job: u64, status: i32) {
         self.observation.notify_waiters();
-        if self.ended.back() == Some(&(job, status)) {
-            return;
-        }
-        if self.ended.len() >= limits::MAX_ENDED_JOBS {
-            self.ended.pop_front();
-        }
-        self.ended.push_back((job, status));
+        self.history.end(job, status);
     }
 }
 

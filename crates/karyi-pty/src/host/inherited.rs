@@ -90,14 +90,6 @@ pub fn name_of_parent() -> Option<String> {
     name_and_parent(parent).map(|(name, _)| name)
 }
 
-/// Returns the device number of this process's terminal, where the kernel shows it.
-#[must_use]
-pub fn terminal_number() -> Option<u64> {
-    let own = process::find(std::process::id().cast_signed())?;
-    let number = u64::from(own.terminal.cast_unsigned());
-    (number > 0).then_some(number)
-}
-
 /// Returns the name and the parent of a process.
 fn name_and_parent(pid: i32) -> Option<(String, i32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -300,7 +300,8 @@ impl Session {
     /// Returns the time of the snapshot that a restart would restore.
     #[must_use]
     pub fn saved_at(&self) -> Option<Instant> {
-        self.shared().lock().saved_at
+        let state = self.shared().lock();
+        state.snapshot.as_ref().map(|snapshot| snapshot.taken)
     }
 
     /// Returns true if a command holds the terminal.
@@ -324,16 +325,7 @@ impl Session {
     /// Ends every process of the session with HUP, TERM and KILL, and lets traps finish; returns the
     /// signal that ended the running job, if one ran.
     pub async fn close(&self) -> Option<&'static str> {
-        let (reply, closed) = oneshot::channel();
-        {
-            let mut state = self.shared().lock();
-            if state.is_closed {
-                return None;
-            }
-            state.orders.push_back(Order::Close(reply));
-        }
-        self.shared().alarm.ring();
-        closed.await.ok().flatten()
+        self.order(Order::Close).await.flatten()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -341,16 +333,22 @@ impl Session {
     }
 
     async fn start_again(&self) -> Result<(), ToolError> {
-        let (reply, started) = oneshot::channel();
+        let started = self.order(Order::Start).await;
+        started.unwrap_or_else(|| Err(state::no_shell()))
+    }
+
+    /// Gives the session's thread an order; returns its reply, or `None` if the session is closed.
+    async fn order<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Order) -> Option<T> {
+        let (reply, done) = oneshot::channel();
         {
             let mut state = self.shared().lock();
             if state.is_closed {
-                return Err(state::no_shell());
+                return None;
             }
-            state.orders.push_back(Order::Start(reply));
+            state.orders.push_back(make(reply));
         }
         self.shared().alarm.ring();
-        started.await.unwrap_or_else(|_| Err(state::no_shell()))
+        done.await.ok()
     }
 
     /// Sends a command to the shell; returns `None` when the shell has just ended by itself.
@@ -427,7 +425,7 @@ impl Session {
             number,
             is_for_end: false,
             stops: 0,
-            sink: Some(sink),
+            sink: Arc::new(Mutex::new(sink)),
             reply,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             earlier_output: std::mem::take(&mut state.backlog),

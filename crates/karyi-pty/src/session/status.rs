@@ -30,35 +30,31 @@ impl Session {
     /// Returns the number of the job that was started last, even if it has ended.
     #[must_use]
     pub fn newest_job(&self) -> u64 {
-        self.shared().lock().newest_job
+        self.shared().lock().history.newest()
     }
 
     /// Returns the exit status of an ended job.
     #[must_use]
     pub fn exit_status(&self, job: u64) -> Option<i32> {
-        let state = self.shared().lock();
-        let found = state.ended.iter().rev().find(|(number, _)| *number == job);
-        found.map(|(_, status)| *status)
+        self.shared().lock().history.exit_status(job)
     }
 
     /// Takes the new background jobs, each with the number of the job that left it.
     #[must_use]
     pub fn take_background(&self) -> Vec<(u64, Background)> {
-        std::mem::take(&mut self.shared().lock().background).into()
+        self.shared().lock().history.take_background()
     }
 
     /// Returns true if the job that was started last has left a background job that was not taken yet.
     #[must_use]
     pub fn has_unclaimed_background(&self) -> bool {
-        let state = self.shared().lock();
-        let mut left = state.background.iter();
-        left.any(|(number, _)| *number == state.newest_job)
+        self.shared().lock().history.has_fresh_background()
     }
 
     /// Takes the number of new background processes that are not tracked.
     #[must_use]
     pub fn take_omitted_background(&self) -> u64 {
-        std::mem::take(&mut self.shared().lock().omitted_background)
+        self.shared().lock().history.take_omitted()
     }
 
     /// Returns true if the session has processes besides its shell, including daemons.
@@ -153,7 +149,7 @@ impl Session {
     /// Returns the age of the snapshot in [`Session::fork_state`].
     #[must_use]
     pub fn snapshot_age(&self) -> Option<Duration> {
-        self.saved_at().map(|at: Instant| at.elapsed())
+        self.saved_at().map(|at| at.elapsed())
     }
 }
 

@@ -304,11 +304,6 @@ impl SnapshotCollector {
         is_due && self.unsaved_since.take().is_some()
     }
 
-    /// Returns the time of the last complete snapshot.
-    pub(crate) fn saved_at(&self) -> Option<Instant> {
-        self.last.as_ref().map(|snapshot| snapshot.taken)
-    }
-
     /// Reads all available bytes.
     pub(crate) fn read(&mut self, state: &OwnedFd) {
         let mut chunk = [0; 16 << 10];

@@ -1,18 +1,16 @@
 //! A running shell: its terminal, its FIFOs, its process.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::stat::futimens;
 use nix::sys::termios::{self, LocalFlags, SetArg, SpecialCharacterIndices, Termios};
-use nix::sys::time::TimeSpec;
 use nix::unistd::{Pid, tcgetpgrp};
 use portable_pty::PtySize;
 
@@ -42,44 +40,6 @@ impl From<Size> for PtySize {
             pixel_width: 0,
             pixel_height: 0,
         }
-    }
-}
-
-/// The file that scripts are written to.
-#[derive(Debug)]
-pub(crate) struct ScriptFile {
-    pub(crate) file: File,
-    pub(crate) path: PathBuf,
-    /// Device and inode.
-    pub(crate) identity: (u64, u64),
-}
-
-impl ScriptFile {
-    /// Returns true if the shell would find it: a command may have removed it, or its directory.
-    pub(crate) fn exists(&self) -> bool {
-        let found = fs::symlink_metadata(&self.path);
-        found.is_ok_and(|file| (file.dev(), file.ino()) == self.identity)
-    }
-
-    /// Resets the access time, so that a later read shows.
-    pub(crate) fn forget_reads(&self) -> io::Result<()> {
-        let (never, same) = (TimeSpec::new(0, 0), TimeSpec::UTIME_OMIT);
-        Ok(futimens(&self.file, &never, &same)?)
-    }
-
-    /// Returns true if it may have been read since the reset. Where the file system does not update access times, as
-    /// with `noatime`, that is always so.
-    pub(crate) fn was_read(&self) -> bool {
-        if self.shows_read() {
-            return true;
-        }
-        let tells = self.file.read_at(&mut [0], 0).is_ok() && self.shows_read();
-        !tells || self.forget_reads().is_err()
-    }
-
-    fn shows_read(&self) -> bool {
-        let found = self.file.metadata();
-        found.map_or(true, |file| (file.atime(), file.atime_nsec()) != (0, 0))
     }
 }
 

@@ -9,4 +9,5 @@ pub(crate) mod mark_fifo;
 pub(crate) mod marks;
 pub(crate) mod output_hints;
 mod procfs_handles;
+pub(crate) mod script_file;
 pub(crate) mod spawn;

@@ -28,8 +28,9 @@ use crate::teardown::registry;
 use crate::teardown::stamp::{Stamp, stamp_argument};
 use crate::terminal::bootstrap;
 use crate::terminal::fast_path::FastPath;
-use crate::terminal::live_shell::{LiveShell, ScriptFile, ShellChild, Size};
+use crate::terminal::live_shell::{LiveShell, ShellChild, Size};
 use crate::terminal::output_hints::OutputHints;
+use crate::terminal::script_file::ScriptFile;
 
 /// Configuration of the shells of one session.
 #[derive(Debug)]
@@ -143,14 +144,7 @@ impl SpawnConfig {
         write_private(&paths.file("snapshot"), snapshot.as_bytes())?;
         write_private(&paths.file("status"), STATUS_SCRIPT.as_bytes())?;
         let path = paths.file("script");
-        let file = write_private(&path, b"")?;
-        let found = file.metadata()?;
-        let identity = (found.dev(), found.ino());
-        Ok(ScriptFile {
-            file,
-            path,
-            identity,
-        })
+        ScriptFile::new(write_private(&path, b"")?, path)
     }
 
     /// Returns the names of the initial variables that a shell can unset.
