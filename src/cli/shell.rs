@@ -47,7 +47,7 @@ impl ShellNames {
             (None, Some(path)) => (Some(path), "KARYI_SHELL".to_owned()),
             (None, None) => {
                 let settings = Settings::load()?;
-                match settings.text("shell")? {
+                match settings.text("shell") {
                     Some(shell) => (Some(shell.into()), settings.file.display().to_string()),
                     None => (None, "default".to_owned()),
                 }

@@ -17,6 +17,8 @@ pub use secrets::*;
 pub use serve::*;
 pub use session::*;
 
+/// Largest file of the user's settings, in bytes: one with hundreds of models is smaller.
+pub const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 /// Longest text of one leaf element, in bytes: what one edit may reasonably carry.
 pub const MAX_LEAF_BYTES: usize = 256 << 20;
 /// Longest single tag with its attributes, in bytes.

@@ -122,8 +122,7 @@ fn shown(args: &SessionArgs) -> anyhow::Result<ShownTexts> {
     let settings = Settings::load()?;
     let usual = ShownTexts::default();
     let limit = |flag: Option<usize>, name: &str, usual: usize| {
-        let set = flag.map_or_else(|| settings.number(name), |flag| Ok(Some(flag)))?;
-        anyhow::Ok(set.unwrap_or(usual))
+        flag.or_else(|| settings.number(name)).unwrap_or(usual)
     };
     Ok(ShownTexts {
         diffs: match args.diff {
@@ -131,11 +130,11 @@ fn shown(args: &SessionArgs) -> anyhow::Result<ShownTexts> {
             Some(DiffMode::Changed) | None => Diffs::Changed,
             Some(DiffMode::Full) => Diffs::Full,
         },
-        output_bytes: limit(args.max_output, "max_output", usual.output_bytes)?,
-        lines: limit(args.max_lines, "max_lines", usual.lines)?,
-        bytes: limit(args.max_read, "max_read", usual.bytes)?,
-        line_bytes: limit(args.max_line, "max_line", usual.line_bytes)?,
-        report_bytes: limit(args.max_report, "max_report", usual.report_bytes)?,
+        output_bytes: limit(args.max_output, "max_output", usual.output_bytes),
+        lines: limit(args.max_lines, "max_lines", usual.lines),
+        bytes: limit(args.max_read, "max_read", usual.bytes),
+        line_bytes: limit(args.max_line, "max_line", usual.line_bytes),
+        report_bytes: limit(args.max_report, "max_report", usual.report_bytes),
     })
 }
 
@@ -169,7 +168,12 @@ pub(in crate::cli) fn logs(
     context: &Context,
 ) -> OutputLogs {
     let files = context.job_files.clone();
-    let most = args.max_output_file.unwrap_or(limits::OUTPUT_FILE_BYTES);
+    // A file that is wrong was reported before.
+    let set = Settings::load().ok();
+    let set = set.and_then(|settings| settings.number("max_output_file"));
+    let set = set.and_then(|bytes| u64::try_from(bytes).ok());
+    let most = args.max_output_file.or(set);
+    let most = most.unwrap_or(limits::OUTPUT_FILE_BYTES);
     let lifetime = match session_use {
         _ if args.keep => LogLifetime::Kept,
         SessionUse::Script => LogLifetime::Message,

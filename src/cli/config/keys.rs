@@ -1,0 +1,376 @@
+//! The table of settings. What is valid, the list of settings and their documentation follow from it.
+
+use karyi_core::similar_names::similar_names;
+use karyi_model::{Capability, Provider};
+
+/// A setting.
+#[derive(Debug)]
+pub(super) struct Key {
+    /// Name, its parts joined by dots; `*` is the name of a model.
+    pub(super) pattern: &'static str,
+    /// Kind of its value.
+    pub(super) kind: Kind,
+    /// Value without it, as text; empty when there is none.
+    pub(super) usual: &'static str,
+    /// Environment variable that is stronger; empty when there is none.
+    pub(super) variable: &'static str,
+    /// Meaning.
+    pub(super) summary: &'static str,
+}
+
+/// Kind of value.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// Text that is not empty.
+    Text,
+    /// Whole number from 0.
+    Count,
+    /// Whole number from 1.
+    Tokens,
+    /// Number from 0.
+    Price,
+    /// `true` or `false`.
+    Flag,
+    /// URL of a server.
+    Url,
+    /// Placeholder of a secret, or an empty text.
+    Secret,
+    /// One of these words.
+    Word(Words),
+    /// List of these words.
+    Words(Words),
+    /// Table with any fields of JSON.
+    Fields,
+}
+
+impl Kind {
+    /// Returns what a value of the kind is.
+    pub(super) fn expected(self) -> String {
+        match self {
+            Self::Text => "a text".to_owned(),
+            Self::Count => "a whole number from 0".to_owned(),
+            Self::Tokens => "a whole number from 1".to_owned(),
+            Self::Price => "a number from 0".to_owned(),
+            Self::Flag => "true or false".to_owned(),
+            Self::Url => "a URL like http://127.0.0.1:8080/v1".to_owned(),
+            Self::Secret => "\"$KARYI{NAME}\"".to_owned(),
+            Self::Word(words) => listed(&words()),
+            Self::Words(words) => format!("a list of {}", listed(&words())),
+            Self::Fields => "a table".to_owned(),
+        }
+    }
+}
+
+/// Returns words with `or` before the last one.
+pub(super) fn listed(words: &[&str]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// Returns the words of a choice.
+type Words = fn() -> Vec<&'static str>;
+
+/// Every setting, in the order of the documentation.
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        pattern: "shell",
+        kind: Kind::Text,
+        usual: "bash",
+        variable: "KARYI_SHELL",
+        summary: "Shell of the session, by name or path",
+    },
+    limit(
+        "max_output",
+        "32768",
+        "Bytes of output per result, half from each end",
+    ),
+    limit("max_lines", "2000", "Lines that `read` shows of a file"),
+    limit(
+        "max_read",
+        "61440",
+        "Bytes that `read` shows of a file or a search",
+    ),
+    limit("max_line", "2000", "Bytes that `read` shows of one line"),
+    limit("max_report", "102400", "Bytes of all texts in a report"),
+    limit(
+        "max_output_file",
+        "268435456",
+        "Bytes of a file with the whole output of a call",
+    ),
+    Key {
+        pattern: "model",
+        kind: Kind::Text,
+        usual: "",
+        variable: "KARYI_MODEL",
+        summary: "Language model to use, a NAME or PROVIDER:MODEL",
+    },
+    of_model(
+        "models.*.provider",
+        Kind::Word(providers),
+        "",
+        "Protocol of the server",
+    ),
+    of_model(
+        "models.*.base_url",
+        Kind::Url,
+        "the provider's",
+        "URL before the protocol's paths",
+    ),
+    of_model(
+        "models.*.model",
+        Kind::Text,
+        "",
+        "Name of the model at the server",
+    ),
+    of_model(
+        "models.*.key",
+        Kind::Secret,
+        "the provider's variable",
+        "Secret with the key; \"\" sends none",
+    ),
+    of_model(
+        "models.*.context",
+        Kind::Tokens,
+        "asked of the server",
+        "Tokens of a prompt and its answer together",
+    ),
+    of_model(
+        "models.*.max_output",
+        Kind::Tokens,
+        "that of the server",
+        "Tokens of the longest answer",
+    ),
+    of_model(
+        "models.*.price.input",
+        Kind::Price,
+        "",
+        "Price of a million tokens of the prompt",
+    ),
+    of_model(
+        "models.*.price.output",
+        Kind::Price,
+        "",
+        "Price of a million tokens of the answer",
+    ),
+    of_model(
+        "models.*.price.cached",
+        Kind::Price,
+        "price.input",
+        "Price of a million tokens from the cache",
+    ),
+    of_model(
+        "models.*.extra",
+        Kind::Fields,
+        "",
+        "Fields for the body of each request",
+    ),
+    of_model(
+        "models.*.small",
+        Kind::Flag,
+        "asked of the server",
+        "A small model, which needs an example",
+    ),
+    of_model(
+        "models.*.allow_plain",
+        Kind::Flag,
+        "false",
+        "Send the key over http to another machine",
+    ),
+    of_model(
+        "models.*.system",
+        Kind::Word(system_roles),
+        "system",
+        "Role of the system text",
+    ),
+    of_model(
+        "models.*.capabilities",
+        Kind::Words(capabilities),
+        "the provider's",
+        "Abilities of the model",
+    ),
+];
+
+const fn limit(pattern: &'static str, usual: &'static str, summary: &'static str) -> Key {
+    Key {
+        pattern,
+        kind: Kind::Count,
+        usual,
+        variable: "",
+        summary,
+    }
+}
+
+const fn of_model(
+    pattern: &'static str,
+    kind: Kind,
+    usual: &'static str,
+    summary: &'static str,
+) -> Key {
+    Key {
+        pattern,
+        kind,
+        usual,
+        variable: "",
+        summary,
+    }
+}
+
+fn providers() -> Vec<&'static str> {
+    Provider::ALL.iter().map(|one| one.as_str()).collect()
+}
+
+fn capabilities() -> Vec<&'static str> {
+    Capability::ALL.iter().map(|one| one.as_str()).collect()
+}
+
+fn system_roles() -> Vec<&'static str> {
+    vec!["system", "user"]
+}
+
+impl Key {
+    /// Returns the parts of its name.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &'static str> {
+        self.pattern.split('.')
+    }
+
+    /// Returns its name with a word for the name of a model.
+    pub(super) fn shown(&self) -> String {
+        self.pattern.replace('*', "NAME")
+    }
+
+    /// Returns true when the first parts of its name are these.
+    fn begins_with(&self, path: &[&str]) -> bool {
+        let mut parts = self.parts();
+        path.iter().all(|name| {
+            let part = parts.next();
+            part == Some(*name) || part == Some("*")
+        })
+    }
+}
+
+/// Meaning of a path.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A setting.
+    Setting(&'static Key),
+    /// A table of settings.
+    Table,
+    /// Nothing, with the name that was probably meant.
+    Nothing(Option<String>),
+}
+
+/// Looks a path up.
+pub(super) fn find(path: &[&str]) -> Found {
+    let fits = |key: &&Key| key.begins_with(path);
+    match KEYS.iter().find(fits) {
+        Some(key) if key.parts().count() == path.len() => Found::Setting(key),
+        Some(_) => Found::Table,
+        None => Found::Nothing(nearest(path)),
+    }
+}
+
+/// Returns the path with the nearest name in place of its first unknown part, else the setting with the same last part
+/// elsewhere.
+fn nearest(path: &[&str]) -> Option<String> {
+    let is_known = |path: &[&str]| KEYS.iter().any(|key| key.begins_with(path));
+    let mut parts = path.iter().enumerate();
+    let (at, wrong) = parts.find(|(at, _)| !path.get(..=*at).is_some_and(is_known))?;
+    let (parent, rest) = path.split_at_checked(at)?;
+    let beside = KEYS.iter().filter(|key| key.begins_with(parent));
+    let names = beside.filter_map(|key| key.parts().nth(at));
+    let alike = similar_names(wrong, names.filter(|name| *name != "*"));
+    if let Some(name) = alike.first() {
+        let whole = parent.iter().chain([name]).chain(rest.iter().skip(1));
+        return Some(dotted(&whole.copied().collect::<Vec<_>>()));
+    }
+    let same = |key: &&Key| key.parts().last() == path.last().copied();
+    KEYS.iter().find(same).map(Key::shown)
+}
+
+/// Returns a path as it is written in the file, with quotes where they are needed.
+pub(super) fn dotted(path: &[&str]) -> String {
+    let parts = path
+        .iter()
+        .map(|part| toml_edit::Key::new(*part).display_repr().into_owned());
+    parts.collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::context::ShownTexts;
+    use karyi_core::limits;
+
+    #[test]
+    fn paths_are_found_or_the_nearest_name_is() {
+        let check = |path: &str, expected: &str| {
+            let path: Vec<&str> = path.split('.').collect();
+            let found = match find(&path) {
+                Found::Setting(key) => format!("setting {}", key.shown()),
+                Found::Table => "table".to_owned(),
+                Found::Nothing(near) => format!("nothing, near {near:?}"),
+            };
+            assert_eq!(found, expected, "{path:?}");
+        };
+        check("shell", "setting shell");
+        check("models", "table");
+        check("models.a", "table");
+        check("models.a.price", "table");
+        check("models.a.price.input", "setting models.NAME.price.input");
+        check("shel", "nothing, near Some(\"shell\")");
+        check("modles", "nothing, near Some(\"models\")");
+        check(
+            "models.a.base-url",
+            "nothing, near Some(\"models.a.base_url\")",
+        );
+        check(
+            "models.a.prise.input",
+            "nothing, near Some(\"models.a.price.input\")",
+        );
+        check("provider", "nothing, near Some(\"models.NAME.provider\")");
+        check("shell.x", "nothing, near None");
+        check("zzzzzzzz", "nothing, near None");
+    }
+
+    #[test]
+    fn the_documentation_has_every_setting() {
+        let page = include_str!("../../../docs/configuration.md");
+        let found: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        let expected: Vec<String> = KEYS.iter().map(row).collect();
+        assert_eq!(found, expected, "{}", expected.join("\n"));
+    }
+
+    fn row(key: &Key) -> String {
+        let variable = match key.variable {
+            "" => String::new(),
+            name => format!("; `{name}`"),
+        };
+        let (name, kind) = (key.shown(), key.kind.expected());
+        format!(
+            "| `{name}` | {kind} | {} | {}{variable} |",
+            key.usual, key.summary
+        )
+    }
+
+    #[test]
+    fn the_usual_limits_are_those_of_the_program() {
+        let usual = ShownTexts::default();
+        let file = usize::try_from(limits::OUTPUT_FILE_BYTES).unwrap();
+        let expected = [
+            ("max_output", usual.output_bytes),
+            ("max_lines", usual.lines),
+            ("max_read", usual.bytes),
+            ("max_line", usual.line_bytes),
+            ("max_report", usual.report_bytes),
+            ("max_output_file", file),
+        ];
+        let limits = KEYS.iter().filter(|key| matches!(key.kind, Kind::Count));
+        let found = limits.map(|key| (key.pattern, key.usual.parse().unwrap()));
+        assert_eq!(found.collect::<Vec<(&str, usize)>>(), expected);
+    }
+}
