@@ -5,7 +5,6 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -14,7 +13,7 @@ use crate::service::caller::{self, BodyContext};
 use crate::service::dispatcher::ListRequest;
 use crate::service::input_check::FieldProblem;
 use crate::service::{CallRequest, Rejection};
-use crate::tool::json_text::{self, Object};
+use crate::tool::json_text;
 use karyi_core::limits;
 
 /// Reads a JSON body within limits of size and time.
@@ -80,33 +79,60 @@ async fn is_drained(body: Body) -> bool {
     matches!(timeout(limits::REFUSED_BODY_WAIT, body).await, Ok(Ok(_)))
 }
 
-fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
-    let text =
-        std::str::from_utf8(body).map_err(|_| Rejection::malformed("the body is not UTF-8"))?;
-    let value = json_text::parse(text)
-        .map_err(|error| Rejection::malformed(format!("the body is not JSON: {error}")))?;
-    match value {
-        Value::Object(map) => Ok(map),
-        _ => Err(invalid_body(vec![FieldProblem::new(
-            &["body"],
-            "expected an object",
-        )])),
+/// Fields of a body, and their problems.
+struct Fields {
+    map: Map<String, Value>,
+    problems: Vec<FieldProblem>,
+}
+
+impl Fields {
+    /// Parses a body, which may have these fields.
+    fn parse(body: &Bytes, known: &[&str]) -> Result<Self, Rejection> {
+        let text =
+            std::str::from_utf8(body).map_err(|_| Rejection::malformed("the body is not UTF-8"))?;
+        let value = json_text::parse(text)
+            .map_err(|error| Rejection::malformed(format!("the body is not JSON: {error}")))?;
+        let Value::Object(map) = value else {
+            return Err(invalid(vec![FieldProblem::new(
+                &["body"],
+                "expected an object",
+            )]));
+        };
+        let unknown = map.keys().filter(|key| !known.contains(&key.as_str()));
+        let unknown = unknown.take(10).map(|key| {
+            let key: String = key.chars().take(limits::MAX_ID_CHARS).collect();
+            FieldProblem::new(&["body", &key], "unknown field")
+        });
+        let problems = unknown.collect();
+        Ok(Self { map, problems })
+    }
+
+    /// Takes a field out; `read` returns none if its value is not as expected.
+    fn take<T>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        read: impl FnOnce(Value) -> Option<T>,
+    ) -> Option<T> {
+        let found = read(self.map.shift_remove(name)?);
+        if found.is_none() {
+            let problem = FieldProblem::new(&["body", name], expected);
+            self.problems.push(problem);
+        }
+        found
+    }
+
+    /// Returns the request if its body has no problems.
+    fn finish<T>(self, request: T) -> Result<T, Rejection> {
+        match self.problems.is_empty() {
+            true => Ok(request),
+            false => Err(invalid(self.problems)),
+        }
     }
 }
 
-fn invalid_body(problems: Vec<FieldProblem>) -> Rejection {
+fn invalid(problems: Vec<FieldProblem>) -> Rejection {
     Rejection::invalid("the body is not valid").with_errors(problems)
-}
-
-fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<FieldProblem>) {
-    for key in map
-        .keys()
-        .filter(|key| !known.contains(&key.as_str()))
-        .take(10)
-    {
-        let key: String = key.chars().take(limits::MAX_ID_CHARS).collect();
-        problems.push(FieldProblem::new(&["body", &key], "unknown field"));
-    }
 }
 
 /// Reads a filter for the list of tools.
@@ -114,76 +140,24 @@ fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<F
 /// # Errors
 /// 400 or 422.
 pub fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
-    let map = if body.is_empty() {
-        Map::new()
-    } else {
-        parse(body)?
+    let text = match body.is_empty() {
+        true => &Bytes::from_static(b"{}"),
+        false => body,
     };
-    let mut problems = Vec::new();
-    unknown_fields(&map, &["category", "ai_callable_only"], &mut problems);
-    let category = match map.get("category") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(name)) => Some(name.clone()),
-        Some(_) => {
-            problems.push(FieldProblem::new(&["body", "category"], "expected text"));
-            None
-        }
-    };
-    let ai_callable_only = match map.get("ai_callable_only") {
-        None | Some(Value::Null) => true,
-        Some(Value::Bool(only)) => *only,
-        Some(_) => {
-            problems.push(FieldProblem::new(
-                &["body", "ai_callable_only"],
-                "expected true or false",
-            ));
-            true
-        }
-    };
-    match problems.is_empty() {
-        true => Ok(ListRequest {
-            category,
-            has_internal: !ai_callable_only,
-        }),
-        false => Err(invalid_body(problems)),
-    }
-}
-
-/// Valid body of a call. Any other body is parsed again to report its problems.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ValidBody {
-    tool_name: String,
-    input: Object,
-    context: Option<ValidContext>,
-}
-
-/// Fields of `context`, and no others.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, remote = "BodyContext")]
-struct ValidContextFields {
-    tenant_id: Option<String>,
-    site_id: Option<String>,
-    trace_id: Option<String>,
-    user_id: Option<String>,
-    session_id: Option<String>,
-    npc_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ValidContext(#[serde(with = "ValidContextFields")] BodyContext);
-
-/// Reads a valid body of a call.
-fn valid_request(body: &Bytes) -> Option<CallRequest> {
-    let valid: ValidBody = serde_json::from_slice(body).ok()?;
-    let context = valid
-        .context
-        .map_or_else(BodyContext::default, |context| context.0);
-    let is_good = !valid.tool_name.is_empty() && invalid_ids(&context).next().is_none();
-    is_good.then_some(CallRequest {
-        tool_name: valid.tool_name,
-        input: Value::Object(valid.input.0),
-        context,
+    let mut fields = Fields::parse(text, &["category", "ai_callable_only"])?;
+    let category = fields.take("category", "expected text", |value| match value {
+        Value::Null => Some(None),
+        Value::String(name) => Some(Some(name)),
+        _ => None,
+    });
+    let expected = "expected true or false";
+    let ai_callable_only = fields.take("ai_callable_only", expected, |value| match value {
+        Value::Null => Some(true),
+        value => value.as_bool(),
+    });
+    fields.finish(ListRequest {
+        category: category.flatten(),
+        has_internal: ai_callable_only == Some(false),
     })
 }
 
@@ -192,73 +166,37 @@ fn valid_request(body: &Bytes) -> Option<CallRequest> {
 /// # Errors
 /// 400 or 422.
 pub fn call_request(body: &Bytes) -> Result<CallRequest, Rejection> {
-    if let Some(request) = valid_request(body) {
-        return Ok(request);
+    let mut fields = Fields::parse(body, &["tool_name", "input", "context"])?;
+    if !fields.map.contains_key("tool_name") {
+        let problem = FieldProblem::new(&["body", "tool_name"], "field required");
+        fields.problems.push(problem);
     }
-    let mut map = parse(body)?;
-    let mut problems = Vec::new();
-    unknown_fields(&map, &["tool_name", "input", "context"], &mut problems);
-    let tool_name = match map.shift_remove("tool_name") {
-        Some(Value::String(name)) if !name.is_empty() => name,
-        None => {
-            problems.push(FieldProblem::new(&["body", "tool_name"], "field required"));
-            String::new()
+    let expected = "expected the name of a tool";
+    let tool_name = fields.take("tool_name", expected, |value| match value {
+        Value::String(name) if !name.is_empty() => Some(name),
+        _ => None,
+    });
+    let input = fields.take("input", "expected an object", |value| match value {
+        Value::Null => Some(Map::new()),
+        Value::Object(input) => Some(input),
+        _ => None,
+    });
+    let expected = "expected an object of identifiers";
+    let context = fields.take("context", expected, |value| match value {
+        Value::Null => Some(BodyContext::default()),
+        value => serde_json::from_value(value).ok(),
+    });
+    let context = context.unwrap_or_default();
+    for (name, id) in context.ids() {
+        if id.as_deref().is_some_and(|id| !caller::is_id(id)) {
+            let path = ["body", "context", name];
+            let problem = FieldProblem::new(&path, "expected an identifier");
+            fields.problems.push(problem);
         }
-        Some(_) => {
-            problems.push(FieldProblem::new(
-                &["body", "tool_name"],
-                "expected the name of a tool",
-            ));
-            String::new()
-        }
-    };
-    let input = match map.shift_remove("input") {
-        None | Some(Value::Null) => Value::Object(Map::new()),
-        Some(Value::Object(input)) => Value::Object(input),
-        Some(_) => {
-            problems.push(FieldProblem::new(&["body", "input"], "expected an object"));
-            Value::Null
-        }
-    };
-    let context = context(map.shift_remove("context"), &mut problems);
-    match problems.is_empty() {
-        true => Ok(CallRequest {
-            tool_name,
-            input,
-            context,
-        }),
-        false => Err(invalid_body(problems)),
     }
-}
-
-fn context(value: Option<Value>, problems: &mut Vec<FieldProblem>) -> BodyContext {
-    let value = match value {
-        None | Some(Value::Null) => return BodyContext::default(),
-        Some(value) => value,
-    };
-    let Ok(context) = serde_json::from_value::<BodyContext>(value) else {
-        problems.push(FieldProblem::new(
-            &["body", "context"],
-            "expected an object of identifiers",
-        ));
-        return BodyContext::default();
-    };
-    let invalid_id = |name| FieldProblem::new(&["body", "context", name], "expected an identifier");
-    problems.extend(invalid_ids(&context).map(invalid_id));
-    context
-}
-
-/// Returns the names of fields that are not valid ids.
-fn invalid_ids(context: &BodyContext) -> impl Iterator<Item = &'static str> {
-    let ids = [
-        ("tenant_id", &context.tenant_id),
-        ("site_id", &context.site_id),
-        ("trace_id", &context.trace_id),
-        ("user_id", &context.user_id),
-        ("session_id", &context.session_id),
-        ("npc_id", &context.npc_id),
-    ];
-    let is_wrong = |id: &Option<String>| id.as_deref().is_some_and(|id| !caller::is_id(id));
-    ids.into_iter()
-        .filter_map(move |(name, id)| is_wrong(id).then_some(name))
+    fields.finish(CallRequest {
+        tool_name: tool_name.unwrap_or_default(),
+        input: Value::Object(input.unwrap_or_default()),
+        context,
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, header};
 
 use crate::service::authenticator::Credential;
 use crate::service::caller::{Caller, is_id};
@@ -13,20 +13,14 @@ use karyi_core::limits;
 /// Name of the front end in the ledger.
 pub const HTTP: &str = "http";
 
-const TRACE: &str = "X-Trace-ID";
-const TENANT: &str = "X-Tenant-ID";
-const SITE: &str = "X-Site-ID";
-
-const INTERNAL_KEY: HeaderName = HeaderName::from_static("x-internal-api-key");
-
 /// Headers that every request needs.
-const REQUIRED: [&str; 3] = [TRACE, TENANT, SITE];
+const REQUIRED: [&str; 3] = ["X-Trace-ID", "X-Tenant-ID", "X-Site-ID"];
 
 /// Headers that must not occur twice.
 const SINGLE: [&str; 14] = [
-    TRACE,
-    TENANT,
-    SITE,
+    "X-Trace-ID",
+    "X-Tenant-ID",
+    "X-Site-ID",
     "X-Span-ID",
     "X-User-ID",
     "X-Session-ID",
@@ -50,56 +44,13 @@ pub struct HeaderError {
     pub caller: Option<Caller>,
 }
 
-/// Header values of one request, collected in one pass.
-#[derive(Default)]
-struct RawHeaders<'h> {
-    trace: Option<&'h str>,
-    tenant: Option<&'h str>,
-    site: Option<&'h str>,
-    span: Option<&'h str>,
-    user: Option<&'h str>,
-    session: Option<&'h str>,
-    npc: Option<&'h str>,
-    key: Option<&'h str>,
-    attempt: Option<&'h str>,
-    patience: Option<&'h str>,
-    traceparent: Option<&'h str>,
-}
-
-impl<'h> RawHeaders<'h> {
-    /// Takes the first value of each header; a value that is not text counts as empty.
-    fn of(headers: &'h HeaderMap) -> Self {
-        let mut raw = Self::default();
-        for (name, value) in headers {
-            let slot = match name.as_str() {
-                "x-trace-id" => &mut raw.trace,
-                "x-tenant-id" => &mut raw.tenant,
-                "x-site-id" => &mut raw.site,
-                "x-span-id" => &mut raw.span,
-                "x-user-id" => &mut raw.user,
-                "x-session-id" => &mut raw.session,
-                "x-npc-id" => &mut raw.npc,
-                "idempotency-key" => &mut raw.key,
-                "x-attempt" => &mut raw.attempt,
-                "x-request-timeout-ms" => &mut raw.patience,
-                "traceparent" => &mut raw.traceparent,
-                _ => continue,
-            };
-            slot.get_or_insert(value.to_str().unwrap_or_default());
-        }
-        raw
-    }
-}
-
 /// Reads the caller of a request.
 ///
 /// # Errors
 /// 400 for duplicate headers; 422 with every missing or invalid header.
 pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<HeaderError>> {
-    let raw = RawHeaders::of(headers);
     let mut problems = Vec::new();
-    let ids = [(TRACE, raw.trace), (TENANT, raw.tenant), (SITE, raw.site)];
-    let ids = ids.map(|(name, text)| required(name, text, &mut problems));
+    let ids = REQUIRED.map(|name| required(headers, name, &mut problems));
     let has_ids = problems.is_empty();
     if let Some(rejection) = duplicates(headers) {
         // If one of the three ids is ambiguous, the request cannot be attributed.
@@ -107,14 +58,12 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<HeaderError>> {
         let caller = is_identified.then(|| caller_at(ids).ok()).flatten();
         return Err(Box::new(HeaderError { rejection, caller }));
     }
-    let mut optional = |name, text| optional(name, text, &mut problems);
-    let span = optional("X-Span-ID", raw.span);
-    let user = optional("X-User-ID", raw.user);
-    let session = optional("X-Session-ID", raw.session);
-    let npc = optional("X-NPC-ID", raw.npc);
-    let key = optional("Idempotency-Key", raw.key);
-    let attempt = number("X-Attempt", raw.attempt, &mut problems);
-    let patience = number("X-Request-Timeout-Ms", raw.patience, &mut problems);
+    let mut optional = |name| optional(headers, name, &mut problems);
+    let [span, user] = ["X-Span-ID", "X-User-ID"].map(&mut optional);
+    let [session, npc] = ["X-Session-ID", "X-NPC-ID"].map(&mut optional);
+    let key = optional("Idempotency-Key");
+    let attempt = number(headers, "X-Attempt", &mut problems);
+    let patience = number(headers, "X-Request-Timeout-Ms", &mut problems);
     let header_error = |caller, problems| {
         let detail = "headers are missing or not valid";
         let rejection = Rejection::invalid(detail).with_errors(problems);
@@ -131,7 +80,7 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<HeaderError>> {
     caller.idempotency_key = key;
     caller.attempt = attempt.and_then(|attempt| u32::try_from(attempt).ok());
     caller.timeout = patience.map(Duration::from_millis);
-    if let Some((trace, span)) = raw.traceparent.and_then(traceparent) {
+    if let Some((trace, span)) = text(headers, "traceparent").and_then(traceparent) {
         (caller.w3c_trace_id, caller.parent_span_id) = (Some(trace.into()), Some(span.into()));
     }
     match problems.is_empty() {
@@ -161,16 +110,17 @@ pub fn credential(headers: &HeaderMap) -> Credential {
             .then(|| token.trim().to_owned())
     };
     Credential {
-        key: text(headers, &INTERNAL_KEY).map(str::to_owned),
+        key: text(headers, "X-Internal-API-Key").map(str::to_owned),
         // Another scheme counts as an invalid token.
-        token: text(headers, &header::AUTHORIZATION).map(|value| bearer(value).unwrap_or_default()),
+        token: text(headers, header::AUTHORIZATION.as_str())
+            .map(|value| bearer(value).unwrap_or_default()),
     }
 }
 
 /// Tells whether the content type is JSON.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
-    let kind = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
+    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
 }
@@ -194,14 +144,14 @@ pub fn duplicates(headers: &HeaderMap) -> Option<Rejection> {
 }
 
 /// Returns a header as text; empty if it is not text.
-fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers
         .get(name)
         .map(|value| value.to_str().unwrap_or_default())
 }
 
-fn required(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> String {
-    match text.map(str::trim) {
+fn required(headers: &HeaderMap, name: &str, problems: &mut Vec<FieldProblem>) -> String {
+    match text(headers, name).map(str::trim) {
         None => problems.push(FieldProblem::new(&["header", name], "field required")),
         Some("") => problems.push(FieldProblem::new(
             &["header", name],
@@ -213,8 +163,8 @@ fn required(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) ->
     String::new()
 }
 
-fn optional(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<String> {
-    let value = text.map(str::trim)?;
+fn optional(headers: &HeaderMap, name: &str, problems: &mut Vec<FieldProblem>) -> Option<String> {
+    let value = text(headers, name).map(str::trim)?;
     if is_id(value) {
         return Some(value.to_owned());
     }
@@ -230,8 +180,8 @@ fn invalid_id(name: &str) -> FieldProblem {
     FieldProblem::new(&["header", name], words)
 }
 
-fn number(name: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<u64> {
-    let value = text?;
+fn number(headers: &HeaderMap, name: &str, problems: &mut Vec<FieldProblem>) -> Option<u64> {
+    let value = text(headers, name)?;
     // `parse` would also accept a sign or leading zeros.
     let is_plain = value.starts_with(|first: char| matches!(first, '1'..='9'));
     let found = is_plain
@@ -270,7 +220,7 @@ fn traceparent(value: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderName, HeaderValue};
 
     fn headers(list: &[(&str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();

@@ -206,17 +206,23 @@ pub struct BodyContext {
 }
 
 impl BodyContext {
+    /// Returns the ids with their names.
+    #[must_use]
+    pub fn ids(&self) -> [(&'static str, &Option<String>); 6] {
+        [
+            ("tenant_id", &self.tenant_id),
+            ("site_id", &self.site_id),
+            ("trace_id", &self.trace_id),
+            ("user_id", &self.user_id),
+            ("session_id", &self.session_id),
+            ("npc_id", &self.npc_id),
+        ]
+    }
+
     /// Tells whether an id contains a secret.
     #[must_use]
     pub fn contains_secret(&self, redactor: &Redactor) -> bool {
-        let ids = [
-            &self.tenant_id,
-            &self.site_id,
-            &self.trace_id,
-            &self.user_id,
-            &self.session_id,
-            &self.npc_id,
-        ];
+        let ids = self.ids().map(|(_, id)| id);
         let has_secret = |id: &String| mask(&mut id.clone(), redactor);
         !redactor.is_idle() && ids.into_iter().flatten().any(has_secret)
     }

@@ -24,18 +24,6 @@ impl<'de> Deserialize<'de> for Unique {
     }
 }
 
-/// An object without duplicate keys, at any depth.
-pub struct Object(pub Map<String, Value>);
-
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_map(Reader)? {
-            Value::Object(map) => Ok(Self(map)),
-            _ => Err(D::Error::custom("expected an object")),
-        }
-    }
-}
-
 struct Reader;
 
 impl<'de> Visitor<'de> for Reader {
