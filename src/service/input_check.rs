@@ -3,11 +3,13 @@
 //! Scripts get one problem at a time; callers over the network get all of them at once, by the same
 //! schema.
 
+use std::collections::HashMap;
+
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::service::schema_rule::{AdditionalProperties, SchemaRule, ValueType};
-use crate::tool::schema::ArgumentSchema;
+use crate::tool::schema::{self, ArgumentSchema};
 use crate::tool::validate;
 use karyi_vault::redact::Redactor;
 
@@ -16,9 +18,6 @@ const MAX_PROBLEMS: usize = 50;
 
 /// Most characters of a field name in a problem.
 const MAX_NAME_CHARS: usize = 100;
-
-/// Size up to which a linear search in an object is faster than a hash lookup.
-const FEW_MEMBERS: usize = 16;
 
 /// Problem of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,28 +60,31 @@ pub fn summary(problems: &[FieldProblem]) -> String {
     problems.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
+/// Regular expressions of a schema.
+type Patterns = HashMap<String, Regex>;
+
 /// Validates inputs of one tool.
 #[derive(Debug)]
 pub struct InputCheck {
     schema: Value,
-    rule: SchemaRule,
+    patterns: Patterns,
 }
 
 impl InputCheck {
     /// Creates the check for a schema.
     #[must_use]
     pub fn of(schema: &ArgumentSchema) -> Self {
-        let schema = schema.published();
-        let rule = SchemaRule::of(&schema);
-        Self { schema, rule }
+        let (schema, mut patterns) = (schema.published(), Patterns::new());
+        add_patterns(&schema, &mut patterns);
+        Self { schema, patterns }
     }
 
     /// Returns all problems. In a valid input, whole numbers are normalised where the schema asks
     /// for integers: `5.0` becomes 5.
     #[must_use]
     pub fn problems(&self, input: &mut Value) -> Vec<FieldProblem> {
-        let mut found = ProblemCollector::default();
-        found.value(input, &self.rule);
+        let mut found = ProblemCollector::new(&self.patterns);
+        found.value(input, &self.schema);
         let ProblemCollector {
             problems,
             has_point,
@@ -93,6 +95,20 @@ impl InputCheck {
             let _ = validate::check(input, &self.schema, "");
         }
         problems
+    }
+}
+
+/// Compiles the patterns of a schema and of all schemas in it.
+fn add_patterns(schema: &Value, patterns: &mut Patterns) {
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+        && let Ok(compiled) = Regex::new(pattern)
+    {
+        patterns.insert(pattern.to_owned(), compiled);
+    }
+    match schema {
+        Value::Object(map) => map.values().for_each(|inner| add_patterns(inner, patterns)),
+        Value::Array(list) => list.iter().for_each(|inner| add_patterns(inner, patterns)),
+        _ => {}
     }
 }
 
@@ -111,8 +127,8 @@ impl PathStep<'_> {
     }
 }
 
-#[derive(Default)]
 struct ProblemCollector<'c> {
+    patterns: &'c Patterns,
     path: Vec<PathStep<'c>>,
     problems: Vec<FieldProblem>,
     /// True if an integer is written with a point or an exponent.
@@ -120,6 +136,15 @@ struct ProblemCollector<'c> {
 }
 
 impl<'c> ProblemCollector<'c> {
+    fn new(patterns: &'c Patterns) -> Self {
+        Self {
+            patterns,
+            path: Vec::new(),
+            problems: Vec::new(),
+            has_point: false,
+        }
+    }
+
     fn report(&mut self, msg: impl Into<String>) {
         if self.problems.len() < MAX_PROBLEMS {
             let loc = self.path.iter().map(PathStep::text).collect();
@@ -130,119 +155,126 @@ impl<'c> ProblemCollector<'c> {
         }
     }
 
-    fn value(&mut self, value: &'c Value, rule: &'c SchemaRule) {
-        if !self.has_type(value, rule) {
-            return self.report(format!("expected {}", rule.expected));
+    fn report_at(&mut self, name: &'c str, msg: &str) {
+        self.path.push(PathStep::Name(name));
+        self.report(msg);
+        self.path.pop();
+    }
+
+    fn value(&mut self, value: &'c Value, schema: &'c Value) {
+        let is_out = match value {
+            Value::Number(number) => is_out_of_range(number.as_f64().unwrap_or(f64::NAN), schema),
+            _ => false,
+        };
+        if is_out || !self.has_type(value, schema) {
+            return self.report(format!("expected {}", schema::expected(schema)));
         }
         match value {
-            Value::String(text) => self.text(text, rule),
-            Value::Number(number) => self.number(number.as_f64().unwrap_or(f64::NAN), rule),
-            Value::Array(list) => self.list(list, rule),
-            Value::Object(map) => self.object(map, rule),
-            Value::Null | Value::Bool(_) => {}
+            Value::String(text) => self.text(text, schema),
+            Value::Array(list) => self.list(list, schema),
+            Value::Object(map) => self.object(map, schema),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    fn has_type(&mut self, value: &'c Value, rule: &'c SchemaRule) -> bool {
-        if let Some(choices) = &rule.choices {
+    fn has_type(&mut self, value: &'c Value, schema: &'c Value) -> bool {
+        if let Some(choices) = schema::alternatives(schema) {
             return choices.iter().any(|choice| {
-                let mut inner = ProblemCollector::default();
+                let mut inner = ProblemCollector::new(self.patterns);
                 inner.value(value, choice);
                 self.has_point |= inner.has_point;
                 inner.problems.is_empty()
             });
         }
-        let is_allowed = rule
-            .allowed
-            .as_ref()
-            .is_none_or(|allowed| allowed.contains(value));
-        self.has_point |= rule.types.has(ValueType::Integer) && value.is_f64();
-        is_allowed && rule.types.matches(value)
+        let is_allowed = match (schema.get("enum"), schema.get("const")) {
+            (Some(Value::Array(allowed)), _) => allowed.contains(value),
+            (_, Some(only)) => only == value,
+            _ => true,
+        };
+        if schema.get("type").is_none() {
+            return is_allowed;
+        }
+        let is = |name| schema::has_type(schema, name);
+        let fits = match value {
+            Value::Null => is("null"),
+            Value::Bool(_) => is("boolean"),
+            Value::String(_) => is("string"),
+            Value::Array(_) => is("array"),
+            Value::Object(_) => is("object"),
+            Value::Number(number) => {
+                let is_integer = is("integer");
+                self.has_point |= is_integer && number.is_f64();
+                is("number") || (is_integer && validate::is_whole(number))
+            }
+        };
+        is_allowed && fits
     }
 
-    fn text(&mut self, text: &str, rule: &SchemaRule) {
+    fn text(&mut self, text: &str, schema: &'c Value) {
         let length = text.chars().count() as u64;
-        self.size(length, rule.length, "characters");
-        if let Some(pattern) = &rule.pattern
+        self.size(length, schema, ["minLength", "maxLength"], "characters");
+        let pattern = schema.get("pattern").and_then(Value::as_str);
+        if let Some(pattern) = pattern.and_then(|pattern| self.patterns.get(pattern))
             && !pattern.is_match(text)
         {
             self.report(format!("expected text that matches {}", pattern.as_str()));
         }
     }
 
-    fn size(&mut self, size: u64, (minimum, maximum): (u64, u64), unit: &str) {
-        if size < minimum {
-            self.report(format!("expected at least {minimum} {unit}, found {size}"));
-        } else if size > maximum {
-            self.report(format!("expected at most {maximum} {unit}, found {size}"));
+    fn size(&mut self, size: u64, schema: &Value, [least, most]: [&str; 2], unit: &str) {
+        let bound = |key| schema.get(key).and_then(Value::as_u64);
+        if let Some(least) = bound(least).filter(|least| size < *least) {
+            self.report(format!("expected at least {least} {unit}, found {size}"));
+        } else if let Some(most) = bound(most).filter(|most| size > *most) {
+            self.report(format!("expected at most {most} {unit}, found {size}"));
         }
     }
 
-    fn number(&mut self, number: f64, rule: &SchemaRule) {
-        let is_out = rule.minimum.is_some_and(|minimum| number < minimum)
-            || rule.maximum.is_some_and(|maximum| number > maximum);
-        if is_out {
-            self.report(format!("expected {}", rule.expected));
-        }
-    }
-
-    fn list(&mut self, list: &'c [Value], rule: &'c SchemaRule) {
-        self.size(list.len() as u64, rule.item_count, "items");
+    fn list(&mut self, list: &'c [Value], schema: &'c Value) {
+        let length = list.len() as u64;
+        self.size(length, schema, ["minItems", "maxItems"], "items");
         for (index, item) in list.iter().enumerate().take(MAX_PROBLEMS) {
-            // Items without a rule may be anything.
-            if let Some(rule) = rule.item(index) {
-                self.inside(PathStep::Index(index), item, rule);
-            }
+            self.inside(PathStep::Index(index), item, schema::item(schema, index));
         }
     }
 
-    fn object(&mut self, map: &'c Map<String, Value>, rule: &'c SchemaRule) {
-        for property in &rule.properties {
-            match member(map, &property.name) {
-                None if property.is_required => {
-                    self.path.push(PathStep::Name(&property.name));
-                    self.report("field required");
-                    self.path.pop();
-                }
+    fn object(&mut self, map: &'c Map<String, Value>, schema: &'c Value) {
+        let properties = schema::properties(schema);
+        for property in &properties {
+            let name = property.name;
+            match map.get(name) {
+                None if property.is_required => self.report_at(name, "field required"),
                 // An optional field may be null.
                 Some(Value::Null) if !property.is_required => {}
                 None => {}
-                Some(value) => self.inside(PathStep::Name(&property.name), value, &property.rule),
+                Some(value) => self.inside(PathStep::Name(name), value, property.schema),
             }
         }
-        for (key, value) in map.iter().filter(|(key, _)| !rule.declares(key)) {
-            match &rule.additional {
-                AdditionalProperties::Any => {}
-                AdditionalProperties::Matching(other) => {
-                    self.inside(PathStep::Name(key), value, other)
-                }
-                AdditionalProperties::None => {
-                    self.path.push(PathStep::Name(key));
-                    self.report("unknown field");
-                    self.path.pop();
-                }
+        let others = schema::others(schema);
+        let is_known = |key: &str| properties.iter().any(|property| property.name == key);
+        for (key, value) in map.iter().filter(|(key, _)| !is_known(key)) {
+            match others {
+                Some(others) => self.inside(PathStep::Name(key), value, others),
+                None => self.report_at(key, "unknown field"),
             }
         }
     }
 
-    fn inside(&mut self, step: PathStep<'c>, value: &'c Value, rule: &'c SchemaRule) {
-        if self.problems.len() < MAX_PROBLEMS {
+    fn inside(&mut self, step: PathStep<'c>, value: &'c Value, schema: &'c Value) {
+        // Without a schema a value may be anything.
+        if !schema.is_null() && self.problems.len() < MAX_PROBLEMS {
             self.path.push(step);
-            self.value(value, rule);
+            self.value(value, schema);
             self.path.pop();
         }
     }
 }
 
-/// Returns a member of an object.
-fn member<'m>(map: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
-    match map.len() <= FEW_MEMBERS {
-        true => map
-            .iter()
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| value),
-        false => map.get(name),
-    }
+/// Tells whether a number is below the least or above the greatest of a schema.
+fn is_out_of_range(number: f64, schema: &Value) -> bool {
+    let bound = |key| schema.get(key).and_then(Value::as_f64);
+    bound("minimum").is_some_and(|minimum| number < minimum)
+        || bound("maximum").is_some_and(|maximum| number > maximum)
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ pub mod metrics;
 pub mod principal;
 pub mod rate_limit;
 pub mod rejection;
-mod schema_rule;
 pub mod secret_refresher;
 pub mod spans;
 
