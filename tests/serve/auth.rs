@@ -14,7 +14,10 @@ const SECRET: &[u8] = b"a secret of thirty-two bytes or more";
 
 pub(super) fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> String {
     let path = dir.path().join(name);
-    std::fs::write(&path, text).unwrap();
+    // A server that looks at the file meanwhile finds the old text or the new one.
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, &path).unwrap();
     path.to_string_lossy().into_owned()
 }
 
