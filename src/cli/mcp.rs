@@ -25,7 +25,7 @@ use crate::mcp::site_tools::{OfferedSite, SiteOptions};
 use crate::mcp::stdio::SiteTools;
 use crate::mcp::stdio::{self, StdioOptions};
 #[cfg(feature = "serve")]
-use crate::service::{authenticator::Authenticator, log::Log};
+use crate::service::authenticator::Authenticator;
 use crate::tool::context::Nobody;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::Cap;
@@ -115,7 +115,7 @@ fn site_tools(flags: SiteFlags, report_bytes: usize) -> anyhow::Result<Option<Bo
                 let guard = Arc::new(Authenticator::new(None, None));
                 let options = server::ServerOptions::new(place);
                 let lock = server::lock(&options.host.database, ServerLock::share)?;
-                server::open(&options, (lock, guard), Log::default(), None).await
+                server::open(&options, (lock, guard), None).await
             })
         }),
     };

@@ -21,7 +21,6 @@ use crate::mcp::http::Defaults;
 use crate::service::caller;
 use crate::service::dispatcher::InputRecording;
 use crate::service::jwt::ExpectedClaims;
-use crate::service::log::Log;
 use crate::service::rate_limit::Rate;
 use karyi_pty::{SessionOptions, StartupFiles, guard};
 use karyi_store::sqlite::{ServerLock, SqliteSites, make_directory};
@@ -58,7 +57,7 @@ pub(super) fn site(args: SiteArgs) -> ExitCode {
         let database = database(db)?;
         let _lock = ServerLock::acquire(&database)?;
         let sites = SqliteSites::open(&database)?;
-        runtime.block_on(server::import_all(&sites, &directory, &Log::default()))
+        runtime.block_on(server::import_all(&sites, &directory))
     });
     match imported {
         Ok(told) => print(

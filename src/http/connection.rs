@@ -213,13 +213,14 @@ impl<S: TcpBacked> ClientStream<S> {
     /// Looks whether the client has closed its side, because nothing reads the socket while a request
     /// is in progress.
     fn look_at_client(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let is_stream = self.client.state.is_stream.load(Ordering::Relaxed);
         let socket = self.stream.socket();
         // The socket has the end of the stream or the next request, which is read later.
         if !self.client.gone.is_cancelled() && socket.poll_read_ready(context).is_ready() {
             let ready = pin!(socket.ready(Interest::READABLE)).poll(context);
             if matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed()) {
                 self.client.gone.cancel();
-            } else if self.client.is_busy() {
+            } else if self.client.is_busy() || is_stream {
                 // The end behind the next request wakes nothing.
                 let next = || Instant::now() + limits::CONNECTION_TICK;
                 let timer = self
@@ -230,7 +231,6 @@ impl<S: TcpBacked> ClientStream<S> {
                 }
             }
         }
-        let is_stream = self.client.state.is_stream.load(Ordering::Relaxed);
         match is_stream && self.client.gone.is_cancelled() {
             true => Err(io::ErrorKind::ConnectionAborted.into()),
             false => Ok(()),

@@ -16,8 +16,6 @@ pub mod listen;
 #[cfg(feature = "serve")]
 pub mod local_tools;
 #[cfg(feature = "serve")]
-pub mod log_writer;
-#[cfg(feature = "serve")]
 pub mod openapi;
 #[cfg(feature = "serve")]
 pub mod otlp;

@@ -12,7 +12,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::http::outbound::RemoteServer;
-use crate::service::log::{Log, LogLine};
 use crate::service::spans::{self, Span, SpanSender};
 use karyi_core::limits;
 
@@ -24,12 +23,12 @@ impl Exporter {
     ///
     /// # Errors
     /// The endpoint is not an HTTP URL, or there are no trusted certificates.
-    pub fn start(endpoint: &str, log: Log) -> anyhow::Result<(Self, SpanSender)> {
+    pub fn start(endpoint: &str) -> anyhow::Result<(Self, SpanSender)> {
         let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let collector =
             RemoteServer::new(&address, None).context("reading the URL of the collector")?;
         let (sender, spans) = mpsc::channel(limits::MAX_WAITING_SPANS);
-        let task = tokio::spawn(export(collector, spans, log));
+        let task = tokio::spawn(export(collector, spans));
         Ok((Self(task), SpanSender::new(sender)))
     }
 
@@ -44,7 +43,7 @@ impl Exporter {
     }
 }
 
-async fn export(collector: RemoteServer, mut waiting: Receiver<Span>, log: Log) {
+async fn export(collector: RemoteServer, mut waiting: Receiver<Span>) {
     let mut batch = Vec::new();
     let mut is_failing = false;
     while waiting
@@ -66,12 +65,10 @@ async fn export(collector: RemoteServer, mut waiting: Receiver<Span>, log: Log) 
         if let Err(error) = &sent
             && !is_failing
         {
-            let message = format!("{error:#}");
-            log.write(&LogLine {
-                event: "spans_not_sent",
-                message: Some(&message),
-                ..LogLine::default()
-            });
+            tracing::info!(
+                event = "spans_not_sent",
+                message = format_args!("{error:#}")
+            );
         }
         is_failing = sent.is_err();
         batch.clear();

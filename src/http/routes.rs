@@ -74,13 +74,13 @@ async fn check_request(
     request: Request,
     next: Next,
 ) -> Response<Body> {
-    let (secrets, audit) = (&state.dispatcher.secrets, &state.dispatcher.audit);
-    secrets.refresh_if_stale(&audit.log).await;
+    state.dispatcher.secrets.refresh_if_stale().await;
     let response = match state.check_head(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(rejection) => Box::pin(refuse_unread(&state, request, rejection)).await,
     };
-    audit.metrics.count_response(response.status().as_u16());
+    let metrics = &state.dispatcher.audit.metrics;
+    metrics.count_response(response.status().as_u16());
     response
 }
 

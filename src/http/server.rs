@@ -5,7 +5,6 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail};
@@ -18,13 +17,13 @@ use crate::http::connection::ConnectionTimeouts;
 use crate::http::listen::{self, ListenerTasks, ParseErrorHook};
 use crate::http::local_tools::{self, HostResources, ShellPool};
 use crate::http::otlp::Exporter;
-use crate::http::{log_writer, routes, tls};
+use crate::http::{routes, tls};
 use crate::service::audit::AuditTrail;
 use crate::service::authenticator::{Authenticator, InternalKeys};
 use crate::service::catalog;
 use crate::service::dispatcher::{Dispatcher, InputRecording};
 use crate::service::jwt::{ExpectedClaims, TokenVerifier};
-use crate::service::log::{Log, LogLine};
+use crate::service::log::LogWriter;
 use crate::service::rate_limit::{Limiter, Rate};
 use crate::service::secret_refresher::SecretRefresher;
 use crate::service::spans::SpanSender;
@@ -144,26 +143,23 @@ pub async fn serve(
 ) -> anyhow::Result<()> {
     let reach = reach(&options)?;
     let authenticator = Arc::new(authenticator(&options)?);
-    if reach == Reach::Public && !authenticator.requires_credentials() {
-        bail!("an address that other machines can reach needs --key-file or --jwks");
-    }
     let tls = options.tls.as_ref();
     let tls = tls.map(|(chain, key)| tls::acceptor(chain, key));
     let tls = tls.transpose()?;
-    let (log, writer) = start_log(&options)?;
+    let log = start_log(&options)?;
     let exporter = options.collector.as_deref();
-    let exporter = exporter.map(|url| Exporter::start(url, log.clone()));
+    let exporter = exporter.map(Exporter::start);
     let (exporter, spans) = exporter.transpose()?.unzip();
     let lock = lock(&options.host.database, ServerLock::acquire)?;
     let guard = (lock, Arc::clone(&authenticator));
-    let (dispatcher, lock) = open(&options, guard, log.clone(), spans).await?;
+    let (dispatcher, lock) = open(&options, guard, spans).await?;
     let bound = listen::bind(&options.addresses).await;
     let listeners = bound.context("listening")?;
     let first = listeners.first().context("no address to listen on")?;
     let port = first.local_addr()?.port();
     let state = Arc::new(app_state(&options, &dispatcher, reach, port));
     log_start(&listeners, &options, &dispatcher)?;
-    dispatcher.secrets.refresh(&log).await;
+    dispatcher.secrets.refresh().await;
     let app = routes::router(Arc::clone(&state), extra_routes(&state));
     let listening = ListenerTasks::start(
         listeners,
@@ -178,7 +174,7 @@ pub async fn serve(
         authenticator,
     ));
     stopped.await;
-    stop(&state, listening, &log).await;
+    stop(&state, listening).await;
     drop(app);
     maintenance.abort();
     let _ = maintenance.await;
@@ -190,34 +186,32 @@ pub async fn serve(
     if let Some(exporter) = exporter {
         exporter.end().await;
     }
-    drop((lock, log));
-    if let Some(writer) = writer {
-        log_writer::end(writer).await;
+    drop(lock);
+    if let Some(log) = log {
+        log.end().await;
     }
     Ok(())
 }
 
 /// Starts the log and its thread; a quiet server has neither.
-fn start_log(options: &ServerOptions) -> anyhow::Result<(Log, Option<JoinHandle<()>>)> {
+fn start_log(options: &ServerOptions) -> anyhow::Result<Option<LogWriter>> {
     if options.is_quiet {
-        return Ok((Log::default(), None));
+        return Ok(None);
     }
     let out: Box<dyn Write + Send> = match &options.log_file {
         Some(file) => Box::new(Arc::clone(file)),
         None => Box::new(std::io::stderr()),
     };
-    let (log, writer) = log_writer::start(out).context("starting the log")?;
-    Ok((log, Some(writer)))
+    let (log, writer) = LogWriter::start(out).context("starting the log")?;
+    tracing::subscriber::set_global_default(log).context("starting the log")?;
+    Ok(Some(writer))
 }
 
 /// Accepts no new work and waits, within a limit, for the work in progress.
-async fn stop(state: &AppState, listening: ListenerTasks, log: &Log) {
+async fn stop(state: &AppState, listening: ListenerTasks) {
     let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
     state.shutdown.cancel();
-    log.write(&LogLine {
-        event: "stopping",
-        ..LogLine::default()
-    });
+    tracing::info!(event = "stopping");
     listening.shut_down().await;
     // Calls of disconnected callers hold no connection.
     let _ = tokio::time::timeout_at(limit, state.dispatcher.wait_for_calls()).await;
@@ -253,28 +247,24 @@ fn log_start(
     options: &ServerOptions,
     dispatcher: &Dispatcher,
 ) -> anyhow::Result<()> {
-    let log = |event, message: &str| {
-        dispatcher.audit.log.write(&LogLine {
-            event,
-            message: Some(message),
-            ..LogLine::default()
-        });
-    };
     let scheme = if options.tls.is_some() {
         "https"
     } else {
         "http"
     };
     for listener in listeners {
-        let message = format!("{scheme}://{}", listener.local_addr()?);
-        log("listening", &message);
+        let address = listener.local_addr()?;
+        tracing::info!(
+            event = "listening",
+            message = format_args!("{scheme}://{address}")
+        );
     }
     if !options.tools.is_empty() && !dispatcher.authenticator.requires_credentials() {
         let message = format!(
             "no caller can use {}: without --key-file or --jwks no caller is authenticated",
             options.tools.join(", ")
         );
-        log("tools_without_keys", &message);
+        tracing::info!(event = "tools_without_keys", message);
     }
     log_skipped_keys(dispatcher);
     Ok(())
@@ -283,11 +273,7 @@ fn log_start(
 /// Logs the token keys that were skipped.
 fn log_skipped_keys(dispatcher: &Dispatcher) {
     for problem in dispatcher.authenticator.skipped_keys() {
-        dispatcher.audit.log.write(&LogLine {
-            event: "key_left_out",
-            message: Some(&problem),
-            ..LogLine::default()
-        });
+        tracing::info!(event = "key_left_out", message = problem);
     }
 }
 
@@ -355,13 +341,12 @@ pub fn lock(
 pub async fn open(
     options: &ServerOptions,
     (mut lock, authenticator): (ServerLock, Arc<Authenticator>),
-    log: Log,
     spans: Option<SpanSender>,
 ) -> anyhow::Result<(Arc<Dispatcher>, ServerLock)> {
     let host = &options.host;
     let sites = SqliteSites::open(&host.database)?;
     if let Some(directory) = &host.data {
-        import_all(&sites, directory, &log).await?;
+        import_all(&sites, directory).await?;
     }
     let ledger = SqliteLedger::open(&ledger_path(&host.database))?;
     let lost = match lock.is_first() {
@@ -371,11 +356,7 @@ pub async fn open(
     lock.admit_others()?;
     if lost > 0 {
         let message = format!("{lost} calls were interrupted when the server last stopped");
-        log.write(&LogLine {
-            event: "interrupted_calls",
-            message: Some(&message),
-            ..LogLine::default()
-        });
+        tracing::info!(event = "interrupted_calls", message);
     }
     let tools = catalog::offered_tools(&options.tools).map_err(|names| {
         anyhow::anyhow!(
@@ -404,7 +385,7 @@ pub async fn open(
         local: Some(Arc::new(shells)),
         input_recording: options.input_recording,
         secrets: SecretRefresher::new(redactor.secrets()),
-        audit: AuditTrail::new(Arc::new(ledger), log, spans, redactor),
+        audit: AuditTrail::new(Arc::new(ledger), spans, redactor),
         tool_limit: options.tool_rate.map(Limiter::new),
         tenant_limit: options.tenant_rate.map(Limiter::new),
         places: Semaphore::new(limits::MAX_CALLS_IN_FLIGHT),
@@ -416,11 +397,7 @@ pub async fn open(
 ///
 /// # Errors
 /// A file is not valid, or the database cannot be written.
-pub async fn import_all(
-    sites: &dyn SiteStore,
-    directory: &Path,
-    log: &Log,
-) -> anyhow::Result<Vec<String>> {
+pub async fn import_all(sites: &dyn SiteStore, directory: &Path) -> anyhow::Result<Vec<String>> {
     let mut messages = Vec::new();
     for bundle in import::read(directory)? {
         let name = format!("{}/{}", bundle.site.tenant_id, bundle.site.site_id);
@@ -438,11 +415,7 @@ pub async fn import_all(
             "{name} {what}: {} profiles, {} contents, {} prompts",
             counts.0, counts.1, counts.2
         );
-        log.write(&LogLine {
-            event: "site_imported",
-            message: Some(&message),
-            ..LogLine::default()
-        });
+        tracing::info!(event = "site_imported", message);
         messages.push(message);
     }
     Ok(messages)
@@ -462,7 +435,7 @@ async fn run_maintenance(
         let audit = &dispatcher.audit;
         audit.record_suppressed(Instant::now()).await;
         audit.catch_up().await;
-        dispatcher.secrets.refresh(&audit.log).await;
+        dispatcher.secrets.refresh().await;
         dispatcher.sweep();
         let Some((path, expected)) = &jwks else {
             continue;
@@ -476,20 +449,12 @@ async fn run_maintenance(
         match tokens(path, expected) {
             Ok(tokens) => {
                 authenticator.replace_tokens(tokens);
-                dispatcher.audit.log.write(&LogLine {
-                    event: "keys_renewed",
-                    ..LogLine::default()
-                });
+                tracing::info!(event = "keys_renewed");
                 log_skipped_keys(&dispatcher);
             }
             Err(error) => {
                 let message = format!("{error:#}");
-                let line = LogLine {
-                    event: "keys_not_renewed",
-                    message: Some(&message),
-                    ..LogLine::default()
-                };
-                dispatcher.audit.log.write(&line);
+                tracing::info!(event = "keys_not_renewed", message);
             }
         }
     }

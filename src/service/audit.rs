@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::service::caller::Caller;
-use crate::service::log::{Log, LogLine};
 use crate::service::metrics::Metrics;
 use crate::service::rate_limit::RefusalLimiter;
 use crate::service::rejection::Rejection;
@@ -22,8 +21,6 @@ pub struct AuditTrail {
     ledger: Arc<dyn Ledger>,
     spans: Option<SpanSender>,
     refusals: RefusalLimiter<Record<'static>>,
-    /// Destination of log lines.
-    pub log: Log,
     /// Counters of calls and responses.
     pub metrics: Metrics,
     /// Masks the operator's secrets in text from callers.
@@ -59,17 +56,11 @@ impl CallOutcome {
 impl AuditTrail {
     /// Creates the audit trail of a server.
     #[must_use]
-    pub fn new(
-        ledger: Arc<dyn Ledger>,
-        log: Log,
-        spans: Option<SpanSender>,
-        redactor: Redactor,
-    ) -> Self {
+    pub fn new(ledger: Arc<dyn Ledger>, spans: Option<SpanSender>, redactor: Redactor) -> Self {
         Self {
             ledger,
             spans,
             refusals: RefusalLimiter::new(limits::MAX_REFUSALS_RECORDED),
-            log,
             metrics: Metrics::default(),
             redactor,
             is_failing: AtomicBool::new(false),
@@ -129,13 +120,13 @@ impl AuditTrail {
     pub fn refuse_unrecorded(&self, mut rejection: Rejection) -> Rejection {
         rejection.mask(&self.redactor);
         self.metrics.unrecorded.inc();
-        self.log.write(&LogLine {
-            event: "request_refused",
-            http_status: Some(rejection.status).filter(|status| *status > 0),
-            error_type: Some(rejection.error_type),
-            message: Some(&rejection.detail),
-            ..LogLine::default()
-        });
+        let status = Some(rejection.status).filter(|status| *status > 0);
+        tracing::info!(
+            event = "request_refused",
+            http_status = status,
+            error_type = rejection.error_type,
+            message = rejection.detail
+        );
         rejection
     }
 
@@ -155,14 +146,13 @@ impl AuditTrail {
             ..last
         };
         self.write(|| row.clone(), by).await;
-        self.log.write(&LogLine {
-            event: "flood_recorded",
-            call_id: Some(&row.call_id),
-            http_status: row.http_status,
-            error_type: row.error_type.as_deref(),
-            message: Some(&format!("{count} refused requests in one record")),
-            ..LogLine::default()
-        });
+        tracing::info!(
+            event = "flood_recorded",
+            call_id = &*row.call_id,
+            http_status = row.http_status,
+            error_type = row.error_type.as_deref(),
+            message = format!("{count} refused requests in one record")
+        );
     }
 
     /// Records that a call is about to change something; without this record it must not.
@@ -245,11 +235,7 @@ impl AuditTrail {
             }
             if Instant::now() >= limit {
                 let message = format!("{late} records could not be written before the end");
-                self.log.write(&LogLine {
-                    event: "records_lost",
-                    message: Some(&message),
-                    ..LogLine::default()
-                });
+                tracing::info!(event = "records_lost", message);
                 return late;
             }
             tokio::time::sleep(limits::LATE_RECORDS_PAUSE).await;
@@ -259,14 +245,13 @@ impl AuditTrail {
     fn report_failure(&self, record: &Record<'_>, error: &StoreError) {
         self.is_failing.store(true, Ordering::Relaxed);
         self.metrics.ledger_failures.inc();
-        self.log.write(&LogLine {
-            event: "ledger_write_failed",
-            trace_id: Some(&record.trace_id),
-            tool_name: Some(&record.tool_name),
-            call_id: Some(&record.call_id),
-            message: Some(&error.to_string()),
-            ..LogLine::default()
-        });
+        tracing::info!(
+            event = "ledger_write_failed",
+            trace_id = &*record.trace_id,
+            tool_name = &*record.tool_name,
+            call_id = &*record.call_id,
+            message = %error
+        );
     }
 
     /// Tells whether the last write to the ledger failed.
@@ -288,18 +273,18 @@ impl AuditTrail {
     /// Writes a log line about a call; its outcome is empty before its end.
     pub fn log_call(&self, event: &str, caller: &Caller, outcome: &CallOutcome) {
         let is_over = outcome.http_status > 0;
-        self.log.write(&LogLine {
+        tracing::info!(
             event,
-            trace_id: Some(&caller.trace_id),
-            tool_name: Some(caller.tool_name.as_str()).filter(|name| !name.is_empty()),
-            tenant_id: Some(&caller.tenant_id),
-            site_id: Some(&caller.site_id),
-            latency_ms: is_over.then_some(outcome.latency_ms),
-            call_id: Some(&caller.call_id),
-            http_status: is_over.then_some(outcome.http_status),
-            error_type: outcome.error_type.as_deref(),
-            message: outcome.error.as_deref(),
-        });
+            trace_id = caller.trace_id,
+            tool_name = (!caller.tool_name.is_empty()).then_some(&*caller.tool_name),
+            tenant_id = caller.tenant_id,
+            site_id = caller.site_id,
+            latency_ms = is_over.then_some(outcome.latency_ms),
+            call_id = caller.call_id,
+            http_status = is_over.then_some(outcome.http_status),
+            error_type = outcome.error_type,
+            message = outcome.error
+        );
     }
 
     fn send_span(&self, caller: &Caller, outcome: &CallOutcome) {

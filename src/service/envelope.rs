@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::service::caller::Caller;
 use crate::service::input_check::{self, FieldProblem};
@@ -13,24 +13,20 @@ use karyi_store::members::Members;
 use karyi_vault::redact::Redactor;
 
 /// Response to a call. Members without a value are omitted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Envelope {
     /// True if the tool succeeded.
     pub success: bool,
     /// Output of the tool; of a failed call, the part that succeeded.
-    #[serde(skip_serializing)]
     pub output: Option<FieldText>,
     /// Error message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Kind of the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
     /// Error code, for programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     /// Problems of the input, each with its path.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(default)]
     pub errors: Vec<FieldProblem>,
     /// Facts from the ledger.
     pub audit: Audit,
@@ -95,7 +91,7 @@ impl Envelope {
 }
 
 /// Facts about a call from the ledger.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Audit {
     /// Trace of the caller.
     pub trace_id: String,
@@ -108,10 +104,8 @@ pub struct Audit {
     /// Time since the request arrived, in milliseconds.
     pub latency_ms: u64,
     /// Kind of the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
     /// Error message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     /// First digits of the hash of the input.
     pub request_payload_hash: String,

@@ -58,12 +58,14 @@ impl Limiter {
     /// Takes one token from a bucket.
     ///
     /// # Errors
-    /// The bucket is empty: whole seconds until it is not, at least 1.
-    pub fn consume(&self, bucket: &String) -> Result<(), u64> {
+    /// 429 if the bucket is empty, with whole seconds until it is not.
+    pub fn consume(&self, bucket: &String, whose: &str) -> Result<(), Rejection> {
         self.buckets.check_key(bucket).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
             let part = u64::from(wait.subsec_nanos() > 0);
-            (wait.as_secs() + part).max(1)
+            let seconds = (wait.as_secs() + part).max(1);
+            let detail = format!("too many calls {whose}; try again in {seconds} s");
+            Rejection::rate_limited(detail).with_retry_after(seconds)
         })
     }
 
@@ -77,20 +79,6 @@ impl Limiter {
             *swept = Instant::now();
         }
     }
-}
-
-/// Takes one token from a bucket, if there is a limit.
-///
-/// # Errors
-/// 429 if the bucket is empty.
-pub fn consume(limiter: Option<&Limiter>, bucket: &String, whose: &str) -> Result<(), Rejection> {
-    let Some(limiter) = limiter else {
-        return Ok(());
-    };
-    limiter.consume(bucket).map_err(|seconds| {
-        let detail = format!("too many calls {whose}; try again in {seconds} s");
-        Rejection::rate_limited(detail).with_retry_after(seconds)
-    })
 }
 
 /// Limits how many rejections per second of one caller are recorded one by one; the rest are
@@ -186,11 +174,15 @@ mod tests {
     #[test]
     fn a_bucket_is_empty_after_its_burst_and_others_are_not() {
         let limiter = Limiter::new(Rate::parse("1:5").unwrap());
+        let consume = |bucket: &str| {
+            let taken = limiter.consume(&bucket.to_owned(), "of this tool");
+            taken.map_err(|rejection| rejection.retry_after)
+        };
         for _ in 0..5 {
-            assert_eq!(limiter.consume(&"a".to_owned()), Ok(()));
+            assert_eq!(consume("a"), Ok(()));
         }
-        assert_eq!(limiter.consume(&"a".to_owned()), Err(1));
-        assert_eq!(limiter.consume(&"b".to_owned()), Ok(()));
+        assert_eq!(consume("a"), Err(Some(1)));
+        assert_eq!(consume("b"), Ok(()));
     }
 
     #[test]

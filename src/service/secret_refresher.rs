@@ -4,7 +4,6 @@
 use tokio::sync::Mutex;
 
 use crate::exec::{message_runner, resolve};
-use crate::service::log::{Log, LogLine};
 use crate::tool::context::blocking;
 use karyi_vault::session::{LoadIssue, Need, Secrets};
 
@@ -27,15 +26,15 @@ impl SecretRefresher {
 
     /// Reads the store if it has changed or a retry is due. One task reads; the others wait for it.
     /// Front ends call this before they check, log or record anything of a request.
-    pub async fn refresh_if_stale(&self, log: &Log) {
+    pub async fn refresh_if_stale(&self) {
         if self.secrets.is_behind() {
             // Boxed to keep this future small.
-            Box::pin(self.refresh(log)).await;
+            Box::pin(self.refresh()).await;
         }
     }
 
     /// Reads the store if it has changed, and logs problems that are new since the last time.
-    pub async fn refresh(&self, log: &Log) {
+    pub async fn refresh(&self) {
         let mut reported = self.reported.lock().await;
         // The task that held the lock before may have read it.
         if self.secrets.is_behind() {
@@ -51,11 +50,7 @@ impl SecretRefresher {
         };
         for lack in lacks.iter().filter(|lack| !reported.contains(lack)) {
             let (code, message) = message_runner::describe_load_issue(lack);
-            log.write(&LogLine {
-                event: code.as_str(),
-                message: Some(&message),
-                ..LogLine::default()
-            });
+            tracing::info!(event = code.as_str(), message);
         }
         *reported = lacks;
     }
@@ -67,6 +62,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
+    use crate::service::log::JsonLog;
     use karyi_core::error::{ErrorCode, ToolError};
     use karyi_vault::session::{LoadIssueKind, Source};
 
@@ -108,12 +104,13 @@ mod tests {
         let (secrets, source) = (Secrets::default(), Arc::new(Counting::default()));
         secrets.attach(Arc::clone(&source) as Arc<dyn Source>);
         let refresher = Arc::new(SecretRefresher::new(&secrets));
-        let (log, lines) = Log::new();
+        let (log, mut lines) = JsonLog::new();
+        let logging = tracing::subscriber::set_default(log);
         for round in 1..=2 {
             let tasks: Vec<_> = (0..20)
                 .map(|_| {
-                    let (refresher, log) = (Arc::clone(&refresher), log.clone());
-                    tokio::spawn(async move { refresher.refresh_if_stale(&log).await })
+                    let refresher = Arc::clone(&refresher);
+                    tokio::spawn(async move { refresher.refresh_if_stale().await })
                 })
                 .collect();
             for task in tasks {
@@ -122,10 +119,8 @@ mod tests {
             assert_eq!(source.reads.load(Ordering::SeqCst), round);
             source.is_read.store(false, Ordering::SeqCst);
         }
-        drop(log);
-        let mut text = Vec::new();
-        lines.take(&mut text);
-        let text = String::from_utf8(text).unwrap();
+        drop(logging);
+        let text = String::from_utf8(lines.take()).unwrap();
         let message =
             "values in the store are not known and not masked: keyring_timeout: it did not answer";
         assert_eq!(text.lines().count(), 1, "{text}");

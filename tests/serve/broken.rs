@@ -11,7 +11,7 @@ use karyi::service::authenticator::Credential;
 use karyi::service::catalog::OfferedTool;
 use karyi::service::dispatcher::InputRecording;
 use karyi::service::envelope::Envelope;
-use karyi::service::log::Log;
+use karyi::service::log::JsonLog;
 use karyi::service::secret_refresher::SecretRefresher;
 use karyi::service::{CallReply, CallRequest, Caller, Dispatcher, catalog};
 use karyi::store::site::{
@@ -115,10 +115,6 @@ impl SiteStore for Odd {
 
 /// Makes a dispatcher over the odd site, with a ledger in `dir`.
 fn dispatcher(dir: &std::path::Path, tools: Vec<OfferedTool>) -> Arc<Dispatcher> {
-    dispatcher_with(dir, tools, Log::default())
-}
-
-fn dispatcher_with(dir: &std::path::Path, tools: Vec<OfferedTool>, log: Log) -> Arc<Dispatcher> {
     let ledger = Arc::new(SqliteLedger::open(&dir.join("ledger.db")).unwrap());
     let secrets = Secrets::default();
     Arc::new(Dispatcher {
@@ -128,7 +124,7 @@ fn dispatcher_with(dir: &std::path::Path, tools: Vec<OfferedTool>, log: Log) -> 
         context: crate::execution::context(dir),
         local: None,
         input_recording: InputRecording::Never,
-        audit: AuditTrail::new(ledger, log, None, Redactor::new(&secrets)),
+        audit: AuditTrail::new(ledger, None, Redactor::new(&secrets)),
         tool_limit: None,
         tenant_limit: None,
         secrets: SecretRefresher::new(&secrets),
@@ -184,7 +180,12 @@ fn drafted(
     key: &str,
     patience: Option<Duration>,
 ) -> Box<Envelope> {
-    let reply = runtime().block_on(async {
+    // On the thread of the test, whose log it may be.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let reply = runtime.block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
         caller.call_id = format!("call-{key}");
         caller.idempotency_key = Some(key.into());
@@ -240,14 +241,13 @@ fn a_key_stays_taken_when_its_tool_breaks() {
 #[test]
 fn a_key_that_cannot_be_kept_as_it_should_be_is_told() {
     let dir = tempfile::tempdir().unwrap();
-    let (log, lines) = Log::new();
-    let dispatcher = dispatcher_with(dir.path(), catalog::offered_tools(&[]).unwrap(), log);
+    let (log, mut lines) = JsonLog::new();
+    let logging = tracing::subscriber::set_default(log);
+    let dispatcher = dispatcher(dir.path(), catalog::offered_tools(&[]).unwrap());
     assert!(drafted(&dispatcher, "kept", "unkept", None).success);
     assert!(!drafted(&dispatcher, "full", "unreleased", None).success);
-    drop(dispatcher);
-    let mut text = Vec::new();
-    lines.take(&mut text);
-    let text = String::from_utf8(text).unwrap();
+    drop(logging);
+    let text = String::from_utf8(lines.take()).unwrap();
     let told: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
