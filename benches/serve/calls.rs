@@ -184,5 +184,5 @@ fn tell(report: &mut Report, [karyi, fastapi, bare, again]: &[Vec<SentCounts>; 4
         let ratio = crate::median(ratios(karyi, fastapi));
         report.check("calls, karyi / FastAPI", ratio, 12.0..);
     }
-    report.check("calls, karyi / bare axum", crate::median(beside), 0.35..);
+    report.check("calls, karyi / bare axum", crate::median(beside), 0.30..);
 }
