@@ -21,7 +21,7 @@ pub use karyi_core::{
 #[cfg(all(unix, feature = "serve"))]
 pub use karyi_store as store;
 #[cfg(unix)]
-pub use {karyi_files as files, karyi_model as model, karyi_pty as pty};
+pub use {karyi_files as files, karyi_model as model, karyi_net as net, karyi_pty as pty};
 pub use {karyi_syntax as syntax, karyi_vault as vault};
 
 // What a tool is, and the tools.

@@ -26,6 +26,7 @@ const CRATES: &[(&str, usize)] = &[
     ("karyi-pty", 13_000),
     ("karyi-files", 12_000),
     ("karyi-model", 3_000),
+    ("karyi-net", 1_000),
     ("karyi-store", 4_000),
 ];
 
@@ -412,6 +413,39 @@ fn every_wait_has_its_limit_in_one_place() {
         .flat_map(|s| lines_matching(s, &pattern))
         .collect();
     assert_none(offenders, "times outside karyi-core/src/limits");
+}
+
+/// ring is the one provider of encryption; the others build C code for minutes.
+#[test]
+fn neither_aws_lc_nor_openssl_is_linked() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let lock = manifest(&root.join("Cargo.lock"));
+    let packages = lock["package"].as_array().unwrap();
+    let names: BTreeSet<&str> = packages
+        .iter()
+        .filter_map(|package| package["name"].as_str())
+        .collect();
+    assert!(names.contains("ring") && names.contains("reqwest"));
+    for name in [
+        "aws-lc-sys",
+        "aws-lc-rs",
+        "openssl-sys",
+        "openssl",
+        "native-tls",
+    ] {
+        assert!(!names.contains(name), "{name} is in Cargo.lock");
+    }
+}
+
+#[test]
+fn every_request_leaves_through_one_client() {
+    let pattern = Regex::new(r"\breqwest::|\bhyper::client|TcpStream::connect").unwrap();
+    let offenders = sources()
+        .iter()
+        .filter(|s| s.module[0] != "karyi_net" && s.module[0] != "karyi-net")
+        .flat_map(|s| lines_matching(s, &pattern))
+        .collect();
+    assert_none(offenders, "requests beside karyi-net");
 }
 
 /// A lock file that does not fit stops `fuzz/run`, and nothing else tells of it.

@@ -7,19 +7,15 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, bail};
-use axum::http::{HeaderValue, Request, StatusCode, header};
-use http_body_util::Full;
-use hyper::body::Bytes;
+use anyhow::Context;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
-use crate::http::outbound::RemoteServer;
 use crate::tool::service::Access;
 use crate::tools;
 use karyi_core::ids;
 use karyi_core::limits;
 use karyi_core::secret::SecretValue;
+use karyi_net::{ClientOptions, HttpClient, HttpRequest, NetErrorKind, ProxyUse, ServerUrl};
 
 /// Call to make.
 pub struct ClientCall {
@@ -62,12 +58,14 @@ pub struct CallResponse {
 enum Attempt {
     /// The server responded.
     Answer {
-        status: StatusCode,
+        status: u16,
         body: String,
         retry_after: Option<Duration>,
     },
     /// No response arrived.
     Lost(anyhow::Error),
+    /// The request cannot be sent at all.
+    Refused(anyhow::Error),
 }
 
 /// Makes a call.
@@ -75,15 +73,13 @@ enum Attempt {
 /// # Errors
 /// The URL is not valid, or no attempt got a response.
 pub async fn call(call: &ClientCall) -> anyhow::Result<CallResponse> {
-    let address = call.url.trim_end_matches('/');
-    let server =
-        RemoteServer::new(address, call.authority.as_deref()).context("reading the address")?;
-    let host = server.uri().host().unwrap_or_default();
-    let is_loopback = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
-    let has_secret = call.key.is_some() || call.token.is_some();
-    if server.uri().scheme_str() != Some("https") && has_secret && !is_loopback {
-        bail!("a key or token would travel unencrypted to {host}; use https");
-    }
+    let server = ServerUrl::parse(&call.url).context("reading the address")?;
+    let options = ClientOptions {
+        proxy: ProxyUse::Environment,
+        authority: call.authority.clone(),
+        ..ClientOptions::default()
+    };
+    let server = HttpClient::new(server, &options)?;
     let trace = call.trace.clone().map_or_else(ids::new_id, Ok)?;
     let deadline = Instant::now() + call.timeout;
     let may_repeat = is_repeatable(call);
@@ -114,9 +110,10 @@ pub async fn call(call: &ClientCall) -> anyhow::Result<CallResponse> {
 
 fn response(attempt: Attempt, attempts: u32) -> anyhow::Result<CallResponse> {
     match attempt {
+        Attempt::Refused(error) => Err(error),
         Attempt::Lost(error) => Err(error.context(format!("after {attempts} attempts"))),
         Attempt::Answer { status, body, .. } => Ok(CallResponse {
-            status: status.as_u16(),
+            status,
             body,
             attempts,
         }),
@@ -142,8 +139,9 @@ fn time_of_attempt(call: &ClientCall) -> Duration {
 /// Returns the delay before the next attempt; none if the response is final.
 fn retry_delay(attempt: &Attempt, attempts: u32) -> anyhow::Result<Option<Duration>> {
     let is_retryable = match attempt {
+        Attempt::Refused(_) => false,
         Attempt::Lost(_) => true,
-        Attempt::Answer { status, body, .. } => match status.as_u16() {
+        Attempt::Answer { status, body, .. } => match *status {
             429 | 502 | 503 | 504 => true,
             200 => timed_out(body),
             _ => false,
@@ -174,111 +172,42 @@ fn timed_out(body: &str) -> bool {
 
 async fn send_once(
     call: &ClientCall,
-    server: &RemoteServer,
+    server: &HttpClient,
     trace: &str,
     attempt: u32,
 ) -> anyhow::Result<Attempt> {
-    let request = request(call, server, trace, attempt)?;
-    let answer = server.send(request).await?;
-    let wait = answer.headers.get(header::RETRY_AFTER);
-    let wait = wait.and_then(|value| parse_retry_after(value.to_str().ok()?, SystemTime::now()));
+    let answer = match server.send(request(call, trace, attempt)?).await {
+        Ok(answer) => answer,
+        Err(error) if error.kind == NetErrorKind::Plain => {
+            return Ok(Attempt::Refused(error.into()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let status = answer.status();
+    let retry_after = karyi_net::retry_after(answer.headers(), SystemTime::now());
+    let body = answer.bytes(limits::MAX_ANSWER_BYTES).await?;
     Ok(Attempt::Answer {
-        status: answer.status,
-        body: String::from_utf8_lossy(&answer.body).into_owned(),
-        retry_after: wait,
+        status,
+        body: String::from_utf8_lossy(&body).into_owned(),
+        retry_after,
     })
 }
 
-/// Reads a `Retry-After` header: seconds or an HTTP date.
-fn parse_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
-    let text = text.trim();
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number too large to parse means longer than anyone waits.
-        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    // A date in the past means no wait.
-    Some(date.duration_since(now).unwrap_or_default())
-}
-
-fn request(
-    call: &ClientCall,
-    server: &RemoteServer,
-    trace: &str,
-    attempt: u32,
-) -> anyhow::Result<Request<Full<Bytes>>> {
-    let path = format!(
-        "{}/api/tools/call",
-        server.uri().path().trim_end_matches('/')
-    );
-    let mut request = Request::post(path)
-        .header(header::HOST, server.authority())
-        .header(header::CONTENT_TYPE, "application/json")
-        .header("x-tenant-id", &call.tenant)
-        .header("x-site-id", &call.site)
-        .header("x-trace-id", trace)
-        .header("x-attempt", attempt.to_string());
-    let key = call.key.as_ref().map(|key| sensitive("", key));
-    let token = call.token.as_ref().map(|token| sensitive("Bearer ", token));
-    let repeat = call.idempotency_key.as_deref().map(HeaderValue::from_str);
-    let optional = [
-        ("x-internal-api-key", key.transpose()?),
-        ("authorization", token.transpose()?),
-        (
-            "idempotency-key",
-            repeat
-                .transpose()
-                .context("a header contains invalid characters")?,
-        ),
-    ];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            request = request.header(name, value);
-        }
-    }
+fn request(call: &ClientCall, trace: &str, attempt: u32) -> anyhow::Result<HttpRequest> {
     let body = json!({"tool_name": call.tool, "input": call.input}).to_string();
-    request
-        .body(Full::from(body))
-        .context("a header contains invalid characters")
-}
-
-/// Builds a header whose value is never printed.
-fn sensitive(scheme: &str, value: &SecretValue) -> anyhow::Result<HeaderValue> {
-    let text = Zeroizing::new(format!("{scheme}{}", value.expose()));
-    // The original error does not name the header.
-    let mut header = HeaderValue::from_str(&text).map_err(|_| {
-        anyhow::anyhow!("the key or token contains characters that are not allowed in a header")
-    })?;
-    header.set_sensitive(true);
-    Ok(header)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now: jiff::Timestamp = "2099-10-21T07:27:00Z".parse().unwrap();
-        let now = SystemTime::from(now);
-        let check = |text: &str, expected: Option<u64>| {
-            assert_eq!(
-                parse_retry_after(text, now),
-                expected.map(Duration::from_secs),
-                "{text}"
-            );
-        };
-        check("2", Some(2));
-        check("Wed, 21 Oct 2099 07:28:00 GMT", Some(60));
-        check("Wed, 21 Oct 2099 07:26:00 GMT", Some(0));
-        // Obsolete date formats.
-        check("Thursday, 21-Oct-99 07:28:00 GMT", Some(0));
-        check("Wed Oct 21 07:28:00 2099", Some(60));
-        check("Thu Oct  1 07:28:00 2099", Some(0));
-        // Very long, but a number.
-        check("999999999999999999999999999999", Some(u64::MAX));
-        for text in ["soon", "-1", "+5", "1.5", "", "21 Oct 2099"] {
-            check(text, None);
-        }
+    let mut request = HttpRequest::post("api/tools/call", body)
+        .header("x-tenant-id", &call.tenant)?
+        .header("x-site-id", &call.site)?
+        .header("x-trace-id", trace)?
+        .header("x-attempt", &attempt.to_string())?;
+    if let Some(key) = &call.key {
+        request = request.secret_header("x-internal-api-key", "", key)?;
+    }
+    if let Some(token) = &call.token {
+        request = request.secret_header("authorization", "Bearer ", token)?;
+    }
+    match &call.idempotency_key {
+        Some(key) => Ok(request.header("idempotency-key", key)?),
+        None => Ok(request),
     }
 }

@@ -20,8 +20,6 @@ pub mod openapi;
 #[cfg(feature = "serve")]
 pub mod otlp;
 #[cfg(feature = "serve")]
-pub mod outbound;
-#[cfg(feature = "serve")]
 pub mod problem;
 #[cfg(feature = "serve")]
 pub mod routes;

@@ -4,16 +4,13 @@
 //! lost, but calls are not delayed.
 
 use anyhow::{Context, bail};
-use axum::http::{Request, header};
-use http_body_util::Full;
-use hyper::body::Bytes;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::http::outbound::RemoteServer;
 use crate::service::spans::{self, Span, SpanSender};
 use karyi_core::limits;
+use karyi_net::{ClientOptions, HttpClient, HttpRequest, ServerUrl};
 
 /// Handle of the export task.
 pub struct Exporter(JoinHandle<()>);
@@ -24,9 +21,8 @@ impl Exporter {
     /// # Errors
     /// The endpoint is not an HTTP URL, or there are no trusted certificates.
     pub fn start(endpoint: &str) -> anyhow::Result<(Self, SpanSender)> {
-        let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-        let collector =
-            RemoteServer::new(&address, None).context("reading the URL of the collector")?;
+        let server = ServerUrl::parse(endpoint).context("reading the URL of the collector")?;
+        let collector = HttpClient::new(server, &ClientOptions::default())?;
         let (sender, spans) = mpsc::channel(limits::MAX_WAITING_SPANS);
         let task = tokio::spawn(export(collector, spans));
         Ok((Self(task), SpanSender::new(sender)))
@@ -43,7 +39,7 @@ impl Exporter {
     }
 }
 
-async fn export(collector: RemoteServer, mut waiting: Receiver<Span>) {
+async fn export(collector: HttpClient, mut waiting: Receiver<Span>) {
     let mut batch = Vec::new();
     let mut is_failing = false;
     while waiting
@@ -75,20 +71,20 @@ async fn export(collector: RemoteServer, mut waiting: Receiver<Span>) {
     }
 }
 
-async fn send(collector: &RemoteServer, batch: &[Span]) -> anyhow::Result<()> {
-    let body = Bytes::from(spans::document(batch).to_string());
-    let path = collector.uri().path_and_query();
-    let path = path.map_or("/", |path| path.as_str());
-    let request = Request::post(path)
-        .header(header::HOST, collector.authority())
-        .header(header::CONTENT_TYPE, "application/json")
-        .body(Full::new(body))?;
-    let answer = timeout(limits::SPANS_TIMEOUT, collector.send(request));
-    let answer = answer
+async fn send(collector: &HttpClient, batch: &[Span]) -> anyhow::Result<()> {
+    let request = HttpRequest::post("v1/traces", spans::document(batch).to_string());
+    let exchange = async {
+        let answer = collector.send(request).await?;
+        let (status, is_success) = (answer.status(), answer.is_success());
+        // A collector that never ends its answer has failed, too.
+        answer.bytes(limits::MAX_ANSWER_BYTES).await?;
+        anyhow::Ok((status, is_success))
+    };
+    let (status, is_success) = timeout(limits::SPANS_TIMEOUT, exchange)
         .await
         .context("the collector did not answer in time")??;
-    match answer.status.is_success() {
+    match is_success {
         true => Ok(()),
-        false => bail!("the collector answered {}", answer.status),
+        false => bail!("the collector answered {status}"),
     }
 }

@@ -1,15 +1,14 @@
-//! TLS with ring.
+//! TLS of the server, with ring.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 pub use tokio_rustls::TlsAcceptor;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 /// Creates a TLS acceptor from a certificate chain and its key, both PEM.
 ///
@@ -25,27 +24,6 @@ pub fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
         .with_single_cert(chain, key)
         .context("using the certificate with its key")?;
     Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-/// Creates a TLS connector that trusts `authority`, or the machine's authorities.
-///
-/// # Errors
-/// The file cannot be read, or there are no trusted certificates.
-pub fn connector(authority: Option<&Path>) -> anyhow::Result<TlsConnector> {
-    let mut roots = RootCertStore::empty();
-    let trusted = match authority {
-        Some(path) => certificates(path)?,
-        None => rustls_native_certs::load_native_certs().certs,
-    };
-    roots.add_parsable_certificates(trusted);
-    if roots.is_empty() {
-        bail!("this machine trusts no certificate authority; name one with --ca FILE");
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 fn certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {

@@ -11,6 +11,8 @@
 pub mod context;
 pub mod escape;
 pub mod process;
+#[allow(dead_code)]
+pub mod scripted_server;
 pub mod terminal;
 
 use std::ffi::OsString;

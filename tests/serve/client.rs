@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Server;
 use crate::harness::program;
+use crate::harness::scripted_server::{ScriptedServer, answer};
 
 fn call(port: u16, arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(program())
@@ -153,6 +154,31 @@ fn without_a_server_the_call_fails() {
     let (code, told) = call(port, &["get_site_map"]);
     assert_eq!(code, Some(2));
     assert!(told.contains("after 3 attempts"), "{told}");
+}
+
+#[test]
+fn a_proxy_is_used_for_other_machines_only() {
+    let good = || vec![answer("200 OK", "", "{\"success\":true}")];
+    let (proxy, local) = (ScriptedServer::once(good()), ScriptedServer::once(good()));
+    let call = |url: &str| {
+        let mut command = Command::new(program());
+        command.args(["call", url, "get_site_map", "--tenant", "t", "--site", "s"]);
+        command
+            .env("HTTP_PROXY", proxy.url(""))
+            .env("http_proxy", proxy.url(""));
+        command.env_remove("NO_PROXY").env_remove("no_proxy");
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), told.as_str()), (Some(0), ""));
+    };
+    call("http://tools.example/base");
+    call(&local.url(""));
+    let line = |server: &ScriptedServer| server.requests()[0].line().to_owned();
+    assert_eq!(
+        line(&proxy),
+        "POST http://tools.example/base/api/tools/call"
+    );
+    assert_eq!(line(&local), "POST /api/tools/call");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod files;
 mod mcp;
+mod net;
 mod secrets;
 mod serve;
 mod session;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 pub use files::*;
 pub use mcp::*;
+pub use net::*;
 pub use secrets::*;
 pub use serve::*;
 pub use session::*;

@@ -1,0 +1,30 @@
+//! Limits of the HTTP client and of models.
+
+use std::time::Duration;
+
+/// Time to connect to a server, encryption included.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time from a request to the head of a model's answer. A server on this machine may read the prompt first.
+pub const MODEL_HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest silence of a model on another machine: silence is normal while it thinks.
+pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Longest time in which a model on another machine sends signs of life only.
+pub const MODEL_PROGRESS_TIMEOUT: Duration = Duration::from_secs(900);
+/// Time for a server to tell facts about a model.
+pub const MODEL_FACTS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most attempts of one request to a model.
+pub const MODEL_ATTEMPTS: u32 = 4;
+/// Pause before the second attempt; it doubles.
+pub const MODEL_RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause between two attempts that the server did not ask for.
+pub const MAX_MODEL_RETRY_PAUSE: Duration = Duration::from_secs(30);
+/// Longest pause that is made without asking the user.
+pub const MAX_MODEL_WAIT: Duration = Duration::from_secs(60);
+/// Largest event of a model's answer, in bytes.
+pub const MAX_MODEL_EVENT_BYTES: usize = 16 << 20;
+/// Bytes that are read of the account of an error.
+pub const MODEL_ERROR_BYTES: usize = 64 << 10;
+/// Characters of a server's message that are repeated.
+pub const MODEL_MESSAGE_CHARS: usize = 400;
+/// Tokens of an answer where the provider needs a number and none is known.
+pub const MODEL_MAX_OUTPUT: u64 = 8192;
