@@ -6,9 +6,13 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Interval at which a script that waits looks for the end of the test.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// Step of a script.
 pub enum Act {
@@ -92,13 +96,13 @@ struct Log {
     arrived: Condvar,
     /// The connection that is served now.
     open: Mutex<Option<TcpStream>>,
+    is_ending: AtomicBool,
 }
 
 /// Server that plays a script. It ends with its value, once its scripts are played.
 pub struct ScriptedServer {
     address: String,
     log: Arc<Log>,
-    is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -108,12 +112,11 @@ impl ScriptedServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let log = Arc::new(Log::default());
-        let is_ending = Arc::new(AtomicBool::new(false));
-        let (kept, ending) = (Arc::clone(&log), Arc::clone(&is_ending));
+        let kept = Arc::clone(&log);
         let play_all = move || {
             for script in scripts {
                 let (stream, _) = listener.accept().unwrap();
-                if ending.load(Ordering::SeqCst) {
+                if kept.is_ending.load(Ordering::SeqCst) {
                     return;
                 }
                 // The client may leave at any time.
@@ -123,7 +126,6 @@ impl ScriptedServer {
         Self {
             address,
             log,
-            is_ending,
             thread: Some(std::thread::spawn(play_all)),
         }
     }
@@ -161,7 +163,7 @@ impl ScriptedServer {
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
         // A thread that waits for one more connection gets it, and ends.
-        self.is_ending.store(true, Ordering::SeqCst);
+        self.log.is_ending.store(true, Ordering::SeqCst);
         drop(TcpStream::connect(&self.address));
         // The client may need this thread to close its side.
         if let Some(stream) = self.log.open.lock().unwrap().take() {
@@ -189,8 +191,11 @@ fn play(mut stream: TcpStream, script: Vec<Act>, log: &Log) -> std::io::Result<(
             Act::Flood(bytes) => loop {
                 stream.write_all(&bytes)?;
             },
+            // The test may end before it gives the signal.
             Act::Wait(signal) => {
-                let _ = signal.recv();
+                while signal.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout)
+                    && !log.is_ending.load(Ordering::SeqCst)
+                {}
             }
             Act::UntilClosed(closed) => {
                 // The client sends nothing more, so this returns at the end only.

@@ -40,7 +40,7 @@ pub struct FormPart {
 }
 
 impl HttpRequest {
-    /// Makes a GET request.
+    /// Makes a GET request of a path below the address of the server, or from its root with a slash before it.
     #[must_use]
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path.into(), Body::Whole(Bytes::new()))

@@ -110,22 +110,18 @@ impl ServerUrl {
         path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Returns the same server without a path.
-    #[must_use]
-    pub fn origin(&self) -> Self {
-        let mut url = self.url.clone();
-        url.set_path("/");
-        Self { url }
-    }
-
-    /// Returns the URL of a path below this address, perhaps with a query. It never leads to another host.
+    /// Returns the URL of a path, perhaps with a query: below this address, or from the root of the server if it
+    /// begins with a slash. It never leads to another host.
     pub(crate) fn join(&self, path: &str) -> Url {
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (path, None),
         };
         let mut url = self.url.clone();
-        url.set_path(&format!("{}{}", url.path(), path.trim_start_matches('/')));
+        match path.starts_with('/') {
+            true => url.set_path(path),
+            false => url.set_path(&format!("{}{path}", self.url.path())),
+        }
         url.set_query(query);
         url
     }
@@ -192,6 +188,7 @@ mod tests {
     #[test]
     fn a_path_never_leads_to_another_host() {
         let server = ServerUrl::parse("http://h/v1").unwrap();
+        assert_eq!(server.join("/props").as_str(), "http://h/props");
         for path in [
             "//evil/x",
             "http://evil/x",
