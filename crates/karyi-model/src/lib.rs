@@ -9,17 +9,29 @@
 //! it has started, and [`ModelError::is_transient`] tells if the same request may succeed.
 
 pub mod answer;
+mod answer_stream;
 pub mod config;
 pub mod error;
+mod exchange;
+pub mod frame;
+mod http_model;
 pub mod json_answer;
+pub mod ndjson;
+mod protocol;
+mod providers;
 pub mod request;
 pub mod scripted;
+mod server_error;
+pub mod sse;
+mod thoughts;
 
 use std::pin::Pin;
 
 pub use answer::{Answer, ModelEvent, Retry, Stop, StopReason, Usage};
 pub use config::{Capability, ModelConfig, Price, Provider, SystemRole};
 pub use error::{ModelError, ModelErrorKind};
+pub use exchange::ModelLimits;
+pub use http_model::HttpModel;
 pub use request::{Message, ModelRequest, OutputForm, Role};
 
 /// Future of a method of [`Model`].

@@ -1,7 +1,15 @@
 //! One exchange with a server that plays a script of raw bytes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::too_many_lines,
+    reason = "a test that meets the unexpected stops there and says so; tables are long"
+)]
+
 #[path = "../../../tests/harness/scripted_server.rs"]
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code, unreachable_pub, reason = "each package uses a part of it")]
 mod scripted_server;
 
 use std::io::Write;

@@ -28,3 +28,7 @@ pub const MODEL_ERROR_BYTES: usize = 64 << 10;
 pub const MODEL_MESSAGE_CHARS: usize = 400;
 /// Tokens of an answer where the provider needs a number and none is known.
 pub const MODEL_MAX_OUTPUT: u64 = 8192;
+/// Time from the reason of an answer's end to its last counts; some servers leave the connection open.
+pub const MODEL_TAIL_TIMEOUT: Duration = Duration::from_secs(2);
+/// Largest context that Ollama is asked for without a setting: it reserves memory for all of it.
+pub const OLLAMA_CONTEXT: u64 = 32 << 10;
