@@ -16,7 +16,6 @@ use karyi::tool::context::{
     ApprovalRequest, Boxed, Consent, Context, Lifetime, Prompter, Question, Reply,
 };
 use karyi::tools;
-use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
 use tokio::sync::mpsc;
 
@@ -75,8 +74,7 @@ pub(crate) fn run_with(
         let (events, mut received) = mpsc::channel(64);
         let cancel = Cancel::default();
         let context = context_with(dir.path(), secrets);
-        let redactor = Redactor::new(secrets);
-        let run_context = run_context(context, dir.path(), redactor, (events, cancel.clone()));
+        let run_context = run_context(context, dir.path(), (events, cancel.clone()));
         let registry = Arc::new(tools::registry());
         let decoder = MessageDecoder::new(
             Arc::clone(&registry),
@@ -101,7 +99,9 @@ pub(crate) fn run_with(
                 let event = event.into_inner();
                 watch(&event, &cancel);
                 match event {
-                    Event::Finished { index, outcome } => outcomes.push((index, *outcome)),
+                    Event::Finished { index, outcome } => {
+                        outcomes.push((index, *outcome.into_inner()))
+                    }
                     Event::MessageEnded { .. } => break,
                     _ => {}
                 }

@@ -94,7 +94,7 @@ impl AnswerRunner {
     /// Returns the redactor of the session.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
-        &self.run.redactor
+        &self.run.context.redactor
     }
 
     /// Returns true when no further call may start.
@@ -211,7 +211,9 @@ async fn receive(
                 let _ = chunks.send(Ok(piece.into_bytes())).await;
             }
             Some(Ok(ModelEvent::Reasoning(piece))) => {
-                show(&ChatEvent::Reasoning(&run.redactor.redact_str(&piece)));
+                show(&ChatEvent::Reasoning(
+                    &run.context.redactor.redact_str(&piece),
+                ));
             }
             Some(Ok(ModelEvent::Usage(later))) => usage = usage.updated_by(later),
             Some(Ok(ModelEvent::Retry(retry))) => show(&ChatEvent::Retry(&retry)),
@@ -257,5 +259,5 @@ async fn collect(
             break;
         }
     }
-    collector.finish(&run.redactor)
+    collector.finish(&run.context.redactor)
 }

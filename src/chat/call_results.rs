@@ -74,7 +74,7 @@ impl ResultCollector {
             } => {
                 self.titles.insert(*index, format!("{tool} {title}"));
             }
-            Event::Finished { index, outcome } => self.finished(*index, outcome),
+            Event::Finished { index, outcome } => self.finished(*index, outcome.get()),
             // An answer without calls is the last one.
             Event::Warning(warning) if warning.code == Code::NoBlock => return false,
             Event::Warning(warning) if warning.code == Code::InventedResults => {

@@ -170,7 +170,6 @@ struct Run {
     jobs: Jobs,
     logs: OutputLogs,
     policy_gate: PolicyGate,
-    redactor: Redactor,
     /// Catches signals until the run does.
     interrupts: Option<Interrupts>,
     /// Name of its scripts.
@@ -204,7 +203,6 @@ impl Run {
         )?;
         adapt_to_watcher(&mut context, args);
         context.secrets.protect_memory_with(guard::protect);
-        let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, SessionUse::Script, &context);
         let policy_gate = policy_gate(&args.session, &context)?;
         Ok(Self {
@@ -230,11 +228,10 @@ impl Run {
             jobs: Jobs::new(
                 Arc::clone(&context.sessions),
                 logs.clone(),
-                redactor.clone(),
+                context.redactor.clone(),
             ),
             logs,
             policy_gate,
-            redactor,
             interrupts: None,
             origin,
             is_interactive: !args.no_interactive && !is_ci(),
@@ -276,7 +273,10 @@ impl Run {
             .compare_names(&vault::known_names(&self.context.secrets))?;
         for unknown in self.policy_gate.unknown() {
             // A misplaced argument may be a value.
-            say(&self.redactor.redact_str(&format!("warning: {unknown}")));
+            say(&self
+                .context
+                .redactor
+                .redact_str(&format!("warning: {unknown}")));
         }
         Ok(())
     }
@@ -348,7 +348,7 @@ impl Run {
         let ticks = screen::has_spinner(self.format, self.detail).then(|| {
             tokio::spawn(tick(
                 events.clone(),
-                self.redactor.clone(),
+                self.context.redactor.clone(),
                 self.terminal_lock.clone(),
             ))
         });
@@ -396,7 +396,6 @@ impl Run {
             cancel: self.stop_source.cancel.clone(),
             jobs: self.jobs.clone(),
             policy_gate: self.policy_gate.clone(),
-            redactor: self.redactor.clone(),
         }
     }
 }

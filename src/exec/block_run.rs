@@ -18,13 +18,14 @@ use crate::tools::Call;
 use karyi_core::call::{BlockOptions, OnError, Order};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Outcome;
+use karyi_vault::redact::Redacted;
 
 /// A call that has finished.
 pub struct FinishedCall {
     /// Its number in the block.
     number: usize,
     /// Its outcome; `None` when its task panicked.
-    outcome: Option<Outcome>,
+    outcome: Option<Redacted<Outcome>>,
 }
 
 /// Metadata of a running call.
@@ -147,12 +148,13 @@ impl BlockRun {
         };
         self.planner.finish(number);
         if let Some(running) = self.running.remove(&number) {
-            let outcome = outcome.unwrap_or_else(|| call_run::panicked(running.id, running.tool));
+            let panicked = || call_run::panicked(&self.run, running.id, running.tool);
+            let outcome = outcome.unwrap_or_else(panicked);
             if let Some(change) = running.change {
-                self.lost_directory = change.has_failed(&outcome).then(|| {
+                self.lost_directory = change.has_failed(outcome.get()).then(|| {
                     let message = format!(
                         "the `cd` of call {} failed, so this call was not run",
-                        outcome.id
+                        outcome.get().id
                     );
                     ToolError::new(ErrorCode::CdFailed, message)
                 });
@@ -189,7 +191,7 @@ impl BlockRun {
     async fn start_one(&mut self, number: usize, prepared: PreparedCall, hand_over: Cancel) {
         if let Err(error) = self.may_start(number, &prepared.call) {
             self.planner.finish(number);
-            let outcome = call_run::not_started(prepared.id, &prepared.call, error);
+            let outcome = call_run::not_started(&self.run, prepared.id, &prepared.call, error);
             self.report(prepared.index, outcome).await;
             return;
         }
@@ -222,15 +224,15 @@ impl BlockRun {
         self.refused.remove(&number).map_or(Ok(()), Err)
     }
 
-    async fn report(&mut self, index: u64, outcome: Outcome) {
-        if self.stops_on_error && self.stopped.is_none() && outcome.status.is_failure() {
+    async fn report(&mut self, index: u64, outcome: Redacted<Outcome>) {
+        if self.stops_on_error && self.stopped.is_none() && outcome.get().status.is_failure() {
             let message = format!(
                 "call {} failed and the block says on_error=\"stop\"",
-                outcome.id
+                outcome.get().id
             );
             self.stopped = Some(ToolError::new(ErrorCode::EarlierFailure, message));
         }
-        let outcome = Box::new(outcome);
+        let outcome = outcome.map(Box::new);
         self.run.emit(Event::Finished { index, outcome }).await;
     }
 }

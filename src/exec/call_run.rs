@@ -1,4 +1,4 @@
-//! Runs one call: resolves its placeholders, runs the tool, redacts and caps the result.
+//! Runs one call: resolves its placeholders, runs the tool, caps its result, which is masked, and masks what is added to it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,21 +12,32 @@ use crate::exec::jobs::JobTarget;
 use crate::exec::output::{Ending, LiveOutput, OutputOwner, WatcherStyle};
 use crate::exec::output_log::LogLifetime;
 use crate::exec::resolve;
-use crate::exec::run_context::{RunContext, redact_result};
+use crate::exec::run_context::RunContext;
 use crate::exec::shorten;
 use crate::tool::sessions::JOB_PREFIX;
 use crate::tool::{Answer, Context, Effect, Seconds, Spec, Use};
 use crate::tools::Call;
 use crate::tools::core::edit;
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::head_tail::ShortenedText;
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
 use karyi_core::secret::Template;
 use karyi_files::transaction::Recorder;
+use karyi_vault::redact::Redacted;
 use karyi_vault::substitute;
 
 /// Result of a tool.
-type ToolResult = Result<Answer<Map<String, Value>>, ToolError>;
+type ToolResult = Result<Answer<Redacted<Map<String, Value>>>, ToolError>;
+
+/// Result of a call, in parts.
+struct CallResult {
+    /// Facts, and fields beside those of the tool; not yet masked.
+    outcome: Outcome,
+    error: Option<Redacted<ToolError>>,
+    fields: Redacted<Map<String, Value>>,
+    output: Option<Redacted<ShortenedText>>,
+}
 
 /// Metadata of a call.
 struct CallInfo {
@@ -43,8 +54,8 @@ struct CallInfo {
     hand_over: Cancel,
 }
 
-/// Runs one call and returns its outcome, redacted. `hand_over` is set when the next call types into it.
-pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> Outcome {
+/// Runs one call and returns its outcome. `hand_over` is set when the next call types into it.
+pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> Redacted<Outcome> {
     let timeout = prepared.call.timeout().map(Seconds::duration);
     let info = CallInfo {
         index: prepared.index,
@@ -64,55 +75,112 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
     let secrets = &run.context.secrets;
     let resolved = run.policy_gate.check_expiry(&mut call, secrets);
     let resolved = resolved.and_then(|()| resolve::resolve(&mut call, secrets));
-    let is_resolved = resolved.is_ok();
-    let mut outcome = match resolved {
-        Err(error) => to_outcome(&info, Err(error)),
+    let mut result = match resolved {
+        // The message is karyi's own, and its placeholders are the model's.
+        Err(error) => {
+            let (id, tool) = (info.id.clone(), info.spec.name.into());
+            CallResult::new(Outcome::failed(id, tool, error))
+        }
         Ok(()) if matches!(call.effect(), Effect::Session) => {
             run_in_session(&run, &info, call).await
         }
         Ok(()) => run_without_session(&run, &info, call).await,
     };
-    outcome.repairs = prepared.repairs;
+    result.outcome.repairs = prepared.repairs;
     let duration = info.since.elapsed();
-    outcome.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    // Messages and warnings of karyi itself keep their placeholders: they are masked when the event is emitted.
-    if is_resolved {
-        redact_result(&run.redactor, &mut outcome);
-    }
-    shorten::shorten_files(&mut outcome.fields, &run.context.shown);
+    result.outcome.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if !warnings.is_empty() {
-        outcome.fields.insert("warnings".into(), warnings.into());
+        let fields = &mut result.outcome.fields;
+        fields.insert("warnings".into(), warnings.into());
     }
+    let outcome = result.seal(&run);
+    log_call(&run, outcome.get());
+    outcome
+}
+
+/// Adds a line about the call to the log.
+fn log_call(run: &RunContext, outcome: &Outcome) {
     if let Some(log) = &run.context.log {
-        let (id, tool, status) = (run.masked(&outcome.id), &outcome.tool, outcome.status);
+        let (id, tool, status) = (&outcome.id, &outcome.tool, outcome.status);
         let code = outcome.error.as_ref().map(|error| error.code.as_str());
         let code = code.map_or_else(String::new, |code| format!(" {code}"));
         let (status, time) = (status.as_str(), outcome.duration_ms);
         log(&format!("call {id}: {tool} {status}{code} in {time} ms"));
     }
-    outcome
 }
 
-async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> Outcome {
+impl CallResult {
+    fn new(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            error: None,
+            fields: Redacted::default(),
+            output: None,
+        }
+    }
+
+    /// Takes the result of a tool.
+    fn of(run: &RunContext, info: &CallInfo, result: ToolResult) -> Self {
+        let (id, tool) = (info.id.clone(), info.spec.name.to_owned());
+        let (mut result, error) = match result {
+            Err(error) => {
+                let mut outcome = Outcome::failed(id, tool, error);
+                let error = outcome.error.take();
+                (Self::new(outcome), error)
+            }
+            Ok(answer) => {
+                let error = answer.problem.map(|error| error.of_tool(&tool));
+                let mut result = Self::new(Outcome::empty(id, tool, answer.status));
+                result.fields = answer.output;
+                (result, error)
+            }
+        };
+        let redactor = &run.context.redactor;
+        result.error = error.map(|error| redactor.redact_error(error));
+        result
+    }
+
+    /// Shortens the result of the tool, and adds it to the masked rest.
+    fn seal(self, run: &RunContext) -> Redacted<Outcome> {
+        let fields = self.fields.map_by(run.context.shown, |mut fields, shown| {
+            shorten::shorten_files(&mut fields, &shown);
+            fields
+        });
+        let mut outcome = run.context.redactor.seal(self.outcome);
+        outcome.change(fields, |outcome, fields| {
+            let added = std::mem::replace(&mut outcome.fields, fields);
+            outcome.fields.extend(added);
+        });
+        if let Some(error) = self.error {
+            outcome.change(error, |outcome, error| outcome.error = Some(error));
+        }
+        if let Some(output) = self.output {
+            outcome.change(output, |outcome, output| outcome.output = Some(output));
+        }
+        outcome
+    }
+}
+
+async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> CallResult {
     // The call may read the output file of a job.
     run.jobs.write_files();
     let context = Context {
         recorder: Recorder {
-            call: run.masked(&info.id),
+            call: run.masked(&info.id).into_string(),
             tool: info.spec.name.to_owned(),
             ..run.context.recorder.clone()
         },
         ..run.context.clone()
     };
     let result = execute(run, call, context, limits::CANCEL_GRACE).await;
-    to_outcome(info, result)
+    CallResult::of(run, info, result)
 }
 
 /// Runs a call that uses a shell.
-async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> Outcome {
+async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> CallResult {
     let target = match find_target(run, info, &call).await {
         Ok(target) => target,
-        Err(error) => return to_outcome(info, Err(error)),
+        Err(error) => return CallResult::of(run, info, Err(error)),
     };
     let owner = OutputOwner {
         index: info.index,
@@ -127,12 +195,13 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> Outcom
     let result = execute(run, call, call_context(run, &target), limits::NO_GRACE);
     let result = hand_over_in_time(info, &target, result);
     let result = show_idle_until(run, &target, result).await;
-    let mut outcome = to_outcome(info, result);
-    if info.spec.starts_job && outcome.is_cancelled() {
-        outcome.status = Status::Killed;
+    let is_cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);
+    let mut result = CallResult::of(run, info, result);
+    if info.spec.starts_job && is_cancelled {
+        result.outcome.status = Status::Killed;
     }
-    record_output(run, info, &mut outcome, &target).await;
-    outcome
+    record_output(run, info, &mut result, &target).await;
+    result
 }
 
 /// Waits for the result. A command without a time limit goes on as a job when the next call has waited long enough to
@@ -204,7 +273,7 @@ async fn show_idle_until(
 
 /// Returns the watcher's style. Colours can split a value, so they are kept only while no secret is known.
 fn watcher_style(run: &RunContext) -> Option<WatcherStyle> {
-    let has_colour = run.has_colour && run.redactor.is_idle();
+    let has_colour = run.has_colour && run.context.redactor.is_idle();
     run.is_live.then_some(if has_colour {
         WatcherStyle::InColour
     } else {
@@ -254,17 +323,20 @@ fn call_context(run: &RunContext, target: &JobTarget) -> Context {
 async fn record_output(
     run: &RunContext,
     info: &CallInfo,
-    outcome: &mut Outcome,
+    result: &mut CallResult,
     target: &JobTarget,
 ) {
+    let outcome = &mut result.outcome;
     if target.background.is_some() {
         record_background_output(run, outcome, target).await;
         return;
     }
+    let has_failed = result.error.is_some();
+    let fields = result.fields.get();
     let is_killed = outcome.status == Status::Killed;
     let goes_on = is_killed || target.terminal.session.job().is_some();
     let leaves_jobs = target.terminal.session.has_unclaimed_background();
-    let is_broken = outcome.error.is_some() || was_ended_by_signal(outcome);
+    let is_broken = has_failed || was_ended_by_signal(fields);
     let ending = if goes_on {
         Ending::Cut
     } else if is_broken || target.output.may_continue_line(leaves_jobs) {
@@ -279,11 +351,11 @@ async fn record_output(
     if let Some(rest) = rest.filter(|_| run.is_live) {
         run.emit_sealed(rest).await;
     }
-    let is_shown = outcome.error.is_none() || !view.text.is_empty();
-    if view.omitted_bytes > 0 {
+    let is_shown = !has_failed || !view.get().text.is_empty();
+    if view.get().omitted_bytes > 0 {
         name_file(outcome, target);
     }
-    outcome.output = Some(view).filter(|_| is_shown);
+    result.output = Some(view).filter(|_| is_shown);
     if goes_on && !target.job.is_empty() && target.job != outcome.id {
         outcome
             .fields
@@ -295,10 +367,10 @@ async fn record_output(
     // A job that was stopped and returned the terminal to the shell is a background job from now on.
     let status = match outcome.status {
         Status::Killed => Status::Running,
-        _ if outcome.fields.contains_key("exit_code") => Status::Ok,
+        _ if fields.contains_key("exit_code") => Status::Ok,
         status => status,
     };
-    if outcome.error.is_none() || is_killed {
+    if !has_failed || is_killed {
         run.jobs
             .record(&first_line(&info.title), target, status, info.since);
         let waits = outcome.status == Status::AwaitingInput;
@@ -319,8 +391,8 @@ async fn record_background_output(run: &RunContext, outcome: &mut Outcome, targe
 const SIGNAL_EXIT_CODES: std::ops::RangeInclusive<i64> = 129..=192;
 
 /// Returns true when a signal ended the job or the program that set its exit status.
-fn was_ended_by_signal(outcome: &Outcome) -> bool {
-    let code = outcome.fields.get("exit_code").and_then(Value::as_i64);
+fn was_ended_by_signal(fields: &Map<String, Value>) -> bool {
+    let code = fields.get("exit_code").and_then(Value::as_i64);
     code.is_some_and(|code| SIGNAL_EXIT_CODES.contains(&code))
 }
 
@@ -376,25 +448,6 @@ async fn execute(run: &RunContext, call: Call, context: Context, patience: Durat
         () = run.cancel.cancelled_for(patience) => {
             Err(ToolError::new(ErrorCode::Cancelled, "the run was interrupted while the call ran"))
         }
-    }
-}
-
-fn to_outcome(info: &CallInfo, result: ToolResult) -> Outcome {
-    let (id, tool) = (info.id.clone(), info.spec.name);
-    match result {
-        Err(error) => Outcome::failed(id, tool.into(), error),
-        Ok(answer) => Outcome {
-            id,
-            tool: tool.into(),
-            status: answer.status,
-            error: answer.problem.map(|error| error.of_tool(tool)),
-            fields: answer.output,
-            output: None,
-            duration_ms: 0,
-            repairs: Vec::new(),
-            job_waits: None,
-            title: None,
-        },
     }
 }
 
@@ -454,33 +507,36 @@ fn first_line(text: &str) -> String {
 
 /// Returns the outcome of a call of a dry run: what it would run and, for an edit, what it would change. If the
 /// files may be others by then, an edit that would fail now is only a note.
-pub async fn planned(run: &RunContext, prepared: PreparedCall, is_current: bool) -> Outcome {
+pub async fn planned(
+    run: &RunContext,
+    prepared: PreparedCall,
+    is_current: bool,
+) -> Redacted<Outcome> {
     let (title, label) = (title(&prepared.call), label(&prepared.call));
     let tool = prepared.call.spec().name;
-    let error = ToolError::new(ErrorCode::DryRun, "nothing is run");
+    let plan = ToolError::new(ErrorCode::DryRun, "nothing is run");
+    let failed = |error| Outcome::failed(prepared.id, tool.into(), error);
     let mut outcome = match trial(run, prepared.call).await {
-        Some(Err(error)) if is_current => Outcome::failed(prepared.id, tool.into(), error),
+        None => failed(plan),
+        Some(Err(error)) if is_current => failed(error),
         Some(Err(problem)) => {
-            let mut outcome = Outcome::failed(prepared.id, tool.into(), error);
             let note = format!("now it would fail: {}", problem.message);
+            let mut outcome = failed(plan);
             outcome.fields.insert("note".into(), note.into());
             outcome
         }
-        files => {
-            let mut outcome = Outcome::failed(prepared.id, tool.into(), error);
-            if let Some(Ok(files)) = files {
-                outcome.fields.insert("files".into(), files);
-            }
+        Some(Ok(files)) => {
+            let mut outcome = failed(plan);
+            outcome.fields.insert("files".into(), files);
             outcome
         }
     };
-    redact_result(&run.redactor, &mut outcome);
     outcome.repairs = prepared.repairs;
     outcome.fields.insert("title".into(), title.into());
     if let Some(label) = label {
         outcome.fields.insert("label".into(), label.into());
     }
-    outcome
+    run.context.redactor.seal(outcome)
 }
 
 /// Sign that stands for the `$` of a placeholder that would be written, so that it is not taken for a literal one.
@@ -508,13 +564,16 @@ async fn trial(run: &RunContext, mut call: Call) -> Option<Result<Value, ToolErr
         return None;
     }
     let tried = edit::preview(args, &run.context).await;
+    let redactor = &run.context.redactor;
     Some(match tried {
         Ok(answer) => {
-            let files = serde_json::to_string(&answer.output.files).unwrap_or_default();
+            let files = redactor.redact_result(&answer.output.files);
+            let files = files.unwrap_or_default().get().to_string();
             let files = files.replace("\\u001fKARYI", "$KARYI");
             Ok(serde_json::from_str(&files).unwrap_or_default())
         }
-        Err(mut error) => {
+        Err(error) => {
+            let mut error = redactor.redact_error(error).into_inner();
             for text in [&mut error.message, &mut error.hint] {
                 *text = text.replace(WRITTEN, "$");
             }
@@ -525,19 +584,25 @@ async fn trial(run: &RunContext, mut call: Call) -> Option<Result<Value, ToolErr
 
 /// Returns the outcome of a call whose task panicked.
 #[must_use]
-pub fn panicked(id: String, tool: &'static str) -> Outcome {
+pub fn panicked(run: &RunContext, id: String, tool: &'static str) -> Redacted<Outcome> {
     let error = ToolError::new(
         ErrorCode::Internal,
         format!("the tool {tool} stopped unexpectedly"),
     );
-    Outcome::failed(id, tool.into(), error)
+    let outcome = Outcome::failed(id, tool.into(), error);
+    run.context.redactor.seal(outcome)
 }
 
 /// Returns the outcome of a call that was not started.
 #[must_use]
-pub fn not_started(id: String, call: &Call, error: ToolError) -> Outcome {
-    Outcome {
+pub fn not_started(
+    run: &RunContext,
+    id: String,
+    call: &Call,
+    error: ToolError,
+) -> Redacted<Outcome> {
+    run.context.redactor.seal(Outcome {
         title: Some(title(call)),
         ..Outcome::failed(id, call.spec().name.into(), error)
-    }
+    })
 }

@@ -244,7 +244,8 @@ impl MessageRunner {
             let index = prepared.index;
             let changes = !READERS.contains(&prepared.call.spec().name);
             let is_current = !self.has_changes.fetch_or(changes, Ordering::Relaxed);
-            let outcome = Box::new(call_run::planned(&self.run, prepared, is_current).await);
+            let outcome = call_run::planned(&self.run, prepared, is_current).await;
+            let outcome = outcome.map(Box::new);
             self.run.emit(Event::Finished { index, outcome }).await;
         }
     }
@@ -256,8 +257,9 @@ impl MessageRunner {
         let skipped = block_refused(first.map_or("", |prepared| &prepared.id));
         for (at, prepared) in calls.into_iter().enumerate() {
             let error = errors.remove(&at).unwrap_or_else(|| skipped.clone());
-            let outcome = Box::new(call_run::not_started(prepared.id, &prepared.call, error));
-            let index = prepared.index;
+            let (index, id) = (prepared.index, prepared.id);
+            let outcome = call_run::not_started(&self.run, id, &prepared.call, error);
+            let outcome = outcome.map(Box::new);
             self.run.emit(Event::Finished { index, outcome }).await;
         }
     }

@@ -1,7 +1,7 @@
 //! Runs decoded calls: schedules them and applies the stages around each.
 //!
 //! ```text
-//! bytes ─ decoder ─ PreparedCall ─ plan (pure) ─ [resolve ─ run ─ redact ─ cap] ─ Outcome ─ Event
+//! bytes ─ decoder ─ PreparedCall ─ plan (pure) ─ [resolve ─ run and mask ─ cap] ─ Outcome ─ Event
 //! ```
 //!
 //! Files and results are as if the calls had run one after another in document order, even when calls
@@ -51,20 +51,20 @@ pub enum Event {
         /// Name that the model gave the call.
         label: Option<String>,
     },
-    /// A running call printed redacted output.
+    /// A running call printed output.
     Output {
         /// Index of the call in the message.
         index: u64,
         /// Id of the call.
-        id: String,
-        /// Redacted text.
+        id: Redacted,
+        /// Its text.
         text: Redacted,
     },
     /// The line that a running call has printed without its end, in its newest state.
     Unfinished {
         /// Index of the call in the message.
         index: u64,
-        /// Redacted text; empty when the line has ended.
+        /// Its text; empty when the line has ended.
         line: Redacted,
     },
     /// A call has its result.
@@ -72,7 +72,7 @@ pub enum Event {
         /// Index of the call in the message.
         index: u64,
         /// The result.
-        outcome: Box<Outcome>,
+        outcome: Redacted<Box<Outcome>>,
     },
     /// Prose of the message, for a reader who asked for it.
     Prose(String),

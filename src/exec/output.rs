@@ -1,8 +1,9 @@
-//! Pipeline from a command's bytes to its result: mask bytes, render text, mask again, cap.
+//! Pipeline from a command's bytes to its result: mask bytes, render text, mask text, cap. Later stages mask nothing.
 //!
 //! Values are masked in the raw bytes, before a carriage return or backspace can remove a part of them,
-//! and again in the rendered text, where cursor movement could have assembled one. Masking comes before
-//! the cap, since half a secret could not be recognised.
+//! and in the rendered text, where cursor movement could have assembled one. Masking comes before
+//! the cap, since half a secret could not be recognised. What is retained is masked again when it is taken if another
+//! secret has become known meanwhile.
 //!
 //! The session's reader thread pushes bytes; live output leaves as events at the same time. The watcher's
 //! rendering is its own: it is immediate and shows rewritten text again, while the result is exact. The
@@ -45,7 +46,7 @@ pub struct OutputOwner {
     /// Index of the call in the message.
     pub index: u64,
     /// Id of the call.
-    pub id: String,
+    pub id: Redacted,
 }
 
 /// The style of a watcher's terminal.
@@ -84,7 +85,9 @@ struct PipelineState {
     has_begun: bool,
     /// True when the last line is unfinished.
     is_within_line: bool,
-    retained: HeadTail,
+    retained: Redacted<HeadTail>,
+    /// Generation of the secrets that are masked in all of the retained text.
+    masked_generation: u64,
     log: Option<OutputLog>,
     /// The journal of the terminal, for its background jobs.
     journal: Option<TerminalJournal>,
@@ -229,7 +232,7 @@ impl OutputPipeline {
     /// Ends the call's ownership; returns its output and the event with the text no watcher has seen. Later
     /// output belongs to the next call.
     #[must_use]
-    pub fn detach(&self, ending: Ending) -> (ShortenedText, Option<Redacted<Event>>) {
+    pub fn detach(&self, ending: Ending) -> (Redacted<ShortenedText>, Option<Redacted<Event>>) {
         lock(&self.0).detach(ending)
     }
 
@@ -246,7 +249,7 @@ impl OutputPipeline {
     /// Writes the whole output of the call to the file, because the call leaves jobs.
     pub fn log_everything(&self) {
         let mut state = lock(&self.0);
-        if !state.retained.text().is_empty() || !state.unfinished().is_empty() {
+        if !state.retained.get().text().is_empty() || !state.unfinished().is_empty() {
             state.create_log();
         }
     }
@@ -341,7 +344,8 @@ impl PipelineState {
             has_new_line: false,
             has_begun: false,
             is_within_line: false,
-            retained: HeadTail::new(cap),
+            retained: empty(cap),
+            masked_generation: redactor.secrets().generation(),
             log,
             journal,
         }
@@ -421,7 +425,7 @@ impl PipelineState {
         }
     }
 
-    fn detach(&mut self, ending: Ending) -> (ShortenedText, Option<Redacted<Event>>) {
+    fn detach(&mut self, ending: Ending) -> (Redacted<ShortenedText>, Option<Redacted<Event>>) {
         self.flush(ending);
         self.store_rendered();
         let rest = self.take_event();
@@ -429,11 +433,34 @@ impl PipelineState {
         if ending == Ending::Cut {
             self.create_log();
         }
-        let empty = HeadTail::new(self.cap);
-        (
-            std::mem::replace(&mut self.retained, empty).into_view(),
-            rest,
-        )
+        let is_current = self.is_current();
+        let mut view = self.take_retained();
+        if !is_current {
+            let text = self.redactor.redact_whole_again(&view.get().text);
+            view.change(text, |view, text| view.text = text);
+        }
+        (view, rest)
+    }
+
+    /// Takes the retained text, masked with the secrets that were known when it arrived.
+    fn take_retained(&mut self) -> Redacted<ShortenedText> {
+        self.masked_generation = self.redactor.secrets().generation();
+        let retained = std::mem::replace(&mut self.retained, empty(self.cap));
+        retained.map(HeadTail::into_view)
+    }
+
+    /// Returns true when no other secret has become known since the retained text began.
+    fn is_current(&self) -> bool {
+        self.masked_generation == self.redactor.secrets().generation()
+    }
+
+    /// Returns the retained text.
+    fn retained_text(&self) -> Redacted {
+        let text = self.retained.as_ref().map(HeadTail::text);
+        match self.is_current() {
+            true => text,
+            false => self.redactor.redact_whole_again(text.as_str()),
+        }
     }
 
     fn render(&mut self, bytes: &[u8]) {
@@ -522,25 +549,27 @@ impl PipelineState {
 
     /// Stores redacted text in the log and the result.
     fn store(&mut self, text: &Redacted) {
-        if !self.retained.has_room_for(text.as_str()) {
+        if !self.retained.get().has_room_for(text.as_str()) {
             self.create_log();
         }
         if let Some(log) = &mut self.log {
             log.append(text, OutputSource::Job);
         }
-        self.retained.push(text.as_str());
+        self.retained
+            .change(text.as_ref(), |retained, text| retained.push(text));
     }
 
     /// Returns the event with the output that arrived while no call waited.
     fn missed_event(&self, owner: &OutputOwner, is_watched: bool) -> Option<Redacted<Event>> {
-        let text = self.redactor.redact_whole_again(&self.retained.text());
+        let text = self.retained_text();
         (is_watched && !text.is_empty()).then(|| self.sealed(owner, text))
     }
 
     /// Creates the file while the earlier output is complete.
     fn create_log(&mut self) {
-        if let Some(log) = self.log.as_mut().filter(|log| log.is_not_created()) {
-            log.create(&self.redactor.redact_whole_again(&self.retained.text()));
+        if self.log.as_ref().is_some_and(OutputLog::is_not_created) {
+            let earlier = self.retained_text();
+            self.log.iter_mut().for_each(|log| log.create(&earlier));
         }
     }
 
@@ -558,6 +587,10 @@ impl PipelineState {
         redact.cut(&mut text);
         text
     }
+}
+
+fn empty(cap: Cap) -> Redacted<HeadTail> {
+    Redacted::default().map_by(cap, |(), cap| HeadTail::new(cap))
 }
 
 fn end_stream(redact: &mut RedactStream, ending: Ending, out: &mut Redacted) {

@@ -12,14 +12,12 @@ use crate::exec::policy_gate::PolicyGate;
 use crate::exec::run_context::RunContext;
 use crate::tool::Context;
 use karyi_core::head_tail::Cap;
-use karyi_vault::redact::{Redacted, Redactor};
+use karyi_vault::redact::Redacted;
 
 /// State shared by the calls of a session.
 pub struct SessionContext {
     /// Resources the tools may use.
     pub context: Context,
-    /// Masks values in all output.
-    pub redactor: Redactor,
     /// Commands that outlive their call.
     pub jobs: Jobs,
     policy_gate: PolicyGate,
@@ -31,12 +29,10 @@ impl SessionContext {
     /// Creates a session. `cap` limits the output a result shows; `logs` takes whole outputs.
     #[must_use]
     pub fn new(context: Context, policy_gate: PolicyGate, logs: OutputLogs, cap: Cap) -> Self {
-        let redactor = Redactor::new(&context.secrets);
         let sessions = Arc::clone(&context.sessions);
         Self {
-            jobs: Jobs::new(sessions, logs.clone(), redactor.clone()),
+            jobs: Jobs::new(sessions, logs.clone(), context.redactor.clone()),
             context,
-            redactor,
             policy_gate,
             logs,
             cap,
@@ -61,7 +57,6 @@ impl SessionContext {
             cancel,
             jobs: self.jobs.clone(),
             policy_gate: self.policy_gate.clone(),
-            redactor: self.redactor.clone(),
         }
     }
 

@@ -62,8 +62,8 @@ impl fmt::Debug for HostResources {
 pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> Context {
     let redactor = Redactor::new(&secrets);
     let mut session = session.clone();
-    let current = secrets.clone();
-    session.secrets = ShellSecrets::new(move |bytes| redactor.is_in(bytes))
+    let (known, current) = (redactor.clone(), secrets.clone());
+    session.secrets = ShellSecrets::new(move |bytes| known.is_in(bytes))
         .with_values(move |name| current.get(name));
     Context {
         sessions: Arc::new(Sessions::new(session)),
@@ -71,6 +71,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         background: None,
         root: Arc::clone(root),
         secrets,
+        redactor,
         prompter: Arc::new(Nobody),
         saver: None,
         command_timeout: None,
@@ -247,7 +248,7 @@ impl PooledShell {
         let mut work = pin!(runner.run_call(PreparedCall::standalone(id.clone(), call)));
         let mut outcome = None;
         let mut handle = |event: Redacted<Event>| match event.into_inner() {
-            Event::Finished { outcome: found, .. } => outcome = Some(*found),
+            Event::Finished { outcome: found, .. } => outcome = Some(*found.into_inner()),
             Event::Output { text, .. } => {
                 let _ = printed.as_ref().map(|printed| printed.try_send(text));
             }

@@ -27,6 +27,7 @@ use crate::service::log::LogWriter;
 use crate::service::rate_limit::{Limiter, Rate};
 use crate::service::secret_refresher::SecretRefresher;
 use crate::service::spans::SpanSender;
+use crate::tool;
 use karyi_core::limits;
 use karyi_files::root::Root;
 use karyi_pty::SessionOptions;
@@ -381,7 +382,11 @@ pub async fn open(
         tools,
         sites: Arc::new(sites),
         authenticator,
-        context: local_tools::context(&host.session, &root, Secrets::default()),
+        // Tools of sites use no secrets, and show none.
+        context: tool::Context {
+            redactor: redactor.clone(),
+            ..local_tools::context(&host.session, &root, Secrets::default())
+        },
         local: Some(Arc::new(shells)),
         input_recording: options.input_recording,
         secrets: SecretRefresher::new(redactor.secrets()),

@@ -183,7 +183,8 @@ impl Executor {
         match self.session().await {
             Ok(session) => {
                 session.secrets().await;
-                tool_result::unknown_tool(&session.work.redactor.redact_again(name))
+                let redactor = &session.work.context.redactor;
+                tool_result::unknown_tool(&redactor.redact_again(name))
             }
             Err(_) => tool_result::unknown_tool(""),
         }
@@ -214,11 +215,9 @@ impl PreparedSession {
         secrets
     }
 
-    async fn masked(&self, mut error: ToolError) -> ToolError {
+    async fn masked(&self, error: ToolError) -> ToolError {
         self.secrets().await;
-        self.work.redactor.redact_in(&mut error.message);
-        self.work.redactor.redact_in(&mut error.hint);
-        error
+        self.work.context.redactor.redact_error(error).into_inner()
     }
 }
 
@@ -316,7 +315,7 @@ impl<'a> RunningCall<'a> {
     fn collect(&mut self, event: Redacted<Event>) {
         match event.into_inner() {
             Event::Output { text, .. } => self.progress.push_output(&text),
-            Event::Finished { outcome, .. } => self.collected.outcome = Some(outcome),
+            Event::Finished { outcome, .. } => self.collected.outcome = Some(outcome.into_inner()),
             Event::Jobs { news, .. } => self.collected.jobs = news,
             Event::Warning(warning) => {
                 let reported = self.session.reported.lock();

@@ -71,11 +71,11 @@ impl Reporter {
             }),
             Event::Output { index, id, text } => self.style.output(&CallOutput {
                 index,
-                id: &id,
+                id: id.as_str(),
                 text: text.as_str(),
             }),
             Event::Unfinished { index, line } => self.style.unfinished(index, line.as_str()),
-            Event::Finished { index, outcome } => self.finished(index, *outcome),
+            Event::Finished { index, outcome } => self.finished(index, *outcome.into_inner()),
             Event::Warning(diagnostic) => self.diagnostic(Severity::Warning, *diagnostic),
             Event::Refused(diagnostic) => {
                 self.tally.add_refusal();

@@ -319,7 +319,7 @@ impl Dispatcher {
             }
             _ => {
                 let context = self.site_context(caller, scope);
-                Box::pin(async move { Ok(call.run(&context).await?.output) })
+                Box::pin(async move { Ok(call.run(&context).await?.output.into_inner()) })
             }
         };
         let cancelled = async {
@@ -346,14 +346,7 @@ impl Dispatcher {
                 return Err(abandoned(ErrorCode::Timeout, "the time for the call was up").into());
             }
         };
-        // A site tool may echo its input. Other tools mask their own results.
-        let redactor = &self.audit.redactor;
-        if redactor.is_idle() || !is_site_tool {
-            return Ok(Output::Fresh(fields));
-        }
-        let mut value = fields.to_value();
-        redactor.redact_json_again(&mut value);
-        Ok(Output::Fresh(FieldText::written(&value)?))
+        Ok(Output::Fresh(fields))
     }
 
     fn site_context(&self, caller: &Caller, scope: Scope) -> Context {

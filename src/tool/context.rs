@@ -19,6 +19,7 @@ use karyi_files::edit::Diffs;
 use karyi_files::root::Root;
 use karyi_files::transaction::Recorder;
 use karyi_pty::background::Background;
+use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
 
 /// Asks the user for values and consent.
@@ -174,6 +175,8 @@ pub struct Context {
     pub root: Arc<Root>,
     /// Values the user gave.
     pub secrets: Secrets,
+    /// Masks those values in all output.
+    pub redactor: Redactor,
     /// Access to the user.
     pub prompter: Arc<dyn Prompter>,
     /// The store that saves values beyond the session, when there is one.

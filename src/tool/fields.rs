@@ -1,4 +1,4 @@
-//! The fields of a result, as a tree of values or as JSON text.
+//! The fields of a result, as a tree of values or as JSON text. They are masked where they are made, here.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,28 +8,32 @@ use serde_json::{Map, Value};
 
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
+use karyi_vault::redact::{Redactable, Redacted, Redactor};
 
 /// A representation of a result's fields.
 pub trait Fields: Sized {
-    /// Converts a tool's output. `later`, if given, can serialize it on demand.
+    /// Converts and masks a tool's output. `later`, if given, can serialize it on demand.
     ///
     /// # Errors
     /// The output cannot be written as JSON.
     fn of(
         output: &impl Serialize,
         later: impl FnOnce() -> Option<Arc<dyn DeferredJson>>,
-    ) -> Result<Self, ToolError>;
+        redactor: &Redactor,
+    ) -> Result<Redacted<Self>, ToolError>;
 }
 
 impl Fields for Map<String, Value> {
     fn of(
         output: &impl Serialize,
         _: impl FnOnce() -> Option<Arc<dyn DeferredJson>>,
-    ) -> Result<Self, ToolError> {
-        Ok(match serde_json::to_value(output).map_err(unwritten)? {
+        redactor: &Redactor,
+    ) -> Result<Redacted<Self>, ToolError> {
+        let value = redactor.redact_result(output).map_err(unwritten)?;
+        Ok(value.map(|value| match value {
             Value::Object(map) => map,
             other => Self::from_iter([("value".to_owned(), other)]),
-        })
+        }))
     }
 }
 
@@ -89,13 +93,26 @@ impl Fields for FieldText {
     fn of(
         output: &impl Serialize,
         later: impl FnOnce() -> Option<Arc<dyn DeferredJson>>,
-    ) -> Result<Self, ToolError> {
-        match later() {
-            Some(later) => Ok(Self {
+        redactor: &Redactor,
+    ) -> Result<Redacted<Self>, ToolError> {
+        let fields = match later() {
+            Some(later) => Self {
                 text: OnceLock::new(),
                 later: Some(later),
-            }),
-            None => Self::written(output),
+            },
+            None => Self::written(output)?,
+        };
+        Ok(redactor.seal(fields))
+    }
+}
+
+impl Redactable for FieldText {
+    /// Masks the result of a site's tool, which may echo its input: placeholders in it are the caller's.
+    fn mask(&mut self, redactor: &Redactor) {
+        if !redactor.is_idle() {
+            let mut value = self.to_value();
+            redactor.redact_json_again(&mut value);
+            *self = value.to_string().into();
         }
     }
 }
@@ -161,7 +178,10 @@ mod tests {
     #[test]
     fn both_forms_say_the_same() {
         for output in [json!({"b": 1, "a": [null, "x\n"]}), json!(7), json!("{")] {
-            let map: Map<String, Value> = Fields::of(&output, || None).unwrap();
+            let redactor = Redactor::new(&Default::default());
+            let map: Redacted<Map<String, Value>> =
+                Fields::of(&output, || None, &redactor).unwrap();
+            let map = map.into_inner();
             let written = FieldText::written(&output).unwrap();
             assert_eq!(written.to_value(), Value::Object(map.clone()));
             assert_eq!(written.as_str(), Value::Object(map).to_string());

@@ -10,6 +10,7 @@ use crate::tool::schema::ArgumentSchema;
 use crate::tool::{Answer, Context, Effect, Fields, Seconds, Spec, Tool, Use};
 use karyi_core::error::ToolError;
 use karyi_core::secret::{SecretName, Template};
+use karyi_vault::redact::Redacted;
 
 /// Generates the typed call, the registry and the dispatch from the list of tools.
 macro_rules! tools {
@@ -101,18 +102,22 @@ macro_rules! tools {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }
             }
 
-            /// Runs the call; returns the tool's answer with its fields in the requested representation.
+            /// Runs the call; returns the tool's answer with its fields, masked, in the requested representation.
             ///
             /// # Errors
             /// The call failed.
-            pub async fn run<F: Fields>(self, context: &Context) -> Result<Answer<F>, ToolError> {
+            pub async fn run<F: Fields>(self, context: &Context) -> Result<Answer<Redacted<F>>, ToolError> {
                 match self {
                     $($(#[$cfg])* Self::$variant(args) => {
                         // Boxed separately: the smallest future must not take the size of the largest.
                         let answer = Box::pin(<$tool as Tool>::run(args, context)).await?;
                         Ok(Answer {
                             status: answer.status,
-                            output: F::of(&answer.output, || <$tool as Tool>::deferred(&answer.output))?,
+                            output: F::of(
+                                &answer.output,
+                                || <$tool as Tool>::deferred(&answer.output),
+                                &context.redactor,
+                            )?,
                             problem: answer.problem,
                         })
                     })*

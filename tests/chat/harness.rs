@@ -17,7 +17,6 @@ use karyi::model::scripted::ScriptedModel;
 use karyi::model::{ModelRequest, Role};
 use karyi::tool::context::Nobody;
 use karyi::tools;
-use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -53,6 +52,7 @@ impl Observer for Seen {
                 }
             }
             ChatEvent::Call(Event::Finished { outcome, .. }) => {
+                let outcome = outcome.get();
                 let status = outcome.status.as_str();
                 self.calls.push(format!("finished {} {status}", outcome.id));
             }
@@ -100,15 +100,9 @@ impl Chat {
         let bash = Path::new("/bin/bash");
         let sessions = context::sessions(bash, self.work(), &self.secrets);
         let context = context::context(sessions, &self.secrets, Arc::new(Nobody));
-        let redactor = Redactor::new(&self.secrets);
         AnswerRunner::new(Arc::new(tools::registry()), |events| RunContext {
             policy_gate: PolicyGate::default().with_approved_calls(self.approved),
-            ..context::run_context(
-                context,
-                self.work(),
-                redactor,
-                (events, self.cancel.clone()),
-            )
+            ..context::run_context(context, self.work(), (events, self.cancel.clone()))
         })
     }
 

@@ -46,6 +46,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         background: None,
         root: Arc::new(Root::unconfined()),
         secrets: secrets.clone(),
+        redactor: Redactor::new(secrets),
         prompter: user,
         saver: None,
         command_timeout: None,
@@ -64,7 +65,6 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
 pub fn run_context(
     context: Context,
     dir: &Path,
-    redactor: Redactor,
     (events, cancel): (mpsc::Sender<Redacted<Event>>, Cancel),
 ) -> RunContext {
     let files = context.job_files.clone();
@@ -77,8 +77,11 @@ pub fn run_context(
         has_keyboard: false,
         is_dry_run: false,
         events,
-        jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
-        redactor,
+        jobs: Jobs::new(
+            Arc::clone(&context.sessions),
+            logs,
+            context.redactor.clone(),
+        ),
         policy_gate: PolicyGate::default(),
         context: Context {
             cancelled: cancel.flag(),

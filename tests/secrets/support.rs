@@ -12,7 +12,7 @@ use karyi::exec::run_context::RunContext;
 use karyi::outcome::Outcome;
 use karyi::secret::{SecretName, SecretValue};
 use karyi::syntax::Mode;
-use karyi::tool::context::{ApprovalRequest, Boxed, Consent, Prompter, Question, Reply};
+use karyi::tool::context::{ApprovalRequest, Boxed, Consent, Context, Prompter, Question, Reply};
 use karyi::tool::sessions::Sessions;
 use karyi::tools;
 use karyi::vault::policy::Policy;
@@ -114,13 +114,16 @@ impl Bench {
         let make = || context::sessions(&self.shell, self.dir.path(), &self.secrets);
         let sessions = Arc::clone(self.sessions.get_or_insert_with(make));
         let user = Arc::clone(&self.user) as Arc<dyn Prompter>;
-        let context = context::context(sessions, &self.secrets, user);
         let make = || Redactor::new(&self.secrets);
         let redactor = self.redactor.get_or_insert_with(make).clone();
+        let context = Context {
+            redactor,
+            ..context::context(sessions, &self.secrets, user)
+        };
         let way = (events, Cancel::default());
         RunContext {
             policy_gate: self.policy_gate.clone(),
-            ..context::run_context(context, self.dir.path(), redactor, way)
+            ..context::run_context(context, self.dir.path(), way)
         }
     }
 
@@ -147,7 +150,9 @@ impl Bench {
             let collect = async {
                 while let Some(event) = received.recv().await {
                     match event.into_inner() {
-                        Event::Finished { index, outcome } => outcomes.push((index, *outcome)),
+                        Event::Finished { index, outcome } => {
+                            outcomes.push((index, *outcome.into_inner()))
+                        }
                         Event::Refused(diagnostic) => panic!("{diagnostic:?}"),
                         Event::MessageEnded { .. } => break,
                         _ => {}

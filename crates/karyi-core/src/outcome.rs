@@ -152,17 +152,24 @@ impl Outcome {
     /// Makes the outcome of a call without a result of its own.
     #[must_use]
     pub fn failed(id: String, tool: String, error: ToolError) -> Self {
-        let mut fields = Map::new();
+        let mut outcome = Self::empty(id, tool, Status::of_error(error.code));
         if !error.names.is_empty() {
-            fields.insert("names".into(), error.names.clone().into());
+            let names = error.names.clone().into();
+            outcome.fields.insert("names".into(), names);
         }
-        let error = error.of_tool(&tool);
+        outcome.error = Some(error.of_tool(&outcome.tool));
+        outcome
+    }
+
+    /// Makes an outcome without a result.
+    #[must_use]
+    pub fn empty(id: String, tool: String, status: Status) -> Self {
         Self {
             id,
             tool,
-            status: Status::of_error(error.code),
-            error: Some(error),
-            fields,
+            status,
+            error: None,
+            fields: Map::new(),
             output: None,
             duration_ms: 0,
             repairs: Vec::new(),

@@ -22,10 +22,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::session::Secrets;
 use super::visible;
+use karyi_core::error::ToolError;
 use karyi_core::secret;
 use stream::LiveTables;
 
@@ -40,6 +42,7 @@ mod form;
 mod guessable;
 mod ngram_table;
 mod redacted;
+mod report;
 mod search_tables;
 mod secret_lines;
 mod secret_spans;
@@ -119,11 +122,11 @@ impl Redactor {
 
     /// Returns the masked form of a text that was cut off; a possible start of a value at the end is masked, too.
     #[must_use]
-    pub fn redact_cut(&self, text: &str) -> String {
+    pub fn redact_cut(&self, text: &str) -> Redacted {
         let (mut stream, mut out) = (self.stream(), Redacted::default());
         stream.push(text, &mut out);
-        stream.cut(&mut out);
-        self.redact_again(out.as_str()).into_owned()
+        stream.finish_cut(&mut out);
+        out
     }
 
     /// Masks a text that was redacted before.
@@ -175,22 +178,42 @@ impl Redactor {
         Redacted::new(leaves)
     }
 
-    /// Masks every string and every object key of a JSON value.
-    pub fn redact_json(&self, value: &mut Value) {
-        each_text(value, &|text| self.redact_in(text));
+    /// Serializes the result of a tool and masks every string in it. What is redacted stays as it is.
+    ///
+    /// # Errors
+    /// The result is no JSON.
+    pub fn redact_result(&self, result: &impl Serialize) -> serde_json::Result<Redacted<Value>> {
+        let mut value = serde_json::to_value(result)?;
+        self.redact_unmarked(&mut value);
+        Ok(Redacted::new(value))
     }
 
-    /// As above, for strings that were redacted before.
+    fn redact_unmarked(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redact_in(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_unmarked(item)),
+            Value::Object(map) => match map.get_mut(redacted::REDACTED) {
+                Some(text) => *value = text.take(),
+                None => map.values_mut().for_each(|item| self.redact_unmarked(item)),
+            },
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Masks an error of a tool, which may repeat any text.
+    #[must_use]
+    pub fn redact_error(&self, mut error: ToolError) -> Redacted<ToolError> {
+        self.redact_in(&mut error.message);
+        self.redact_in(&mut error.hint);
+        Redacted::new(error)
+    }
+
+    /// Masks every string and object key of a JSON value that was redacted before.
     pub fn redact_json_again(&self, value: &mut Value) {
         each_text(value, &|text| self.redact_in_again(text));
     }
 
-    /// Masks every string of a JSON value but not its keys, which are fixed names of a report.
-    pub fn redact_values(&self, value: &mut Value) {
-        each_value(value, &|text| self.redact_in(text));
-    }
-
-    /// As above, for strings that were redacted before.
+    /// Masks every string of a JSON value that was redacted before, but not its keys, which are fixed names of a report.
     pub fn redact_values_again(&self, value: &mut Value) {
         each_value(value, &|text| self.redact_in_again(text));
     }

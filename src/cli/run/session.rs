@@ -43,7 +43,8 @@ pub(in crate::cli) fn context(
     let mut own = own_dirs();
     own.extend(vault::identity_file(&args.vault));
     let secrets = Secrets::default();
-    let known = Redactor::new(&secrets);
+    let redactor = Redactor::new(&secrets);
+    let known = redactor.clone();
     let current = secrets.clone();
     let search_path = env.iter().rev().find(|(name, _)| name == "PATH");
     let search_path = search_path.map_or_else(OsString::new, |(_, value)| value.clone());
@@ -78,6 +79,7 @@ pub(in crate::cli) fn context(
         background: None,
         root: Arc::new(root.with_private(&own, &output_parent())),
         secrets,
+        redactor,
         prompter,
         saver: None,
         command_timeout: args.timeout.map(Seconds::duration),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{BytePass, Ending, OutputPipeline, PipelineState, last_line};
 use crate::exec::output_log::{OutputLog, OutputSource};
 use crate::tool::context::OutputSink;
-use karyi_core::head_tail::{Cap, HeadTail};
+use karyi_core::head_tail::Cap;
 use karyi_vault::redact::{Redacted, Redactor};
 
 /// Output of one terminal while it has background jobs, and between commands.
@@ -147,15 +147,14 @@ impl JournalState {
         // Withheld output was printed before the jobs were known, so it belongs to the retained text.
         self.pipeline.flush(Ending::Cut);
         self.store();
-        let retained = std::mem::replace(
-            &mut self.pipeline.retained,
-            HeadTail::new(self.pipeline.cap),
-        );
-        let text = retained.into_view().text;
-        let since = text
-            .strip_prefix(self.held_before.as_str())
-            .unwrap_or(&text);
-        let since = self.pipeline.redactor.redact_whole_again(since);
+        let is_current = self.pipeline.is_current();
+        let mut since = self.pipeline.take_retained().map(|view| view.text);
+        if since.as_str().starts_with(self.held_before.as_str()) {
+            since = since.from(self.held_before.as_str().len());
+        }
+        if !is_current {
+            since = self.pipeline.redactor.redact_whole_again(since.as_str());
+        }
         self.held_before.clear();
         if let Some((decoder, mut first)) = earlier.filter(|_| self.logs.is_empty()) {
             // The byte pass has not read the command's output, but the output after it.
@@ -180,7 +179,7 @@ impl JournalState {
     }
 
     fn discard_retained(&mut self) {
-        self.pipeline.retained = HeadTail::new(self.pipeline.cap);
+        let _ = self.pipeline.take_retained();
         self.held_before.clear();
     }
 
@@ -194,7 +193,8 @@ impl JournalState {
             log.append(&text, self.source);
         }
         if self.source == OutputSource::Job {
-            self.pipeline.retained.push(text.as_str());
+            let retained = &mut self.pipeline.retained;
+            retained.change(text.as_ref(), |retained, text| retained.push(text));
         }
         // Reuse the buffer.
         self.pipeline.result.redacted = text;

@@ -27,7 +27,7 @@ use karyi_files::git_index;
 use karyi_files::journal::Damage;
 use karyi_files::matching::MatchMode;
 use karyi_files::recover::FileRecovery;
-use karyi_vault::redact::Redactor;
+use karyi_vault::redact::{Redacted, Redactor};
 
 /// The tool.
 pub struct Edit;
@@ -130,7 +130,8 @@ pub struct Output {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RecoveredFile {
     /// Its path.
-    pub src: String,
+    #[schemars(with = "String")]
+    pub src: Redacted,
     /// `completed`, `taken_back`, `left_alone`, or `waiting` for a later attempt.
     pub change: &'static str,
     /// Reason why it was not fully recovered.
@@ -142,12 +143,14 @@ pub struct RecoveredFile {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FileResult {
     /// Path as given.
-    pub src: String,
+    #[schemars(with = "String")]
+    pub src: Redacted,
     /// `edited`, `created`, `deleted`, `renamed`, `already_applied` or `unchanged`.
     pub change: &'static str,
     /// New path as given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub to: Option<Redacted>,
     /// Number of matches replaced.
     pub replacements: usize,
     /// Line of the first replacement, or of the existing text with `already_applied`.
@@ -183,8 +186,9 @@ pub struct FileResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_omitted_lines: Option<usize>,
     /// Unified diff of the change.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub diff: String,
+    #[serde(skip_serializing_if = "Redacted::is_empty")]
+    #[schemars(with = "String")]
+    pub diff: Redacted,
 }
 
 impl Tool for Edit {
@@ -353,11 +357,10 @@ async fn perform(
         }
     }
     let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
-    let (recorder, secrets) = (context.recorder.clone(), context.secrets.clone());
+    let (recorder, redactor) = (context.recorder.clone(), context.redactor.clone());
     let diffs = context.shown.diffs;
     let holds_secret: Vec<bool> = args.files.iter().map(writes_secret).collect();
     let work = move || {
-        let redactor = Redactor::new(&secrets);
         let mask = |text: &str| redactor.redact_str(text).into_owned();
         let options = EditOptions {
             diffs,
@@ -387,10 +390,14 @@ async fn perform(
     let files = args.files.iter().zip(done.files).zip(tracked);
     Ok(Answer::ok(Output {
         files: files
-            .map(|((file, edited), is_tracked)| report(file, edited, is_tracked))
+            .map(|((file, edited), is_tracked)| report(file, edited, is_tracked, &context.redactor))
             .collect(),
         undo: done.no_undo.is_some().then_some("unavailable"),
-        recovered: done.recovered.into_iter().map(recovered).collect(),
+        recovered: done
+            .recovered
+            .into_iter()
+            .map(|file| recovered(file, &context.redactor))
+            .collect(),
         warning: warning(
             done.damage,
             &done.losses,
@@ -606,10 +613,10 @@ fn writes_secret(file: &File) -> bool {
     texts.any(Template::has_secret)
 }
 
-fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
+fn report(file: &File, edited: FileOutcome, is_tracked: bool, redactor: &Redactor) -> FileResult {
     let found_as = |how| edited.found_as == Some(how);
     FileResult {
-        src: file.src.source().to_owned(),
+        src: redactor.redact_whole_again(file.src.source()),
         change: match edited.kind {
             EditKind::Unchanged => "unchanged",
             EditKind::AlreadyApplied => "already_applied",
@@ -618,7 +625,10 @@ fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
             EditKind::Deleted => "deleted",
             EditKind::Renamed => "renamed",
         },
-        to: file.to.as_ref().map(|to| to.source().to_owned()),
+        to: file
+            .to
+            .as_ref()
+            .map(|to| redactor.redact_whole_again(to.source())),
         replacements: edited.replacements,
         first_line: edited.first_line,
         lines: edited
@@ -640,13 +650,14 @@ fn report(file: &File, edited: FileOutcome, is_tracked: bool) -> FileResult {
         risk: edited.risk,
         tracked: is_tracked.then_some("git"),
         diff_omitted_lines: Some(edited.diff.omitted).filter(|lines| *lines > 0),
-        diff: edited.diff.text,
+        // Its texts were masked before they were compared. Lines that stood apart may be neighbours in it.
+        diff: redactor.redact_whole_again(&edited.diff.text),
     }
 }
 
-fn recovered(file: FileRecovery) -> RecoveredFile {
+fn recovered(file: FileRecovery, redactor: &Redactor) -> RecoveredFile {
     RecoveredFile {
-        src: file.path.display().to_string(),
+        src: redactor.redact_whole_again(&file.path.display().to_string()),
         change: file.outcome.as_str(),
         warning: file.why,
     }

@@ -18,16 +18,16 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
+use karyi_files::line_reader::TextView;
 use karyi_files::listing::Scope;
 use karyi_files::root::Root;
 use karyi_files::search::{self, Case, SearchCaps, SearchOptions, SearchOutcome, Syntax};
 use karyi_files::view::{self, LineRange, PathView, ViewOptions};
-use karyi_vault::redact::Redactor;
-use karyi_vault::session::Secrets;
+use karyi_vault::redact::{Redacted, Redactor};
 
 mod content;
 
-use content::{directory_content, ignored_of_directory, text_content};
+use content::{directory_content, entries, ignored_of_directory, text_content};
 
 /// The tool.
 pub struct Read;
@@ -104,7 +104,8 @@ pub struct Output {
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct FileContent {
     /// Path as given.
-    pub src: String,
+    #[schemars(with = "String")]
+    pub src: Redacted,
     /// `text`, `directory`, or the name of a binary format; absent when it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
@@ -153,17 +154,20 @@ pub struct FileContent {
     pub max_bytes: Option<u64>,
     /// The text, or the directory entries, one per line.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub output: Option<Redacted>,
 }
 
 /// Result of one search.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SearchResult {
     /// Pattern as given.
-    pub pattern: String,
+    #[schemars(with = "String")]
+    pub pattern: Redacted,
     /// Job whose output was searched, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub path: Option<Redacted>,
     /// Number of matching lines, shown or not.
     pub total_matches: u64,
     /// Number of matching lines not shown.
@@ -187,7 +191,8 @@ pub struct SearchResult {
     pub problem: Option<Problem>,
     /// `path:line:text` for matches and `path-line-text` for context lines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub output: Option<Redacted>,
 }
 
 /// Error of one item.
@@ -307,7 +312,7 @@ impl Tool for Read {
             everywhere: Root::unconfined(),
             cwd: context.sessions.cwd(),
             job_files: context.job_files.clone(),
-            secrets: context.secrets.clone(),
+            redactor: context.redactor.clone(),
             caps: SearchCaps {
                 text_bytes: context.shown.bytes,
                 line_bytes: context.shown.line_bytes,
@@ -336,8 +341,8 @@ struct Reader {
     everywhere: Root,
     cwd: PathBuf,
     job_files: JobFiles,
-    /// Values masked in the lines that a search shows.
-    secrets: Secrets,
+    /// Masks values in what is shown.
+    redactor: Redactor,
     /// Limits of the lines that a search shows.
     caps: SearchCaps,
     /// Set when the result is no longer needed.
@@ -360,7 +365,7 @@ impl Reader {
                 shown
             });
             output.files.push(FileContent {
-                src: file.src.source().to_owned(),
+                src: self.redactor.redact_whole_again(file.src.source()),
                 max_bytes: file.max_bytes,
                 ..shown
             });
@@ -376,7 +381,7 @@ impl Reader {
                 shown
             });
             output.searches.push(SearchResult {
-                pattern: search.pattern.source().to_owned(),
+                pattern: self.redactor.redact_whole_again(search.pattern.source()),
                 ..shown
             });
         }
@@ -420,9 +425,13 @@ impl Reader {
         let (root, real) = self.find(path)?;
         Ok(
             match view::view(root, Path::new(path), &real, &options, &self.cancelled)? {
-                PathView::Text(text) => text_content(text, file.lines.is_some(), options.lines),
+                PathView::Text(text) => FileContent {
+                    output: Some(self.masked_text(path, &text)),
+                    ..text_content(&text, file.lines.is_some(), options.lines)
+                },
                 PathView::Directory(listing) => FileContent {
                     advice: ignored_of_directory(file),
+                    output: Some(self.redactor.redact(&entries(&listing))),
                     ..directory_content(&listing)
                 },
                 PathView::Binary { kind, bytes, size } => FileContent {
@@ -434,6 +443,16 @@ impl Reader {
                 },
             },
         )
+    }
+
+    /// Masks the text of a file. That of a job was masked when it was written, and one that was cut may end in the
+    /// start of a value.
+    fn masked_text(&self, path: &str, text: &TextView) -> Redacted {
+        match text.omitted_bytes {
+            _ if path.starts_with(JOB_PREFIX) => self.redactor.redact_whole_again(&text.text),
+            0 => self.redactor.redact(&text.text),
+            _ => self.redactor.redact_cut(&text.text),
+        }
     }
 
     /// Resolves a path and returns the root under which it is opened.
@@ -471,11 +490,16 @@ impl Reader {
         let at = (root, Path::new(path), real.as_path());
         let mut found = search::search(at.0, at.1, at.2, &options)?;
         let is_job = path.starts_with(JOB_PREFIX);
-        if !is_job {
-            mask_over_lines(&self.secrets, &mut found);
-        }
+        let output = match is_job {
+            true => self.redactor.redact_whole_again(&found.text()),
+            false => {
+                mask_over_lines(&self.redactor, &mut found);
+                self.redactor.redact(&found.text())
+            }
+        };
         Ok(SearchResult {
-            path: is_job.then(|| path.to_owned()),
+            path: is_job.then(|| self.redactor.redact_whole_again(path)),
+            output: Some(output),
             advice: nothing_searched(&found, options.glob.is_some())
                 .map(str::to_owned)
                 .or_else(|| as_regex(at, &options, &found))
@@ -486,13 +510,11 @@ impl Reader {
 }
 
 /// Masks values that span lines, before the path and line number are put between the lines.
-fn mask_over_lines(secrets: &Secrets, found: &mut SearchOutcome) {
-    if secrets.generation() == 0 || found.files.is_empty() {
-        return;
-    }
-    let redactor = Redactor::new(secrets);
-    for file in &mut found.files {
-        file.replace(&|text| redactor.masked_across_lines(text));
+fn mask_over_lines(redactor: &Redactor, found: &mut SearchOutcome) {
+    if !redactor.is_idle() {
+        for file in &mut found.files {
+            file.replace(&|text| redactor.masked_across_lines(text));
+        }
     }
 }
 
@@ -579,7 +601,6 @@ fn search_result(found: &SearchOutcome) -> SearchResult {
         files_searched: found.files_searched,
         files_binary: more_than_none(found.files_binary),
         files_unreadable: more_than_none(found.files_unreadable),
-        output: Some(found.text()),
         ..SearchResult::default()
     }
 }

@@ -2,10 +2,15 @@
 
 use std::fmt;
 
-/// Redacted text, or an event with redacted texts. Only this type may reach a model, a log, a transcript or a peer,
-/// and only the redactor can make one.
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// Redacted text, or a value with redacted texts. Only this type may reach a model, a log, a transcript or a peer, and
+/// only the redactor can make one. Others change it by functions that capture nothing, so no text can be added.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Redacted<T = String>(T);
+
+/// Name under which a redacted text is serialized, so that the redactor recognises it in a result and leaves it as it is.
+pub(super) const REDACTED: &str = "\u{0}redacted";
 
 impl<T> Redacted<T> {
     /// Marks a value as redacted.
@@ -23,6 +28,29 @@ impl<T> Redacted<T> {
     #[must_use]
     pub fn get(&self) -> &T {
         &self.0
+    }
+
+    /// Returns a redacted reference.
+    #[must_use]
+    pub fn as_ref(&self) -> Redacted<&T> {
+        Redacted(&self.0)
+    }
+
+    /// Converts the value.
+    #[must_use]
+    pub fn map<U>(self, convert: fn(T) -> U) -> Redacted<U> {
+        Redacted(convert(self.0))
+    }
+
+    /// Converts the value with limits or other numbers.
+    #[must_use]
+    pub fn map_by<A: Copy + 'static, U>(self, by: A, convert: fn(T, A) -> U) -> Redacted<U> {
+        Redacted(convert(self.0, by))
+    }
+
+    /// Changes the value by another one that is redacted.
+    pub fn change<U>(&mut self, by: Redacted<U>, change: fn(&mut T, U)) {
+        change(&mut self.0, by.0);
     }
 }
 
@@ -65,6 +93,15 @@ impl Redacted {
     /// The text, to append to.
     pub(super) fn text(&mut self) -> &mut String {
         &mut self.0
+    }
+}
+
+/// Only for [`super::Redactor::redact_result`].
+impl Serialize for Redacted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(REDACTED, &self.0)?;
+        map.end()
     }
 }
 

@@ -155,14 +155,14 @@ fn a_value_spread_over_results_is_masked() {
         };
         first.log_everything();
         let (view, _) = first.detach(ending(&first, true));
-        let mut shown = view.text;
+        let mut shown = view.into_inner().text;
         let log = first.take_log().unwrap();
         printed.journal.add(vec![("1".into(), log)], Some(&first));
         let mut rest = &VALUE[size + idle..];
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(size.min(rest.len()));
             let output = printed.command("2", piece.as_bytes());
-            shown.push_str(&output.detach(ending(&output, false)).0.text);
+            shown.push_str(&output.detach(ending(&output, false)).0.get().text);
             let (between, after) = after.split_at(idle.min(after.len()));
             printed.idle(between);
             rest = after;
@@ -204,6 +204,6 @@ fn ordinary_text_beside_a_job_is_shown_whole() {
             true => Ending::Broken,
             false => Ending::Whole,
         };
-        assert_eq!(output.detach(ending).0.text, expected, "{text}");
+        assert_eq!(output.detach(ending).0.get().text, expected, "{text}");
     }
 }

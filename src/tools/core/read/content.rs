@@ -7,12 +7,16 @@ use karyi_files::recode::CONVERT;
 use karyi_files::view::LineRange;
 
 /// Returns the content of a text; `names_lines` is true when lines were requested.
-pub(super) fn text_content(text: TextView, names_lines: bool, requested: LineRange) -> FileContent {
+pub(super) fn text_content(
+    text: &TextView,
+    names_lines: bool,
+    requested: LineRange,
+) -> FileContent {
     let is_empty = names_lines && text.total_lines == 0;
     FileContent {
         advice: match is_empty {
             true => Some("the file is empty".into()),
-            false => past_end(&text, requested).or_else(|| encoding_warning(&text)),
+            false => past_end(text, requested).or_else(|| encoding_warning(text)),
         },
         kind: Some("text"),
         bytes: Some(text.total_bytes),
@@ -22,7 +26,6 @@ pub(super) fn text_content(text: TextView, names_lines: bool, requested: LineRan
         omitted_lines: more_than_none(text.omitted_lines),
         encoding: text.encoding,
         is_lossy: text.is_lossy,
-        output: Some(text.text),
         ..FileContent::default()
     }
 }
@@ -70,18 +73,22 @@ pub(super) fn ignored_of_directory(file: &File) -> Option<String> {
     ))
 }
 
+/// Returns the entries of a directory, one per line.
+pub(super) fn entries(listing: &Listing) -> String {
+    let mut entries = String::new();
+    for entry in &listing.entries {
+        entries.push_str(&entry.label());
+        entries.push('\n');
+    }
+    entries
+}
+
 /// Returns the content of a directory.
 pub(super) fn directory_content(listing: &Listing) -> FileContent {
-    let mut output = String::new();
-    for entry in &listing.entries {
-        output.push_str(&entry.label());
-        output.push('\n');
-    }
     FileContent {
         kind: Some("directory"),
         omitted_entries: more_than_none(listing.omitted_entries),
         ignored_entries: more_than_none(listing.ignored_entries),
-        output: Some(output),
         ..FileContent::default()
     }
 }

@@ -86,9 +86,29 @@ fn encoded_values_are_named_as_such() {
 fn json_strings_and_keys_are_masked() {
     let redactor = Redactor::new(&secrets(&[("K", "se\"cret-1")]));
     let mut value = serde_json::json!({"se\"cret-1": [1, "a se\"cret-1 b"], "ok": {"x": null}});
-    redactor.redact_json(&mut value);
+    redactor.redact_json_again(&mut value);
     let expected = serde_json::json!({"$KARYI{K}": [1, "a $KARYI{K} b"], "ok": {"x": null}});
     assert_eq!(value, expected);
+}
+
+#[test]
+fn a_result_is_masked_except_what_is_redacted() {
+    #[derive(serde::Serialize)]
+    struct Part {
+        echo: Redacted,
+        text: &'static str,
+    }
+    let redactor = Redactor::new(&secrets(&[("K", T)]));
+    let part = |echo: &str, text| Part {
+        echo: redactor.redact_whole_again(echo),
+        text,
+    };
+    let result = redactor.redact_result(&[part("$KARYI{K} $$KARYI{X}", "$KARYI{K}"), part(T, T)]);
+    let expected = serde_json::json!([
+        {"echo": "$KARYI{K} $$KARYI{X}", "text": "$$KARYI{K}"},
+        {"echo": "$KARYI{K}", "text": "$KARYI{K}"},
+    ]);
+    assert_eq!(result.unwrap().into_inner(), expected);
 }
 
 #[test]
