@@ -24,10 +24,13 @@ use karyi_files::edit::{
     WrittenPair,
 };
 use karyi_files::git_index;
-use karyi_files::journal::Damage;
 use karyi_files::matching::MatchMode;
 use karyi_files::recover::FileRecovery;
 use karyi_vault::redact::{Redacted, Redactor};
+
+mod leaked_closers;
+
+use leaked_closers::leaked_closers;
 
 /// The tool.
 pub struct Edit;
@@ -387,6 +390,7 @@ async fn perform(
         false => error,
     })?;
     let leaks: Vec<String> = args.files.iter().filter_map(leaked_closers).collect();
+    let warning = warning(&done, leaks);
     let files = args.files.iter().zip(done.files).zip(tracked);
     Ok(Answer::ok(Output {
         files: files
@@ -398,16 +402,7 @@ async fn perform(
             .into_iter()
             .map(|file| recovered(file, &context.redactor))
             .collect(),
-        warning: warning(
-            done.damage,
-            &done.losses,
-            done.no_undo
-                .map(|why| format!("this change cannot be undone: {why}"))
-                .into_iter()
-                .chain(done.leftovers)
-                .chain(done.pruned.map(|pruned| pruned.to_string()))
-                .chain(leaks),
-        ),
+        warning,
     }))
 }
 
@@ -420,12 +415,8 @@ fn with_mixed_hint(error: ToolError) -> ToolError {
     error.with_hint(hint)
 }
 
-fn warning(
-    damage: Option<Damage>,
-    losses: &[(PathBuf, String)],
-    others: impl Iterator<Item = String>,
-) -> Option<String> {
-    let damage = damage.map(|damage| {
+fn warning(done: &EditOutcome, leaks: Vec<String>) -> Option<String> {
+    let damage = done.damage.as_ref().map(|damage| {
         format!(
             "the journal of earlier changes is damaged: {damage}; those changes cannot be undone. \
              This change is recorded; tell the user to run `karyi history` for details"
@@ -434,8 +425,12 @@ fn warning(
     let lost = |(path, names): &(PathBuf, String)| {
         format!("{}: could not be kept: {names}", path.display())
     };
-    let all = damage.into_iter().chain(losses.iter().map(lost));
-    let all: Vec<String> = all.chain(others).collect();
+    let no_undo = done.no_undo.as_ref();
+    let no_undo = no_undo.map(|why| format!("this change cannot be undone: {why}"));
+    let all = damage.into_iter().chain(done.losses.iter().map(lost));
+    let all = all.chain(no_undo).chain(done.leftovers.iter().cloned());
+    let all = all.chain(done.pruned.as_ref().map(ToString::to_string));
+    let all: Vec<String> = all.chain(leaks).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 
@@ -488,54 +483,6 @@ fn end_last_line(text: &mut Template, written: &RawText) {
 fn has_escape(text: &str) -> bool {
     let names = ["&lt;", "&gt;", "&amp;", "&quot;", "&apos;", "&#"];
     names.iter().any(|name| text.contains(name))
-}
-
-/// Names of elements around calls and their arguments, in the dialects of models.
-const ENVELOPES: &[&str] = &[
-    "arguments",
-    "content",
-    "file_text",
-    "function",
-    "function_call",
-    "function_calls",
-    "invoke",
-    "new_str",
-    "new_string",
-    "parameter",
-    "tool_call",
-    "tool_calls",
-    "tool_use",
-];
-
-/// Warns of new text that ends in closing tags of a call, which nothing in it opened.
-fn leaked_closers(file: &File) -> Option<String> {
-    let pairs = file
-        .edits
-        .iter()
-        .map(|pair| (pair.find.source(), &pair.replace));
-    let texts = pairs.chain(file.content.iter().map(|content| ("", content)));
-    let mut leaks = texts.filter_map(|(find, text)| {
-        let text = text.source().trim_end();
-        let mut rest = text;
-        while let Some((before, tag)) = rest
-            .strip_suffix('>')
-            .and_then(|inner| inner.rsplit_once("</"))
-        {
-            let name = tag.rsplit_once(':').map_or(tag, |(_, name)| name);
-            let is_ours = ENVELOPES.contains(&name) && !find.contains(&format!("</{tag}>"));
-            if !is_ours || before.contains(&format!("<{tag}")) {
-                break;
-            }
-            rest = before.trim_end();
-        }
-        let leak = text.get(rest.len()..).unwrap_or_default().trim_start();
-        (!leak.is_empty()).then(|| leak.split_whitespace().collect::<String>())
-    });
-    let leak = leaks.next()?;
-    let src = file.src.source();
-    Some(format!(
-        "{src}: the new text ends in {leak}, which nothing in it opens; remove it if it is not meant"
-    ))
 }
 
 fn text(leaf: &RawElement) -> Option<&RawText> {
