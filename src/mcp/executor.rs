@@ -406,8 +406,7 @@ fn decode_call(entry: &Entry<Call>, mut arguments: Value) -> Result<Call, ToolEr
     let bad = |message: String| ToolError::new(ErrorCode::BadArguments, message).with_hint(hint);
     lenient::convert(&mut arguments, entry.schema.annotated());
     let arguments = decode::json_arguments(arguments, &entry.schema).map_err(|mismatch| {
-        let message = mismatch.message(name);
-        let error = bad(message.replace(" (child elements or JSON text)", ""));
+        let error = bad(mismatch.message(name));
         match mismatch.hint {
             Some(own) => error.with_hint(format!("{own}; {hint}")),
             None => error,

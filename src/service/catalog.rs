@@ -3,7 +3,6 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::service::input_check::InputCheck;
 use crate::service::principal::CALL;
 use crate::tool::registry::Entry;
 use crate::tool::service::{Audience, Service};
@@ -15,8 +14,6 @@ use crate::tools::{self, Call};
 pub struct OfferedTool {
     /// Registry entry.
     pub entry: Entry<Call>,
-    /// Validates inputs.
-    pub check: InputCheck,
     /// Scopes that a caller needs, all of them.
     pub scopes: Vec<String>,
     /// True if an input is a list of files that may be given as plain paths.
@@ -101,7 +98,6 @@ pub fn offered_tools(named: &[String]) -> Result<Vec<OfferedTool>, Vec<String>> 
     let offered: Vec<OfferedTool> = offered
         .into_iter()
         .map(|entry| OfferedTool {
-            check: InputCheck::of(&entry.schema),
             scopes: scopes(&entry.service),
             takes_paths: validate::takes_paths(entry.schema.annotated()),
             entry,

@@ -532,7 +532,7 @@ fn decode(tool: &OfferedTool, mut input: serde_json::Value) -> Result<Call, Fail
     if tool.takes_paths {
         validate::spread_paths(&mut input, tool.entry.schema.annotated());
     }
-    let problems = tool.check.problems(&mut input);
+    let problems = input_check::problems(&mut input, &tool.entry.schema);
     if !problems.is_empty() {
         return Err(invalid(problems));
     }

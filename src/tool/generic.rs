@@ -183,7 +183,7 @@ fn structured<'e>(
     if is_any || schema::has_type(schema, "object") || schema.get("properties").is_some() {
         return object(children, schema, path);
     }
-    let mismatch = Mismatch::new(path, schema::expected(schema), "elements");
+    let mismatch = Mismatch::new(path, schema::expected_in_xml(schema), "elements");
     Err(mismatch.at(element))
 }
 
@@ -241,6 +241,6 @@ fn chosen<'e>(
     }
     match mismatches.pop() {
         Some(only) if mismatches.is_empty() => Err(only),
-        _ => Err(Mismatch::new(path, schema::expected(schema), "elements").at(element)),
+        _ => Err(Mismatch::new(path, schema::expected_in_xml(schema), "elements").at(element)),
     }
 }

@@ -27,7 +27,7 @@ pub fn attribute(text: &str, schema: &Value, path: &str) -> Result<Value, Mismat
     }
     let is = |name| schema::has_type(schema, name);
     let trimmed = text.trim();
-    let mismatch = || Mismatch::text(path, schema::expected(schema), text);
+    let mismatch = || Mismatch::text(path, schema::expected_in_xml(schema), text);
     let mut value = if is("boolean") {
         boolean(trimmed).ok_or_else(|| mismatch().with_hint("write true or false"))?
     } else if is("integer") || is("number") {
@@ -72,7 +72,7 @@ fn word(text: &str, schema: &Value, path: &str) -> Result<Value, Mismatch<'stati
     // No fixed word has blanks around it, so trimming is safe.
     let mut trimmed = Value::String(text.trim().to_owned());
     validate::check(&mut trimmed, schema, path)
-        .map_err(|_| Mismatch::text(path, schema::expected(schema), text))?;
+        .map_err(|_| Mismatch::text(path, schema::expected_in_xml(schema), text))?;
     Ok(trimmed)
 }
 
@@ -93,7 +93,7 @@ fn union(text: &str, schema: &Value, path: &str) -> Result<Value, Mismatch<'stat
 
 fn json(text: &str, schema: &Value, path: &str) -> Result<Value, Mismatch<'static>> {
     let mut value = json_text::parse(text).map_err(|error| {
-        let mismatch = Mismatch::text(path, schema::expected(schema), text).in_json();
+        let mismatch = Mismatch::text(path, schema::expected_in_xml(schema), text).in_json();
         mismatch.with_hint(format!("write child elements or correct JSON ({error})"))
     })?;
     validate::check(&mut value, schema, path).map_err(Mismatch::in_json)?;

@@ -72,19 +72,24 @@ pub fn has_type(schema: &Value, expected: &str) -> bool {
 
 /// Returns the properties of an object schema, in declared order.
 #[must_use]
-pub fn properties(schema: &Value) -> Vec<Property<'_>> {
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|n| n == name));
-    let Some(map) = schema.get("properties").and_then(Value::as_object) else {
+pub fn properties(object: &Value) -> Vec<Property<'_>> {
+    let Some(map) = object.get("properties").and_then(Value::as_object) else {
         return Vec::new();
     };
     map.iter()
         .map(|(name, schema)| Property {
             name,
             schema,
-            is_required: is_required(name),
+            is_required: is_required(object, name),
         })
         .collect()
+}
+
+/// Returns true when an object must have a property.
+#[must_use]
+pub fn is_required(object: &Value, name: &str) -> bool {
+    let required = object.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|required| required == name))
 }
 
 /// Returns the schema of the items of an array.
@@ -158,9 +163,20 @@ const MAX_WORDS: usize = 8;
 /// Returns a description of the values a schema accepts.
 #[must_use]
 pub fn expected(schema: &Value) -> String {
+    described(schema, "")
+}
+
+/// Returns a description of the elements or texts a schema accepts.
+#[must_use]
+pub fn expected_in_xml(schema: &Value) -> String {
+    described(schema, " (child elements or JSON text)")
+}
+
+/// Returns a description; `forms` says how lists and objects are written.
+fn described(schema: &Value, forms: &str) -> String {
     let words = match words(schema) {
         Some(words) => words,
-        None => return one_expected(schema),
+        None => return kinds(schema, forms),
     };
     match words.as_slice() {
         [] => "left out".into(),
@@ -186,24 +202,25 @@ fn words(schema: &Value) -> Option<Vec<String>> {
     Some(choices.collect::<Option<Vec<_>>>()?.concat())
 }
 
-fn one_expected(schema: &Value) -> String {
+fn kinds(schema: &Value, forms: &str) -> String {
     if let Some(choices) = alternatives(schema) {
-        let mut kinds: Vec<String> = choices.iter().map(expected).collect();
+        let kinds = choices.iter().map(|choice| described(choice, forms));
+        let mut kinds: Vec<String> = kinds.collect();
         kinds.dedup();
         return kinds.join(" or ");
     }
     match schema.get("type") {
-        Some(Value::String(name)) => kind(name, schema),
+        Some(Value::String(name)) => kind(name, schema, forms),
         Some(Value::Array(names)) => {
             let names = names.iter().filter_map(Value::as_str);
-            let kinds: Vec<String> = names.map(|name| kind(name, schema)).collect();
+            let kinds: Vec<String> = names.map(|name| kind(name, schema, forms)).collect();
             kinds.join(" or ")
         }
         _ => "a value".into(),
     }
 }
 
-fn kind(name: &str, schema: &Value) -> String {
+fn kind(name: &str, schema: &Value, forms: &str) -> String {
     let bound = |key: &str| schema.get(key).and_then(Value::as_number);
     let range = match (bound("minimum"), bound("maximum")) {
         (None, None) => String::new(),
@@ -216,8 +233,8 @@ fn kind(name: &str, schema: &Value) -> String {
         "integer" => format!("a whole number{range}"),
         "number" => format!("a number{range}"),
         "string" => "text".into(),
-        "array" => "a list (child elements or JSON text)".into(),
-        "object" => "an object (child elements or JSON text)".into(),
+        "array" => format!("a list{forms}"),
+        "object" => format!("an object{forms}"),
         other => other.to_owned(),
     }
 }

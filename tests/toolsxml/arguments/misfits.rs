@@ -147,7 +147,7 @@ fn json_arguments_name_the_same_path() {
     refused(json!({"url": 1}), "`url` of fetch must be text, found 1");
     refused(
         json!([1]),
-        "the arguments of fetch must be an object (child elements or JSON text), found a list of 1",
+        "the arguments of fetch must be an object, found a list of 1",
     );
     refused(
         json!({"url": "u", "surprise": 1}),
