@@ -15,6 +15,7 @@ mod bad_input;
 mod chat;
 mod cli;
 mod compact;
+mod config;
 mod conformance;
 mod crash;
 mod doctor;

@@ -241,7 +241,7 @@ fn the_limits_are_settings_that_flags_override() {
     assert_eq!(read["searches"][0]["omitted_matches"], Value::Null);
     let wrong = ran("max_read = \"60\"\n", &[]).exit(2).stderr_text();
     assert!(
-        wrong.contains("expected a whole number for max_read"),
+        wrong.contains("expected a whole number from 0 for `max_read`, found a text"),
         "{wrong}"
     );
 }

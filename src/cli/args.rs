@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::cli::config::ConfigArgs;
 use crate::cli::var::args::VarArgs;
 use crate::cli::vault::{GivenArgs, VaultFlags};
 use crate::reference::grammar::Notation;
@@ -56,6 +57,7 @@ Examples:
   karyi run -c '<tools><command>ls</command></tools>'
   karyi tools prompt                print the text that teaches a model the tools
   karyi var set GITHUB_TOKEN        store a secret that scripts use as $KARYI{GITHUB_TOKEN}
+  karyi config list                 show the settings, and where each is from
   karyi undo                        undo the last change of files
 
 ",
@@ -73,6 +75,8 @@ pub(super) enum Command {
     Tools(ToolsArgs),
     /// Manage secrets that scripts use and no model sees
     Var(Box<VarArgs>),
+    /// Show and change the settings in config.toml
+    Config(ConfigArgs),
     /// List the changes of files that karyi made, newest first, or show one
     History(HistoryArgs),
     /// Undo changes of files

@@ -2,10 +2,15 @@
 //!
 //! Only the user's own file is read, never one of a project: a project could otherwise send requests elsewhere.
 
+mod args;
+mod change;
 mod check;
+mod command;
+mod editor;
 mod error;
-#[allow(dead_code, reason = "`karyi config` is built on it next")]
+mod file;
 mod keys;
+mod list;
 #[allow(
     dead_code,
     reason = "the commands that ask a model are built on it next"
@@ -14,6 +19,8 @@ mod model;
 mod place;
 mod settings;
 
+pub(super) use args::ConfigArgs;
+pub(super) use command::config;
 #[allow(unused_imports, reason = "as above")]
 pub(super) use model::{ChosenModel, KeySource, NoModel, chosen_model};
 pub(super) use settings::Settings;

@@ -132,6 +132,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
         Some(Command::Var(args)) => var::var(*args),
+        Some(Command::Config(args)) => config::config(args),
         Some(Command::History(args)) => history::history(args),
         Some(Command::Undo(args)) => undo::undo(&args),
         Some(Command::Doctor(args)) => doctor::doctor(&args),

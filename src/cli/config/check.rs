@@ -40,6 +40,12 @@ pub(super) fn document(text: &Arc<str>) -> Result<Document<Arc<str>>, Fault> {
     }
 }
 
+/// Returns the first fault of a text that is not TOML.
+pub(super) fn syntax_fault(text: &str) -> Option<Fault> {
+    let error = Document::parse(text).err()?;
+    Some(unparsed(text, &error))
+}
+
 /// Describes text that is not TOML. The parser's message never repeats a part of the text.
 fn unparsed(text: &str, error: &toml_edit::TomlError) -> Fault {
     let span = error.span().unwrap_or_default();
@@ -67,6 +73,7 @@ fn check_table<'d>(path: &mut Vec<&'d str>, table: &'d dyn TableLike, faults: &m
                 ),
             }),
             (Found::Setting(setting), _) => check_setting(setting, path, item, faults),
+            (Found::Field, _) => {}
             (Found::Table, Some(inner)) => check_table(path, inner, faults),
             (Found::Table, None) => {
                 let offset = item.span().map_or(key, |span| span.start);

@@ -257,6 +257,8 @@ pub(super) enum Found {
     Setting(&'static Key),
     /// A table of settings.
     Table,
+    /// A field of requests.
+    Field,
     /// Nothing, with the name that was probably meant.
     Nothing(Option<String>),
 }
@@ -267,8 +269,17 @@ pub(super) fn find(path: &[&str]) -> Found {
     match KEYS.iter().find(fits) {
         Some(key) if key.parts().count() == path.len() => Found::Setting(key),
         Some(_) => Found::Table,
+        None if is_field(path) => Found::Field,
         None => Found::Nothing(nearest(path)),
     }
+}
+
+fn is_field(path: &[&str]) -> bool {
+    let mut tables = KEYS.iter().filter(|key| matches!(key.kind, Kind::Fields));
+    tables.any(|key| {
+        let table = path.get(..key.parts().count());
+        table.is_some_and(|table| key.begins_with(table))
+    })
 }
 
 /// Returns the path with the nearest name in place of its first unknown part, else the setting with the same last part
@@ -310,6 +321,7 @@ mod tests {
             let found = match find(&path) {
                 Found::Setting(key) => format!("setting {}", key.shown()),
                 Found::Table => "table".to_owned(),
+                Found::Field => "field".to_owned(),
                 Found::Nothing(near) => format!("nothing, near {near:?}"),
             };
             assert_eq!(found, expected, "{path:?}");
@@ -319,6 +331,8 @@ mod tests {
         check("models.a", "table");
         check("models.a.price", "table");
         check("models.a.price.input", "setting models.NAME.price.input");
+        check("models.a.extra", "setting models.NAME.extra");
+        check("models.a.extra.b.c", "field");
         check("shel", "nothing, near Some(\"shell\")");
         check("modles", "nothing, near Some(\"models\")");
         check(
