@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
@@ -12,7 +12,10 @@ use crate::error::ModelError;
 
 /// Answer as it arrives. Its last event is [`ModelEvent::Stop`], or an error; then it ends. Dropping it closes the
 /// connection.
-pub struct Answer(Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>);
+pub struct Answer(Option<Events>);
+
+/// Events of an answer.
+type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
 
 impl Answer {
     /// Makes an answer of a stream of events.
@@ -20,7 +23,7 @@ impl Answer {
     pub fn new(
         events: impl Stream<Item = Result<ModelEvent, ModelError>> + Send + 'static,
     ) -> Self {
-        Self(Box::pin(events))
+        Self(Some(Box::pin(events)))
     }
 
     /// Returns the next event; nothing after the last one. A call that is dropped before it returns loses nothing.
@@ -28,15 +31,27 @@ impl Answer {
     /// # Errors
     /// The model cannot be used, or its answer broke off.
     pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        std::future::poll_fn(|context| self.0.as_mut().poll_next(context)).await
+        std::future::poll_fn(|context| self.poll(context)).await
+    }
+
+    /// Polls the events; after the last one they are dropped, and polled no more.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        let Some(events) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        let next = ready!(events.as_mut().poll_next(context));
+        if next.is_none() {
+            self.0 = None;
+        }
+        Poll::Ready(next)
     }
 }
 
 impl Stream for Answer {
     type Item = Result<ModelEvent, ModelError>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(context)
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll(context)
     }
 }
 

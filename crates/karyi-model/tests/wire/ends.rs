@@ -283,6 +283,9 @@ async fn a_piece_is_told_before_the_next_one_is_written() {
     );
     assert!(matches!(answer.next().await, Some(Ok(ModelEvent::Stop(_)))));
     assert_eq!(answer.next().await, None);
+    assert_eq!(answer.next().await, None);
+    // An answer stays at its end.
+    assert_eq!(answer.next().await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

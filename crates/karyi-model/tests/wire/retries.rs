@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use karyi_core::secret::SecretValue;
-use karyi_model::{HttpModel, ModelLimits, Provider, StopReason};
+use karyi_model::{HttpModel, ModelConfig, ModelLimits, Provider, StopReason};
 
 use crate::same_answer::stream;
-use crate::scripted_server::{Act, ScriptedServer, answer, chunked};
-use crate::{KEY, ask, config, limits, question, told};
+use crate::scripted_server::{Act, Received, ScriptedServer, answer, chunked};
+use crate::{KEY, ask, config, limits, model, question, told};
 
 fn good(provider: Provider) -> Vec<Act> {
     vec![chunked("text/event-stream", &[stream(provider).as_bytes()])]
@@ -154,4 +154,21 @@ async fn anthropic_is_asked_once_more_with_its_own_limit() {
     let server = ScriptedServer::start(vec![script(), script()]);
     let error = ask(Provider::Anthropic, &server).await.error.unwrap();
     assert_eq!(error.code(), "model_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_about_the_context_is_asked_again_too() {
+    let shown = answer("200 OK", "", "{\"parameters\":\"num_ctx 2048\"}");
+    let bad = vec![answer("503 Bad", "", "")];
+    let server = ScriptedServer::start(vec![bad, vec![shown], good(Provider::Ollama)]);
+    let config = ModelConfig {
+        context: None,
+        ..config(Provider::Ollama, &server)
+    };
+    let told = told(&model(config), &question()).await;
+    assert_eq!((told.retries.len(), told.error), (1, None));
+    let requests = server.requests();
+    let lines: Vec<&str> = requests.iter().map(Received::line).collect();
+    let show = "POST /base/api/show";
+    assert_eq!(lines, [show, show, "POST /base/api/chat"]);
 }
