@@ -11,6 +11,7 @@
 )]
 
 mod architecture;
+mod ask;
 mod bad_input;
 mod chat;
 mod cli;

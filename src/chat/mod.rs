@@ -12,6 +12,7 @@
 pub mod answer_run;
 mod call_results;
 pub mod conversation;
+pub mod example;
 mod guards;
 pub mod history;
 pub mod observer;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::cli::ask::args::{AskArgs, ModelArgs};
 use crate::cli::config::ConfigArgs;
 use crate::cli::var::args::VarArgs;
 use crate::cli::vault::{GivenArgs, VaultFlags};
@@ -69,6 +70,10 @@ Examples:
 pub(super) enum Command {
     /// Run the <tools> blocks of scripts or of a model's answer
     Run(Box<RunArgs>),
+    /// Ask a model, run what it writes, and give it the results until it is done
+    Ask(Box<AskArgs>),
+    /// List the language models of config.toml, or try one
+    Model(ModelArgs),
     /// Show the calls of a script or of a model's answer, or what is wrong with it; run nothing
     Parse(ParseArgs),
     /// List the tools, explain one, or print the text for a model's system prompt

@@ -11,16 +11,11 @@ mod error;
 mod file;
 mod keys;
 mod list;
-#[allow(
-    dead_code,
-    reason = "the commands that ask a model are built on it next"
-)]
 mod model;
 mod place;
 mod settings;
 
 pub(super) use args::ConfigArgs;
 pub(super) use command::config;
-#[allow(unused_imports, reason = "as above")]
 pub(super) use model::{ChosenModel, KeySource, NoModel, chosen_model};
 pub(super) use settings::Settings;

@@ -2,6 +2,7 @@
 //! accesses the terminal.
 
 mod args;
+mod ask;
 #[cfg(feature = "serve")]
 mod call;
 mod config;
@@ -15,6 +16,7 @@ mod keyboard;
 mod ledger;
 mod log;
 mod mcp;
+mod model;
 mod own_program;
 mod parse;
 mod policy_text;
@@ -129,6 +131,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
     }
     match cli.command {
         Some(Command::Run(args)) => run::run(*args),
+        Some(Command::Ask(args)) => ask::ask(*args),
         Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
         Some(Command::Var(args)) => var::var(*args),
@@ -144,6 +147,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Ledger(args)) => ledger::ledger(args),
         #[cfg(feature = "serve")]
         Some(Command::Call(args)) => call::call(*args),
+        Some(Command::Model(args)) => model::model(&args),
         Some(Command::Mcp(args)) => mcp::mcp(*args),
         Some(Command::Man { name }) => manual(name.as_deref()),
         Some(Command::Completions { shell }) => completions(shell),

@@ -72,7 +72,7 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
 }
 
 /// Returns the names and notes of usable secrets, from the index alone.
-fn var_names() -> String {
+pub(super) fn var_names() -> String {
     let place = VaultLocation::find(&VaultFlags::default(), None);
     let index = place.and_then(|place| Index::read(&place.directory));
     // A prompt without names is still useful.

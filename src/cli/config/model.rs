@@ -7,6 +7,7 @@ use std::fmt;
 use karyi_core::secret::SecretName;
 use karyi_core::similar_names::similar_names;
 use karyi_model::{Capability, ModelConfig, Price, Provider, SystemRole};
+use karyi_net::ServerUrl;
 use serde_json::{Map, Number, Value as Json};
 use toml_edit::{Item, Value};
 
@@ -95,13 +96,14 @@ fn chosen(
         }
         None => configured(settings, &name, &source)?,
     };
-    let usual = config.provider.key_variables().iter().copied();
+    let mut usual = config.provider.key_variables().iter().copied();
     let key = match key {
         Some(key) => key,
-        None => usual
-            .clone()
+        // The key of one service must not reach another.
+        None if name.contains(':') || is_usual_place(&config) => usual
             .find(|name| variable(name).is_some())
             .map_or(KeySource::None, KeySource::Variable),
+        None => KeySource::None,
     };
     let config = ModelConfig {
         key: match &key {
@@ -112,6 +114,15 @@ fn chosen(
         ..config
     };
     Ok(ChosenModel { name, config, key })
+}
+
+/// Returns true for the provider's own service, and for a server on this machine.
+fn is_usual_place(config: &ModelConfig) -> bool {
+    let server = |url: &str| ServerUrl::parse(url).ok();
+    let usual = server(config.provider.base_url());
+    server(&config.base_url).is_some_and(|url| {
+        url.is_loopback() || usual.is_some_and(|usual| usual.authority() == url.authority())
+    })
 }
 
 /// Parses the provider in `PROVIDER:MODEL`.

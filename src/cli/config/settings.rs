@@ -77,6 +77,11 @@ impl Settings {
         entries.map(|(name, _)| name).collect()
     }
 
+    /// Returns the names of the models.
+    pub(in crate::cli) fn models(&self) -> Vec<&str> {
+        self.names(&["models"])
+    }
+
     /// Returns the place of a value or table: `FILE:LINE:COLUMN`.
     pub(super) fn place(&self, path: &[&str]) -> String {
         let key = path.split_last().and_then(|(last, parent)| {

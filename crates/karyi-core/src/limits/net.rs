@@ -32,3 +32,5 @@ pub const MODEL_MAX_OUTPUT: u64 = 8192;
 pub const MODEL_TAIL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest context that Ollama is asked for without a setting: it reserves memory for all of it.
 pub const OLLAMA_CONTEXT: u64 = 32 << 10;
+/// Time in which a server of models on this machine must say that it is there.
+pub const LOCAL_SERVER_TIMEOUT: Duration = Duration::from_millis(300);

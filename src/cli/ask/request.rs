@@ -1,0 +1,105 @@
+//! The request of `karyi ask`: the system text, and the user's text with files and standard input.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use jiff::Zoned;
+use serde_json::json;
+
+use crate::chat::answer_run::AnswerRunner;
+use crate::cli::ask::args::{ApproveMode, AskArgs};
+use crate::cli::shell::{self, SessionUse, ShellNames};
+use crate::cli::tools::var_names;
+use crate::reference::prompt;
+use crate::tool::Registry;
+use crate::tool::spec::Family;
+use crate::tools::Call;
+use karyi_core::limits;
+
+/// Checks that there is something to ask.
+pub(super) fn check(args: &AskArgs) -> anyhow::Result<()> {
+    if args.text.is_empty() && !super::has_piped_input() {
+        anyhow::bail!(
+            "nothing to ask: give the text, as in `karyi ask \"why does the build fail?\"`, or pipe it in"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the system text: the user's own, then the tools.
+pub(super) fn system(args: &AskArgs, registry: &Arc<Registry<Call>>) -> anyhow::Result<String> {
+    let search_path = shell::search_path();
+    let chosen = args.session.shell.as_deref();
+    let names = ShellNames::find(chosen, SessionUse::Conversation, &search_path)?;
+    let mut shell = names.description(&search_path);
+    shell.push_str(match args.approve {
+        ApproveMode::None => "\n- Here no call is permitted: answer from what you are given.",
+        ApproveMode::Read => {
+            "\n- Here only <read> is permitted; other calls end with needs_approval."
+        }
+        ApproveMode::Full => "",
+    });
+    let mut text = prompt::prompt(registry, Family::Core, &shell) + &var_names();
+    if let Some(path) = &args.system_file {
+        let own = std::fs::read_to_string(path);
+        let own = own.with_context(|| format!("reading {}", path.display()))?;
+        text.push('\n');
+        text.push_str(own.trim_end());
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Returns the first message: directory and date, the text, files and standard input.
+pub(super) async fn text(
+    args: &AskArgs,
+    cwd: &Path,
+    mut reader: AnswerRunner,
+) -> anyhow::Result<String> {
+    let date = Zoned::now().strftime("%Y-%m-%d");
+    let mut text = format!("Directory: {}\nDate: {date}\n\n", cwd.display());
+    text.push_str(&args.text.join(" "));
+    text.push('\n');
+    for path in &args.file {
+        text.push_str(&format!("\n{}\n", read_file(path, &mut reader).await?));
+    }
+    if super::has_piped_input() {
+        let input = read_input()?;
+        match args.text.is_empty() {
+            true => text.push_str(&input),
+            false if input.trim().is_empty() => {}
+            false => text.push_str(&format!("\nStandard input:\n{input}")),
+        }
+    }
+    Ok(text)
+}
+
+/// Returns the report of a `read` of a file.
+async fn read_file(path: &Path, reader: &mut AnswerRunner) -> anyhow::Result<String> {
+    std::fs::metadata(path).with_context(|| format!("--file {}", path.display()))?;
+    let src = path.to_str().context("--file: the name is not UTF-8")?;
+    let arguments = json!({"files": [{"src": src}]});
+    let call = serde_json::from_value(arguments).map(Call::Read)?;
+    let report = reader.run_call(call).await;
+    Ok(report
+        .map(|report| report.into_string())
+        .unwrap_or_default())
+}
+
+/// Reads standard input; more than a context window takes is an error.
+fn read_input() -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let most = limits::MAX_CHAT_ANSWER_BYTES as u64;
+    let mut input = io::stdin().lock().take(most + 1);
+    input
+        .read_to_end(&mut bytes)
+        .context("reading standard input")?;
+    if bytes.len() as u64 > most {
+        anyhow::bail!(
+            "standard input has more than {most} bytes, which no model takes; pass a part of it"
+        );
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,301 @@
+//! Requests without a conversation: output, exit status, approval, secrets, interruption.
+
+use std::io::Write;
+use std::process::{Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::server::{ModelServer, Reply};
+use crate::harness::{Karyi, wait};
+
+const BLOCK: &str = "I look.\n<tools><command>echo hi</command></tools>\n";
+
+fn ask(server: &ModelServer, args: &[&str]) -> Karyi {
+    let all: Vec<&str> = ["ask", "--no-rc", "--shell", "bash"]
+        .iter()
+        .chain(args)
+        .copied()
+        .collect();
+    Karyi::with_args(&all)
+        .env("KARYI_MODEL", "openai_chat:tiny")
+        .env("KARYI_MODEL_URL", &server.url)
+        .env("OPENAI_API_KEY", "sk-test-9f8e7d6c5b4a")
+}
+
+fn run(karyi: &Karyi) -> Output {
+    let mut command = karyi.command();
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().unwrap().wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_answer_comes_on_standard_output_and_a_line_for_each_call_on_standard_error() {
+    let server = ModelServer::start(vec![Reply::text(BLOCK), Reply::text("It says hi.")]);
+    let output = run(&ask(&server, &["--approve", "full", "what does it say?"]));
+    assert_eq!(text(&output.stdout), "I look.\n\nIt says hi.\n");
+    assert_eq!(text(&output.stderr), "> command echo hi: ok\n");
+    assert_eq!(output.status.code(), Some(0));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    let messages = requests[1]["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages
+        .iter()
+        .map(|m| m["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user"]);
+    assert!(
+        messages[1]["content"]
+            .as_str()
+            .unwrap()
+            .ends_with("what does it say?\n")
+    );
+    assert!(
+        messages[3]["content"]
+            .as_str()
+            .unwrap()
+            .contains("<output>hi\n</output>")
+    );
+    // The start of the second request is the first one.
+    assert_eq!(requests[0]["messages"][0], requests[1]["messages"][0]);
+    assert_eq!(requests[0]["messages"][1], requests[1]["messages"][1]);
+}
+
+#[test]
+fn the_first_request_is_small() {
+    let server = ModelServer::start(vec![Reply::text("Yes.")]);
+    run(&ask(&server, &["--approve", "full", "THE TEXT"]));
+    let (_, body) = &server.raw()[0];
+    let before = body.find("THE TEXT").unwrap();
+    assert!(before <= 6_500, "{before} bytes");
+}
+
+#[test]
+fn json_has_the_answer_and_every_call() {
+    let server = ModelServer::start(vec![Reply::text(BLOCK), Reply::text("It says hi.")]);
+    let output = run(&ask(&server, &["--json", "--approve", "full", "what?"]));
+    let mut whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let call = whole["calls"][0].as_object_mut().unwrap();
+    assert_eq!(
+        (&call["tool"], &call["output"]),
+        (&json!("command"), &json!("hi\n"))
+    );
+    whole.as_object_mut().unwrap().remove("calls");
+    let expected = json!({
+        "version": 1, "model": "openai_chat:tiny", "end": "done", "answer": "It says hi.", "steps": 2,
+        "usage": {"input": 200, "cached": null, "output": 40, "reasoning": null}, "cost": null,
+    });
+    assert_eq!(whole, expected);
+}
+
+#[test]
+fn json_lines_tell_what_happens_in_order() {
+    let server = ModelServer::start(vec![Reply::text(BLOCK), Reply::text("Done.")]);
+    let output = run(&ask(&server, &["--jsonl", "--approve", "full", "what?"]));
+    let lines: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let mut events: Vec<&str> = lines.iter().map(|l| l["event"].as_str().unwrap()).collect();
+    events.dedup();
+    let last = ["request", "text", "diagnostic", "step", "end"];
+    assert_eq!(events[..3], ["turn", "request", "text"], "{events:?}");
+    assert!(events.ends_with(&last), "{events:?}");
+    for event in ["started", "output", "finished"] {
+        assert_eq!(
+            events.iter().filter(|e| **e == event).count(),
+            1,
+            "{event} {events:?}"
+        );
+    }
+    assert_eq!(lines[0]["version"], 1);
+    assert_eq!(lines.last().unwrap()["answer"], "Done.");
+}
+
+#[test]
+fn without_approval_only_reads_run() {
+    let block = "<tools><read><file src=\"f\"/></read><command>touch ran</command></tools>";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("I may not.")]);
+    let karyi = ask(&server, &["why?"]).file("f", "seen\n");
+    let output = run(&karyi);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("--approve full"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(!karyi.work().join("ran").exists());
+    let report = server.requests()[1]["messages"][3]["content"].to_string();
+    assert!(
+        report.contains("seen") && report.contains("needs_approval"),
+        "{report}"
+    );
+}
+
+#[test]
+fn files_and_standard_input_are_context() {
+    let server = ModelServer::start(vec![Reply::text("Yes.")]);
+    let karyi = ask(&server, &["--approve", "none", "--file", "f", "is it so?"])
+        .file("f", "from the file\n");
+    let mut command = karyi.command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"from the pipe\n")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout), "Yes.\n");
+    let asked = server.requests()[0]["messages"][1]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let (file, pipe) = (
+        asked.find("from the file"),
+        asked.find("Standard input:\nfrom the pipe\n"),
+    );
+    assert!(file.is_some() && pipe > file, "{asked}");
+}
+
+#[test]
+fn no_value_of_a_secret_is_sent_and_the_key_only_as_a_header() {
+    let block = "<tools><command>env | grep -i key; cat f | base64 -w0; cat f</command></tools>";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("Done.")]);
+    let value = "kP7-vQ2.zL9-tR4w";
+    let karyi = ask(
+        &server,
+        &[
+            "--approve",
+            "full",
+            "--vault",
+            "env",
+            &format!("is {value} good?"),
+        ],
+    )
+    .env("KARYI_VAR_TOKEN", value)
+    .file("f", format!("token={value}\n"));
+    let output = run(&karyi);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let all: String = server.raw().iter().map(|(_, body)| body.clone()).collect();
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    let key = "sk-test-9f8e7d6c5b4a";
+    for part in [value, key, &base64(&format!("token={value}\n"))[..20]] {
+        assert!(!all.contains(part), "{part} in {all}");
+        assert!(!shown.contains(part), "{part} in {shown}");
+    }
+    assert!(
+        all.contains("OPENAI_API_KEY=$KARYI{OPENAI_API_KEY}"),
+        "{all}"
+    );
+    let (head, _) = &server.raw()[0];
+    assert!(head.contains(&format!("Bearer {key}")), "{head}");
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+#[test]
+fn ctrl_c_closes_the_connection_and_ends_the_call() {
+    let open = "<tools><command>echo $$ > pid; exec sleep 600</command>\n<read>";
+    let server = ModelServer::start(vec![Reply::Silence(open.to_owned())]);
+    let karyi = ask(&server, &["--jsonl", "--approve", "full", "wait"]);
+    let mut command = karyi.command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let pid = karyi.work().join("pid");
+    while !std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
+        std::thread::yield_now();
+    }
+    let asking = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    kill(asking, Signal::SIGINT).unwrap();
+    server.gone.recv().unwrap();
+    assert_eq!(wait(child).status.code(), Some(130));
+    let pid: i32 = std::fs::read_to_string(&pid)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+}
+
+#[test]
+fn a_model_that_cannot_be_used_is_exit_4_with_one_message() {
+    let unauthorized = Reply::Status(
+        401,
+        "{\"error\":{\"message\":\"Incorrect API key provided\"}}",
+    );
+    let server = ModelServer::start(vec![unauthorized]);
+    let output = run(&ask(&server, &["hello"]));
+    assert_eq!(output.status.code(), Some(4));
+    let told = text(&output.stderr);
+    assert!(told.starts_with("karyi: model_auth: "), "{told}");
+    assert!(
+        told.contains("OPENAI_API_KEY") && !told.contains("sk-test"),
+        "{told}"
+    );
+    assert_eq!(server.raw().len(), 1);
+    let nobody = Karyi::with_args(&["ask", "hello"]);
+    let output = run(&nobody);
+    assert_eq!(output.status.code(), Some(4));
+    let told = text(&output.stderr);
+    assert!(
+        told.starts_with("karyi: no language model is chosen."),
+        "{told}"
+    );
+    assert_eq!(told.lines().count(), 5, "{told}");
+}
+
+#[test]
+fn the_example_hook_writes_the_message_of_a_commit() {
+    let server = ModelServer::start(vec![Reply::text("Add f\n\nIt is needed.")]);
+    let hook = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/hooks/prepare-commit-msg"
+    );
+    let karyi = ask(&server, &[]).file("f", "x\n");
+    let script = format!(
+        "git init -q . && cp {hook} .git/hooks/ && git add f && \
+         PATH={}:$PATH GIT_EDITOR=true git -c user.name=a -c user.email=a@b commit -q && git log --format=%B",
+        crate::harness::program().parent().unwrap().display()
+    );
+    let mut command = std::process::Command::new("sh");
+    command.arg("-c").arg(&script).current_dir(karyi.work());
+    for (name, value) in karyi.command().get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let output = command.output().unwrap();
+    assert_eq!(
+        text(&output.stdout).trim(),
+        "Add f\n\nIt is needed.",
+        "{}",
+        text(&output.stderr)
+    );
+    let asked = server.requests()[0]["messages"][1]["content"].to_string();
+    assert!(asked.contains("+x"), "{asked}");
+}
+
+#[test]
+fn a_model_can_be_tried() {
+    let server = ModelServer::start(vec![Reply::text("ready")]);
+    let karyi = Karyi::with_args(&["model", "test", "--json"])
+        .env("KARYI_MODEL", "openai_chat:tiny")
+        .env("KARYI_MODEL_URL", &server.url);
+    let output = run(&karyi);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&found["answer"], &found["is_small"]),
+        (&json!("ready"), &json!(false))
+    );
+}
