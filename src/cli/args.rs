@@ -1,6 +1,5 @@
 //! Arguments of the command line.
 
-use std::ffi::OsString;
 #[cfg(feature = "serve")]
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,8 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::cli::ask::args::{AskArgs, ModelArgs};
 use crate::cli::config::ConfigArgs;
+pub(super) use crate::cli::session_args::{DiffMode, SessionArgs};
 use crate::cli::var::args::VarArgs;
-use crate::cli::vault::{GivenArgs, VaultFlags};
+use crate::cli::vault::VaultFlags;
 use crate::reference::grammar::Notation;
 use crate::render::Format;
 use crate::tool::Seconds;
@@ -178,70 +178,6 @@ pub(super) struct RunArgs {
     pub(super) vars_mode: Option<VarsMode>,
 }
 
-/// The session of the calls and the secrets they may use.
-#[derive(Debug, Args, Default)]
-pub(super) struct SessionArgs {
-    /// Directory to start in [default: the current one]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) cwd: Option<PathBuf>,
-    /// Keep edit and read inside this directory
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) root: Option<PathBuf>,
-    /// Shell of the session [default: $KARYI_SHELL, else `shell` in config.toml, else bash; for an
-    /// MCP client $SHELL when it is bash or zsh]
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
-    pub(super) shell: Option<PathBuf>,
-    /// Start the shell without the user's start-up files; `karyi run` reads them only for a shell
-    /// that was chosen
-    #[arg(long)]
-    pub(super) no_rc: bool,
-    /// Seconds for the user's start-up files; what they have set by then stays [default: 10]
-    #[arg(long, value_name = "SECONDS", conflicts_with = "no_rc")]
-    pub(super) rc_timeout: Option<Seconds>,
-    /// Set an environment variable in the session
-    #[arg(long, value_name = "K=V", value_parser = assignment)]
-    pub(super) env: Vec<(OsString, OsString)>,
-    /// Seconds a command may run before its result is final [default: 120; no limit on a terminal]
-    #[arg(long, value_name = "SECONDS")]
-    pub(super) timeout: Option<Seconds>,
-    /// Edits whose result shows a diff [default: full for text, else changed]
-    #[arg(long, value_enum, value_name = "EDITS")]
-    pub(super) diff: Option<DiffMode>,
-    /// Maximum bytes of output per result, half from the start and half from the end; config.toml
-    /// may set this and the following limits, as max_output [default: 32768]
-    #[arg(long, value_name = "BYTES")]
-    pub(super) max_output: Option<usize>,
-    /// Maximum lines that <read> shows of a file [default: 2000]
-    #[arg(long, value_name = "LINES")]
-    pub(super) max_lines: Option<usize>,
-    /// Maximum bytes that <read> shows of a file or a search [default: 61440]
-    #[arg(long, value_name = "BYTES")]
-    pub(super) max_read: Option<usize>,
-    /// Maximum bytes that <read> shows of one line [default: 2000]
-    #[arg(long, value_name = "BYTES")]
-    pub(super) max_line: Option<usize>,
-    /// Maximum bytes of all texts in a report [default: 102400]
-    #[arg(long, value_name = "BYTES")]
-    pub(super) max_report: Option<usize>,
-    /// Maximum size of a file with the whole output of a call whose result shows only a part
-    /// [default: 268435456]
-    #[arg(long, value_name = "BYTES")]
-    pub(super) max_output_file: Option<u64>,
-    /// Keep the output files after the run
-    #[arg(long)]
-    pub(super) keep: bool,
-    #[command(flatten)]
-    pub(super) vault: VaultFlags,
-    #[command(flatten)]
-    pub(super) given: GivenArgs,
-    /// Restrict the use of secrets with the tables [secret.NAME] of a TOML file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) policy: Option<PathBuf>,
-    /// Consent to the use of a secret whose policy says use=ask
-    #[arg(long, value_name = "NAME")]
-    pub(super) allow: Vec<String>,
-}
-
 /// When the text report is in colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum ColorMode {
@@ -252,17 +188,6 @@ pub(super) enum ColorMode {
     Always,
     /// Never
     Never,
-}
-
-/// Edits whose result shows a diff.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum DiffMode {
-    /// None
-    None,
-    /// Those that replaced a text other than the one in <find>, such as with other blanks
-    Changed,
-    /// All, with the texts of new and deleted files
-    Full,
 }
 
 /// Behaviour when a value is asked for.
@@ -715,11 +640,4 @@ fn notation() -> impl TypedValueParser<Value = Notation> {
         let mut all = Notation::ALL.into_iter();
         all.find(|n| n.as_str() == name).ok_or("no such notation")
     })
-}
-
-fn assignment(text: &str) -> Result<(OsString, OsString), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
-        _ => Err("expected KEY=VALUE".into()),
-    }
 }

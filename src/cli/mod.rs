@@ -28,6 +28,7 @@ mod screen;
 mod secret_lints;
 #[cfg(feature = "serve")]
 mod serve;
+mod session_args;
 mod shell;
 mod signal_state;
 mod signals;

@@ -1,6 +1,6 @@
 //! Serves one connection with hyper, and watches its client.
 //!
-//! hyper reads requests and writes responses. [`ClientStream`] adds what hyper alone does not do: a
+//! hyper reads requests and writes responses. `ClientStream` adds what hyper alone does not do: a
 //! client that closes only its sending side gets its response, calls learn that their client is gone,
 //! and a client that does not read is dropped.
 

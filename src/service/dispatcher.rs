@@ -1,9 +1,9 @@
 //! The way of a call of a server, whatever protocol carried it.
 //!
 //! A front end identifies the caller and asks [`Dispatcher::check_access`]. Then [`Dispatcher::call`]
-//! does, in this order: [`validate`](Dispatcher::validate), [`repeat`](Dispatcher::repeat),
-//! [`record_intent`](AuditTrail::record_intent), [`run`](Dispatcher::run). A step that refuses the call
-//! skips the others; [`record_outcome`](Dispatcher::record_outcome) follows in any case.
+//! does, in this order: `validate`, `repeat`,
+//! `record_intent`, `run`. A step that refuses the call
+//! skips the others; `record_outcome` follows in any case.
 
 use std::future::pending;
 use std::panic::AssertUnwindSafe;

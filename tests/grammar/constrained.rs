@@ -110,7 +110,7 @@ fn a_whole_answer_is_prose_and_at_most_one_block() {
     let one = block("<command>ls</command>");
     let allowed = [
         "It works.".to_owned(),
-        "Two lines:\n\n- `a < b`\n  - c\n".to_owned(),
+        "Two lines:\n\n- `a < b`\n  - c".to_owned(),
         one.clone(),
         format!("I look.\n{one}"),
     ];

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use crate::cli::args::SessionArgs;
+use crate::cli::session_args::SessionArgs;
 use crate::tool::Seconds;
 
 /// Examples, variables and exit status, for the help of `karyi ask`.

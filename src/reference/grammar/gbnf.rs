@@ -50,7 +50,7 @@ pub(super) fn print_answer(language: &Language) -> String {
         rules: Vec::new(),
         spelling: Spelling::Raw,
     };
-    let body = format!("prose-line{{0,{MAX_LINES}}} (block | prose) \"\\n\"?");
+    let body = format!("prose-line{{0,{MAX_LINES}}} (block | prose)");
     let about = "A whole answer: prose, or one block, or prose and then a block.";
     grammar.rule("root", about, body);
     grammar.rule("prose-line", "", "prose? \"\\n\"".into());
