@@ -67,7 +67,7 @@ impl Ending {
     }
 }
 
-/// What came of an answer.
+/// Text, usage and ending of an answer.
 struct Received {
     text: String,
     usage: Usage,

@@ -54,12 +54,6 @@ impl Conversation {
         }
     }
 
-    /// Returns the messages so far.
-    #[must_use]
-    pub fn history(&self) -> &History {
-        &self.history
-    }
-
     /// Works on a text of the user until the model is done, or a limit is reached.
     pub async fn turn(&mut self, text: &str, observer: &mut dyn Observer) -> TurnReport {
         self.history.push_user(text, self.runner.redactor());

@@ -2,7 +2,7 @@
 //!
 //! The start of a request stays the same to the byte from step to step, so that providers can cache it.
 
-use karyi_model::{Message, ModelRequest, OutputForm};
+use karyi_model::{Message, ModelRequest};
 use karyi_vault::redact::Redactor;
 
 /// Reports that stay whole when a conversation is shortened.
@@ -34,11 +34,6 @@ impl History {
     #[must_use]
     pub fn request(&self) -> &ModelRequest {
         &self.request
-    }
-
-    /// Replaces the form of further answers.
-    pub fn set_output(&mut self, output: OutputForm) {
-        self.request.output = output;
     }
 
     /// Adds a text of the user.

@@ -4,7 +4,6 @@ pub(super) mod args;
 mod output;
 mod request;
 
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -24,7 +23,9 @@ use crate::cli::run;
 use crate::cli::shell::SessionUse;
 use crate::cli::signals::Signals;
 use crate::cli::terminal_lock::TerminalLock;
-use crate::cli::{control_socket, fail, fail_as_given, interrupts, say, undo_journal, vault};
+use crate::cli::{
+    control_socket, fail, fail_as_given, fail_with, runtime, say, undo_journal, vault,
+};
 use crate::exec::Event;
 use crate::exec::approval::ApprovedCalls;
 use crate::exec::jobs::Jobs;
@@ -57,7 +58,8 @@ pub(super) fn ask(args: AskArgs) -> ExitCode {
         Ok(model) => model,
         Err(error) => return model::fail_choice(&error),
     };
-    let ask = match Ask::new(args, model) {
+    let ask = request::input(&args).and_then(|input| Ask::new(args, model, input));
+    let ask = match ask {
         Ok(ask) => ask,
         Err(error) => return fail(&format!("{error:#}")),
     };
@@ -65,19 +67,21 @@ pub(super) fn ask(args: AskArgs) -> ExitCode {
         Ok(opened) => opened,
         Err(code) => return code,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("starting the runtime: {error}")),
+    let model = match model::open(&opened.model, &opened.context.secrets) {
+        Ok(model) => model,
+        Err(error) => {
+            say(&format!("{error:#}"));
+            return ExitCode::from(NO_MODEL);
+        }
     };
-    interrupts::outlive_file_limit(&runtime);
+    let runtime = match runtime::runtime(false) {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("{error:#}")),
+    };
     let (logs, secrets) = (opened.logs.clone(), opened.context.secrets.clone());
-    let ended = runtime.block_on(opened.run());
+    let ended = runtime.block_on(opened.run(model));
     logs.remove();
     vault::record_use(&secrets);
-    // A thread may still wait for standard input.
     runtime.shutdown_background();
     match ended {
         Ok(code) => ExitCode::from(code),
@@ -95,11 +99,12 @@ struct Ask {
     redactor: Redactor,
     stop_source: StopSource,
     model: ChosenModel,
+    /// Text of standard input.
+    input: Option<String>,
 }
 
 impl Ask {
-    fn new(args: AskArgs, model: ChosenModel) -> anyhow::Result<Self> {
-        request::check(&args)?;
+    fn new(args: AskArgs, model: ChosenModel, input: Option<String>) -> anyhow::Result<Self> {
         let stop_source = StopSource::default();
         let is_asking = !run::is_ci() && !args.no_interactive;
         let terminal = Terminal {
@@ -132,6 +137,7 @@ impl Ask {
             context,
             stop_source,
             model,
+            input,
         })
     }
 
@@ -149,10 +155,13 @@ impl Ask {
         if let Some(key) = &opened.journal_key {
             undo_journal::encrypt(&mut self.context.recorder, key);
         }
+        let known = vault::known_names(&self.context.secrets);
+        let compared = self.policy_gate.compare_names(&known);
+        compared.map_err(|error| fail_with(&error))?;
         Ok(self)
     }
 
-    async fn run(self) -> anyhow::Result<u8> {
+    async fn run(self, model: Arc<dyn Model>) -> anyhow::Result<u8> {
         let signals = Signals::catch().context("catching signals")?;
         let sessions = Arc::clone(&self.context.sessions);
         let watch = tokio::spawn(signals.watch(sessions, self.stop_source.clone()));
@@ -162,7 +171,6 @@ impl Ask {
         let of = ("ask", self.model.name.clone());
         let _control_socket = control_socket::open(of, &cwd, Arc::new(get));
         let registry = Arc::new(tools::registry());
-        let model = model::open(&self.model, &self.context.secrets)?;
         let (text, request) = self.request(&registry, model.as_ref()).await?;
         let runner = self.runner(registry, self.policy_gate.clone());
         let limits = TurnLimits {
@@ -193,7 +201,8 @@ impl Ask {
     ) -> anyhow::Result<(String, ModelRequest)> {
         let system = request::system(&self.args, registry)?;
         let reader = self.runner(Arc::clone(registry), PolicyGate::default());
-        let text = request::text(&self.args, &self.context.sessions.cwd(), reader).await?;
+        let (cwd, input) = (self.context.sessions.cwd(), self.input.as_deref());
+        let text = request::text(&self.args, &cwd, input, reader).await?;
         let facts = model::facts(model).await;
         let mut request = ModelRequest {
             system: self.redactor.redact_whole_again(&system),
@@ -273,9 +282,4 @@ impl Ask {
             }
         }
     }
-}
-
-/// Returns true when standard input is context for the request.
-fn has_piped_input() -> bool {
-    !io::stdin().is_terminal()
 }

@@ -13,7 +13,7 @@ const TEXTS: [&str; 2] = ["diff", "output"];
 /// Fields of an error, which have a line of their own.
 const ERROR_FIELDS: [&str; 3] = ["code", "message", "hint"];
 
-/// What the text of a result leaves out.
+/// Field and job that the text of a result leaves out.
 #[derive(Debug, Default)]
 pub struct Omitted<'a> {
     /// A field that is as before.

@@ -22,6 +22,7 @@ pub mod xml;
 
 use std::io;
 
+use crate::exec::Event;
 use karyi_core::error::{Diagnostic, Severity};
 use karyi_core::outcome::{JobNews, Outcome, ReportStatus};
 
@@ -120,6 +121,34 @@ pub struct CallStart<'a> {
     pub line_count: usize,
     /// Name that the model gave the call.
     pub label: Option<&'a str>,
+}
+
+impl<'a> CallStart<'a> {
+    /// Returns the start of a call; nothing for another event.
+    #[must_use]
+    pub fn of(event: &'a Event) -> Option<Self> {
+        let Event::Started {
+            index,
+            id,
+            tool,
+            heading,
+            title,
+            line_count,
+            label,
+        } = event
+        else {
+            return None;
+        };
+        Some(Self {
+            index: *index,
+            id,
+            tool,
+            heading,
+            title,
+            line_count: *line_count,
+            label: label.as_deref(),
+        })
+    }
 }
 
 /// Output of a running call.

@@ -51,24 +51,10 @@ impl Reporter {
     /// # Errors
     /// The report could not be written.
     pub fn event(&mut self, event: Redacted<Event>) -> io::Result<()> {
+        if let Some(start) = CallStart::of(event.get()) {
+            return self.style.started(&start);
+        }
         match event.into_inner() {
-            Event::Started {
-                index,
-                id,
-                tool,
-                heading,
-                title,
-                line_count,
-                label,
-            } => self.style.started(&CallStart {
-                index,
-                id: &id,
-                tool,
-                heading,
-                title: &title,
-                line_count,
-                label: label.as_deref(),
-            }),
             Event::Output { index, id, text } => self.style.output(&CallOutput {
                 index,
                 id: id.as_str(),
@@ -81,7 +67,7 @@ impl Reporter {
                 self.tally.add_refusal();
                 self.diagnostic(Severity::Error, *diagnostic)
             }
-            Event::Prose(_) => Ok(()),
+            Event::Started { .. } | Event::Prose(_) => Ok(()),
             Event::Tick => self.style.tick(),
             Event::MessageEnded {
                 is_interrupted,

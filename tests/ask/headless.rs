@@ -287,6 +287,28 @@ fn the_example_hook_writes_the_message_of_a_commit() {
 }
 
 #[test]
+fn nothing_to_ask_is_wrong_usage_and_nothing_is_sent() {
+    let server = ModelServer::start(Vec::new());
+    let output = run(&ask(&server, &[]));
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    assert!(told.starts_with("karyi: nothing to ask: "), "{told}");
+    assert!(server.raw().is_empty());
+}
+
+#[test]
+fn a_key_without_a_value_is_named() {
+    let table = "model = 'm'\n[models.m]\nprovider = 'openai_chat'\nmodel = 'x'\nkey = '$KARYI{MISSING_KEY}'\n";
+    let karyi = Karyi::with_args(&["ask", "--vault", "env", "hello"]);
+    let home = karyi.work().join("home");
+    std::fs::create_dir_all(home.join("config")).unwrap();
+    std::fs::write(home.join("config/config.toml"), table).unwrap();
+    let output = run(&karyi.env("KARYI_HOME", home));
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("karyi var set MISSING_KEY"));
+}
+
+#[test]
 fn a_model_can_be_tried() {
     let server = ModelServer::start(vec![Reply::text("ready")]);
     let karyi = Karyi::with_args(&["model", "test", "--json"])

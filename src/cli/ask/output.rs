@@ -151,24 +151,10 @@ fn chat_line(event: &ChatEvent<'_>) -> Value {
 }
 
 fn call_line(style: &mut dyn Style, event: &Event) -> io::Result<()> {
+    if let Some(start) = CallStart::of(event) {
+        return style.started(&start);
+    }
     match event {
-        Event::Started {
-            index,
-            id,
-            tool,
-            heading,
-            title,
-            line_count,
-            label,
-        } => style.started(&CallStart {
-            index: *index,
-            id,
-            tool,
-            heading,
-            title,
-            line_count: *line_count,
-            label: label.as_deref(),
-        }),
         Event::Output { index, id, text } => style.output(&CallOutput {
             index: *index,
             id: id.as_str(),
@@ -183,7 +169,8 @@ fn call_line(style: &mut dyn Style, event: &Event) -> io::Result<()> {
             severity: Severity::Error,
             diagnostic: (**diagnostic).clone(),
         }),
-        Event::Prose(_)
+        Event::Started { .. }
+        | Event::Prose(_)
         | Event::Unfinished { .. }
         | Event::Jobs { .. }
         | Event::Unreadable

@@ -1,6 +1,6 @@
 //! The request of `karyi ask`: the system text, and the user's text with files and standard input.
 
-use std::io::{self, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,14 +18,23 @@ use crate::tool::spec::Family;
 use crate::tools::Call;
 use karyi_core::limits;
 
-/// Checks that there is something to ask.
-pub(super) fn check(args: &AskArgs) -> anyhow::Result<()> {
-    if args.text.is_empty() && !super::has_piped_input() {
+/// Reads standard input, unless it is a terminal: it is the request or context for it. It may wait, and Ctrl+C ends
+/// that, so nothing catches signals yet.
+///
+/// # Errors
+/// There is nothing to ask, or standard input cannot be read or is too large.
+pub(super) fn input(args: &AskArgs) -> anyhow::Result<Option<String>> {
+    let input = match io::stdin().is_terminal() {
+        true => None,
+        false => Some(read_input()?),
+    };
+    let is_blank = input.as_ref().is_none_or(|text| text.trim().is_empty());
+    if args.text.is_empty() && is_blank {
         anyhow::bail!(
             "nothing to ask: give the text, as in `karyi ask \"why does the build fail?\"`, or pipe it in"
         );
     }
-    Ok(())
+    Ok(input)
 }
 
 /// Returns the system text: the user's own, then the tools.
@@ -52,10 +61,11 @@ pub(super) fn system(args: &AskArgs, registry: &Arc<Registry<Call>>) -> anyhow::
     Ok(text)
 }
 
-/// Returns the first message: directory and date, the text, files and standard input.
+/// Returns the first message: directory and date, the text, files and what standard input had.
 pub(super) async fn text(
     args: &AskArgs,
     cwd: &Path,
+    input: Option<&str>,
     mut reader: AnswerRunner,
 ) -> anyhow::Result<String> {
     let date = Zoned::now().strftime("%Y-%m-%d");
@@ -65,13 +75,12 @@ pub(super) async fn text(
     for path in &args.file {
         text.push_str(&format!("\n{}\n", read_file(path, &mut reader).await?));
     }
-    if super::has_piped_input() {
-        let input = read_input()?;
-        match args.text.is_empty() {
-            true => text.push_str(&input),
-            false if input.trim().is_empty() => {}
-            false => text.push_str(&format!("\nStandard input:\n{input}")),
+    match input {
+        Some(input) if args.text.is_empty() => text.push_str(input),
+        Some(input) if !input.trim().is_empty() => {
+            text.push_str(&format!("\nStandard input:\n{input}"));
         }
+        Some(_) | None => {}
     }
     Ok(text)
 }

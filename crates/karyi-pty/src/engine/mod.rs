@@ -13,6 +13,7 @@ pub(crate) mod job_lines;
 pub(crate) mod job_start;
 pub(crate) mod job_watch;
 pub(crate) mod launcher;
+mod notices;
 pub(crate) mod observation;
 pub(crate) mod output;
 pub(crate) mod pending_call;

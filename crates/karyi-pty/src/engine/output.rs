@@ -138,9 +138,13 @@ impl Output {
         mark_extractor.await_mark(state.awaited_mark());
         tracker.follow(job, may_notify);
         let mut push = |sink: &mut dyn FnMut(&[u8])| {
-            mark_extractor.push(bytes, &mut |output| {
+            let (used, mark) = mark_extractor.push(bytes, &mut |output| {
                 tracker.send_output(output, &live.master, sink);
-            })
+            });
+            if mark.is_some() {
+                tracker.send_held(&live.master, sink);
+            }
+            (used, mark)
         };
         let (sink, earlier_output) = state.sink();
         let (used, mark) = if let Some(sink) = sink {

@@ -347,8 +347,12 @@ impl Engine {
         }
     }
 
-    /// Returns the error of input that nobody reads.
-    fn no_reader_error(&self) -> ToolError {
+    /// Returns the error of input that nobody reads. It says what the job does now: on a busy machine no scan may have
+    /// come before the time limit.
+    fn no_reader_error(&mut self) -> ToolError {
+        if let Some(running) = &self.running {
+            self.watch.scan(&running.live, &self.shared);
+        }
         let found = if self.watch.is_stopped() {
             "the job is stopped"
         } else {

@@ -16,6 +16,7 @@ use nix::sys::termios::{LocalFlags, OutputFlags, tcgetattr};
 
 use karyi_core::limits;
 
+use crate::engine::notices::NoticeFilter;
 use crate::text::TerminalText;
 
 /// Terminal state of one job.
@@ -31,10 +32,7 @@ pub(crate) struct ScreenTracker {
     private: Finder<'static>,
     /// End of the last output.
     tail: Vec<u8>,
-    /// True if the shell may print the end of a background job, which is hidden.
-    may_notify: bool,
-    /// True if the next output begins a line.
-    is_line_start: bool,
+    notices: NoticeFilter,
 }
 
 impl ScreenTracker {
@@ -48,8 +46,7 @@ impl ScreenTracker {
         Self {
             private,
             tail: Vec::new(),
-            may_notify: true,
-            is_line_start: true,
+            notices: NoticeFilter::new(true),
             job: None,
             terminal: TerminalText::for_replies(),
             replies: String::new(),
@@ -65,8 +62,7 @@ impl ScreenTracker {
             let fresh = Self::hiding(self.private.clone());
             *self = Self {
                 job,
-                may_notify,
-                is_line_start: true,
+                notices: NoticeFilter::new(may_notify),
                 ..fresh
             };
         }
@@ -90,17 +86,24 @@ impl ScreenTracker {
         sink: &mut dyn FnMut(&[u8]),
     ) {
         let output = self.without_private(output);
-        let output = match self.may_notify && !self.is_full_screen() {
-            true => without_notices(output, self.is_line_start),
-            false => output,
-        };
-        let output = &*output;
+        let output = self.notices.filter(output, self.is_full_screen());
+        self.pass_on(&output, master, sink);
+    }
+
+    /// Sends what may have been the start of a notice: nothing follows it.
+    pub(crate) fn send_held(&mut self, master: &OwnedFd, sink: &mut dyn FnMut(&[u8])) {
+        let held = self.notices.take_held();
+        if !held.is_empty() {
+            self.pass_on(&held, master, sink);
+        }
+    }
+
+    fn pass_on(&mut self, output: &[u8], master: &OwnedFd, sink: &mut dyn FnMut(&[u8])) {
         if !output.is_empty() {
             let end = output.len().saturating_sub(limits::OPEN_LINE_BYTES);
             self.tail.extend(output.iter().skip(end));
             let excess = self.tail.len().saturating_sub(limits::OPEN_LINE_BYTES);
             self.tail.drain(..excess);
-            self.is_line_start = output.ends_with(b"\n");
         }
         if self.job.is_none() {
             return sink(output);
@@ -172,49 +175,6 @@ impl ScreenTracker {
     }
 }
 
-/// States of ended jobs in the notices of shells.
-const END_STATES: [&str; 8] = [
-    "done",
-    "terminated",
-    "killed",
-    "hangup",
-    "interrupt",
-    "quit",
-    "aborted",
-    "segmentation fault",
-];
-
-/// Removes the lines in which a shell tells that a background job has ended.
-fn without_notices(output: Cow<'_, [u8]>, is_line_start: bool) -> Cow<'_, [u8]> {
-    let is_notice = |(index, line): &(usize, &[u8])| {
-        (*index > 0 || is_line_start) && line.ends_with(b"\n") && is_end_notice(line)
-    };
-    let lines = || output.split_inclusive(|byte| *byte == b'\n').enumerate();
-    if !output.contains(&b'[') || !lines().any(|line| is_notice(&line)) {
-        return output;
-    }
-    let kept = lines().filter(|line| !is_notice(line));
-    Cow::Owned(kept.flat_map(|(_, line)| line).copied().collect())
-}
-
-/// Returns true for a line such as `[1]+  Done                    sleep 1`: the state is padded to a column.
-fn is_end_notice(line: &[u8]) -> bool {
-    let line = String::from_utf8_lossy(line).to_lowercase();
-    let Some((number, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
-        return false;
-    };
-    let state = rest.trim_start_matches([' ', '+', '-']);
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let Some((state, command)) = state.split_once("  ").filter(|_| is_number) else {
-        return false;
-    };
-    let is_end = END_STATES.contains(&state)
-        || state
-            .strip_prefix("exit ")
-            .is_some_and(|n| n.parse::<u8>().is_ok());
-    is_end && !command.trim().is_empty()
-}
-
 /// Returns true if a line feed would become CR LF if the terminal processed output, which it never does in a session.
 fn means_new_line(master: &OwnedFd) -> bool {
     tcgetattr(master).is_ok_and(|modes| {
@@ -235,33 +195,4 @@ fn with_returns(output: &[u8]) -> Vec<u8> {
         }
     }
     bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notices_of_ended_jobs_are_removed() {
-        let check = |text: &str, expected: &str| {
-            let found = without_notices(Cow::Borrowed(text.as_bytes()), true);
-            assert_eq!(String::from_utf8_lossy(&found), expected);
-        };
-        check("a\n[1]+  Done                    sleep 1\nb\n", "a\nb\n");
-        check("[2]-  Exit 3                  false\n", "");
-        check("[1] + Done                       sleep 0.1\n", "");
-        check("[12]   Terminated              sleep 60\n", "");
-        for other in [
-            "[1] done building\n",
-            "[1] done building   all\n",
-            "[1]+  done\n",
-            "[1]+  Stopped                 vim\n",
-            "[1]+  Running                 sleep 9 &\n",
-            "[x]+  Done                    sleep 1\n",
-            "a [1]+  Done                    sleep 1\n",
-            "[1]+  Done                    sleep 1",
-        ] {
-            check(other, other);
-        }
-    }
 }
