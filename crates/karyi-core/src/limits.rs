@@ -6,6 +6,7 @@
 mod files;
 mod mcp;
 mod net;
+mod screen;
 mod secrets;
 mod serve;
 mod session;
@@ -15,6 +16,7 @@ use std::time::Duration;
 pub use files::*;
 pub use mcp::*;
 pub use net::*;
+pub use screen::*;
 pub use secrets::*;
 pub use serve::*;
 pub use session::*;
