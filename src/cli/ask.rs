@@ -8,39 +8,24 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tokio::sync::mpsc;
 
-use crate::chat::answer_run::AnswerRunner;
 use crate::chat::conversation::Conversation;
-use crate::chat::example;
 use crate::chat::history::History;
 use crate::chat::turn::{TurnEnd, TurnLimits, TurnReport};
 use crate::cli::ask::args::{ApproveMode, AskArgs};
+use crate::cli::chat_setup::{self, ChatSetup, Questions, Watcher};
 use crate::cli::config::ChosenModel;
 use crate::cli::model::{self, NO_MODEL};
-use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
 use crate::cli::run;
-use crate::cli::shell::SessionUse;
 use crate::cli::signals::Signals;
-use crate::cli::terminal_lock::TerminalLock;
-use crate::cli::{
-    control_socket, fail, fail_as_given, fail_with, runtime, say, undo_journal, vault,
-};
-use crate::exec::Event;
+use crate::cli::{control_socket, fail, runtime, say, vault};
 use crate::exec::approval::ApprovedCalls;
-use crate::exec::jobs::Jobs;
-use crate::exec::output_log::OutputLogs;
 use crate::exec::policy_gate::PolicyGate;
-use crate::exec::run_context::RunContext;
-use crate::reference::grammar::{self, Notation};
 use crate::tool::Registry;
-use crate::tool::context::{Boxed, Context};
+use crate::tool::context::Boxed;
 use crate::tools::{self, Call};
-use karyi_core::head_tail::Cap;
-use karyi_core::limits;
-use karyi_model::{Model, ModelRequest, OutputForm, Provider};
-use karyi_pty::{guard, lacks_output};
-use karyi_vault::redact::{Redacted, Redactor};
+use karyi_model::{Model, ModelRequest};
+use karyi_pty::lacks_output;
 
 use output::AskOutput;
 
@@ -59,15 +44,14 @@ pub(super) fn ask(args: AskArgs) -> ExitCode {
         Err(error) => return model::fail_choice(&error),
     };
     let ask = request::input(&args).and_then(|input| Ask::new(args, model, input));
-    let ask = match ask {
+    let mut ask = match ask {
         Ok(ask) => ask,
         Err(error) => return fail(&format!("{error:#}")),
     };
-    let opened = match ask.open_vault() {
-        Ok(opened) => opened,
-        Err(code) => return code,
-    };
-    let model = match model::open(&opened.model, &opened.context.secrets) {
+    if let Err(code) = ask.setup.open_vault(&ask.args.session) {
+        return code;
+    }
+    let model = match model::open(&ask.setup.model, &ask.setup.context.secrets) {
         Ok(model) => model,
         Err(error) => {
             say(&format!("{error:#}"));
@@ -78,8 +62,8 @@ pub(super) fn ask(args: AskArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("{error:#}")),
     };
-    let (logs, secrets) = (opened.logs.clone(), opened.context.secrets.clone());
-    let ended = runtime.block_on(opened.run(model));
+    let (logs, secrets) = (ask.setup.logs.clone(), ask.setup.context.secrets.clone());
+    let ended = runtime.block_on(ask.run(model));
     logs.remove();
     vault::record_use(&secrets);
     runtime.shutdown_background();
@@ -93,99 +77,53 @@ pub(super) fn ask(args: AskArgs) -> ExitCode {
 /// A request that is being worked on.
 struct Ask {
     args: AskArgs,
-    context: Context,
-    policy_gate: PolicyGate,
-    logs: OutputLogs,
-    redactor: Redactor,
-    stop_source: StopSource,
-    model: ChosenModel,
+    setup: ChatSetup,
     /// Text of standard input.
     input: Option<String>,
 }
 
 impl Ask {
     fn new(args: AskArgs, model: ChosenModel, input: Option<String>) -> anyhow::Result<Self> {
-        let stop_source = StopSource::default();
-        let is_asking = !run::is_ci() && !args.no_interactive;
-        let terminal = Terminal {
-            asking: match is_asking {
-                true => Asking::OnTerminal,
-                false => Asking::Never,
-            },
-            asker: Asker {
-                stop_source: stop_source.clone(),
-                terminal_lock: TerminalLock::default(),
-            },
-            origin: format!("an answer of {}", model.name),
+        let questions = match args.no_interactive {
+            true => Questions::Never,
+            false => Questions::Asked,
         };
-        let session = &args.session;
-        let (purpose, cancel) = (SessionUse::Conversation, &stop_source.cancel);
-        let mut context = run::context(session, purpose, cancel, Arc::new(terminal))?;
-        let limit = &mut context.command_timeout;
-        limit.get_or_insert(limits::COMMAND_TIMEOUT);
-        context.secrets.protect_memory_with(guard::protect);
+        let mut setup = ChatSetup::new(&args.session, model, questions, |terminal| {
+            Arc::new(terminal)
+        })?;
         let approved = match args.approve {
             ApproveMode::None => ApprovedCalls::None,
             ApproveMode::Read => ApprovedCalls::Looking,
             ApproveMode::Full => ApprovedCalls::All,
         };
-        Ok(Self {
-            policy_gate: run::policy_gate(session, &context)?.with_approved_calls(approved),
-            logs: run::logs(session, purpose, &context),
-            redactor: Redactor::new(&context.secrets),
-            args,
-            context,
-            stop_source,
-            model,
-            input,
-        })
-    }
-
-    /// Loads the vault before anything is sent: a value that is not known cannot be masked.
-    fn open_vault(mut self) -> Result<Self, ExitCode> {
-        let asker = Asker {
-            terminal_lock: TerminalLock::default(),
-            stop_source: self.stop_source.clone(),
-        };
-        let asker = asker.found(!run::is_ci() && !self.args.no_interactive);
-        let session = &self.args.session;
-        let opened = vault::prepare(&self.context.secrets, &session.vault, asker, &session.given);
-        let opened = opened.map_err(|error| fail_as_given(&error))?;
-        self.context.saver = opened.saver;
-        if let Some(key) = &opened.journal_key {
-            undo_journal::encrypt(&mut self.context.recorder, key);
-        }
-        let known = vault::known_names(&self.context.secrets);
-        let compared = self.policy_gate.compare_names(&known);
-        compared.map_err(|error| fail_with(&error))?;
-        Ok(self)
+        setup.policy_gate = setup.policy_gate.with_approved_calls(approved);
+        Ok(Self { args, setup, input })
     }
 
     async fn run(self, model: Arc<dyn Model>) -> anyhow::Result<u8> {
         let signals = Signals::catch().context("catching signals")?;
-        let sessions = Arc::clone(&self.context.sessions);
-        let watch = tokio::spawn(signals.watch(sessions, self.stop_source.clone()));
-        let secrets = self.context.secrets.clone();
+        let context = &self.setup.context;
+        let sessions = Arc::clone(&context.sessions);
+        let watch = tokio::spawn(signals.watch(sessions, self.setup.stop_source.clone()));
+        let secrets = context.secrets.clone();
         let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
-        let cwd = self.context.sessions.cwd();
-        let of = ("ask", self.model.name.clone());
+        let cwd = context.sessions.cwd();
+        let of = ("ask", self.setup.model.name.clone());
         let _control_socket = control_socket::open(of, &cwd, Arc::new(get));
         let registry = Arc::new(tools::registry());
         let (text, request) = self.request(&registry, model.as_ref()).await?;
-        let runner = self.runner(registry, self.policy_gate.clone());
+        let policy_gate = self.setup.policy_gate.clone();
+        let runner = self.setup.runner(registry, policy_gate, self.watcher());
         let limits = TurnLimits {
             steps: self.args.max_steps,
             tokens: self.args.max_tokens,
             time: self.args.max_time.map(|time| time.duration()),
         };
-        let cancel = self.stop_source.cancel.clone();
+        let cancel = self.setup.stop_source.cancel.clone();
         let history = History::new(request);
-        let mut chat = Conversation::new(Arc::clone(&model), runner, history, limits, cancel);
-        let mut output = AskOutput::new(
-            &self.args,
-            &self.model.name,
-            self.stop_source.cancel.clone(),
-        );
+        let mut chat =
+            Conversation::new(Arc::clone(&model), runner, history, limits, cancel.clone());
+        let mut output = AskOutput::new(&self.args, &self.setup.model.name, cancel);
         let report = chat.turn(&text, &mut output).await;
         chat.close().await;
         watch.abort();
@@ -200,50 +138,19 @@ impl Ask {
         model: &dyn Model,
     ) -> anyhow::Result<(String, ModelRequest)> {
         let system = request::system(&self.args, registry)?;
-        let reader = self.runner(Arc::clone(registry), PolicyGate::default());
-        let (cwd, input) = (self.context.sessions.cwd(), self.input.as_deref());
-        let text = request::text(&self.args, &cwd, input, reader).await?;
-        let facts = model::facts(model).await;
-        let mut request = ModelRequest {
-            system: self.redactor.redact_whole_again(&system),
-            ..ModelRequest::default()
-        };
-        if facts.is_llama_cpp || model.config().provider == Provider::Ollama {
-            request.stop = vec!["\n<results"];
-        }
-        if model::is_small(model, &facts) {
-            request.messages = example::messages(&self.redactor);
-            request.temperature = Some(0.0);
-            if facts.is_llama_cpp {
-                let grammar = grammar::grammar(registry, Notation::GbnfAnswer);
-                request.output = OutputForm::Grammar(self.redactor.redact_whole_again(&grammar));
-            }
-        }
+        let (registry_of_reader, open) = (Arc::clone(registry), PolicyGate::default());
+        let reader = self.setup.runner(registry_of_reader, open, Watcher::Nobody);
+        let cwd = self.setup.context.sessions.cwd();
+        let text = request::text(&self.args, &cwd, self.input.as_deref(), reader).await?;
+        let redactor = &self.setup.redactor;
+        let (request, _) = chat_setup::request(&system, redactor, registry, model).await;
         Ok((text, request))
     }
 
-    fn runner(&self, registry: Arc<Registry<Call>>, policy_gate: PolicyGate) -> AnswerRunner {
-        AnswerRunner::new(registry, |events| self.run_context(events, policy_gate))
-    }
-
-    fn run_context(
-        &self,
-        events: mpsc::Sender<Redacted<Event>>,
-        policy_gate: PolicyGate,
-    ) -> RunContext {
-        let sessions = Arc::clone(&self.context.sessions);
-        RunContext {
-            context: self.context.clone(),
-            cap: Cap::total(self.context.shown.output_bytes),
-            is_live: self.args.jsonl,
-            is_watched: false,
-            has_colour: false,
-            is_dry_run: false,
-            has_keyboard: false,
-            events,
-            cancel: self.stop_source.cancel.clone(),
-            jobs: Jobs::new(sessions, self.logs.clone(), self.redactor.clone()),
-            policy_gate,
+    fn watcher(&self) -> Watcher {
+        match self.args.jsonl {
+            true => Watcher::Program,
+            false => Watcher::Nobody,
         }
     }
 
@@ -271,13 +178,16 @@ impl Ask {
                 1
             }
             TurnEnd::ModelFailed(error) => {
-                let message = self.redactor.redact_str(&error.message);
+                let message = self.setup.redactor.redact_str(&error.message);
                 say(&format!("{}: {message}", error.code()));
-                say(&format!("hint: {}", self.redactor.redact_str(&error.hint)));
+                say(&format!(
+                    "hint: {}",
+                    self.setup.redactor.redact_str(&error.hint)
+                ));
                 NO_MODEL
             }
             TurnEnd::Cancelled => {
-                let received = &self.stop_source.received;
+                let received = &self.setup.stop_source.received;
                 received.exit_code().unwrap_or(INTERRUPTED)
             }
         }

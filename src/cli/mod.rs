@@ -5,6 +5,7 @@ mod args;
 mod ask;
 #[cfg(feature = "serve")]
 mod call;
+mod chat_setup;
 mod config;
 mod control_socket;
 mod doctor;

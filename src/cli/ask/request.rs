@@ -5,16 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use jiff::Zoned;
 use serde_json::json;
 
 use crate::chat::answer_run::AnswerRunner;
 use crate::cli::ask::args::{ApproveMode, AskArgs};
-use crate::cli::shell::{self, SessionUse, ShellNames};
-use crate::cli::tools::var_names;
-use crate::reference::prompt;
+use crate::cli::chat_setup;
 use crate::tool::Registry;
-use crate::tool::spec::Family;
 use crate::tools::Call;
 use karyi_core::limits;
 
@@ -37,20 +33,16 @@ pub(super) fn input(args: &AskArgs) -> anyhow::Result<Option<String>> {
     Ok(input)
 }
 
-/// Returns the system text: the user's own, then the tools.
+/// Returns the system text: the tools, then the user's own.
 pub(super) fn system(args: &AskArgs, registry: &Arc<Registry<Call>>) -> anyhow::Result<String> {
-    let search_path = shell::search_path();
-    let chosen = args.session.shell.as_deref();
-    let names = ShellNames::find(chosen, SessionUse::Conversation, &search_path)?;
-    let mut shell = names.description(&search_path);
-    shell.push_str(match args.approve {
+    let note = match args.approve {
         ApproveMode::None => "\n- Here no call is permitted: answer from what you are given.",
         ApproveMode::Read => {
             "\n- Here only <read> is permitted; other calls end with needs_approval."
         }
         ApproveMode::Full => "",
-    });
-    let mut text = prompt::prompt(registry, Family::Core, &shell) + &var_names();
+    };
+    let mut text = chat_setup::system(&args.session, registry, note)?;
     if let Some(path) = &args.system_file {
         let own = std::fs::read_to_string(path);
         let own = own.with_context(|| format!("reading {}", path.display()))?;
@@ -68,8 +60,7 @@ pub(super) async fn text(
     input: Option<&str>,
     mut reader: AnswerRunner,
 ) -> anyhow::Result<String> {
-    let date = Zoned::now().strftime("%Y-%m-%d");
-    let mut text = format!("Directory: {}\nDate: {date}\n\n", cwd.display());
+    let mut text = chat_setup::heading(cwd);
     text.push_str(&args.text.join(" "));
     text.push('\n');
     for path in &args.file {

@@ -1,0 +1,214 @@
+//! Resources of a conversation before it starts: those of its calls, its model, and the system text.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use jiff::Zoned;
+use tokio::sync::mpsc;
+
+use crate::chat::answer_run::AnswerRunner;
+use crate::chat::example;
+use crate::cli::config::ChosenModel;
+use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
+use crate::cli::session_args::SessionArgs;
+use crate::cli::shell::{self, SessionUse, ShellNames};
+use crate::cli::terminal_lock::TerminalLock;
+use crate::cli::tools::var_names;
+use crate::cli::{fail_as_given, fail_with, model, run, undo_journal, vault};
+use crate::exec::Event;
+use crate::exec::jobs::Jobs;
+use crate::exec::output_log::OutputLogs;
+use crate::exec::policy_gate::PolicyGate;
+use crate::exec::run_context::RunContext;
+use crate::reference::grammar::{self, Notation};
+use crate::reference::prompt;
+use crate::tool::Registry;
+use crate::tool::context::{Context, Prompter};
+use crate::tool::spec::Family;
+use crate::tools::Call;
+use karyi_core::head_tail::Cap;
+use karyi_core::limits;
+use karyi_model::{Model, ModelRequest, OutputForm, Provider, ServerFacts};
+use karyi_pty::guard;
+use karyi_vault::redact::{Redacted, Redactor};
+
+/// Permission to ask the user for values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Questions {
+    /// On the terminal.
+    Asked,
+    /// Never.
+    Never,
+}
+
+impl Questions {
+    /// Returns true when the user may be asked.
+    fn may_ask(self) -> bool {
+        self == Self::Asked && !run::is_ci()
+    }
+}
+
+/// Whoever gets the output of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watcher {
+    /// Nobody: results are enough.
+    Nobody,
+    /// A program that takes output while calls run.
+    Program,
+    /// A person, who sees unfinished lines, too.
+    Person,
+}
+
+/// Resources of a conversation.
+pub(super) struct ChatSetup {
+    pub(super) context: Context,
+    pub(super) policy_gate: PolicyGate,
+    pub(super) logs: OutputLogs,
+    pub(super) redactor: Redactor,
+    pub(super) stop_source: StopSource,
+    pub(super) model: ChosenModel,
+    pub(super) jobs: Jobs,
+    questions: Questions,
+}
+
+impl ChatSetup {
+    /// Prepares the resources. `prompter` may put something in front of the questions on the terminal.
+    pub(super) fn new(
+        session: &SessionArgs,
+        model: ChosenModel,
+        questions: Questions,
+        prompter: impl FnOnce(Terminal) -> Arc<dyn Prompter>,
+    ) -> anyhow::Result<Self> {
+        let stop_source = StopSource::default();
+        let terminal = Terminal {
+            asking: match questions.may_ask() {
+                true => Asking::OnTerminal,
+                false => Asking::Never,
+            },
+            asker: Asker {
+                stop_source: stop_source.clone(),
+                terminal_lock: TerminalLock::default(),
+            },
+            origin: format!("an answer of {}", model.name),
+        };
+        let (purpose, cancel) = (SessionUse::Conversation, &stop_source.cancel);
+        let mut context = run::context(session, purpose, cancel, prompter(terminal))?;
+        let limit = &mut context.command_timeout;
+        limit.get_or_insert(limits::COMMAND_TIMEOUT);
+        context.secrets.protect_memory_with(guard::protect);
+        let logs = run::logs(session, purpose, &context);
+        let redactor = Redactor::new(&context.secrets);
+        let sessions = Arc::clone(&context.sessions);
+        Ok(Self {
+            policy_gate: run::policy_gate(session, &context)?,
+            jobs: Jobs::new(sessions, logs.clone(), redactor.clone()),
+            logs,
+            redactor,
+            context,
+            stop_source,
+            model,
+            questions,
+        })
+    }
+
+    /// Loads the vault before anything is sent: a value that is not known cannot be masked.
+    pub(super) fn open_vault(&mut self, session: &SessionArgs) -> Result<(), ExitCode> {
+        let asker = Asker {
+            terminal_lock: TerminalLock::default(),
+            stop_source: self.stop_source.clone(),
+        };
+        let asker = asker.found(self.questions.may_ask());
+        let secrets = &self.context.secrets;
+        let opened = vault::prepare(secrets, &session.vault, asker, &session.given);
+        let opened = opened.map_err(|error| fail_as_given(&error))?;
+        self.context.saver = opened.saver;
+        if let Some(key) = &opened.journal_key {
+            undo_journal::encrypt(&mut self.context.recorder, key);
+        }
+        let known = vault::known_names(&self.context.secrets);
+        let compared = self.policy_gate.compare_names(&known);
+        compared.map_err(|error| fail_with(&error))?;
+        Ok(())
+    }
+
+    /// Returns a runner of answers.
+    pub(super) fn runner(
+        &self,
+        registry: Arc<Registry<Call>>,
+        policy_gate: PolicyGate,
+        watcher: Watcher,
+    ) -> AnswerRunner {
+        AnswerRunner::new(registry, |events| {
+            self.run_context(events, policy_gate, watcher)
+        })
+    }
+
+    fn run_context(
+        &self,
+        events: mpsc::Sender<Redacted<Event>>,
+        policy_gate: PolicyGate,
+        watcher: Watcher,
+    ) -> RunContext {
+        RunContext {
+            context: self.context.clone(),
+            cap: Cap::total(self.context.shown.output_bytes),
+            is_live: watcher != Watcher::Nobody,
+            is_watched: watcher == Watcher::Person,
+            has_colour: false,
+            is_dry_run: false,
+            has_keyboard: false,
+            events,
+            cancel: self.stop_source.cancel.clone(),
+            jobs: self.jobs.clone(),
+            policy_gate,
+        }
+    }
+}
+
+/// Returns the start of a conversation: the system text, and what a small model or its server needs; and facts about the
+/// server.
+pub(super) async fn request(
+    system: &str,
+    redactor: &Redactor,
+    registry: &Arc<Registry<Call>>,
+    model: &dyn Model,
+) -> (ModelRequest, ServerFacts) {
+    let facts = model::facts(model).await;
+    let mut request = ModelRequest {
+        system: redactor.redact_whole_again(system),
+        ..ModelRequest::default()
+    };
+    if facts.is_llama_cpp || model.config().provider == Provider::Ollama {
+        request.stop = vec!["\n<results"];
+    }
+    if model::is_small(model, &facts) {
+        request.messages = example::messages(redactor);
+        request.temperature = Some(0.0);
+        if facts.is_llama_cpp {
+            let grammar = grammar::grammar(registry, Notation::GbnfAnswer);
+            request.output = OutputForm::Grammar(redactor.redact_whole_again(&grammar));
+        }
+    }
+    (request, facts)
+}
+
+/// Returns the system text: the tools, a note about what is permitted, and the names of secrets.
+pub(super) fn system(
+    session: &SessionArgs,
+    registry: &Arc<Registry<Call>>,
+    note: &str,
+) -> anyhow::Result<String> {
+    let search_path = shell::search_path();
+    let chosen = session.shell.as_deref();
+    let names = ShellNames::find(chosen, SessionUse::Conversation, &search_path)?;
+    let mut shell = names.description(&search_path);
+    shell.push_str(note);
+    Ok(prompt::prompt(registry, Family::Core, &shell) + &var_names())
+}
+
+/// Returns the start of the first message: directory and date.
+pub(super) fn heading(cwd: &Path) -> String {
+    let date = Zoned::now().strftime("%Y-%m-%d");
+    format!("Directory: {}\nDate: {date}\n\n", cwd.display())
+}
