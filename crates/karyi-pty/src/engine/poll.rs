@@ -66,7 +66,9 @@ impl Engine {
         let Some(input) = input.filter(|input| !input.rest().is_empty()) else {
             return;
         };
-        let typed = as_typed(input.rest(), live);
+        // A terminal takes a few thousand bytes at once, and more must not be copied each time.
+        let next = input.rest().chunks(limits::TERMINAL_READ_BYTES).next();
+        let typed = as_typed(next.unwrap_or_default(), live);
         let count = nix::unistd::write(&live.master, &typed).unwrap_or(0);
         if let Some(job) = &mut state.job {
             job.typed.add(input.rest().get(..count).unwrap_or_default());
