@@ -92,32 +92,14 @@ pub fn name_of_parent() -> Option<String> {
 
 /// Returns the name and the parent of a process.
 fn name_and_parent(pid: i32) -> Option<(String, i32)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    parse_stat(&text)
-}
-
-fn parse_stat(text: &str) -> Option<(String, i32)> {
-    // The name may contain anything, including parentheses; the fields after it do not.
-    let (head, rest) = text.rsplit_once(") ")?;
-    let (_, name) = head.split_once('(')?;
-    let parent = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some((name.to_owned(), parent))
+    let parent = process::find(pid)?.parent;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some((name.trim_end_matches('\n').to_owned(), parent))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_with_parentheses_are_read() {
-        assert_eq!(parse_stat("7 (karyi) S 3 7 7"), Some(("karyi".into(), 3)));
-        assert_eq!(
-            parse_stat("7 (a) S 1 (b) R 4 7"),
-            Some(("a) S 1 (b".into(), 4))
-        );
-        assert_eq!(parse_stat("7 (karyi) S"), None);
-        assert_eq!(parse_stat(""), None);
-    }
 
     #[test]
     fn tests_run_outside_of_sessions() {
