@@ -13,6 +13,10 @@ use crate::terminal::{DrivenSession, Modes, Terminal};
 const MOST_OF_BYTE: f64 = 7.0;
 /// Most times as long as the same command typed into bash, which meets the same scheduler.
 const MOST_OF_TYPED: f64 = 1.5;
+/// Most times as long as the same line given to bash without karyi.
+const MOST_OF_BARE: f64 = 2.0;
+/// Least times as long as `true` expectrl must take.
+const LEAST_OF_EXPECTRL: f64 = 1.0;
 /// Least times as long as a command a new shell must take. The aim is 10.
 const LEAST_OF_SPAWN: f64 = 7.0;
 const ROUNDS: usize = 40;
@@ -87,6 +91,16 @@ pub(crate) fn measure(report: &mut Report) {
         ..=MOST_OF_TYPED,
     );
     report.check("`true` / one byte", karyi / byte, ..=MOST_OF_BYTE);
+    report.check(
+        "`true` / the same line without karyi",
+        karyi / of(BARE),
+        ..=MOST_OF_BARE,
+    );
+    report.check(
+        "expectrl / `true`",
+        of(EXPECTRL) / karyi,
+        LEAST_OF_EXPECTRL..,
+    );
     report.check("bash -c true / `true`", of(SPAWN) / karyi, LEAST_OF_SPAWN..);
 }
 
@@ -94,6 +108,7 @@ const BYTE: &str = "one byte through a terminal and back";
 const KARYI: &str = "karyi";
 const BARE: &str = "the same line without karyi";
 const TYPED: &str = "typed into bash";
+const EXPECTRL: &str = "expectrl";
 const SPAWN: &str = "`bash -c true`";
 
 /// Returns who takes part, and who is not on this machine.
@@ -119,7 +134,7 @@ fn contestants() -> (Vec<Contestant>, Vec<String>) {
     let name = "typed into bash without line editor";
     found.push(Contestant::new(name, 20, move || typed.trip()));
     let mut expectrl = Expectrl::start();
-    found.push(Contestant::new("expectrl", 10, move || expectrl.trip()));
+    found.push(Contestant::new(EXPECTRL, 10, move || expectrl.trip()));
     let mut rexpect = Rexpect::start();
     found.push(Contestant::new("rexpect", 1, move || rexpect.trip()));
     add_pexpect(&mut found, &mut missing);
