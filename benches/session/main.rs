@@ -3,7 +3,8 @@
 //! Everything is measured in one run, the contestants by turns, so that all of them see the same
 //! machine; what counts is a ratio, never an absolute time. `-- --markdown` prints the tables of
 //! docs/performance.md; `--only NAMES` measures those parts only whose name has one of NAMES,
-//! divided by semicolons; `--full` prints ten gigabytes instead of two; `--alone` leaves the peers
+//! divided by semicolons; `--full` prints ten gigabytes instead of two; `--all-processors` leaves
+//! the round trip on all of them; `--alone` leaves the peers
 //! of a round trip out, for a profiler.
 
 // A benchmark reports on the terminal and has nobody to pass an error to.
