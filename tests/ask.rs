@@ -1,4 +1,5 @@
 //! `karyi ask` and `karyi model` against a server that plays answers on loopback.
 
-mod headless;
-mod server;
+pub mod headless;
+mod secrets;
+pub mod server;

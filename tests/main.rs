@@ -31,6 +31,7 @@ mod lanes;
 mod mcp;
 mod mcp_clients;
 mod memory;
+mod offer;
 mod parallel;
 mod parse;
 mod reading;

@@ -206,7 +206,7 @@ fn text_names(schema: &Value) -> Vec<String> {
 fn the_prompt_is_short_and_complete() {
     let registry = tools::registry();
     let shell = "Commands run in bash 5.2.37.\n- Shell and jobs end with your answer; the next one starts anew.";
-    let text = prompt::prompt(&registry, Family::Core, shell);
+    let text = prompt::prompt(&registry, shell);
     assert!(text.len() <= 6000, "{} bytes", text.len());
     for entry in registry.entries() {
         assert!(

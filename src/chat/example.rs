@@ -3,6 +3,9 @@
 use karyi_model::Message;
 use karyi_vault::redact::Redactor;
 
+/// Tools that it uses.
+pub const TOOLS: [&str; 2] = ["edit", "command"];
+
 /// Text of the user, answer, report and last answer.
 pub const EXAMPLE: [&str; 4] = [
     "Create hello.txt with the line hi, then show it.",

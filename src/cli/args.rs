@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::cli::ask::args::{AskArgs, ModelArgs};
 use crate::cli::config::ConfigArgs;
-pub(super) use crate::cli::session_args::{DiffMode, SessionArgs};
+pub(super) use crate::cli::session_args::{DiffMode, OfferArgs, SessionArgs};
 use crate::cli::var::args::VarArgs;
 use crate::cli::vault::VaultFlags;
 use crate::reference::grammar::Notation;
@@ -216,6 +216,8 @@ pub(super) struct ParseArgs {
     /// The text to read; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) offer: OfferArgs,
     /// Accept only well-formed XML and repair nothing
     #[arg(long)]
     pub(super) strict: bool,
@@ -610,13 +612,20 @@ impl From<FormatName> for Format {
 pub(super) struct ToolsArgs {
     #[command(subcommand)]
     pub(super) topic: Option<ToolsTopic>,
+    #[command(flatten)]
+    pub(super) offer: OfferArgs,
     /// A tool to explain, or `prompt` for the text of a model's system prompt
     pub(super) name: Option<String>,
     /// As JSON, with the JSON Schema of the arguments
     #[arg(long)]
     pub(super) json: bool,
     /// Family of tools in the list and the prompt
-    #[arg(long, value_name = "FAMILY", default_value = "core")]
+    #[arg(
+        long,
+        value_name = "FAMILY",
+        default_value = "core",
+        conflicts_with = "tools"
+    )]
     pub(super) family: String,
     /// Leave the names of secrets out of the prompt
     #[arg(long)]

@@ -23,7 +23,7 @@ use crate::exec::approval::ApprovedCalls;
 use crate::exec::policy_gate::PolicyGate;
 use crate::tool::Registry;
 use crate::tool::context::Boxed;
-use crate::tools::{self, Call};
+use crate::tools::Call;
 use karyi_model::{Model, ModelRequest};
 use karyi_pty::lacks_output;
 
@@ -110,7 +110,7 @@ impl Ask {
         let cwd = context.sessions.cwd();
         let of = ("ask", self.setup.model.name.clone());
         let _control_socket = control_socket::open(of, &cwd, Arc::new(get));
-        let registry = Arc::new(tools::registry());
+        let registry = Arc::new(self.args.session.offer.offer()?.registry());
         let (text, request) = self.request(&registry, model.as_ref()).await?;
         let policy_gate = self.setup.policy_gate.clone();
         let runner = self.setup.runner(registry, policy_gate, self.watcher());

@@ -25,7 +25,6 @@ use crate::reference::grammar::{self, Notation};
 use crate::reference::prompt;
 use crate::tool::Registry;
 use crate::tool::context::{Context, Prompter};
-use crate::tool::spec::Family;
 use crate::tools::Call;
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
@@ -183,7 +182,12 @@ pub(super) async fn request(
         request.stop = vec!["\n<results"];
     }
     if model::is_small(model, &facts) {
-        request.messages = example::messages(redactor);
+        if example::TOOLS
+            .iter()
+            .all(|tool| registry.get(tool).is_some())
+        {
+            request.messages = example::messages(redactor);
+        }
         request.temperature = Some(0.0);
         if facts.is_llama_cpp {
             let grammar = grammar::grammar(registry, Notation::GbnfAnswer);
@@ -202,9 +206,11 @@ pub(super) fn system(
     let search_path = shell::search_path();
     let chosen = session.shell.as_deref();
     let names = ShellNames::find(chosen, SessionUse::Conversation, &search_path)?;
-    let mut shell = names.description(&search_path);
-    shell.push_str(note);
-    Ok(prompt::prompt(registry, Family::Core, &shell) + &var_names())
+    let shell = match registry.get("command") {
+        Some(_) => names.description(&search_path) + note,
+        None => note.trim_start_matches("\n- ").to_owned(),
+    };
+    Ok(prompt::prompt(registry, &shell) + &var_names())
 }
 
 /// Returns the start of the first message: directory and date.

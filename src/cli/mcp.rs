@@ -80,6 +80,7 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Stdio
         &search_path,
     )?;
     let shell = names.description(&search_path);
+    let offer = session.offer.offer()?;
     let (prepare, cwd, report_bytes) = prepare(session, used)?;
     #[cfg(feature = "serve")]
     let site = site_tools(args.site, report_bytes)?;
@@ -87,6 +88,7 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Stdio
     let (site, _) = (None, report_bytes);
     let client = inherited::name_of_parent().unwrap_or_default();
     Ok(StdioOptions {
+        offer,
         prepare,
         shell,
         is_eager,

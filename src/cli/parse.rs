@@ -22,7 +22,7 @@ use crate::render::call_text::{self, CallText};
 use crate::render::paint::{Colour, Ink, safe_line};
 use crate::render::{SeverityDiagnostic, diagnostic};
 use crate::tool::Registry;
-use crate::tools::{self, Call};
+use crate::tools::Call;
 use karyi_core::call::RawCall;
 use karyi_core::error::{Diagnostic, Severity};
 use karyi_core::limits::MAX_AFTER_ERROR_BYTES;
@@ -41,7 +41,7 @@ pub(super) fn parse(args: &ParseArgs) -> ExitCode {
 /// Writes the list; returns true when the message was refused.
 fn listed(args: &ParseArgs) -> anyhow::Result<bool> {
     let mut input = input(args.file.as_deref())?;
-    let mut listing = Listing::new(args);
+    let mut listing = Listing::new(args)?;
     let chunk = args.chunk.and_then(|bytes| usize::try_from(bytes).ok());
     let chunk = chunk.unwrap_or(CHUNK_BYTES);
     let mut buffer = vec![0; CHUNK_BYTES];
@@ -113,15 +113,15 @@ enum Calls {
 }
 
 impl Listing {
-    fn new(args: &ParseArgs) -> Self {
-        let registry = tools::registry();
+    fn new(args: &ParseArgs) -> anyhow::Result<Self> {
+        let registry = args.offer.offer()?.registry();
         let mode = if args.strict {
             Mode::Strict
         } else {
             Mode::Repair
         };
         let out = || BufWriter::new(io::stdout());
-        Self {
+        Ok(Self {
             parser: Parser::new(Arc::new(registry.grammar()), mode),
             registry,
             events: Vec::new(),
@@ -134,7 +134,7 @@ impl Listing {
             refusal: None,
             has_calls: false,
             is_binary: false,
-        }
+        })
     }
 
     fn feed(&mut self, bytes: &[u8]) -> anyhow::Result<()> {

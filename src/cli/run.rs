@@ -36,7 +36,7 @@ use crate::render::paint::Colour;
 use crate::render::text_report::Detail;
 use crate::tool::Registry;
 use crate::tool::context::{Boxed, Context, ShownTexts};
-use crate::tools::{self, Call};
+use crate::tools::Call;
 use karyi_core::error::ToolError;
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
@@ -182,7 +182,7 @@ struct Run {
 
 impl Run {
     fn new(args: &RunArgs) -> anyhow::Result<Self> {
-        let registry = Arc::new(tools::registry());
+        let registry = Arc::new(args.session.offer.offer()?.registry());
         let grammar = Arc::new(registry.grammar());
         let (stop_source, terminal_lock) = (StopSource::default(), TerminalLock::default());
         let asking = asking(args)?;

@@ -3,14 +3,46 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::cli::vault::{GivenArgs, VaultFlags};
 use crate::tool::Seconds;
+use crate::tools::offer::Offer;
+
+/// The tools of a surface.
+#[derive(Debug, Clone, Args, Default)]
+pub(super) struct OfferArgs {
+    /// Tools to offer, separated by commas: names and families; -NAME takes away, as in
+    /// `--tools core,-get_value` [default: core]
+    #[arg(
+        long,
+        value_name = "WORD,...",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        global = true
+    )]
+    tools: Vec<String>,
+}
+
+impl OfferArgs {
+    /// Returns the tools that were chosen.
+    ///
+    /// # Errors
+    /// A word that names no tool that can be offered.
+    pub(super) fn offer(&self) -> anyhow::Result<Offer> {
+        if self.tools.is_empty() {
+            return Ok(Offer::default());
+        }
+        Offer::parse(self.tools.iter().map(String::as_str)).context("--tools")
+    }
+}
 
 /// The session of the calls and the secrets they may use.
 #[derive(Debug, Args, Default)]
 pub(super) struct SessionArgs {
+    #[command(flatten)]
+    pub(super) offer: OfferArgs,
     /// Directory to start in [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) cwd: Option<PathBuf>,

@@ -20,7 +20,10 @@ const ONE_ANSWER: &str = "\n- Shell and jobs end with your answer; the next one 
 
 /// Runs `karyi tools`.
 pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
-    let scripts = tools::registry();
+    let scripts = match args.offer.offer() {
+        Ok(offer) => offer.registry(),
+        Err(error) => return fail(&format!("{error:#}")),
+    };
     if let Some(ToolsTopic::Grammar { notation }) = args.topic {
         return print(&grammar::grammar(&scripts, notation));
     }
@@ -51,12 +54,15 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
             let search_path = shell::search_path();
             let shell = match family.is_for_scripts() {
                 true => ShellNames::find(None, SessionUse::Script, &search_path),
-                false => return print(&(prompt::prompt(&registry, *family, "") + &names)),
+                false => return print(&(prompt::prompt(&registry, "") + &names)),
             };
             match shell {
+                Ok(_) if registry.get("command").is_none() => {
+                    print(&(prompt::prompt(&registry, "") + &names))
+                }
                 Ok(shell) => {
                     let shell = shell.description(&search_path) + ONE_ANSWER;
-                    print(&(prompt::prompt(&registry, *family, &shell) + &names))
+                    print(&(prompt::prompt(&registry, &shell) + &names))
                 }
                 Err(error) => fail(&format!("{error:#}")),
             }

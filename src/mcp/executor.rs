@@ -29,7 +29,8 @@ use crate::mcp::tool_result;
 use crate::tool::context::{Prompter, blocking};
 use crate::tool::registry::Entry;
 use crate::tool::{Effect, Registry, decode, lenient};
-use crate::tools::{self, Call};
+use crate::tools::Call;
+use crate::tools::offer::Offer;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, Outcome};
@@ -43,6 +44,7 @@ pub type PrepareSession = Arc<dyn Fn() -> Result<SessionContext, ToolError> + Se
 
 /// Executor of the calls of one connection.
 pub struct Executor {
+    offer: Offer,
     registry: OnceLock<Registry<Call>>,
     prepare: PrepareSession,
     session: OnceCell<PreparedSession>,
@@ -63,10 +65,11 @@ struct PreparedSession {
 }
 
 impl Executor {
-    /// Creates an executor; `ending` cancels its calls.
+    /// Creates an executor of the offered tools; `ending` cancels its calls.
     #[must_use]
-    pub fn new(prepare: PrepareSession, ending: Cancel) -> Self {
+    pub fn new(offer: Offer, prepare: PrepareSession, ending: Cancel) -> Self {
         Self {
+            offer,
             registry: OnceLock::new(),
             prepare,
             session: OnceCell::new(),
@@ -78,7 +81,7 @@ impl Executor {
     }
 
     fn registry(&self) -> &Registry<Call> {
-        self.registry.get_or_init(tools::registry)
+        self.registry.get_or_init(|| self.offer.registry())
     }
 
     /// Returns the listings of all tools.
@@ -180,6 +183,9 @@ impl Executor {
 
     /// Builds the error for an unknown tool. Its name is omitted if it cannot be masked.
     async fn unknown_tool(&self, name: &str) -> ErrorData {
+        if self.registry().not_offered().contains(&name) {
+            return tool_result::tool_not_offered(name);
+        }
         match self.session().await {
             Ok(session) => {
                 session.secrets().await;

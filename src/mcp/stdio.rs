@@ -15,6 +15,7 @@ use crate::mcp::server::{Backend, McpContext, Server};
 use crate::mcp::stdio_transport::{self, StdioTransport};
 use crate::mcp::tool_result;
 use crate::tool::context::Boxed;
+use crate::tools::offer::Offer;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
 use karyi_vault::session::Secrets;
@@ -53,6 +54,8 @@ pub type StartBackground = Box<dyn FnOnce(SecretsGetter) -> Box<dyn Send>>;
 
 /// Options of a connection.
 pub struct StdioOptions {
+    /// Local tools.
+    pub offer: Offer,
     /// Creates the session.
     pub prepare: PrepareSession,
     /// Sentence about the shell, for the model.
@@ -112,7 +115,7 @@ pub async fn serve(
 ) -> anyhow::Result<usize> {
     let ending = Cancel::default();
     let connection = Arc::new(StdioBackend {
-        executor: Executor::new(options.prepare, ending.clone()),
+        executor: Executor::new(options.offer, options.prepare, ending.clone()),
         shell: options.shell,
         site: options.site,
     });

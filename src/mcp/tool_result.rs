@@ -116,3 +116,10 @@ pub fn unknown_tool(name: &str) -> ErrorData {
     };
     ErrorData::invalid_params(format!("{shown}; tools/list names all tools"), None)
 }
+
+/// Returns the error of a call of a tool that exists and is not offered.
+#[must_use]
+pub fn tool_not_offered(name: &str) -> ErrorData {
+    let message = format!("Tool not offered: {name}; tools/list names all tools");
+    ErrorData::invalid_params(message, None)
+}

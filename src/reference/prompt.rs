@@ -2,36 +2,43 @@
 
 use crate::reference::help;
 use crate::tool::registry::Registry;
-use crate::tool::spec::{Family, Form};
+use crate::tool::spec::Form;
 use karyi_core::secret::{self, SecretName};
+use karyi_syntax::grammar::{ContentRule, ElementRule, LeafKind};
 
-/// Text before the tools.
+/// Text before the first example.
 const INTRODUCTION: &str = "\
 You can act through tools. Write a block like this in your answer; it runs when your answer ends,
 and the results come back as <results> in the next message:
 
 <tools>
-  <command>ls -la</command>
+";
+
+/// Text after it.
+const FIRST_RULE: &str = "
 </tools>
 
 Rules:
 - <tools> must be the first text of its line and not inside a code fence. Several blocks are allowed.
-- Texts of <command>, <input>, <find>, <replace> and <content> are taken as written: do not escape < or
-  &. Wrap a text with its own end tag, or XML escapes to keep, in <![CDATA[ ... ]]>.
+";
+
+/// Text after the names of the raw texts.
+const RULES: &str = "\
 - Calls of a block behave as if they ran one after another in the order written, also after one that
   failed. With <tools on_error=\"stop\"> the calls after a failed one are skipped.
 - Relative paths start in the session's directory.
 - Every result has a status. With an error, read its <hint>, mend the call and send it again.
 ";
 
-/// Returns the text for a model's system prompt about one family of tools; `shell` is a sentence about the shell.
+/// Returns the text for a model's system prompt about all tools of a registry; `shell` has sentences about the
+/// shell.
 #[must_use]
-pub fn prompt<C>(registry: &Registry<C>, family: Family, shell: &str) -> String {
-    let mut text = String::from(INTRODUCTION);
+pub fn prompt<C>(registry: &Registry<C>, shell: &str) -> String {
+    let mut text = introduction(registry);
     if !shell.is_empty() {
         text.push_str(&format!("- {shell}\n"));
     }
-    for entry in registry.family(family) {
+    for entry in registry.entries() {
         let spec = &entry.spec;
         text.push_str(&format!(
             "\n<{}>: {}. {}\n",
@@ -49,6 +56,71 @@ pub fn prompt<C>(registry: &Registry<C>, family: Family, shell: &str) -> String 
         }
     }
     text
+}
+
+/// Returns the text before the tools.
+fn introduction<C>(registry: &Registry<C>) -> String {
+    let mut text = String::from(INTRODUCTION);
+    let first = registry.entries().first();
+    let first = first.and_then(|entry| entry.spec.examples.first());
+    let example = match registry.get("command") {
+        Some(_) => "<command>ls -la</command>",
+        None => first.map_or("", |example| example.xml),
+    };
+    for line in example.lines() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    text.truncate(text.trim_end().len());
+    text.push_str(FIRST_RULE);
+    if let Some((last, others)) = raw_texts(registry).split_last() {
+        let others = others.join(", ");
+        let and = if others.is_empty() { "" } else { " and " };
+        text.push_str(&format!(
+            "- Texts of {others}{and}{last} are taken as written: do not escape < or\n  &. Wrap a text with its own end \
+             tag, or XML escapes to keep, in <![CDATA[ ... ]]>.\n"
+        ));
+    }
+    text.push_str(RULES);
+    text
+}
+
+/// Returns the tags of elements whose text is taken as written: tools, then the children of tools.
+fn raw_texts<C>(registry: &Registry<C>) -> Vec<String> {
+    let rules = registry.entries().iter();
+    let rules: Vec<ElementRule> = rules
+        .map(|entry| entry.schema.element_rule(&entry.spec))
+        .collect();
+    let tools = rules.iter().filter(|rule| is_raw(rule));
+    let mut names: Vec<&str> = tools.map(|rule| rule.name.as_str()).collect();
+    for rule in &rules {
+        add_raw_children(rule, &mut names);
+    }
+    names.iter().map(|name| format!("<{name}>")).collect()
+}
+
+fn is_raw(rule: &ElementRule) -> bool {
+    matches!(
+        rule.content,
+        ContentRule::Leaf(LeafKind::Text | LeafKind::Script | LeafKind::Escaped)
+    )
+}
+
+fn add_raw_children<'a>(rule: &'a ElementRule, names: &mut Vec<&'a str>) {
+    match &rule.content {
+        ContentRule::Children { groups, .. } => {
+            for child in groups.iter().flatten() {
+                if is_raw(child) && !names.contains(&child.name.as_str()) {
+                    names.push(&child.name);
+                }
+                add_raw_children(child, names);
+            }
+        }
+        ContentRule::Parameters(parameters) => {
+            let raw = parameters.iter().filter(|parameter| parameter.is_raw);
+            names.extend(raw.map(|parameter| parameter.name.as_str()));
+        }
+        ContentRule::Empty | ContentRule::Leaf(_) => {}
+    }
 }
 
 /// Returns the part of the prompt about usable secrets: names and notes; `None` when there are none.

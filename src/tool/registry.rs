@@ -50,13 +50,18 @@ pub fn title(own: Option<&str>, name: &str) -> String {
 /// All tools, in documentation order.
 pub struct Registry<C> {
     entries: Vec<Entry<C>>,
+    /// Names of tools that exist and are not offered.
+    not_offered: Vec<&'static str>,
 }
 
 impl<C> Registry<C> {
     /// Creates a registry from its rows.
     #[must_use]
     pub fn new(entries: Vec<Entry<C>>) -> Self {
-        Self { entries }
+        Self {
+            entries,
+            not_offered: Vec::new(),
+        }
     }
 
     /// Returns the registry reduced to the tools that match.
@@ -64,6 +69,20 @@ impl<C> Registry<C> {
     pub fn only(mut self, is_fit: impl Fn(&Entry<C>) -> bool) -> Self {
         self.entries.retain(is_fit);
         self
+    }
+
+    /// Returns the registry of the tools that are offered. It remembers the names of the others.
+    #[must_use]
+    pub fn offering(mut self, is_offered: impl Fn(&Entry<C>) -> bool) -> Self {
+        let others = self.entries.iter().filter(|entry| !is_offered(entry));
+        self.not_offered = others.map(|entry| entry.spec.name).collect();
+        self.only(is_offered)
+    }
+
+    /// Returns the names of tools that exist and are not offered.
+    #[must_use]
+    pub fn not_offered(&self) -> &[&'static str] {
+        &self.not_offered
     }
 
     /// Returns the entries, in documentation order.
@@ -96,12 +115,20 @@ impl<C> Registry<C> {
     pub fn grammar(&self) -> Grammar {
         let rule = |entry: &Entry<C>| entry.schema.element_rule(&entry.spec);
         let also_called = self.entries.iter().flat_map(|entry| {
+            // A tool that is offered is meant by its name.
             let names = entry.spec.also_called.iter();
+            let names = names.filter(|name| self.get(name).is_none());
             names.map(|name| ((*name).to_owned(), entry.spec.name.to_owned()))
         });
         Grammar {
             tools: self.entries.iter().map(rule).collect(),
             also_called: also_called.collect(),
+            not_offered: self
+                .not_offered
+                .iter()
+                .copied()
+                .map(str::to_owned)
+                .collect(),
         }
     }
 

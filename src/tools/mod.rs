@@ -2,6 +2,7 @@
 //! generated from it.
 
 pub mod core;
+pub mod offer;
 #[cfg(feature = "serve")]
 pub mod site;
 

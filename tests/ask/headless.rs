@@ -12,7 +12,7 @@ use crate::harness::{Karyi, wait};
 
 const BLOCK: &str = "I look.\n<tools><command>echo hi</command></tools>\n";
 
-fn ask(server: &ModelServer, args: &[&str]) -> Karyi {
+pub fn ask(server: &ModelServer, args: &[&str]) -> Karyi {
     let all: Vec<&str> = ["ask", "--no-rc", "--shell", "bash"]
         .iter()
         .chain(args)
@@ -24,7 +24,7 @@ fn ask(server: &ModelServer, args: &[&str]) -> Karyi {
         .env("OPENAI_API_KEY", "sk-test-9f8e7d6c5b4a")
 }
 
-fn run(karyi: &Karyi) -> Output {
+pub fn run(karyi: &Karyi) -> Output {
     let mut command = karyi.command();
     command
         .stdin(Stdio::null())
@@ -33,7 +33,7 @@ fn run(karyi: &Karyi) -> Output {
     command.spawn().unwrap().wait_with_output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

@@ -4,7 +4,7 @@ mod commands;
 mod frame;
 mod limits;
 mod process;
-mod reference;
+pub mod reference;
 mod streams;
 
 use streams::Dice;

@@ -10,6 +10,8 @@ pub struct Grammar {
     pub tools: Vec<ElementRule>,
     /// Aliases that models use for tools, and the tool: for hints only.
     pub also_called: Vec<(String, String)>,
+    /// Tools that exist and may not be called: for hints only.
+    pub not_offered: Vec<String>,
 }
 
 impl Grammar {

@@ -21,6 +21,8 @@ pub(super) struct Table {
     by_length: Vec<Vec<Arc<Rule>>>,
     /// Tools by what they are also called, in lower case.
     also_called: HashMap<String, Vec<String>>,
+    /// Tools that exist and may not be called.
+    not_offered: Vec<String>,
     /// Bytes of the longest name that may follow a raw leaf.
     pub(super) longest_name: usize,
     /// The rule of elements inside an argument.
@@ -141,6 +143,7 @@ impl Table {
         exact.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
             also_called,
+            not_offered: grammar.not_offered.clone(),
             by_length: by_length(&exact),
             exact,
             longest_name,
@@ -163,18 +166,23 @@ impl Table {
         }
     }
 
-    /// Returns a hint for an unknown tool: a tool with that alias, else a tool with a similar name, else a list of the
-    /// tools.
+    /// Returns a hint for an unknown tool: that it is not offered, else a tool with that alias, else a tool with a
+    /// similar name, else a list of the tools.
     pub(super) fn suggestion(&self, name: &str) -> String {
+        if self.not_offered.iter().any(|tool| is_same_name(tool, name)) {
+            return format!("that tool exists and is not offered here; {}", self.list());
+        }
         let meant = self.also_called.get(&name.to_ascii_lowercase());
         if let Some(tools) = meant {
             let tools: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
             return format!("did you mean {}?", tools.join(" or "));
         }
-        did_you_mean(name, self.names()).unwrap_or_else(|| {
-            let names: Vec<&str> = self.names().take(MAX_LISTED).collect();
-            format!("use one of the tools {}", names.join(", "))
-        })
+        did_you_mean(name, self.names()).unwrap_or_else(|| self.list())
+    }
+
+    fn list(&self) -> String {
+        let names: Vec<&str> = self.names().take(MAX_LISTED).collect();
+        format!("use one of the tools {}", names.join(", "))
     }
 
     /// Tells whether a name in lower case is another name of a tool.
