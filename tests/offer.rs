@@ -63,7 +63,7 @@ fn lists_prompts_and_grammars_have_the_offered_tools_only() {
         "{edits}"
     );
     for kind in ["gbnf", "gbnf-answer", "json-schema", "rng", "lark"] {
-        let grammar = listed(&["tools", "--tools", "read", "grammar", kind]);
+        let grammar = listed(&["tools", "grammar", kind, "--tools", "read"]);
         assert!(!grammar.contains("command"), "{kind}: {grammar}");
         assert!(grammar.contains("read"), "{kind}: {grammar}");
     }
@@ -74,9 +74,13 @@ fn parse_reads_with_the_offered_tools() {
     let karyi = Karyi::with_args(&["parse", "--json", "--tools", "core,-ctrl", "m"])
         .file("m", "<tools><ctrl>c</ctrl></tools>");
     let ran = karyi.run().exit(2);
-    assert_eq!(
-        ran.json()["hint"],
-        "that tool exists and is not offered here; use one of the tools command, edit, get_value, input, read"
+    assert_eq!(ran.json()["error"], "unknown-tool");
+    let told = ran.stderr_text();
+    assert!(
+        told.ends_with(
+            "hint: that tool exists and is not offered here; use one of the tools command, edit, get_value, input, read\n"
+        ),
+        "{told}"
     );
 }
 

@@ -169,7 +169,11 @@ impl Table {
     /// Returns a hint for an unknown tool: that it is not offered, else a tool with that alias, else a tool with a
     /// similar name, else a list of the tools.
     pub(super) fn suggestion(&self, name: &str) -> String {
-        if self.not_offered.iter().any(|tool| is_same_name(tool, name)) {
+        if self
+            .not_offered
+            .iter()
+            .any(|tool| is_same_name(tool.as_bytes(), name.as_bytes()))
+        {
             return format!("that tool exists and is not offered here; {}", self.list());
         }
         let meant = self.also_called.get(&name.to_ascii_lowercase());
