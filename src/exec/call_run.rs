@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
+use crate::exec::interruption::{self, StopKind};
 use crate::exec::jobs::JobTarget;
 use crate::exec::output::{Ending, LiveOutput, OutputOwner, WatcherStyle};
 use crate::exec::output_log::LogLifetime;
@@ -196,11 +197,17 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> CallRe
     let result = hand_over_in_time(info, &target, result);
     let result = show_idle_until(run, &target, result).await;
     let is_cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);
+    let is_stopped = info.spec.starts_job && run.cancel.has_spared_session();
+    let is_stopped = is_stopped && matches!(&result, Ok(answer) if answer.status == Status::Failed);
     let mut result = CallResult::of(run, info, result);
     if info.spec.starts_job && is_cancelled {
         result.outcome.status = Status::Killed;
     }
     record_output(run, info, &mut result, &target).await;
+    if is_stopped {
+        result.outcome.status = Status::Killed;
+        result.error = Some(run.context.redactor.redact_error(interrupted_error()));
+    }
     result
 }
 
@@ -437,18 +444,34 @@ fn started_event(info: &CallInfo) -> Event {
 }
 
 /// Runs a call whose secrets are resolved. When the run is cancelled, a session call is abandoned at once, a
-/// question gets a moment to clear the terminal, and file operations run to completion.
+/// question gets a moment to clear the terminal, and file operations run to completion. A session call of a cancelled
+/// part of the run is stopped.
 async fn execute(run: &RunContext, call: Call, context: Context, patience: Duration) -> ToolResult {
     if matches!(call.effect(), Effect::Files(_)) {
         return call.run(&context).await;
     }
+    let kind = match call.spec().starts_job {
+        true => StopKind::End,
+        false => StopKind::Press,
+    };
+    let mut result = std::pin::pin!(call.run(&context));
     tokio::select! {
         biased;
-        result = call.run(&context) => result,
-        () = run.cancel.cancelled_for(patience) => {
-            Err(ToolError::new(ErrorCode::Cancelled, "the run was interrupted while the call ran"))
-        }
+        result = &mut result => return result,
+        () = run.cancel.cancelled_for(patience) => {}
     }
+    let stopped = match &context.terminal {
+        Some(terminal) if run.cancel.spares_session() => {
+            interruption::stop(terminal, kind, result).await
+        }
+        Some(_) | None => None,
+    };
+    stopped.unwrap_or_else(|| Err(interrupted_error()))
+}
+
+fn interrupted_error() -> ToolError {
+    let message = "the run was interrupted while the call ran";
+    ToolError::new(ErrorCode::Cancelled, message)
 }
 
 /// Returns what a call runs: its whole script, or a summary. A script of many lines is cut, with a count. It shows

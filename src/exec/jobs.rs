@@ -315,6 +315,19 @@ impl Jobs {
         news
     }
 
+    /// Returns the jobs that go on; their ends stay to be reported.
+    pub async fn open(&self) -> Vec<JobNews> {
+        let records = self.lock().records.clone();
+        let mut open = Vec::new();
+        for record in &records {
+            let item = self.describe(record).await;
+            if !item.state.is_over() {
+                open.push(item);
+            }
+        }
+        open
+    }
+
     /// Returns the number of jobs dropped since the last call, and resets it.
     #[must_use]
     pub fn take_omitted(&self) -> u64 {

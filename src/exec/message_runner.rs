@@ -10,6 +10,7 @@ use crate::exec::Event;
 use crate::exec::admission::{Admission, AdmittedCall, RefusedCalls};
 use crate::exec::block_run::BlockRun;
 use crate::exec::call_run;
+use crate::exec::cancel::Cancel;
 use crate::exec::decoder::{DecodedItem, MessageDecoder, MessageProgress, PreparedCall};
 use crate::exec::policy_gate::UnknownName;
 use crate::exec::resolve;
@@ -72,6 +73,11 @@ impl MessageRunner {
             emitted_warnings: Mutex::default(),
             has_changes: AtomicBool::new(false),
         }
+    }
+
+    /// Replaces the cancellation of the calls that follow, as for the next turn of a conversation.
+    pub fn replace_cancel(&mut self, cancel: Cancel) {
+        self.run.replace_cancel(cancel);
     }
 
     /// Decodes a message and runs its calls. Returns how far it was read once every call has its result.
@@ -273,6 +279,8 @@ impl MessageRunner {
             match &chunk {
                 Some(Ok(bytes)) => decoder.feed(bytes, &mut decoded),
                 Some(Err(Unreadable)) => self.run.emit(Event::Unreadable).await,
+                // What the user cut off is not repaired.
+                None if self.run.cancel.has_spared_session() => {}
                 None => {
                     decoder.finish(&mut decoded);
                     let is_whole = !self.run.cancel.is_interrupted();

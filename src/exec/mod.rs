@@ -14,6 +14,7 @@ pub mod call_run;
 pub mod cancel;
 pub mod decoder;
 mod directory_change;
+mod interruption;
 pub mod jobs;
 pub mod message_runner;
 pub mod output;

@@ -45,6 +45,12 @@ impl RunContext {
         self.context.redactor.redact_whole_again(text)
     }
 
+    /// Replaces the cancellation of the calls that follow.
+    pub(crate) fn replace_cancel(&mut self, cancel: Cancel) {
+        self.context.cancelled = cancel.flag();
+        self.cancel = cancel;
+    }
+
     /// Masks and sends an event. A receiver that is gone, or does not read after cancellation, does not
     /// block the run.
     pub async fn emit(&self, event: Event) {
