@@ -78,7 +78,7 @@ fn parse_reads_with_the_offered_tools() {
     let told = ran.stderr_text();
     assert!(
         told.ends_with(
-            "hint: that tool exists and is not offered here; use one of the tools command, edit, get_value, input, read\n"
+            "hint: that tool exists and is not offered here; use one of the tools command, edit, get_value, input, plan, read\n"
         ),
         "{told}"
     );
@@ -90,7 +90,7 @@ fn wrong_words_are_wrong_usage() {
         (
             "reed",
             "karyi: --tools: \"reed\" is no tool and no family of tools; expected one of core, command, edit, read, \
-                  get_value, input, ctrl\n",
+                  get_value, input, ctrl, plan\n",
         ),
         (
             "-core",

@@ -61,6 +61,7 @@ fn arguments(call: &Call) -> Value {
         Call::GetValue(args) => serde_json::to_value(args),
         Call::Input(args) => serde_json::to_value(args),
         Call::Ctrl(args) => serde_json::to_value(args),
+        Call::Plan(args) => serde_json::to_value(args),
         Call::GetNpcProfile(args) => serde_json::to_value(args),
         Call::SearchContent(args) => serde_json::to_value(args),
         Call::GetSiteMap(args) => serde_json::to_value(args),
@@ -144,8 +145,8 @@ fn missing_and_unknown_arguments_are_named() {
     assert!(offenders.is_empty(), "{offenders:#?}");
 }
 
-/// Text parameters that are labels and patterns, and those of tools that take no secrets.
-const PLAIN: &[&str] = &["lines", "key", "reason", "note"];
+/// Text parameters that are labels, words and patterns, and those of tools that take no secrets.
+const PLAIN: &[&str] = &["lines", "key", "reason", "note", "step", "state"];
 
 #[test]
 fn every_text_may_hold_a_placeholder() {
@@ -251,7 +252,15 @@ fn the_list_is_json_too() {
         .collect();
     assert_eq!(
         names,
-        ["command", "edit", "read", "get_value", "input", "ctrl"]
+        [
+            "command",
+            "edit",
+            "read",
+            "get_value",
+            "input",
+            "ctrl",
+            "plan"
+        ]
     );
     Karyi::with_args(&["tools"])
         .run()

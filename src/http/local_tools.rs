@@ -81,6 +81,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         recorder: Recorder::default(),
         cancelled: Arc::default(),
         site: None,
+        plan: Default::default(),
         shown: ShownTexts::default(),
         log: None,
     }

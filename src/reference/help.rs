@@ -6,6 +6,9 @@ use crate::tool::registry::{Entry, Registry};
 use crate::tool::schema::{self, Property};
 use crate::tool::spec::Form;
 
+/// Most words of a choice that stand in place of its type.
+const MOST_WORDS: usize = 4;
+
 /// Returns the list of tools, one line each.
 #[must_use]
 pub fn list<C>(registry: &Registry<C>) -> String {
@@ -119,12 +122,24 @@ pub(crate) fn parameters(page: &mut String, schema: &Value, text: Option<&str>, 
             ", optional"
         };
         let (name, place) = spelling(&property, text);
+        // The line before is about the same element.
+        let is_known = property.annotation("leaf").is_some() && is_only_leaf(schema);
+        if is_known {
+            continue;
+        }
         let description = description.replace('\n', " ");
         page.push_str(&format!("{pad}{name} ({place}{required}): {description}\n"));
         if property.is_array() {
             parameters(page, schema::items(property.schema), None, depth + 1);
         }
     }
+}
+
+/// Returns true when the items of a group are one element each.
+fn is_only_leaf(item: &Value) -> bool {
+    let properties = schema::properties(item);
+    let leaves = properties.iter().filter(|p| p.annotation("leaf").is_some());
+    leaves.count() == 1
 }
 
 /// Returns the XML form of a parameter.
@@ -135,7 +150,11 @@ fn spelling(property: &Property<'_>, text: Option<&str>) -> (String, String) {
     }
     if let Some(group) = property.group() {
         let names: Vec<String> = group.iter().map(|name| format!("<{name}>")).collect();
-        return (names.join(""), "child elements, again and again".into());
+        let content = match names.len() {
+            1 => " with a text",
+            _ => "",
+        };
+        return (names.join(""), format!("repeated child elements{content}"));
     }
     if let Some(owner) = property.annotation("attribute_of") {
         return (
@@ -155,13 +174,16 @@ fn spelling(property: &Property<'_>, text: Option<&str>) -> (String, String) {
     (name.into(), format!("{} attribute", type_word(property)))
 }
 
-fn type_word(property: &Property<'_>) -> &'static str {
+fn type_word(property: &Property<'_>) -> String {
     let has = |name| schema::has_type(property.schema, name);
-    match () {
-        () if has("boolean") => "true/false",
-        () if has("integer") => "integer",
-        () if has("number") => "number",
-        () => "text",
+    let words = property.schema.get("enum").and_then(Value::as_array);
+    let words = words.map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+    match words {
+        Some(words) if (1..=MOST_WORDS).contains(&words.len()) => words.join("/"),
+        _ if has("boolean") => "true/false".to_owned(),
+        _ if has("integer") => "integer".to_owned(),
+        _ if has("number") => "number".to_owned(),
+        _ => "text".to_owned(),
     }
 }
 

@@ -19,15 +19,15 @@ const FIRST_RULE: &str = "
 </tools>
 
 Rules:
-- <tools> must be the first text of its line and not inside a code fence. Several blocks are allowed.
+- <tools> must be the first text of its line and not inside a code fence.
 ";
 
 /// Text after the names of the raw texts.
 const RULES: &str = "\
-- Calls of a block behave as if they ran one after another in the order written, also after one that
-  failed. With <tools on_error=\"stop\"> the calls after a failed one are skipped.
+- Calls of a block behave as if they ran one after another, also after one that failed. With
+  <tools on_error=\"stop\"> the calls after a failed one are skipped.
 - Relative paths start in the session's directory.
-- Every result has a status. With an error, read its <hint>, mend the call and send it again.
+- With an error, read its <hint>, mend the call and send it again.
 ";
 
 /// Returns the text for a model's system prompt about all tools of a registry; `shell` has sentences about the

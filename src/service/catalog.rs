@@ -88,7 +88,7 @@ fn scopes(service: &Service) -> Vec<String> {
 /// The names that cannot be offered.
 pub fn offered_tools(named: &[String]) -> Result<Vec<OfferedTool>, Vec<String>> {
     /// Tools that need a person or a lasting terminal.
-    const NEVER: [&str; 3] = ["get_value", "input", "ctrl"];
+    const NEVER: [&str; 4] = ["get_value", "input", "ctrl", "plan"];
     let is_offered = |entry: &Entry<Call>| {
         let name = entry.spec.name;
         entry.spec.family == Family::Site

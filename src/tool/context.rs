@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::tool::plan_board::PlanBoard;
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::tool::site::SiteAccess;
 use karyi_core::error::{ErrorCode, ToolError};
@@ -197,6 +198,8 @@ pub struct Context {
     pub site: Option<SiteAccess>,
     /// How much of files a result shows.
     pub shown: ShownTexts,
+    /// The plan that the model keeps.
+    pub plan: PlanBoard,
     /// Adds a line to the log of the program, when it has one.
     pub log: Option<WriteLog>,
 }

@@ -13,6 +13,7 @@ pub mod json_text;
 pub mod lenient;
 pub mod mismatch;
 pub mod normalise;
+pub mod plan_board;
 pub mod registry;
 pub mod scalar;
 pub mod schema;

@@ -135,6 +135,7 @@ tools! {
     GetValue: core::get_value::GetValue,
     Input: core::input::Input,
     Ctrl: core::ctrl::Ctrl,
+    Plan: core::plan::Plan,
     #[cfg(feature = "serve")]
     GetNpcProfile: site::get_npc_profile::GetNpcProfile,
     #[cfg(feature = "serve")]

@@ -56,6 +56,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         recorder: Default::default(),
         cancelled: Arc::default(),
         site: None,
+        plan: Default::default(),
         shown: ShownTexts::default(),
         log: None,
     }

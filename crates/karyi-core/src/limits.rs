@@ -59,8 +59,22 @@ pub const OUTPUT_HEAD_BYTES: usize = 16 << 10;
 pub const OUTPUT_TAIL_BYTES: usize = 16 << 10;
 /// Bytes of the texts of one report: what a context window takes in one piece.
 pub const REPORT_BYTES: usize = 100 << 10;
+/// Largest transcript of a chat that is read, in bytes: many context windows of text.
+pub const MAX_TRANSCRIPT_BYTES: u64 = 256 << 20;
+/// Longest title of a chat in characters, when it is made of a text.
+pub const MAX_CHAT_TITLE_CHARS: usize = 80;
 /// Bytes of an answer that a conversation keeps; the rest is shown and run all the same.
 pub const MAX_CHAT_ANSWER_BYTES: usize = 1 << 20;
+/// Bytes of all notes of a project in a system prompt, and of one skill or command: what a small model can still follow.
+pub const MAX_NOTES_BYTES: usize = 32 << 10;
+/// Most skills of a project that a system prompt lists.
+pub const MAX_SKILLS: usize = 100;
+/// Bytes of the description of a skill; the rest is left out.
+pub const MAX_SKILL_BYTES: usize = 500;
+/// Most steps of a plan: a person reads them all.
+pub const MAX_PLAN_STEPS: usize = 50;
+/// Bytes of one step of a plan; the rest is left out.
+pub const MAX_PLAN_STEP_BYTES: usize = 500;
 /// Bytes of one file with the whole output of a call.
 pub const OUTPUT_FILE_BYTES: u64 = 256 << 20;
 /// Bytes from the end of a command's output that are copied into the file of each further job it leaves.

@@ -89,6 +89,7 @@ pub(in crate::cli) fn context(
         recorder: undo_journal::recorder(),
         cancelled: cancel.flag(),
         site: None,
+        plan: Default::default(),
         shown: shown(args)?,
         log: log::file().map(|_| Arc::new(log::write) as WriteLog),
     })

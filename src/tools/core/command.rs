@@ -162,8 +162,8 @@ impl Tool for Command {
         summary: "Run a shell script in the persistent session",
         details: "Directory, variables and functions stay for later commands. With status \
             `awaiting_input` the script waits: answer with `input`. With `running` the timeout passed and \
-            it goes on as a job, named by the call's id: read what it prints with `read` of job:ID, wait \
-            for it with an empty `input`, or end it with `ctrl` c. Other commands run beside it.",
+            it goes on as a job, named by the call's id: see its output with `read` of job:ID, wait with \
+            an empty `input`, or end it with `ctrl` c. Other commands run beside it.",
         also_called: &[
             "bash",
             "sh",

@@ -38,8 +38,8 @@ impl Tool for Ctrl {
 
     const SPEC: Spec = Spec {
         name: "ctrl",
-        summary: "Press a key on the terminal: `c` is Ctrl+C",
-        details: "The result has the output that followed.",
+        summary: "Press a key on the terminal",
+        details: "`c` is Ctrl+C.",
         also_called: &["key", "press", "keypress", "signal"],
         heading: "> ctrl",
         starts_job: false,

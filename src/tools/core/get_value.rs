@@ -20,11 +20,11 @@ pub struct GetValue;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Name of the value: letters, digits and `_`, at most 64, no digit first.
+    /// Its name: at most 64 letters, digits and `_`, no digit first.
     pub key: String,
-    /// The reason, shown to the user.
+    /// Reason, shown to the user.
     pub reason: String,
-    /// A note, shown with the question.
+    /// A note beside the question.
     pub note: Option<String>,
     /// Ask even if the value exists.
     #[serde(default)]

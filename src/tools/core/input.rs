@@ -25,7 +25,7 @@ pub struct Input;
 pub struct Args {
     /// Text to type, with the escapes `\n \r \t \e \0 \\ \xHH \u{H..}`.
     pub text: Template,
-    /// Seconds to wait for the job to read, and then to end or read again; 10 by default.
+    /// Seconds to wait for the job to read, then to end or read again; 10 by default.
     pub timeout: Option<Seconds>,
     /// Id of the job; by default the one used last.
     pub job: Option<Template>,
@@ -42,7 +42,7 @@ impl Tool for Input {
         name: "input",
         summary: "Type text into the command that waits for it",
         details: "Write `\\n` for Enter; text in lines of its own ends with one. The result has the \
-            output that followed and, when the command ended, its `exit_code`.",
+            output that followed.",
         also_called: &["type", "stdin", "send_keys", "send_input"],
         heading: "> input",
         starts_job: false,

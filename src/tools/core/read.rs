@@ -50,11 +50,11 @@ pub struct Args {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Path of the file or directory, or `job:ID` for the output of a job.
+    /// Path, or `job:ID` for the output of a job.
     pub src: Template,
     /// Lines: `10-40`, `10-`, `7`, or `-50` for the last 50; at most 2000.
     pub lines: Option<String>,
-    /// Maximum number of UTF-8 bytes; 61440 by default.
+    /// Most UTF-8 bytes; 61440 by default.
     pub max_bytes: Option<u64>,
     /// List ignored files too.
     #[serde(default)]
@@ -71,7 +71,7 @@ pub struct Search {
     pub pattern: Template,
     /// File, directory or `job:ID`; the cwd by default.
     pub path: Option<Template>,
-    /// Only files whose path matches, such as `*.rs`.
+    /// Only paths that match, such as `*.rs`.
     pub glob: Option<Template>,
     /// The pattern is a regular expression.
     #[serde(default)]
@@ -82,9 +82,9 @@ pub struct Search {
     /// Search hidden and ignored files too.
     #[serde(default)]
     pub all: bool,
-    /// Maximum number of matches; 200 by default.
+    /// Most matches; 200 by default.
     pub max: Option<usize>,
-    /// Lines to show around each match.
+    /// Lines around each match.
     #[serde(default)]
     pub context: usize,
 }
@@ -224,7 +224,7 @@ impl Tool for Read {
         name: "read",
         summary: "Show files, list directories, search text",
         details: "Texts come without line numbers; `first_line` says where they start. What \
-            .gitignore names is left out. Binary files are only identified.",
+            .gitignore names is left out; binary files are only named.",
         also_called: &[
             "cat",
             "open",
