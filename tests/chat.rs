@@ -3,4 +3,7 @@
 mod answers;
 mod breaks;
 mod harness;
+mod interruptions;
 mod secrets;
+mod summaries;
+mod transcripts;

@@ -4,16 +4,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, mpsc};
 
+use crate::chat::answer_end::{AnswerEnd, Ending};
 use crate::chat::call_results::{AnswerResults, ResultCollector};
 use crate::chat::observer::{ChatEvent, Observer};
 use crate::exec::Event;
-use crate::exec::decoder::{MessageDecoder, MessageProgress, PreparedCall};
+use crate::exec::cancel::Cancel;
+use crate::exec::decoder::{MessageDecoder, PreparedCall};
 use crate::exec::message_runner::{Chunk, MessageRunner, Pace, Unreadable};
 use crate::exec::run_context::RunContext;
-use crate::tool::Registry;
+use crate::tool::plan_board::PlanBoard;
+use crate::tool::{Registry, Tool as _};
 use crate::tools::Call;
+use crate::tools::core::plan::Plan;
 use karyi_core::limits;
-use karyi_model::{Answer, ModelError, ModelErrorKind, ModelEvent, Stop, StopReason, Usage};
+use karyi_core::outcome::{JobNews, Status};
+use karyi_model::{Answer, ModelError, ModelErrorKind, ModelEvent, Usage};
 use karyi_pty::Session;
 use karyi_syntax::Mode;
 use karyi_syntax::grammar::Grammar;
@@ -26,45 +31,6 @@ pub struct AnswerRunner {
     events: mpsc::Receiver<Redacted<Event>>,
     registry: Arc<Registry<Call>>,
     grammar: Arc<Grammar>,
-}
-
-/// An answer that has ended, with its calls.
-#[derive(Debug)]
-pub struct AnswerEnd {
-    /// Text of the answer, blocks included.
-    pub text: String,
-    /// Reason for its end.
-    pub ending: Ending,
-    /// Tokens.
-    pub usage: Usage,
-    /// How far its calls were read.
-    pub progress: MessageProgress,
-    /// Results of its calls.
-    pub results: AnswerResults,
-}
-
-/// Reason for the end of an answer.
-#[derive(Debug)]
-pub enum Ending {
-    /// The model ended it.
-    Stopped(Stop),
-    /// The rest does not count: a block was refused, or the model made results up.
-    Halted,
-    /// The model failed, or its answer broke off.
-    Failed(ModelError),
-    /// The user interrupted it.
-    Cancelled,
-}
-
-impl Ending {
-    /// Returns true when text may be missing at the end.
-    fn is_broken(&self) -> bool {
-        match self {
-            Self::Stopped(stop) => !matches!(stop.reason, StopReason::End | StopReason::Other),
-            Self::Halted => false,
-            Self::Failed(_) | Self::Cancelled => true,
-        }
-    }
 }
 
 /// Text, usage and ending of an answer.
@@ -95,6 +61,22 @@ impl AnswerRunner {
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.run.context.redactor
+    }
+
+    /// Returns the plan of the session.
+    pub(super) fn plan(&self) -> &PlanBoard {
+        &self.run.context.plan
+    }
+
+    /// Returns the jobs that go on.
+    pub(super) async fn open_jobs(&self) -> Vec<JobNews> {
+        self.run.jobs.open().await
+    }
+
+    /// Replaces the cancellation of the calls that follow.
+    pub(super) fn replace_cancel(&mut self, cancel: &Cancel) {
+        self.run.replace_cancel(cancel.clone());
+        self.runner.replace_cancel(cancel.clone());
     }
 
     /// Returns true when no further call may start.
@@ -144,6 +126,20 @@ impl AnswerRunner {
 
     /// Runs a call that no model wrote, and returns its report.
     pub async fn run_call(&mut self, call: Call) -> Option<Redacted> {
+        self.run_shown_call(call, &mut Unseen).await
+    }
+
+    /// Runs a call that no model wrote, shows its events, and returns its report.
+    pub(super) async fn run_shown_call(
+        &mut self,
+        call: Call,
+        observer: &mut dyn Observer,
+    ) -> Option<Redacted> {
+        let observer = Mutex::new(observer);
+        let show = |event: &ChatEvent<'_>| {
+            let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+            observer.event(event);
+        };
         let halt = Notify::new();
         let Self {
             run,
@@ -156,7 +152,7 @@ impl AnswerRunner {
             runner.run_call(call).await;
             end_message(runner, run).await;
         };
-        let ((), results) = tokio::join!(work, collect(events, run, &halt, &|_| {}));
+        let ((), results) = tokio::join!(work, collect(events, run, &halt, &show));
         results.report
     }
 
@@ -237,6 +233,22 @@ async fn receive(
     }
 }
 
+/// Observer of a call that nobody watches.
+struct Unseen;
+
+impl Observer for Unseen {
+    fn event(&mut self, _: &ChatEvent<'_>) {}
+}
+
+/// Returns true when a call has replaced the plan.
+fn is_new_plan(event: &Event) -> bool {
+    let Event::Finished { outcome, .. } = event else {
+        return false;
+    };
+    let outcome = outcome.get();
+    outcome.tool == Plan::SPEC.name && outcome.status == Status::Ok
+}
+
 /// Collects the results of a message up to its end.
 async fn collect(
     events: &mut mpsc::Receiver<Redacted<Event>>,
@@ -251,6 +263,9 @@ async fn collect(
         match event.get() {
             Event::Prose(text) => show(&ChatEvent::Text(text)),
             other => show(&ChatEvent::Call(other)),
+        }
+        if is_new_plan(event.get()) {
+            show(&ChatEvent::Plan(&run.context.plan.steps()));
         }
         if collector.event(event, limits::MAX_CHAT_ANSWER_BYTES) {
             halt.notify_one();

@@ -1,25 +1,38 @@
 //! A conversation: asks the model, runs its answer and gives the report back, until an answer has no call.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::task::JoinHandle;
-
-use crate::chat::answer_run::{AnswerEnd, AnswerRunner, Ending};
+use crate::chat::answer_end::{AnswerEnd, Ending};
+use crate::chat::answer_run::AnswerRunner;
+use crate::chat::compaction::{self, CompactionEnd};
+use crate::chat::context_use::ContextUse;
 use crate::chat::guards::Guards;
 use crate::chat::history::History;
+use crate::chat::memory::Memory;
 use crate::chat::observer::{ChatEvent, Observer};
-use crate::chat::turn::{TurnEnd, TurnLimits, TurnReport, UsageSum};
+use crate::chat::recorder::Recorder;
+use crate::chat::time_limit::TimeLimit;
+use crate::chat::transcript::file::TranscriptWriter;
+use crate::chat::transcript::record::{Record, TurnEndRecord, UsageRecord};
+use crate::chat::transcript::state::ChatState;
+use crate::chat::turn::{Prompt, TurnEnd, TurnLimits, TurnReport, UsageSum};
 use crate::exec::cancel::Cancel;
-use karyi_model::{Model, ModelError, ModelErrorKind, Stop, StopReason};
+use crate::tools::Call;
+use karyi_model::{Model, ModelError, ModelErrorKind, Usage};
+use karyi_vault::redact::{Redacted, Redactor};
+
+/// Messages below which a compaction gains nothing.
+const LEAST_MESSAGES: usize = 4;
 
 /// Conversation with a model.
 pub struct Conversation {
     model: Arc<dyn Model>,
     runner: AnswerRunner,
-    history: History,
+    memory: Memory,
     limits: TurnLimits,
     cancel: Cancel,
+    /// Tokens that the context of the model has.
+    window: Option<u64>,
 }
 
 /// State of a turn.
@@ -33,6 +46,8 @@ struct Turn {
     /// True when the last answer was asked for again.
     is_repeated: bool,
     is_shortened: bool,
+    /// True when no further compaction is tried.
+    is_compaction_off: bool,
 }
 
 impl Conversation {
@@ -48,26 +63,94 @@ impl Conversation {
         Self {
             model,
             runner,
-            history,
+            memory: Memory::new(history),
             limits,
             cancel,
+            window: None,
         }
+    }
+
+    /// Sets the tokens of the model's context: when it is nearly full, the conversation is compacted.
+    #[must_use]
+    pub fn with_window(self, window: Option<u64>) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Replaces what the conversation remembers: a new chat, or one to go on with. Its records are saved from here on;
+    /// nothing of it runs again. The shell and its jobs stay.
+    pub fn enter_chat(&mut self, state: ChatState, writer: Option<TranscriptWriter>) {
+        let interruption = state.interruption();
+        self.runner.plan().replace(state.plan().to_vec());
+        self.memory = Memory::resume(state, writer);
+        if let Some(text) = interruption {
+            self.tell(&text);
+            self.record_end("interrupted", 0);
+        }
+    }
+
+    /// Returns everything that the chat knows.
+    #[must_use]
+    pub fn state(&self) -> &ChatState {
+        self.memory.state()
+    }
+
+    /// Returns the id of the chat; nothing when it is not saved.
+    #[must_use]
+    pub fn chat_id(&self) -> Option<&str> {
+        self.memory.chat_id()
+    }
+
+    /// Returns the redactor of the session.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        self.runner.redactor()
+    }
+
+    /// Returns the part of the context that the conversation takes.
+    #[must_use]
+    pub fn context_use(&self) -> ContextUse {
+        self.memory.state().context_use(self.window)
+    }
+
+    /// Returns a cancellation for one turn: it stops the model and the calls that run, and the shell lives on. The
+    /// cancellation of the conversation cancels the turn, too.
+    #[must_use]
+    pub fn turn_cancel(&self) -> Cancel {
+        self.cancel.of_part()
     }
 
     /// Works on a text of the user until the model is done, or a limit is reached.
     pub async fn turn(&mut self, text: &str, observer: &mut dyn Observer) -> TurnReport {
-        self.history.push_user(text, self.runner.redactor());
-        let time_limit = TimeLimit::start(&self.limits, &self.cancel);
+        let cancel = self.cancel.clone();
+        self.turn_until(Prompt::of(text), &cancel, observer).await
+    }
+
+    /// As [`Conversation::turn`], until it is cancelled. The model learns in the next turn which calls ran.
+    pub async fn turn_until(
+        &mut self,
+        prompt: Prompt<'_>,
+        cancel: &Cancel,
+        observer: &mut dyn Observer,
+    ) -> TurnReport {
+        self.runner.replace_cancel(cancel);
         let mut turn = Turn::default();
+        self.compact_if_full(&mut turn, cancel, observer).await;
+        let redactor = self.runner.redactor();
+        self.memory.record(&Record::User {
+            text: redactor.redact(prompt.text),
+            attached: redactor.redact_whole_again(prompt.attached),
+        });
+        let time_limit = TimeLimit::start(&self.limits, cancel);
         let end = loop {
             if let Some(end) = self.limit(&turn) {
                 break end;
             }
+            if turn.steps > 0 {
+                self.compact_if_full(&mut turn, cancel, observer).await;
+            }
             turn.steps += 1;
             observer.event(&ChatEvent::Request(turn.steps));
-            let answer = self.model.answer(self.history.request());
-            let ended = self.runner.run(answer, observer).await;
-            turn.usage.add(ended.usage, self.model.config().price);
+            let ended = self.answer(&mut turn, observer).await;
             if let Some(end) = self.take(&mut turn, ended) {
                 break end;
             }
@@ -76,6 +159,8 @@ impl Conversation {
             TurnEnd::Cancelled if time_limit.is_over() => TurnEnd::Time,
             end => end,
         };
+        self.record_end(end.as_str(), turn.steps);
+        self.tell_problem(observer);
         TurnReport {
             end,
             answer: turn.answer,
@@ -86,9 +171,149 @@ impl Conversation {
         }
     }
 
+    /// Runs a call of the user, and returns its report. The model does not learn of it.
+    pub async fn run_call(
+        &mut self,
+        call: Call,
+        cancel: &Cancel,
+        observer: &mut dyn Observer,
+    ) -> Option<Redacted> {
+        self.runner.replace_cancel(cancel);
+        self.runner.run_shown_call(call, observer).await
+    }
+
+    /// Adds a text for the model that the user did not type, such as the report of a call of the user. The model gets it
+    /// with the next text.
+    pub fn tell(&mut self, text: &str) {
+        let text = self.runner.redactor().redact_whole_again(text);
+        self.memory.record(&Record::Told(text));
+    }
+
+    /// Gives the chat a title.
+    pub fn rename(&mut self, title: &str) {
+        let title = self.runner.redactor().redact(title.trim());
+        self.memory.record(&Record::Title(title));
+    }
+
+    /// Takes back a text of the user, by its number in [`History::user_texts`], and all that follows it. The transcript
+    /// keeps everything; files and the shell stay as they are.
+    pub fn rewind(&mut self, turn: usize) {
+        self.memory.record(&Record::Rewind(turn));
+    }
+
+    /// Goes on with another model, under its name, and the tokens of its context.
+    pub fn replace_model(&mut self, model: Arc<dyn Model>, name: &str, window: Option<u64>) {
+        self.model = model;
+        self.window = window;
+        let name = self.runner.redactor().redact_whole_again(name);
+        self.memory.record(&Record::Model(name));
+    }
+
+    /// Lets the model sum the conversation up, and goes on with the summary; `focus` says what matters most, and may be
+    /// empty.
+    pub async fn compact(
+        &mut self,
+        focus: &str,
+        cancel: &Cancel,
+        observer: &mut dyn Observer,
+    ) -> CompactionEnd {
+        if self.memory.history().message_count() < LEAST_MESSAGES {
+            return CompactionEnd::Nothing;
+        }
+        observer.event(&ChatEvent::CompactionStarted);
+        let redactor = self.runner.redactor();
+        let asked = (self.memory.history(), focus);
+        let model = self.model.as_ref();
+        let summary = match compaction::summarize(model, asked, redactor, cancel, observer).await {
+            Ok(summary) => summary,
+            Err(end) => return end,
+        };
+        let jobs = self.runner.open_jobs().await;
+        let plan = self.runner.plan().steps();
+        let message = compaction::message(&summary.text, &plan, &jobs, self.memory.history());
+        let message = self.runner.redactor().redact_whole_again(&message);
+        self.record_usage(summary.usage);
+        self.memory.record(&Record::Compaction(message));
+        observer.event(&ChatEvent::Compacted(summary.text.as_str()));
+        CompactionEnd::Done
+    }
+
+    /// Brings the messages before the last compaction back. Returns false when there was none.
+    pub fn undo_compaction(&mut self) -> bool {
+        let is_compacted = self.memory.history().is_compacted();
+        if is_compacted {
+            self.memory.record(&Record::CompactionUndo);
+        }
+        is_compacted
+    }
+
     /// Ends the session.
     pub async fn close(self) {
         self.runner.close().await;
+    }
+
+    async fn compact_if_full(
+        &mut self,
+        turn: &mut Turn,
+        cancel: &Cancel,
+        observer: &mut dyn Observer,
+    ) {
+        if turn.is_compaction_off || !self.context_use().is_nearly_full() {
+            return;
+        }
+        let end = self.compact("", cancel, observer).await;
+        turn.is_compaction_off = end != CompactionEnd::Done;
+        if let CompactionEnd::Failed(error) = end {
+            let message = self.runner.redactor().redact_str(&error.message);
+            let note = format!("the conversation could not be summed up: {message}");
+            observer.event(&ChatEvent::Note(&note));
+        }
+    }
+
+    /// Asks the model and runs its answer.
+    async fn answer(&mut self, turn: &mut Turn, observer: &mut dyn Observer) -> AnswerEnd {
+        let answer = self.model.answer(self.memory.history().request());
+        let redactor = self.runner.redactor().clone();
+        let mut recorder = Recorder::new(&mut self.memory, observer, redactor);
+        let ended = self.runner.run(answer, &mut recorder).await;
+        let cost = self.record_usage(ended.usage);
+        turn.usage.add(ended.usage, cost);
+        self.tell_problem(observer);
+        ended
+    }
+
+    /// Records the tokens of an answer; returns their cost.
+    fn record_usage(&mut self, usage: Usage) -> Option<f64> {
+        let price = self.model.config().price;
+        let cost = price.and_then(|price| usage.cost(price));
+        let record = UsageRecord { usage, cost };
+        self.memory.record(&Record::Usage(record));
+        cost
+    }
+
+    fn record_answer(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            // Placeholders in it are the model's own.
+            let text = self.runner.redactor().redact_whole_again(text);
+            self.memory.record(&Record::Answer(text));
+        }
+    }
+
+    fn record_report(&mut self, text: &str) {
+        let text = self.runner.redactor().redact_whole_again(text);
+        self.memory.record(&Record::Report(text));
+    }
+
+    fn record_end(&mut self, end: &str, steps: u64) {
+        let end = self.runner.redactor().redact_whole_again(end);
+        let record = TurnEndRecord { end, steps };
+        self.memory.record(&Record::TurnEnd(record));
+    }
+
+    fn tell_problem(&mut self, observer: &mut dyn Observer) {
+        if let Some(problem) = self.memory.take_problem() {
+            observer.event(&ChatEvent::Note(&problem));
+        }
     }
 
     fn limit(&self, turn: &Turn) -> Option<TurnEnd> {
@@ -112,21 +337,30 @@ impl Conversation {
             turn.needs_approval = calls.any(|call| call.needs_approval);
         }
         turn.answer = std::mem::take(&mut ended.results.prose).trim().to_owned();
-        match broken(&ended) {
+        if matches!(ended.ending, Ending::Cancelled) {
+            self.take_interrupted(&ended);
+            return Some(TurnEnd::Cancelled);
+        }
+        match ended.error() {
             Some(error) => self.take_broken(turn, &ended, error),
             None => self.take_whole(turn, &ended),
         }
     }
 
-    fn take_whole(&mut self, turn: &mut Turn, ended: &AnswerEnd) -> Option<TurnEnd> {
-        let AnswerEnd { text, results, .. } = ended;
-        let redactor = self.runner.redactor();
-        if matches!(ended.ending, Ending::Cancelled) {
-            self.history.push_answer(text, redactor);
-            return Some(TurnEnd::Cancelled);
+    /// Takes an answer that the user interrupted, with the results of its calls for the next turn.
+    fn take_interrupted(&mut self, ended: &AnswerEnd) {
+        self.record_answer(&ended.interrupted());
+        let mut told = format!("{}\nThe user interrupted you here.", ended.report());
+        if ended.progress.calls > 0 {
+            told.push_str(" Of your calls only those with a result have run.");
         }
+        self.record_report(told.trim_start());
+    }
+
+    fn take_whole(&mut self, turn: &mut Turn, ended: &AnswerEnd) -> Option<TurnEnd> {
+        let results = &ended.results;
         let is_last = results.calls.is_empty() && results.report.is_none();
-        if is_last && text.trim().is_empty() {
+        if is_last && ended.text.trim().is_empty() {
             if turn.is_repeated {
                 let message = "the model gave an empty answer twice";
                 return Some(failed(ModelError::new(ModelErrorKind::Protocol, message)));
@@ -135,13 +369,12 @@ impl Conversation {
             return None;
         }
         turn.is_repeated = false;
-        self.history.push_answer(counting(ended), redactor);
+        self.record_answer(ended.counting());
         // A warning beside a last answer concerns nobody.
-        if is_last || results.calls.is_empty() && !results.is_refused && !is_invented(ended) {
+        if is_last || results.calls.is_empty() && !results.is_refused && !ended.is_invented() {
             return Some(TurnEnd::Done);
         }
-        let report = results.report.as_ref().map_or("", |report| report.as_str());
-        self.history.push_report(report, redactor);
+        self.record_report(ended.report());
         turn.guards.check(results).map(TurnEnd::Refused)
     }
 
@@ -152,14 +385,14 @@ impl Conversation {
         ended: &AnswerEnd,
         error: ModelError,
     ) -> Option<TurnEnd> {
-        let redactor = self.runner.redactor();
         let has_calls = ended.progress.calls > 0;
         if error.kind == ModelErrorKind::Context && !turn.is_shortened && !has_calls {
             turn.is_shortened = true;
-            return match self.history.shorten(redactor) {
-                true => None,
-                false => Some(failed(error)),
-            };
+            if !self.memory.history().can_shorten() {
+                return Some(failed(error));
+            }
+            self.memory.record(&Record::Shortening);
+            return None;
         }
         let is_cut = matches!(ended.ending, Ending::Stopped(_));
         if !has_calls && (turn.is_repeated || !(is_cut || error.is_transient()))
@@ -171,88 +404,16 @@ impl Conversation {
             turn.is_repeated = true;
             return None;
         }
-        let end = usize::try_from(ended.progress.calls_end).unwrap_or(usize::MAX);
-        let whole = ended.text.get(..end).unwrap_or(&ended.text);
-        self.history
-            .push_answer(&format!("{whole}\n</tools>"), redactor);
-        let report = ended.results.report.as_ref();
-        let report = report.map_or("", |report| report.as_str());
+        self.record_answer(&ended.closed());
+        let report = ended.report();
         let told = format!(
             "{report}\nYour answer broke off here ({error}). The calls above have run, and nothing after them has; go on."
         );
-        self.history.push_report(&told, redactor);
+        self.record_report(&told);
         turn.guards.check(&ended.results).map(TurnEnd::Refused)
     }
 }
 
 fn failed(error: ModelError) -> TurnEnd {
     TurnEnd::ModelFailed(Box::new(error))
-}
-
-fn is_invented(ended: &AnswerEnd) -> bool {
-    ended.results.invented_at.is_some()
-}
-
-/// Returns the part of an answer that counts: what the model made up does not.
-fn counting(ended: &AnswerEnd) -> &str {
-    let end = ended.results.invented_at.unwrap_or(u64::MAX);
-    let end = usize::try_from(end).unwrap_or(usize::MAX);
-    ended.text.get(..end).unwrap_or(&ended.text)
-}
-
-/// Returns the error of an answer that broke off.
-fn broken(ended: &AnswerEnd) -> Option<ModelError> {
-    let error = |kind, message: String| Some(ModelError::new(kind, message));
-    match &ended.ending {
-        Ending::Failed(error) => Some(error.clone()),
-        Ending::Stopped(Stop { reason, raw }) => match reason {
-            StopReason::Content => error(
-                ModelErrorKind::Content,
-                format!("the provider stopped the answer: {raw}"),
-            ),
-            StopReason::Context => error(
-                ModelErrorKind::Context,
-                format!("the context window is full: {raw}"),
-            ),
-            StopReason::Length if ended.progress.is_in_block => error(
-                ModelErrorKind::Request,
-                format!("the answer reached its most tokens inside a block: {raw}"),
-            ),
-            StopReason::Length | StopReason::End | StopReason::Other => None,
-        },
-        Ending::Halted | Ending::Cancelled => None,
-    }
-}
-
-/// Cancels a turn that takes too long.
-struct TimeLimit {
-    is_over: Arc<AtomicBool>,
-    task: Option<JoinHandle<()>>,
-}
-
-impl TimeLimit {
-    fn start(limits: &TurnLimits, cancel: &Cancel) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let task = limits.time.map(|time| {
-            let (is_over, cancel) = (Arc::clone(&is_over), cancel.clone());
-            tokio::spawn(async move {
-                tokio::time::sleep(time).await;
-                is_over.store(true, Ordering::SeqCst);
-                cancel.cancel();
-            })
-        });
-        Self { is_over, task }
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for TimeLimit {
-    fn drop(&mut self) {
-        if let Some(task) = self.task.take() {
-            task.abort();
-        }
-    }
 }

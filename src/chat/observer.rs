@@ -3,6 +3,7 @@
 use karyi_model::{Retry, Usage};
 
 use crate::exec::Event;
+use crate::tool::plan_board::PlanStep;
 
 /// Event of a conversation.
 #[derive(Debug)]
@@ -17,8 +18,16 @@ pub enum ChatEvent<'a> {
     Text(&'a str),
     /// Event of a call, or a diagnostic of a block.
     Call(&'a Event),
+    /// The model has replaced its plan.
+    Plan(&'a [PlanStep]),
     /// The answer has ended, and so have its calls: the tokens of the step.
     StepEnded(Usage),
+    /// The model is asked to sum the conversation up.
+    CompactionStarted,
+    /// This summary has taken the place of the messages so far.
+    Compacted(&'a str),
+    /// Something that the user should know, such as that the chat is not saved any more.
+    Note(&'a str),
 }
 
 /// Shows the events of a conversation.

@@ -2,7 +2,25 @@
 
 use std::time::Duration;
 
-use karyi_model::{ModelError, Price, Usage};
+use karyi_model::{ModelError, Usage};
+
+/// Text of the user for a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prompt<'a> {
+    /// Text that the user typed.
+    pub text: &'a str,
+    /// Files and the like that follow it, already redacted; may be empty.
+    pub attached: &'a str,
+}
+
+impl<'a> Prompt<'a> {
+    /// Returns the prompt of a text alone.
+    #[must_use]
+    pub fn of(text: &'a str) -> Self {
+        let attached = "";
+        Self { text, attached }
+    }
+}
 
 /// Limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +94,7 @@ pub(super) struct UsageSum {
 }
 
 impl UsageSum {
-    pub(super) fn add(&mut self, usage: Usage, price: Option<Price>) {
+    pub(super) fn add(&mut self, usage: Usage, cost: Option<f64>) {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
             (one, other) => one.or(other),
@@ -87,7 +105,7 @@ impl UsageSum {
             output: sum(self.total.output, usage.output),
             reasoning: sum(self.total.reasoning, usage.reasoning),
         };
-        match price.and_then(|price| usage.cost(price)) {
+        match cost {
             Some(cost) => self.cost = Some(self.cost.unwrap_or_default() + cost),
             None => self.is_cost_unknown = true,
         }

@@ -7,6 +7,8 @@ use karyi::chat::answer_run::AnswerRunner;
 use karyi::chat::conversation::Conversation;
 use karyi::chat::history::History;
 use karyi::chat::observer::{ChatEvent, Observer};
+use karyi::chat::transcript::state::ChatState;
+use karyi::chat::transcript::store::ChatStore;
 use karyi::chat::turn::{TurnLimits, TurnReport};
 use karyi::exec::Event;
 use karyi::exec::approval::ApprovedCalls;
@@ -14,9 +16,10 @@ use karyi::exec::cancel::Cancel;
 use karyi::exec::policy_gate::PolicyGate;
 use karyi::exec::run_context::RunContext;
 use karyi::model::scripted::ScriptedModel;
-use karyi::model::{ModelRequest, Role};
+use karyi::model::{Model, ModelRequest, Role};
 use karyi::tool::context::Nobody;
 use karyi::tools;
+use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -35,6 +38,10 @@ pub struct Seen {
     pub started: Option<Arc<Semaphore>>,
     /// Cancelled when a call starts.
     pub cancelled_at_start: Option<Cancel>,
+    /// Cancelled when the call with this id starts.
+    pub cancelled_at: Option<(&'static str, Cancel)>,
+    /// `plan STATE TEXT` of each step, `compacted TEXT`, `note TEXT`.
+    pub notes: Vec<String>,
 }
 
 impl Observer for Seen {
@@ -50,6 +57,9 @@ impl Observer for Seen {
                 if let Some(cancel) = &self.cancelled_at_start {
                     cancel.cancel();
                 }
+                if let Some((_, cancel)) = self.cancelled_at.as_ref().filter(|(at, _)| at == id) {
+                    cancel.cancel();
+                }
             }
             ChatEvent::Call(Event::Finished { outcome, .. }) => {
                 let outcome = outcome.get();
@@ -63,6 +73,14 @@ impl Observer for Seen {
             ChatEvent::Call(Event::Refused(error)) => {
                 self.calls.push(format!("refused {}", error.code.as_str()));
             }
+            ChatEvent::Plan(steps) => {
+                for step in *steps {
+                    let state = step.state.as_str();
+                    self.notes.push(format!("plan {state} {}", step.text));
+                }
+            }
+            ChatEvent::Compacted(text) => self.notes.push(format!("compacted {text}")),
+            ChatEvent::Note(text) => self.notes.push(format!("note {text}")),
             _ => {}
         }
     }
@@ -106,13 +124,31 @@ impl Chat {
         })
     }
 
+    /// Makes a conversation with a model, in a shell of its own.
+    pub fn conversation(&self, model: &Arc<ScriptedModel>) -> Conversation {
+        let history = History::new(request());
+        let (limits, cancel) = (self.limits, self.cancel.clone());
+        let model = Arc::clone(model) as Arc<dyn Model>;
+        Conversation::new(model, self.runner(), history, limits, cancel)
+    }
+
+    /// Returns the store of the chats, beside the directory that the calls work in.
+    pub fn store(&self) -> ChatStore {
+        let redactor = Redactor::new(&self.secrets);
+        ChatStore::new(self.work().join("chats"), redactor)
+    }
+
+    /// Makes a conversation that is saved as a new chat.
+    pub fn saved(&self, model: &Arc<ScriptedModel>) -> Conversation {
+        let mut chat = self.conversation(model);
+        let writer = self.store().create(self.work(), "scripted").unwrap();
+        chat.enter_chat(ChatState::new(History::new(request())), Some(writer));
+        chat
+    }
+
     /// Works on one text; returns the report and the requests that the model got.
     pub fn turn(&self, model: ScriptedModel, seen: &mut Seen) -> (TurnReport, Vec<ModelRequest>) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
+        run(async {
             let model = Arc::new(model);
             let history = History::new(ModelRequest::default());
             let (limits, cancel) = (self.limits, self.cancel.clone());
@@ -124,6 +160,23 @@ impl Chat {
             (report, model.requests())
         })
     }
+}
+
+/// Returns the start of every request.
+pub fn request() -> ModelRequest {
+    ModelRequest {
+        system: Redactor::new(&Secrets::default()).redact("You act."),
+        ..ModelRequest::default()
+    }
+}
+
+/// Runs a conversation.
+pub fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(work)
 }
 
 /// Returns the messages of a request: `user: TEXT` or `model: TEXT`.

@@ -61,6 +61,8 @@ pub const OUTPUT_TAIL_BYTES: usize = 16 << 10;
 pub const REPORT_BYTES: usize = 100 << 10;
 /// Largest transcript of a chat that is read, in bytes: many context windows of text.
 pub const MAX_TRANSCRIPT_BYTES: u64 = 256 << 20;
+/// Time after which a locked chat counts as open elsewhere: a forked process has locks for a moment.
+pub const CHAT_LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 /// Longest title of a chat in characters, when it is made of a text.
 pub const MAX_CHAT_TITLE_CHARS: usize = 80;
 /// Bytes of an answer that a conversation keeps; the rest is shown and run all the same.

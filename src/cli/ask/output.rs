@@ -13,6 +13,7 @@ use crate::exec::cancel::Cancel;
 use crate::render::jsonl::Jsonl;
 use crate::render::paint::{safe, safe_line};
 use crate::render::{CallOutput, CallStart, SeverityDiagnostic, Style, wire};
+use crate::tool::plan_board::PlanStep;
 use karyi_core::error::Severity;
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
@@ -146,6 +147,14 @@ fn chat_line(event: &ChatEvent<'_>) -> Value {
         ChatEvent::Reasoning(text) => json!({"event": "reasoning", "text": text}),
         ChatEvent::Text(text) => json!({"event": "text", "text": text}),
         ChatEvent::StepEnded(usage) => json!({"event": "step", "usage": usage_fields(*usage)}),
+        ChatEvent::Plan(steps) => {
+            let step =
+                |step: &PlanStep| json!({"state": step.state.as_str(), "text": step.text.as_str()});
+            json!({"event": "plan", "steps": steps.iter().map(step).collect::<Vec<_>>()})
+        }
+        ChatEvent::CompactionStarted => json!({"event": "compaction"}),
+        ChatEvent::Compacted(text) => json!({"event": "compacted", "text": text}),
+        ChatEvent::Note(text) => json!({"event": "note", "text": text}),
         ChatEvent::Call(_) => Value::Null,
     }
 }
@@ -259,7 +268,13 @@ impl TextOutput {
             ChatEvent::Call(Event::Refused(error)) => {
                 self.note(&format!("refused: {}", safe_line(&error.message)))?;
             }
-            ChatEvent::Call(_) | ChatEvent::Request(_) | ChatEvent::Reasoning(_) => {}
+            ChatEvent::Note(text) => self.note(&safe_line(text))?,
+            ChatEvent::Call(_)
+            | ChatEvent::Request(_)
+            | ChatEvent::Reasoning(_)
+            | ChatEvent::Plan(_)
+            | ChatEvent::CompactionStarted
+            | ChatEvent::Compacted(_) => {}
         }
         Ok(())
     }
