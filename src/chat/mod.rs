@@ -41,6 +41,7 @@ pub mod example;
 mod guards;
 pub mod history;
 mod memory;
+pub mod notes;
 pub mod observer;
 mod recorder;
 mod time_limit;

@@ -1,0 +1,11 @@
+//! What a project tells an assistant: notes, skills and commands of its own.
+//!
+//! Everything here takes paths and returns texts. A file outside the project is not read, also when a link leads there.
+//! Nothing that a file says is run.
+
+pub mod commands;
+mod front_matter;
+mod imports;
+pub mod note_files;
+mod project_file;
+pub mod skills;
