@@ -14,6 +14,7 @@ mod architecture;
 mod ask;
 mod bad_input;
 mod chat;
+mod chats;
 mod cli;
 mod compact;
 mod config;

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::cli::ask::args::{AskArgs, ModelArgs};
+use crate::cli::chats::ChatsArgs;
 use crate::cli::config::ConfigArgs;
 pub(super) use crate::cli::session_args::{DiffMode, OfferArgs, SessionArgs};
 use crate::cli::var::args::VarArgs;
@@ -72,6 +73,8 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Ask a model, run what it writes, and give it the results until it is done
     Ask(Box<AskArgs>),
+    /// List, show, export or remove the chats that were kept
+    Chats(ChatsArgs),
     /// List the language models of config.toml, or try one
     Model(ModelArgs),
     /// Show the calls of a script or of a model's answer, or what is wrong with it; run nothing

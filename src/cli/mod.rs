@@ -6,6 +6,7 @@ mod ask;
 #[cfg(feature = "serve")]
 mod call;
 mod chat_setup;
+mod chats;
 mod config;
 mod control_socket;
 mod doctor;
@@ -149,6 +150,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Ledger(args)) => ledger::ledger(args),
         #[cfg(feature = "serve")]
         Some(Command::Call(args)) => call::call(*args),
+        Some(Command::Chats(args)) => chats::chats(&args),
         Some(Command::Model(args)) => model::model(&args),
         Some(Command::Mcp(args)) => mcp::mcp(*args),
         Some(Command::Man { name }) => manual(name.as_deref()),
