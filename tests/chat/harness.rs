@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use karyi::chat::answer_run::AnswerRunner;
 use karyi::chat::conversation::Conversation;
@@ -38,8 +39,10 @@ pub struct Seen {
     pub started: Option<Arc<Semaphore>>,
     /// Cancelled when a call starts.
     pub cancelled_at_start: Option<Cancel>,
-    /// Cancelled when the call with this id starts.
+    /// Cancelled when the call with this id starts, or `output ID` prints.
     pub cancelled_at: Option<(&'static str, Cancel)>,
+    /// Time of that.
+    pub cancelled_time: Option<Instant>,
     /// `plan STATE TEXT` of each step, `compacted TEXT`, `note TEXT`.
     pub notes: Vec<String>,
 }
@@ -57,10 +60,9 @@ impl Observer for Seen {
                 if let Some(cancel) = &self.cancelled_at_start {
                     cancel.cancel();
                 }
-                if let Some((_, cancel)) = self.cancelled_at.as_ref().filter(|(at, _)| at == id) {
-                    cancel.cancel();
-                }
+                self.cancel_at(id);
             }
+            ChatEvent::Call(Event::Output { id, .. }) => self.cancel_at(&format!("output {id}")),
             ChatEvent::Call(Event::Finished { outcome, .. }) => {
                 let outcome = outcome.get();
                 let status = outcome.status.as_str();
@@ -82,6 +84,16 @@ impl Observer for Seen {
             ChatEvent::Compacted(text) => self.notes.push(format!("compacted {text}")),
             ChatEvent::Note(text) => self.notes.push(format!("note {text}")),
             _ => {}
+        }
+    }
+}
+
+impl Seen {
+    fn cancel_at(&mut self, place: &str) {
+        let cancelled = self.cancelled_at.as_ref().filter(|(at, _)| *at == place);
+        if let Some((_, cancel)) = cancelled {
+            cancel.cancel();
+            self.cancelled_time = Some(Instant::now());
         }
     }
 }
@@ -120,6 +132,7 @@ impl Chat {
         let context = context::context(sessions, &self.secrets, Arc::new(Nobody));
         AnswerRunner::new(Arc::new(tools::registry()), |events| RunContext {
             policy_gate: PolicyGate::default().with_approved_calls(self.approved),
+            is_live: true,
             ..context::run_context(context, self.work(), (events, self.cancel.clone()))
         })
     }
