@@ -243,6 +243,7 @@ impl Lexer<'_> {
 
     /// Handles a possible keyword; returns true for a keyword that is no word of a command.
     fn keyword(&mut self, text: &str) -> bool {
+        let has_begun = self.has_begun();
         match (self.list.cases.last_mut(), text) {
             (Some(case @ Case::Subject), "in") if self.list.words > 1 => {
                 *case = Case::Pattern;
@@ -255,7 +256,7 @@ impl Lexer<'_> {
                 return true;
             }
             (Some(Case::Pattern), _) => return false,
-            _ if self.list.words > 0 => return false,
+            _ if self.list.words > 0 || has_begun => return false,
             _ => {}
         }
         match text {
@@ -273,6 +274,13 @@ impl Lexer<'_> {
         }
         self.command().is_head = true;
         false
+    }
+
+    /// Returns true after an assignment or a redirection of the current command: no keyword follows it.
+    fn has_begun(&self) -> bool {
+        let commands = &self.script.commands;
+        let command = self.list.command.and_then(|at| commands.get(at));
+        command.is_some_and(|one| !one.assignments.is_empty() || !one.redirections.is_empty())
     }
 
     fn end_head(&mut self) {

@@ -94,6 +94,9 @@ pub struct Script {
     pub documents: Vec<QuotedDocument>,
     /// Names of functions that it defines.
     pub functions: Vec<String>,
+    /// Expansions that may run code which is not listed, or set a variable: calculations with variables, references to
+    /// variables by name, and assignments in an expansion.
+    pub doubts: Vec<Span>,
 }
 
 impl Script {
@@ -196,6 +199,7 @@ impl<'a> Lexer<'a> {
             script.commands.len(),
             script.documents.len(),
             script.functions.len(),
+            script.doubts.len(),
         );
         let mut lexer = Lexer {
             at: code.start,
@@ -210,6 +214,7 @@ impl<'a> Lexer<'a> {
             lexer.script.commands.truncate(lengths.0);
             lexer.script.documents.truncate(lengths.1);
             lexer.script.functions.truncate(lengths.2);
+            lexer.script.doubts.truncate(lengths.3);
         }
         lexer
     }

@@ -280,6 +280,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
         &["0 sleep|1", "0 echo|a{b,c} ?", "0 $cmd|x ?"],
     ),
     ("a=(1 2); echo ok # no", &["0 a=( ?", "0 echo|ok"]),
+    ("x= [[ a >b; >c if y", &["0 x=|[[|a|>b", "0 if|y|>c"]),
     (
         "a[1]=x b; [ -f a ]; ls a['x'] [\"y\"] a{",
         &["0 a[1]=x|b ?", "0 [|-f|a|]", "0 ls|a[x]|[y]|a{ ?"],
@@ -375,4 +376,25 @@ fn code_is_recognised_by_position() {
     ] {
         assert_eq!(readers(text), expected, "{text}");
     }
+}
+
+#[test]
+fn expansions_that_may_run_unlisted_code_are_doubted() {
+    let check = |script: &str, expected: &[&str]| {
+        let read = read(script, &[]).unwrap();
+        let found = read.doubts.iter().map(|span| &script[span.clone()]);
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{script}");
+    };
+    check(
+        "r $x ${x} ${#x} ${x:-a} ${x%a} ${x/a/b} \"${x[@]}\" ${x[1]} ${x:1:2}",
+        &[],
+    );
+    check("r $((1 + 2)) '$((x))' $? ${!}", &[]);
+    check("r $((x + 1)); ((y++)); a[i]=1", &["x + 1)", "y++)", "i]"]);
+    check(
+        "r ${!x} ${x@P} ${x:=y} ${x=y} ${(e)x} $x[1]",
+        &["!", "@", ":", "=", "(e)", "["],
+    );
+    check("r `p` `p \\`q\\`` \"$(p $[x])\"", &["`p \\`q\\``", "x]"]);
+    check("cat <<E\n$((x))\nE\ncat <<'E'\n$((y))\nE", &["x)"]);
 }

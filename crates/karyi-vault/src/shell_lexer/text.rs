@@ -117,6 +117,10 @@ impl Lexer<'_> {
         }
         let end = start + length;
         let body = self.text_of(start + 1..end);
+        if body.contains('\\') {
+            // The shell removes backslashes before it reads the commands.
+            self.script.doubts.push(start..end + 1);
+        }
         let is_outer = std::mem::replace(&mut self.place.in_backticks, true);
         let is_nested = is_outer || body.contains("\\`") || body.contains("\\\"");
         if is_nested && self.next_placeholder() < end {
@@ -194,6 +198,9 @@ impl Lexer<'_> {
         };
         self.at += length;
         let index = rest.get(length..).unwrap_or_default();
+        if length > 0 && index.first() == Some(&b'[') {
+            self.script.doubts.push(self.at..self.at + 1);
+        }
         let is_last = self.next_placeholder() == self.limit || self.at < self.no_index;
         if length == 0 || index.first() != Some(&b'[') || is_last {
             return Ok(());
@@ -209,6 +216,7 @@ impl Lexer<'_> {
 
     /// Reads the rest of `${...}`.
     fn parameter(&mut self, quoting: Quoting) -> Step {
+        let start = self.at;
         match self.peek(0) {
             Some(b' ' | b'\t' | b'\n' | b'|') => {
                 return self.fail("`${ command; }` is not understood; use $(...)");
@@ -227,6 +235,10 @@ impl Lexer<'_> {
             && self.peek(1).is_some_and(|byte| !is_operator(byte))
         {
             self.at += 1;
+        }
+        // `#` alone gives a length.
+        if !matches!(self.text_of(start..self.at), "" | "#") {
+            self.script.doubts.push(start..self.at);
         }
         match (self.peek(0), self.peek(1)) {
             _ if self.at_placeholder(0) => return self.fail(NAME),
@@ -256,6 +268,9 @@ impl Lexer<'_> {
     /// Reads the operator after a name, its operands, and the brace.
     fn operator(&mut self, quoting: Quoting) -> Step {
         let is_colon = self.peek(0) == Some(b':');
+        if matches!(self.peek(usize::from(is_colon)), Some(b'=' | b'@')) {
+            self.script.doubts.push(self.at..self.at + 1);
+        }
         match self.peek(usize::from(is_colon)) {
             Some(b'=') => {
                 self.refuse_split(quoting);
@@ -299,9 +314,16 @@ impl Lexer<'_> {
     }
 
     fn calculated(&mut self, text: Text) -> Step {
+        let start = self.at;
         let outer = std::mem::replace(&mut self.place.is_number, true);
         let result = self.nested(|lexer| lexer.text(text, Quoting::Text));
         self.place.is_number = outer;
+        let is_plain =
+            |byte: u8| byte.is_ascii_digit() || b" \t+-*/%()<>=!&|^~?:,@]}".contains(&byte);
+        // The value of a variable may have an index, which is calculated in turn and may run commands.
+        if !self.text_of(start..self.at).bytes().all(is_plain) {
+            self.script.doubts.push(start..self.at);
+        }
         result.map(drop)
     }
 
