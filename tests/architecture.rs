@@ -9,7 +9,7 @@ use regex::Regex;
 /// Modules of the root package by layer; inside a layer a module may import only those before it.
 const LAYERS: &[&[&str]] = &[
     &["tool", "tools"],
-    &["exec", "service"],
+    &["approval", "exec", "service"],
     &["render", "reference"],
     &["chat"],
     &["http", "mcp", "cli"],
@@ -23,7 +23,7 @@ const CRATES: &[(&str, usize)] = &[
     ("karyi-core", 3_000),
     ("karyi-syntax", 6_500),
     ("karyi-vault", 14_000),
-    ("karyi-pty", 13_000),
+    ("karyi-pty", 13_200),
     ("karyi-files", 12_000),
     ("karyi-model", 3_000),
     ("karyi-net", 1_000),

@@ -5,7 +5,8 @@
 //! [`Sink`], its result is a [`Progress`]: ended with an exit status, waiting for input, stopped, or still running.
 //! [`Session::input`] and [`Session::key`] type into a running job. [`text::TerminalText`] turns the raw output into
 //! the text a person would have seen. [`Session::take_background`] returns what commands left running, as
-//! [`Background`] jobs. `examples/one_session.rs` is a whole program.
+//! [`Background`] jobs; [`Session::names`] tells what names mean in the shell. `examples/one_session.rs` is a whole
+//! program.
 //!
 //! The program in [`SessionOptions::bootstrap`] must call [`bootstrap::bootstrap`]: it becomes the shell.
 //!
@@ -53,6 +54,7 @@ pub use engine::background::{self, Background};
 pub use engine::pending_call::{Progress, Restart, Sink};
 pub use host::{guard, health, inherited, runtime};
 pub use session::Session;
+pub use session::names::{Meaning, ShellNames};
 pub use session::options::{CommandRequest, ForkState, InputRequest, SessionOptions, StartupFiles};
 pub use shell::choice::{find as find_shell, usable as usable_shell};
 pub use shell::secrets::ShellSecrets;

@@ -29,6 +29,10 @@ pub const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const MIN_SHELL_DESCRIPTORS: u64 = 20;
 /// Time for a shell to restore the descriptors that a command closed.
 pub const REPAIR_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time for an idle shell to tell what names mean.
+pub const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
+/// Most bytes of that answer.
+pub const MAX_NAMES_BYTES: usize = 256 << 10;
 /// Start time of a shell without an rc file.
 pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// First pause between two scans of the foreground job for waiting.

@@ -1,6 +1,7 @@
 //! Handle of a session.
 
 mod command_check;
+pub(crate) mod names;
 pub(crate) mod options;
 mod setup;
 pub(crate) mod status;
