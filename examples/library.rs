@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use karyi::exec::call_run::title;
+use karyi::exec::call_title::title;
 use karyi::exec::decoder::{DecodedItem, MessageDecoder};
 use karyi::syntax::Mode;
 use karyi::tools;

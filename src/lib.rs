@@ -32,6 +32,8 @@ pub mod tools;
 
 // Execution.
 #[cfg(unix)]
+pub mod approval;
+#[cfg(unix)]
 pub mod exec;
 #[cfg(all(unix, feature = "serve"))]
 pub mod service;

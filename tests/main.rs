@@ -10,6 +10,7 @@
     reason = "a test that meets the unexpected stops there and says so"
 )]
 
+mod approval;
 mod architecture;
 mod ask;
 mod bad_input;

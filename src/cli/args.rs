@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use crate::cli::ask::args::{AskArgs, ModelArgs};
 use crate::cli::chats::ChatsArgs;
 use crate::cli::config::ConfigArgs;
+use crate::cli::policy::PolicyArgs;
 pub(super) use crate::cli::session_args::{DiffMode, OfferArgs, SessionArgs};
 use crate::cli::var::args::VarArgs;
 use crate::cli::vault::VaultFlags;
@@ -85,6 +86,8 @@ pub(super) enum Command {
     Var(Box<VarArgs>),
     /// Show and change the settings in config.toml
     Config(ConfigArgs),
+    /// Show which commands and edits of a model run without a question, and explain why
+    Policy(PolicyArgs),
     /// List the changes of files that karyi made, newest first, or show one
     History(HistoryArgs),
     /// Undo changes of files
@@ -432,9 +435,22 @@ pub(super) struct ServeArgs {
 pub(super) struct McpArgs {
     #[command(flatten)]
     pub(super) session: SessionArgs,
+    /// Calls that run without a question
+    #[arg(long, value_enum, value_name = "CALLS", default_value_t)]
+    pub(super) approve: McpApprove,
     #[cfg(feature = "serve")]
     #[command(flatten)]
     pub(super) site: SiteFlags,
+}
+
+/// Calls of an MCP client that run without a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum McpApprove {
+    /// All: the client asks
+    #[default]
+    Full,
+    /// As `approval` in config.toml says (see `karyi policy`); the client shows a form for others
+    Ask,
 }
 
 /// The site whose tools `karyi mcp` offers.

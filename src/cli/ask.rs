@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use crate::approval::Mode;
 use crate::chat::conversation::Conversation;
 use crate::chat::history::History;
 use crate::chat::turn::{TurnEnd, TurnLimits, TurnReport};
@@ -18,8 +19,7 @@ use crate::cli::config::ChosenModel;
 use crate::cli::model::{self, NO_MODEL};
 use crate::cli::run;
 use crate::cli::signals::Signals;
-use crate::cli::{control_socket, fail, runtime, say, vault};
-use crate::exec::approval::ApprovedCalls;
+use crate::cli::{control_socket, fail, policy, runtime, say, vault};
 use crate::exec::policy_gate::PolicyGate;
 use crate::tool::Registry;
 use crate::tool::context::Boxed;
@@ -91,12 +91,14 @@ impl Ask {
         let mut setup = ChatSetup::new(&args.session, model, questions, |terminal| {
             Arc::new(terminal)
         })?;
-        let approved = match args.approve {
-            ApproveMode::None => ApprovedCalls::None,
-            ApproveMode::Read => ApprovedCalls::Looking,
-            ApproveMode::Full => ApprovedCalls::All,
+        let mode = match args.approve {
+            ApproveMode::None => Mode::Nothing,
+            ApproveMode::Read => Mode::Ask,
+            ApproveMode::Full => Mode::Full,
         };
-        setup.policy_gate = setup.policy_gate.with_approved_calls(approved);
+        let cwd = setup.context.sessions.cwd();
+        let approvals = policy::approvals(&cwd, Some(mode), None)?;
+        setup.policy_gate = setup.policy_gate.with_approvals(approvals);
         Ok(Self { args, setup, input })
     }
 
@@ -165,7 +167,7 @@ impl Ask {
         match &report.end {
             TurnEnd::Done if report.needs_approval => {
                 say(
-                    "the model may only read files; `--approve full` lets it run commands and change files",
+                    "its last calls needed an approval: `--approve full` permits more, and so do rules (`karyi policy`)",
                 );
                 NEEDS_USER
             }

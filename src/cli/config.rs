@@ -1,7 +1,9 @@
 //! The user's settings: `config.toml`, its keys, and the language model that it names.
 //!
-//! Only the user's own file is read, never one of a project: a project could otherwise send requests elsewhere.
+//! Only the user's own file counts: a project could otherwise send requests elsewhere. Of the file of a project only the
+//! rules about approval are taken.
 
+mod approval;
 mod args;
 mod change;
 mod check;
@@ -17,5 +19,6 @@ mod settings;
 
 pub(super) use args::ConfigArgs;
 pub(super) use command::config;
+pub(super) use file::write as write_file;
 pub(super) use model::{ChosenModel, KeySource, NoModel, chosen_model};
 pub(super) use settings::Settings;

@@ -21,6 +21,7 @@ mod mcp;
 mod model;
 mod own_program;
 mod parse;
+mod policy;
 mod policy_text;
 mod prompt;
 mod run;
@@ -151,6 +152,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         #[cfg(feature = "serve")]
         Some(Command::Call(args)) => call::call(*args),
         Some(Command::Chats(args)) => chats::chats(&args),
+        Some(Command::Policy(args)) => policy::policy(args),
         Some(Command::Model(args)) => model::model(&args),
         Some(Command::Mcp(args)) => mcp::mcp(*args),
         Some(Command::Man { name }) => manual(name.as_deref()),

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use crate::exec::Event;
+use crate::exec::call_title::title;
 use crate::exec::cancel::Cancel;
+use crate::exec::consent;
 use crate::exec::decoder::PreparedCall;
 use crate::exec::interruption::{self, StopKind};
 use crate::exec::jobs::JobTarget;
@@ -51,6 +53,8 @@ struct CallInfo {
     since: Instant,
     /// True if the call names its time limit.
     is_limited: bool,
+    /// True if a person has approved it.
+    is_approved: bool,
     /// Set when the next call types into this one.
     hand_over: Cancel,
 }
@@ -67,12 +71,14 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
         label: label(&prepared.call),
         since: Instant::now(),
         is_limited: timeout.is_some(),
+        is_approved: prepared.is_approved,
         hand_over,
     };
     run.emit(started_event(&info)).await;
     let mut call = prepared.call;
     let mut warnings = run.policy_gate.warnings(&mut call, &run.context.secrets);
     warnings.extend(timeout.and_then(long_timeout_warning));
+    warnings.extend(prepared.notes);
     let secrets = &run.context.secrets;
     let resolved = run.policy_gate.check_expiry(&mut call, secrets);
     let resolved = resolved.and_then(|()| resolve::resolve(&mut call, secrets));
@@ -163,6 +169,10 @@ impl CallResult {
 }
 
 async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> CallResult {
+    let of = (info.id.as_str(), info.is_approved);
+    if let Err(error) = consent::check_outside_session(run, of, &call).await {
+        return CallResult::of(run, info, Err(error));
+    }
     // The call may read the output file of a job.
     run.jobs.write_files();
     let context = Context {
@@ -183,6 +193,10 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> CallRe
         Ok(target) => target,
         Err(error) => return CallResult::of(run, info, Err(error)),
     };
+    let of = (info.id.as_str(), info.is_approved);
+    if let Err(error) = consent::check_in_session(run, of, &call, &target).await {
+        return CallResult::of(run, info, Err(error));
+    }
     let owner = OutputOwner {
         index: info.index,
         id: run.masked(&info.id),
@@ -472,36 +486,6 @@ async fn execute(run: &RunContext, call: Call, context: Context, patience: Durat
 fn interrupted_error() -> ToolError {
     let message = "the run was interrupted while the call ran";
     ToolError::new(ErrorCode::Cancelled, message)
-}
-
-/// Returns what a call runs: its whole script, or a summary. A script of many lines is cut, with a count. It shows
-/// placeholders, never values.
-#[must_use]
-pub fn title(call: &Call) -> String {
-    let text = call.title();
-    let text = text.trim_matches('\n').trim_end();
-    let more = text.lines().count().saturating_sub(limits::MAX_TITLE_LINES);
-    let cut = |line: &str| match line.char_indices().nth(limits::MAX_TITLE_LINE_CHARS) {
-        Some((end, _)) => {
-            let more = line.len() - end;
-            format!(
-                "{} [... {more} more bytes]",
-                line.get(..end).unwrap_or(line)
-            )
-        }
-        None => line.to_owned(),
-    };
-    let mut lines: Vec<String> = text
-        .lines()
-        .take(limits::MAX_TITLE_LINES)
-        .map(cut)
-        .collect();
-    match more {
-        0 => {}
-        1 => lines.push("[... 1 more line]".to_owned()),
-        _ => lines.push(format!("[... {more} more lines]")),
-    }
-    lines.join("\n")
 }
 
 /// Returns the number of lines of what a call runs.

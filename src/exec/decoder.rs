@@ -28,6 +28,10 @@ pub struct PreparedCall {
     pub repairs: Vec<&'static str>,
     /// Approximate memory it occupies, in bytes.
     pub size_bytes: u64,
+    /// True when a person has approved it as it is.
+    pub is_approved: bool,
+    /// Notes for the model about what happened to it before it ran.
+    pub notes: Vec<String>,
 }
 
 impl PreparedCall {
@@ -40,6 +44,8 @@ impl PreparedCall {
             call,
             repairs: Vec::new(),
             size_bytes: 0,
+            is_approved: false,
+            notes: Vec::new(),
         }
     }
 }
@@ -274,6 +280,8 @@ impl MessageDecoder {
             repairs: repairs.collect(),
             size_bytes: span.end_offset.saturating_sub(span.start.offset)
                 + limits::CALL_OVERHEAD_BYTES,
+            is_approved: false,
+            notes: Vec::new(),
         })
     }
 }

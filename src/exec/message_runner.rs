@@ -11,7 +11,9 @@ use crate::exec::admission::{Admission, AdmittedCall, RefusedCalls};
 use crate::exec::block_run::BlockRun;
 use crate::exec::call_run;
 use crate::exec::cancel::Cancel;
+use crate::exec::consent::{self, BlockState};
 use crate::exec::decoder::{DecodedItem, MessageDecoder, MessageProgress, PreparedCall};
+use crate::exec::open_block::OpenBlock;
 use crate::exec::policy_gate::UnknownName;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
@@ -44,12 +46,6 @@ pub struct Unreadable;
 struct Block {
     options: BlockOptions,
     calls: Vec<PreparedCall>,
-}
-
-/// A block of which calls already run while the rest is read.
-struct OpenBlock {
-    admission: Admission,
-    run: BlockRun,
 }
 
 /// Runs the messages of one session, one after another.
@@ -205,8 +201,12 @@ impl MessageRunner {
 
     /// Runs one block. In a dry run, the values it asks for count as defined for the blocks after it.
     async fn run_block(&self, block: Block, promised: &mut Vec<SecretName>) {
+        let calls = match self.decide(block.calls).await {
+            Ok(calls) => calls,
+            Err(refused) => return self.report_refused(refused).await,
+        };
         let admission = Admission::open(self.run.clone(), promised).await;
-        let admitted = admission.admit(block.calls).await;
+        let admitted = admission.admit(calls).await;
         // The store may have become readable meanwhile.
         self.warn_of_load_issues().await;
         let calls = match admitted {
@@ -219,6 +219,30 @@ impl MessageRunner {
         let mut block_run = BlockRun::new(self.run.clone(), block.options);
         block_run.push_all(calls).await;
         block_run.finish().await;
+    }
+
+    /// Decides whether the calls of a block run: all or none.
+    async fn decide(&self, calls: Vec<PreparedCall>) -> Result<Vec<PreparedCall>, RefusedCalls> {
+        if self.run.is_dry_run || !self.run.policy_gate.approvals().is_on() {
+            return Ok(calls);
+        }
+        let (mut judged, mut state) = (Vec::new(), BlockState::default());
+        for prepared in calls {
+            let call = consent::judge(&self.run, prepared, state).await;
+            state.add(&call.prepared.call);
+            judged.push(call);
+        }
+        let (mut calls, mut errors) = (Vec::new(), HashMap::new());
+        for (prepared, decision) in consent::ask(&self.run, judged).await {
+            if let Err(error) = decision {
+                errors.insert(calls.len(), error);
+            }
+            calls.push(prepared);
+        }
+        match errors.is_empty() {
+            true => Ok(calls),
+            false => Err(RefusedCalls { calls, errors }),
+        }
     }
 
     /// Warns once about stored values that could not be loaded: an unknown value is not masked.
@@ -295,7 +319,7 @@ impl MessageRunner {
             }
         }
         if let Some(block) = block {
-            block.run.finish().await;
+            block.finish().await;
         }
     }
 
@@ -306,8 +330,7 @@ impl MessageRunner {
         block: &mut Option<OpenBlock>,
     ) -> Option<Chunk> {
         loop {
-            let Some(OpenBlock { run, .. }) = block.as_mut().filter(|block| !block.run.is_done())
-            else {
+            let Some(run) = block.as_mut().and_then(OpenBlock::running) else {
                 return self.next_chunk(chunks).await;
             };
             let finished = tokio::select! {
@@ -323,29 +346,25 @@ impl MessageRunner {
         match item {
             DecodedItem::BlockOpened(options) => {
                 if let Some(last) = block.take() {
-                    last.run.finish().await;
+                    last.finish().await;
                 }
                 self.run.context.secrets.begin_block();
-                *block = Some(OpenBlock {
-                    admission: Admission::open(self.run.clone(), &[]).await,
-                    run: BlockRun::new(self.run.clone(), options),
-                });
+                *block = Some(OpenBlock::open(self.run.clone(), options).await);
             }
             DecodedItem::Call(prepared) => {
-                if let Some(OpenBlock { admission, run }) = block {
-                    while run.waiting() >= limits::CHANNEL_DEPTH {
-                        let finished = run.next_finished().await;
-                        run.complete(finished).await;
-                    }
-                    match admission.admit(vec![*prepared]).await {
-                        Ok(admitted) => run.push_all(admitted).await,
-                        Err(refused) => run.push_refused(refused).await,
-                    }
+                if let Some(block) = block {
+                    block.take_call(*prepared).await;
                     // The store may have become readable meanwhile.
                     self.warn_of_load_issues().await;
                 }
             }
-            DecodedItem::BlockClosed | DecodedItem::DraftsEnded => {}
+            DecodedItem::BlockClosed => {
+                if let Some(block) = block {
+                    block.close().await;
+                    self.warn_of_load_issues().await;
+                }
+            }
+            DecodedItem::DraftsEnded => {}
             DecodedItem::Prose(text) => self.run.emit(Event::Prose(text)).await,
             DecodedItem::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
             DecodedItem::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,

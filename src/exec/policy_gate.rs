@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use crate::exec::approval::ApprovedCalls;
+use crate::exec::approval::Approvals;
 use crate::exec::resolve;
 use crate::tool::Use;
 use crate::tool::context::{ApprovalRequest, Consent, Context};
@@ -41,7 +41,7 @@ impl fmt::Display for UnknownName {
 #[derive(Debug, Clone, Default)]
 pub struct PolicyGate {
     file: Arc<PolicyFile>,
-    approved_calls: ApprovedCalls,
+    approvals: Approvals,
     /// Path of the policy file.
     path: Option<PathBuf>,
     /// Names in the policy file or in `--allow` that no secret has.
@@ -59,7 +59,7 @@ impl PolicyGate {
     pub fn new(file: PolicyFile, project: PathBuf, allowed: BTreeSet<SecretName>) -> Self {
         Self {
             file: Arc::new(file),
-            approved_calls: ApprovedCalls::All,
+            approvals: Approvals::default(),
             path: None,
             unknown: Arc::default(),
             project,
@@ -68,13 +68,16 @@ impl PolicyGate {
         }
     }
 
-    /// Sets the calls that run without anybody's consent.
+    /// Sets which calls a person is asked about.
     #[must_use]
-    pub fn with_approved_calls(self, approved_calls: ApprovedCalls) -> Self {
-        Self {
-            approved_calls,
-            ..self
-        }
+    pub fn with_approvals(self, approvals: Approvals) -> Self {
+        Self { approvals, ..self }
+    }
+
+    /// Returns which calls a person is asked about.
+    #[must_use]
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
     }
 
     /// Sets the path of the policy file, for error messages.
@@ -130,9 +133,6 @@ impl PolicyGate {
     ) -> Result<(), (usize, ToolError)> {
         let mut requests: Vec<(usize, ApprovalRequest)> = Vec::new();
         for (at, call) in calls.iter_mut().enumerate() {
-            self.approved_calls
-                .check(call)
-                .map_err(|error| (at, error))?;
             let to_approve = self.check_call(call, &context.secrets);
             for name in to_approve.map_err(|error| (at, error))? {
                 if !requests.iter().any(|(_, request)| request.name == name) {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use karyi::approval::Mode;
 use karyi::chat::turn::TurnEnd;
-use karyi::exec::approval::ApprovedCalls;
 use karyi::model::StopReason;
 use karyi::model::scripted::{ScriptedModel, Step};
 use tokio::sync::Semaphore;
@@ -134,19 +134,13 @@ fn results_that_the_model_makes_up_end_its_answer() {
 #[test]
 fn calls_that_nobody_permitted_do_not_run() {
     let text = "<tools><read><file src=\"f\"/></read><command>touch ran</command></tools>";
-    for (approved, expected) in [
-        (ApprovedCalls::All, ["finished 1 ok", "finished 2 ok"]),
-        (
-            ApprovedCalls::Looking,
-            ["finished 1 ok", "finished 2 refused"],
-        ),
-        (
-            ApprovedCalls::None,
-            ["finished 1 refused", "finished 2 refused"],
-        ),
+    for (mode, expected) in [
+        (Mode::Full, ["finished 1 ok", "finished 2 ok"]),
+        (Mode::Ask, ["finished 1 ok", "finished 2 refused"]),
+        (Mode::Nothing, ["finished 1 refused", "finished 2 refused"]),
     ] {
         let chat = Chat {
-            approved,
+            mode,
             ..Chat::new()
         };
         std::fs::write(chat.work().join("f"), "x\n").unwrap();
@@ -154,8 +148,8 @@ fn calls_that_nobody_permitted_do_not_run() {
         let model = ScriptedModel::texts(&[text, "I may not."]);
         let (report, requests) = chat.turn(model, &mut seen);
         let finished: Vec<&String> = seen.calls.iter().filter(|c| c.starts_with("fin")).collect();
-        assert_eq!(finished, expected, "{approved:?}");
-        let is_permitted = approved == ApprovedCalls::All;
+        assert_eq!(finished, expected, "{mode:?}");
+        let is_permitted = mode == Mode::Full;
         assert_eq!(chat.work().join("ran").exists(), is_permitted);
         assert_eq!(report.needs_approval, !is_permitted);
         let told = messages(&requests[1]).join("\n");

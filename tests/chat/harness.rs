@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use karyi::approval::Mode;
 use karyi::chat::answer_run::AnswerRunner;
 use karyi::chat::conversation::Conversation;
 use karyi::chat::history::History;
@@ -12,7 +13,7 @@ use karyi::chat::transcript::state::ChatState;
 use karyi::chat::transcript::store::ChatStore;
 use karyi::chat::turn::{TurnLimits, TurnReport};
 use karyi::exec::Event;
-use karyi::exec::approval::ApprovedCalls;
+use karyi::exec::approval::{ApprovalOptions, Approvals};
 use karyi::exec::cancel::Cancel;
 use karyi::exec::policy_gate::PolicyGate;
 use karyi::exec::run_context::RunContext;
@@ -103,7 +104,7 @@ pub struct Chat {
     pub dir: TempDir,
     pub secrets: Secrets,
     pub cancel: Cancel,
-    pub approved: ApprovedCalls,
+    pub mode: Mode,
     pub limits: TurnLimits,
 }
 
@@ -113,7 +114,7 @@ impl Chat {
             dir: TempDir::new().unwrap(),
             secrets: Secrets::default(),
             cancel: Cancel::default(),
-            approved: ApprovedCalls::All,
+            mode: Mode::Full,
             limits: TurnLimits {
                 steps: 20,
                 tokens: None,
@@ -130,8 +131,10 @@ impl Chat {
         let bash = Path::new("/bin/bash");
         let sessions = context::sessions(bash, self.work(), &self.secrets);
         let context = context::context(sessions, &self.secrets, Arc::new(Nobody));
+        let options = ApprovalOptions::new(self.mode, self.work().to_owned());
+        let approvals = Approvals::new(options);
         AnswerRunner::new(Arc::new(tools::registry()), |events| RunContext {
-            policy_gate: PolicyGate::default().with_approved_calls(self.approved),
+            policy_gate: PolicyGate::default().with_approvals(approvals),
             is_live: true,
             ..context::run_context(context, self.work(), (events, self.cancel.clone()))
         })

@@ -196,6 +196,8 @@ macro_rules! tool_codes {
 tool_codes! {
     /// The call changes something or runs a program, and nobody has permitted that.
     NeedsApproval = "needs_approval", NeedsUser, "tell the user what you would run and why; `--approve full` permits it";
+    /// A rule, the mode or the user does not permit the call.
+    Denied = "denied", Refused, "do not try it in another way; go on without it, or ask the user what to do instead";
     /// The path names nothing.
     NotFound = "not_found", Failed, "check the path; list its directory with `read`";
     /// The path is a directory and a file is needed.

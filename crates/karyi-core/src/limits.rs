@@ -35,6 +35,8 @@ pub const MAX_CALLS: u64 = 1_000_000;
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
 /// Most bytes of calls held while a whole message is parsed before its first call runs.
 pub const MAX_HELD_BYTES: usize = 64 << 20;
+/// Most rules that one answer "always" stores: more cannot be read with care.
+pub const MAX_STORED_RULES: usize = 5;
 /// Bytes of a source line shown on either side of a diagnostic's place: enough to recognise it.
 pub const EXCERPT_REACH_BYTES: usize = 240;
 

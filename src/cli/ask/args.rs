@@ -105,9 +105,9 @@ pub(in crate::cli) enum ModelTopic {
 pub(in crate::cli) enum ApproveMode {
     /// None: the model only talks
     None,
-    /// Those that read and search files
+    /// Those that only read, and those that a rule allows (see `karyi policy`)
     #[default]
     Read,
-    /// All: commands and changes of files, too
+    /// All but those that a rule denies or asks about
     Full,
 }

@@ -38,7 +38,7 @@ pub(super) fn system(args: &AskArgs, registry: &Arc<Registry<Call>>) -> anyhow::
     let note = match args.approve {
         ApproveMode::None => "\n- Here no call is permitted: answer from what you are given.",
         ApproveMode::Read => {
-            "\n- Here only <read> is permitted; other calls end with needs_approval."
+            "\n- Here only <read> and commands that only read are permitted; other calls end with needs_approval."
         }
         ApproveMode::Full => "",
     };

@@ -7,6 +7,7 @@ use karyi_core::secret::{self, Piece, SecretName};
 use karyi_core::similar_names::similar_names;
 use toml_edit::{Document, Item, TableLike, Value};
 
+use crate::approval::Rule;
 use crate::cli::config::error::Fault;
 use crate::cli::config::keys::{self, Found, Key, Kind, dotted, listed};
 
@@ -65,7 +66,7 @@ fn check_table<'d>(path: &mut Vec<&'d str>, table: &'d dyn TableLike, faults: &m
         let key = key.map_or(0, |span| span.start);
         path.push(name);
         match (keys::find(path), item.as_table_like()) {
-            _ if path.len() == 2 && !is_model_name(name) => faults.push(Fault {
+            _ if path.len() == 2 && path.first() == Some(&"models") && !is_model_name(name) => faults.push(Fault {
                 offset: key,
                 message: format!(
                     "expected the name of a model without `:`, blanks and control characters, found `{}`",
@@ -196,6 +197,15 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
         Kind::Words(words) => match item.as_array() {
             Some(list) => list.iter().try_for_each(|value| match value.as_str() {
                 Some(text) => check_word(text, &words()),
+                None => other(&format!("one with {}", kind_of_value(value))),
+            }),
+            None => wrong(),
+        },
+        Kind::Rules => match item.as_array() {
+            Some(list) => list.iter().try_for_each(|value| match value.as_str() {
+                Some(text) => Rule::parse(text)
+                    .map(drop)
+                    .or_else(|_| other("a text that is no rule")),
                 None => other(&format!("one with {}", kind_of_value(value))),
             }),
             None => wrong(),

@@ -15,7 +15,7 @@ use crate::cli::config::error::shown;
 ///
 /// # Errors
 /// The system's; the file is as it was.
-pub(super) fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(in crate::cli) fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     replaced(file, text).with_context(|| format!("writing {}", shown(file)))
 }
 

@@ -1,5 +1,6 @@
 //! The table of settings. What is valid, the list of settings and their documentation follow from it.
 
+use crate::approval::Mode;
 use karyi_core::similar_names::similar_names;
 use karyi_model::{Capability, Provider};
 
@@ -39,6 +40,8 @@ pub(super) enum Kind {
     Word(Words),
     /// List of these words.
     Words(Words),
+    /// List of rules about calls.
+    Rules,
     /// Table with any fields of JSON.
     Fields,
 }
@@ -56,6 +59,7 @@ impl Kind {
             Self::Secret => "\"$KARYI{NAME}\"".to_owned(),
             Self::Word(words) => listed(&words()),
             Self::Words(words) => format!("a list of {}", listed(&words())),
+            Self::Rules => "a list of commands and `edit:` with patterns of paths".to_owned(),
             Self::Fields => "a table".to_owned(),
         }
     }
@@ -106,6 +110,16 @@ pub(super) const KEYS: &[Key] = &[
         variable: "KARYI_MODEL",
         summary: "Language model to use, a NAME or PROVIDER:MODEL",
     },
+    Key {
+        pattern: "approval.mode",
+        kind: Kind::Word(modes),
+        usual: "ask",
+        variable: "",
+        summary: "How much runs without a question",
+    },
+    rules("approval.allow", "Calls that run without a question"),
+    rules("approval.ask", "Calls that are always asked about"),
+    rules("approval.deny", "Calls that never run"),
     of_model(
         "models.*.provider",
         Kind::Word(providers),
@@ -202,6 +216,16 @@ const fn limit(pattern: &'static str, usual: &'static str, summary: &'static str
     }
 }
 
+const fn rules(pattern: &'static str, summary: &'static str) -> Key {
+    Key {
+        pattern,
+        kind: Kind::Rules,
+        usual: "",
+        variable: "",
+        summary,
+    }
+}
+
 const fn of_model(
     pattern: &'static str,
     kind: Kind,
@@ -215,6 +239,10 @@ const fn of_model(
         variable: "",
         summary,
     }
+}
+
+fn modes() -> Vec<&'static str> {
+    Mode::CHOICES.map(Mode::as_str).to_vec()
 }
 
 fn providers() -> Vec<&'static str> {

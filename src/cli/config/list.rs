@@ -40,7 +40,7 @@ pub(super) fn entries(settings: &Settings) -> Vec<Entry> {
     }
     let is_of_model = |key: &&Key| key.pattern.contains('*');
     let general = KEYS.iter().filter(|key| !is_of_model(key));
-    let general = general.map(|key| entry(settings, key, &[key.pattern]));
+    let general = general.map(|key| entry(settings, key, &key.parts().collect::<Vec<_>>()));
     let of_models = models.iter().flat_map(|model| {
         let keys = KEYS.iter().filter(is_of_model);
         keys.map(|key| {

@@ -24,9 +24,17 @@ impl Settings {
     /// # Errors
     /// The file cannot be read, or something in it is wrong.
     pub(in crate::cli) fn load() -> Result<Self, SettingsError> {
-        let Some(file) = place::place() else {
-            return Ok(Self::default());
-        };
+        match place::place() {
+            Some(file) => Self::load_from(file),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads a file of this form; without it there are no settings.
+    ///
+    /// # Errors
+    /// It cannot be read, or something in it is wrong.
+    pub(in crate::cli) fn load_from(file: PathBuf) -> Result<Self, SettingsError> {
         match place::read(&file)? {
             Some(text) => Self::parse(file, &text),
             None => Ok(Self {

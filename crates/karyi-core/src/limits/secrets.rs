@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest reason shown when a value is asked for, in characters.
 pub const MAX_REASON_CHARS: usize = 300;
+/// Most characters of a call that an MCP client shows when it asks for consent; the question tells that there are more.
+pub const MAX_QUESTION_CHARS: usize = 8_000;
 /// Most lines of a script that are shown when its user is asked to agree to it.
 pub const MAX_SHOWN_LINES: usize = 30;
 /// Longest secret value, in bytes: about the capacity of a pipe.

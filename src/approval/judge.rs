@@ -1,0 +1,429 @@
+//! Decides about calls: whether a call runs, is asked about, or is refused.
+
+use std::path::{Component, Path, PathBuf};
+
+use karyi_core::secret::Template;
+use karyi_vault::shell_lexer::SimpleCommand;
+
+use crate::approval::command_table::{Doubt, check_reads, is_script_variable};
+use crate::approval::command_words::CommandWord;
+use crate::approval::mode::Mode;
+use crate::approval::request::AskedPart;
+use crate::approval::rule::{Rule, Rules};
+use crate::approval::script_parts::{self, ScriptParts, Target};
+use crate::approval::wrappers::{self, Unwrapped, program, reads_commands, reason_to_ask};
+use crate::tool::Effect;
+use crate::tools::Call;
+
+/// Decision about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs, if these names mean in the live shell what they meant at its start.
+    Allow(Vec<String>),
+    /// A person decides about these parts.
+    Ask(Vec<AskedPart>),
+    /// It does not run, because of this rule or mode.
+    Deny(String),
+}
+
+/// Where a call runs.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Directory of the session.
+    pub cwd: PathBuf,
+    /// Directory of the project, without links in its path.
+    pub project: PathBuf,
+    /// Returns a path without links in it.
+    pub real: fn(&Path) -> PathBuf,
+}
+
+/// Judge of calls.
+#[derive(Debug, Clone, Copy)]
+pub struct Judge<'a> {
+    /// How much runs without a question.
+    pub mode: Mode,
+    /// Rules of the user.
+    pub rules: &'a Rules,
+    /// Where the call runs.
+    pub place: &'a Place,
+}
+
+/// Decision about a part of a call.
+enum Finding {
+    Fine,
+    Asked(AskedPart),
+    Denied(String),
+}
+
+/// Variables that may stand before a command.
+const HARMLESS_VARIABLES: &[&str] = &["LANG", "CI", "NO_COLOR", "TERM"];
+
+/// Names in a path whose files run code or guard the user: git's own files, and settings of karyi.
+const GUARDED_NAMES: &[&str] = &[".git", ".karyi", "HEAD"];
+
+const UNKNOWN_FILE: &str = "it writes a file that is not known before it runs";
+
+impl Judge<'_> {
+    /// Judges a call. `types_code` says that text which is typed may go to a program that takes commands.
+    #[must_use]
+    pub fn call(&self, call: &Call, types_code: bool) -> Verdict {
+        if self.mode == Mode::Nothing {
+            return Verdict::Ask(vec![AskedPart::new(call.title(), "no call is permitted")]);
+        }
+        match (call, call.effect()) {
+            (Call::Command(args), _) => {
+                let directory = match &args.cwd {
+                    Some(cwd) if cwd.has_placeholder() => None,
+                    Some(cwd) => Some(self.place.cwd.join(cwd.source())),
+                    None => Some(self.place.cwd.clone()),
+                };
+                self.script(args.text.source(), directory.as_deref())
+            }
+            (_, Effect::Alone) => Verdict::Allow(Vec::new()),
+            (_, Effect::Files(paths)) => {
+                let written = paths.iter().filter(|path| path.is_write);
+                self.verdict(
+                    written.map(|path| self.file(&path.path)).collect(),
+                    Vec::new(),
+                )
+            }
+            (_, Effect::Session) => self.typing(call, types_code),
+        }
+    }
+
+    /// Returns true when a call only reads.
+    #[must_use]
+    pub fn only_reads(&self, call: &Call) -> bool {
+        let (mode, rules) = (Mode::ReadOnly, &Rules::default());
+        let place = self.place;
+        matches!(
+            Judge { mode, rules, place }.call(call, true),
+            Verdict::Allow(_)
+        )
+    }
+
+    /// Judges text or a key for a running job. It was approved with the job, unless the job takes commands.
+    fn typing(&self, call: &Call, types_code: bool) -> Verdict {
+        let ends = call.ends_job()
+            || matches!(call, Call::Ctrl(args) if matches!(args.key.as_str(), "c" | "\\"));
+        match self.mode {
+            Mode::Full => Verdict::Allow(Vec::new()),
+            _ if ends => Verdict::Allow(Vec::new()),
+            Mode::Nothing | Mode::ReadOnly => Verdict::Deny(mode_name(self.mode)),
+            Mode::Ask | Mode::Edits if types_code => {
+                let reason = "the program that gets it may take it for a command";
+                Verdict::Ask(vec![AskedPart::new(call.title(), reason)])
+            }
+            Mode::Ask | Mode::Edits => Verdict::Allow(Vec::new()),
+        }
+    }
+
+    /// Judges a script that starts in a directory, if that is known.
+    #[must_use]
+    pub fn script(&self, text: &str, directory: Option<&Path>) -> Verdict {
+        let parts = match script_parts::read(text) {
+            Ok(parts) => parts,
+            Err(why) => {
+                let doubt = self.doubt(text.trim(), format!("karyi cannot read it: {why}"));
+                return self.verdict(vec![doubt], Vec::new());
+            }
+        };
+        let doubts = parts.doubts.iter();
+        let mut findings: Vec<Finding> = doubts.map(|(what, why)| self.doubt(what, *why)).collect();
+        let moves = parts.commands().any(|command| {
+            let words = wrappers::unwrapped(&parts.words(command)).words;
+            words
+                .first()
+                .is_some_and(|name| matches!(name.text, "cd" | "pushd" | "popd"))
+        });
+        let mut names = Vec::new();
+        for command in parts.commands() {
+            findings.push(self.command(&parts, command, &mut names));
+            for redirection in &command.redirections {
+                let directory = directory.filter(|_| !moves);
+                let shown = format!("{}{}", redirection.operator, redirection.target.text);
+                findings.push(match script_parts::target(redirection) {
+                    Target::Nothing => Finding::Fine,
+                    Target::File(file) => self.write(&shown, file, directory),
+                    Target::Unknown => self.doubt(&shown, UNKNOWN_FILE),
+                    Target::Network => self.doubt(&shown, "it opens a connection"),
+                });
+            }
+        }
+        self.verdict(findings, names)
+    }
+
+    /// Returns the verdict of all parts: that of the strictest.
+    fn verdict(&self, findings: Vec<Finding>, mut names: Vec<String>) -> Verdict {
+        let mut asked: Vec<AskedPart> = Vec::new();
+        for finding in findings {
+            match finding {
+                Finding::Denied(rule) => return Verdict::Deny(rule),
+                Finding::Asked(part) if !asked.contains(&part) => asked.push(part),
+                Finding::Asked(_) | Finding::Fine => {}
+            }
+        }
+        if !asked.is_empty() {
+            return Verdict::Ask(asked);
+        }
+        names.sort();
+        names.dedup();
+        Verdict::Allow(names)
+    }
+
+    /// Returns the finding about a part that no rule can allow.
+    fn doubt(&self, what: &str, reason: impl Into<String>) -> Finding {
+        self.asked(AskedPart::new(what, reason))
+    }
+
+    /// Returns the finding about a part that is neither denied nor allowed.
+    fn asked(&self, part: AskedPart) -> Finding {
+        match self.mode {
+            Mode::Full => Finding::Fine,
+            Mode::ReadOnly => Finding::Denied(mode_name(self.mode)),
+            Mode::Nothing | Mode::Ask | Mode::Edits => Finding::Asked(part),
+        }
+    }
+
+    /// Judges a simple command without its redirections. Adds the names whose meaning counts.
+    fn command(
+        &self,
+        parts: &ScriptParts<'_>,
+        command: &SimpleCommand,
+        names: &mut Vec<String>,
+    ) -> Finding {
+        let shown = parts.shown(command);
+        let mut words = parts.words(command);
+        let Some(name) = words.first_mut() else {
+            return self.assignments(command, &shown);
+        };
+        name.text = program(name.text);
+        let inner = wrappers::unwrapped(&words);
+        let is_named = |rule: &&Rule| is_named(rule, &words);
+        if let Some(rule) = self.rules.deny.iter().find(is_named) {
+            return Finding::Denied(format!("the rule `{rule}`"));
+        }
+        if let Some(rule) = self.rules.ask.iter().find(is_named) {
+            return Finding::Asked(AskedPart::new(shown, format!("the rule `{rule}` asks")));
+        }
+        if self.mode == Mode::Full {
+            return Finding::Fine;
+        }
+        match self.reason(command, &words, &inner) {
+            None => {
+                let own = words.first().into_iter().chain(inner.words.first());
+                let own = own
+                    .map(|word| word.text)
+                    .chain(inner.wrappers.iter().copied());
+                names.extend(own.filter(|name| !name.contains('/')).map(str::to_owned));
+                Finding::Fine
+            }
+            Some((reason, is_storable)) => {
+                let rule = Rule::parse(&shown)
+                    .ok()
+                    .filter(|_| is_storable && self.mode != Mode::ReadOnly);
+                self.asked(AskedPart {
+                    wider_rule: rule.as_ref().and_then(|_| wider_rule(&words)),
+                    rule: rule.map(|rule| rule.to_string()),
+                    ..AskedPart::new(shown, reason)
+                })
+            }
+        }
+    }
+
+    /// Returns the reason why a command does not run by itself, and whether a rule may allow exactly its words.
+    fn reason(
+        &self,
+        command: &SimpleCommand,
+        words: &[CommandWord<'_>],
+        inner: &Unwrapped<'_>,
+    ) -> Option<(String, bool)> {
+        let is_certain =
+            |words: &[CommandWord<'_>]| words.first().is_some_and(|name| name.is_certain);
+        if !is_certain(words) || !inner.words.is_empty() && !is_certain(&inner.words) {
+            return Some(("its name is not known before it runs".to_owned(), false));
+        }
+        let variables = command
+            .assignments
+            .iter()
+            .map(|one| (one.name.as_str(), one.value.as_str()));
+        let variables = variables.chain(inner.variables.iter().copied());
+        let variables: Vec<(&str, &str)> = variables
+            .filter(|(name, _)| !is_harmless_variable(name))
+            .collect();
+        let is_allowed = |words: &[CommandWord<'_>]| {
+            self.mode != Mode::ReadOnly
+                && self
+                    .rules
+                    .allow
+                    .iter()
+                    .any(|rule| rule.allows(&variables, words))
+        };
+        if is_allowed(words) {
+            return None;
+        }
+        if let Some((name, _)) = variables.first() {
+            return Some((format!("it sets the variable {name}"), command.is_certain()));
+        }
+        if words.iter().any(|word| word.may_hold_code()) {
+            return Some(("a pattern of it may run code".to_owned(), false));
+        }
+        if let Some(doubt) = &inner.doubt {
+            return Some((doubt.clone(), true));
+        }
+        if is_allowed(&inner.words) {
+            return None;
+        }
+        let mut found = inner.words.clone();
+        if let Some(name) = found.first_mut() {
+            name.text = program(name.text);
+        }
+        let doubt = check_reads(&found).err()?;
+        let name = found.first().map_or("", |name| name.text);
+        Some(match (reason_to_ask(name), doubt) {
+            (Some(reason), _) => (reason.to_owned(), false),
+            (None, Doubt::Unknown) => ("no rule allows it".to_owned(), true),
+            (None, Doubt::Word(word)) => (format!("`{word}` is not known to be harmless"), true),
+        })
+    }
+
+    /// Judges assignments without a command.
+    fn assignments(&self, command: &SimpleCommand, shown: &str) -> Finding {
+        let mut names = command.assignments.iter().map(|one| one.name.as_str());
+        match names.find(|name| !is_script_variable(name)) {
+            None => Finding::Fine,
+            Some(name) => self.doubt(shown, format!("{name} may change what later commands do")),
+        }
+    }
+
+    /// Judges a change of a file by a tool.
+    fn file(&self, path: &Template) -> Finding {
+        let text = path.source();
+        match path.has_placeholder() {
+            true => self.doubt(text, UNKNOWN_FILE),
+            false => self.write(text, text, Some(&self.place.cwd)),
+        }
+    }
+
+    /// Judges a change of a file. `directory` is that of a relative path, if it is known.
+    fn write(&self, shown: &str, file: &str, directory: Option<&Path>) -> Finding {
+        let path = match directory {
+            Some(directory) => directory.join(file),
+            None if Path::new(file).is_absolute() => file.into(),
+            None => {
+                return self.doubt(
+                    shown,
+                    "the directory of the file is not known before it runs",
+                );
+            }
+        };
+        let path = without_dots(&(self.place.real)(&path));
+        let project = &self.place.project;
+        let has_path = |rule: &&Rule| rule.has_path(&path, project);
+        if let Some(rule) = self.rules.deny.iter().find(has_path) {
+            return Finding::Denied(format!("the rule `{rule}`"));
+        }
+        if let Some(rule) = self.rules.ask.iter().find(has_path) {
+            return Finding::Asked(AskedPart::new(shown, format!("the rule `{rule}` asks")));
+        }
+        let inside = path.strip_prefix(project).ok();
+        let guarded = inside.is_some_and(is_guarded);
+        let is_allowed = self.mode != Mode::ReadOnly
+            && self
+                .rules
+                .allow
+                .iter()
+                .any(|rule| rule.has_path(&path, project));
+        if is_allowed || self.mode == Mode::Edits && inside.is_some() && !guarded {
+            return Finding::Fine;
+        }
+        let reason = match inside {
+            None => "it writes a file outside of the project",
+            Some(_) if guarded => "it writes a file that other programs take settings from",
+            Some(_) => "it writes a file",
+        };
+        let text = inside.unwrap_or(&path).to_str();
+        let text = text.filter(|text| !text.contains(['*', '?']));
+        self.asked(AskedPart {
+            rule: text.map(|text| Rule::of_file(text).to_string()),
+            wider_rule: inside.filter(|_| !guarded).map(|_| "edit:**".to_owned()),
+            ..AskedPart::new(shown, reason)
+        })
+    }
+}
+
+/// Returns true when a script starts a program that may take commands from the terminal, or is not known to start none.
+#[must_use]
+pub fn takes_commands(script: &str) -> bool {
+    let Ok(parts) = script_parts::read(script) else {
+        return true;
+    };
+    !parts.script.functions.is_empty()
+        || parts.commands().any(|command| {
+            let words = parts.words(command);
+            let mut inner = wrappers::unwrapped(&words).words;
+            inner.truncate(1);
+            inner.iter().any(|name| {
+                let is_code = matches!(name.text, "eval" | "source" | ".");
+                !name.is_certain || is_code || reads_commands(name.text)
+            })
+        })
+}
+
+fn mode_name(mode: Mode) -> String {
+    format!("the mode {}", mode.as_str())
+}
+
+fn is_harmless_variable(name: &str) -> bool {
+    HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_")
+}
+
+/// Returns true when a rule names a command, or one that it runs.
+fn is_named(rule: &Rule, words: &[CommandWord<'_>]) -> bool {
+    let inner = wrappers::unwrapped(words).words;
+    let name = words.first().map_or("", |name| name.text);
+    let is_runner = reason_to_ask(name).is_some()
+        || matches!(name, "nohup" | "setsid" | "watch" | "strace" | "ionice");
+    let mut rest = (1..words.len())
+        .filter(|_| is_runner)
+        .filter_map(|at| words.get(at..));
+    rule.names(words) || rule.names(&inner) || rest.any(|words| rule.names(words))
+}
+
+/// Returns the wider rule that is offered for a command: its first words, with any after them.
+fn wider_rule(words: &[CommandWord<'_>]) -> Option<String> {
+    let [name, topic, ..] = words else {
+        return None;
+    };
+    let is_letter = |c: char| c.is_ascii_lowercase() || c == '-';
+    let is_topic = topic.text.starts_with(|c: char| c.is_ascii_lowercase())
+        && topic.text.chars().all(is_letter);
+    let rule = format!("{} {} *", name.source, topic.source);
+    (is_topic && topic.is_certain && Rule::parse(&rule).is_ok()).then_some(rule)
+}
+
+/// Returns true for a path in a project whose files are guarded.
+fn is_guarded(path: &Path) -> bool {
+    path.iter().any(|part| {
+        let mut names = GUARDED_NAMES.iter();
+        names.any(|name| part.eq_ignore_ascii_case(name))
+    })
+}
+
+/// Returns a path without `.` and `..`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut found = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                found.pop();
+            }
+            part => found.push(part),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

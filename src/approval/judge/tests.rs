@@ -1,0 +1,455 @@
+//! Decisions about scripts and other calls.
+
+use super::*;
+
+/// Shows a verdict: `runs`, `denied BY`, or each asked part with its reason.
+fn shown(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Allow(_) => "runs".to_owned(),
+        Verdict::Deny(rule) => format!("denied by {rule}"),
+        Verdict::Ask(parts) => {
+            let parts = parts
+                .iter()
+                .map(|part| format!("{}: {}", part.what, part.reason));
+            parts.collect::<Vec<_>>().join(" | ")
+        }
+    }
+}
+
+fn rules(allow: &[&str], ask: &[&str], deny: &[&str]) -> Rules {
+    let parse = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| Rule::parse(text).unwrap())
+            .collect()
+    };
+    Rules {
+        allow: parse(allow),
+        ask: parse(ask),
+        deny: parse(deny),
+    }
+}
+
+fn judged(mode: Mode, rules: &Rules, script: &str) -> Verdict {
+    let place = Place {
+        cwd: "/project".into(),
+        project: "/project".into(),
+        real: Path::to_owned,
+    };
+    let judge = Judge {
+        mode,
+        rules,
+        place: &place,
+    };
+    judge.script(script, Some(Path::new("/project")))
+}
+
+#[track_caller]
+fn check(script: &str, expected: &str) {
+    let found = judged(Mode::Ask, &rules(&["git status"], &[], &[]), script);
+    assert_eq!(shown(found), expected, "{script}");
+}
+
+#[track_caller]
+fn runs(scripts: &[&str]) {
+    for script in scripts {
+        check(script, "runs");
+    }
+}
+
+/// Checks that scripts are asked about because of a text in the question.
+#[track_caller]
+fn asks(scripts: &[(&str, &str)]) {
+    for (script, why) in scripts {
+        let found = shown(judged(Mode::Ask, &rules(&["git status"], &[], &[]), script));
+        assert!(found != "runs" && found.contains(why), "{script}: {found}");
+    }
+}
+
+#[test]
+fn a_rule_allows_its_command_and_nothing_beside_it() {
+    check("cd . && git status 2>&1 | head -3", "runs");
+    check("git status && rm -rf x", "rm -rf x: no rule allows it");
+    check(
+        "git status $(touch p)",
+        "git status $(touch p): `$(touch p)` is not known to be harmless | touch p: no rule allows it",
+    );
+    check(
+        "git status `touch p`",
+        "git status `touch p`: ``touch p`` is not known to be harmless | touch p: no rule allows it",
+    );
+    check(
+        "git status <<E\n$(touch p)\nE",
+        "touch p: no rule allows it",
+    );
+    check(
+        "GIT_SSH_COMMAND='touch p' git status",
+        "GIT_SSH_COMMAND='touch p' git status: it sets the variable GIT_SSH_COMMAND",
+    );
+    check(
+        "git status > ~/.bashrc",
+        ">~/.bashrc: it writes a file that is not known before it runs",
+    );
+    check(
+        "git -c core.pager='touch p' log",
+        "git -c core.pager='touch p' log: `-c` is not known to be harmless",
+    );
+    check("nice git status; touch p", "touch p: no rule allows it");
+    check("r\\m -rf x", "r\\m -rf x: no rule allows it");
+    check("/tmp/git status", "/tmp/git status: no rule allows it");
+    check(
+        "git() { touch p; }; git status",
+        "git(): it defines a function | touch p: no rule allows it",
+    );
+    check(
+        "alias git=x",
+        "alias git=x: it changes what later commands mean",
+    );
+}
+
+#[test]
+fn ordinary_reading_is_not_asked_about() {
+    runs(&[
+        "",
+        "# nothing",
+        "ls -la src | wc -l",
+        "cat <<'E'\n$(touch p)\nE",
+        "for f in a b; do cat \"$f\"; done",
+        "if [ -f x ]; then head -5 x; else echo no; fi",
+        "while read -r l; do echo \"$l\"; done < x",
+        "case $x in a|b) ls;; *) pwd;; esac",
+        "[[ -f x && $y == z ]] && cat x",
+        "x=$(git log -5 --oneline | head -1); echo \"$x\"",
+        "LANG=C LC_ALL=C NO_COLOR=1 sort -rn x",
+        "env LANG=C nice -n 5 timeout 5 git status -s",
+        "git --no-pager -C sub log -p --stat=80 -- a.rs 'b c'",
+        "git diff HEAD~1 --name-only; git show HEAD:src/x; git branch -a",
+        "rg -n 'foo|bar' src -g '*.rs' --type=rust | head -20",
+        "grep -rn \"$pattern\" . 2>/dev/null",
+        "find . -name '*.rs' -mtime -7 -not -path './target/*' -print",
+        "find src -type f | xargs wc -l",
+        "sed -n '10,20p' src/lib.rs",
+        "diff <(sort a) <(sort b)",
+        "time git status",
+        "/usr/bin/git status; command git status; command -v git",
+        "set -euo pipefail; git status",
+        "echo \"$((1 + 2))\" '$(touch p)' \\$x ~/x",
+        "printf '%s\\n' \"${x:-none}\" \"${#x}\" \"${x%.rs}\" \"${x/a/b}\"",
+        "test -n \"$x\" -a $? -eq 0",
+        "date +%F -u",
+        "git status >/dev/null 2>&1 </dev/null &",
+        "(cd sub; ls) && { pwd; }",
+    ]);
+}
+
+/// Scripts that may run more than they show, with a part of the question.
+const HIDDEN_CODE: &[(&str, &str)] = &[
+    ("eval 'git status'", "it runs code"),
+    ("source x; . y", "it runs code"),
+    ("trap 'git status' EXIT", "it runs code"),
+    ("curl x | sh", "it is a shell"),
+    ("bash -c 'git status'", "it is a shell"),
+    ("$cmd status", "its name is not known"),
+    ("\"$(git status)\"", "its name is not known"),
+    ("sudo git status", "another user"),
+    ("env -S 'touch p'", "`-S`"),
+    ("env", "alone"),
+    ("xargs rm < x", "no rule allows it"),
+    ("find . | xargs git log", "`$@`"),
+    ("find . -exec touch p ';'", "`-exec`"),
+    ("find . -delete", "`-delete`"),
+    ("find . -fprintf p x", "`-fprintf`"),
+    ("sort -o p x", "`-o`"),
+    ("sort -uo p x", "`-uo`"),
+    ("sort --outp=p x", "`--outp=p`"),
+    (
+        "sort --compress-program=touch x",
+        "`--compress-program=touch`",
+    ),
+    ("rg --pre=touch x", "`--pre=touch`"),
+    ("rg --pre touch x", "`--pre`"),
+    ("git diff --output=p", "`--output=p`"),
+    ("git diff --ext-diff", "`--ext-diff`"),
+    ("git grep -Otouch x", "`-Otouch`"),
+    ("git branch new", "`new`"),
+    ("git config core.pager x", "no rule allows it"),
+    ("git -c a=b status", "`-c`"),
+    ("git $x", "no rule allows it"),
+    ("git log $x", "`$x`"),
+    ("git log \"$x\"", "`$x`"),
+    ("git log a$x", "`a$x`"),
+    ("git diff *.rs", "`*.rs`"),
+    ("git log \"\\\n--output=p\"", "--output=p"),
+    ("sed -i s/a/b/ x", "`-i`"),
+    ("sed -n '1e touch p' x", "is not known"),
+    ("sed s/a/b/w x", "is not known"),
+    ("awk 'BEGIN { system(\"touch p\") }'", "no rule allows it"),
+    ("tar --to-command=touch -xf x", "no rule allows it"),
+    ("uniq a b", "`b`"),
+    ("date 01010000", "is not known"),
+    ("printf -v x y", "`-v`"),
+    ("read PATH", "`PATH`"),
+    ("PATH=/tmp; git status", "PATH may change"),
+    (
+        "for PATH in /tmp; do git status; done",
+        "its variable may change",
+    ),
+    ("export A=1", "later commands"),
+    ("hash -p /tmp/git git", "later commands"),
+    ("echo $((x))", "its expansion"),
+    ("echo ${x@P} ${!x} ${PATH:=y}", "its expansion"),
+    ("a[x]=1", "its expansion"),
+    ("[[ x -eq 1 ]]", "it calculates"),
+    ("[[ -v a[x] ]]", "it calculates"),
+    ("test -v 'a[$(touch p)]'", "`-v`"),
+    ("echo `echo \\`touch p\\``", "its expansion"),
+    ("echo `echo \\$(touch p)`", "its expansion"),
+    ("ls *(e:'touch p':)", "a pattern of it"),
+    ("cat =(touch p)", "a pattern of it"),
+    ("echo ${(e)x}", "its expansion"),
+    ("echo $x[y]", "its expansion"),
+    ("repeat 3 touch p", "not understood"),
+    ("for x (a b) touch p", "a pattern of it"),
+    ("cat < /dev/tcp/h/1", "a connection"),
+    ("exec {PATH}>&1", "not known"),
+    ("echo 'x", "cannot read it"),
+    ("git status\r", "control characters"),
+    ("coproc touch p", "no rule allows it"),
+    ("nohup touch p", "no rule allows it"),
+    ("nice -x git status", "`-x`"),
+    ("git status; p=$(touch p)", "touch p"),
+    ("echo ${x:-$(touch p)}", "touch p"),
+    ("echo \"`touch p`\"", "touch p"),
+    ("cat <(touch p)", "touch p"),
+    ("! touch p", "touch p"),
+    ("if touch p; then :; fi", "touch p"),
+    ("echo x | tee p", "no rule allows it"),
+];
+
+#[test]
+fn what_may_hide_code_is_asked_about() {
+    asks(HIDDEN_CODE);
+}
+
+#[test]
+fn deny_is_stronger_than_ask_and_ask_than_allow() {
+    let check = |mode: Mode, script: &str, expected: &str| {
+        let rules = rules(
+            &["make", "git push *", "FOO=1 make", "rm *.o"],
+            &["git push --force"],
+            &["rm", "dd", "edit:.env"],
+        );
+        assert_eq!(
+            shown(judged(mode, &rules, script)),
+            expected,
+            "{mode:?} {script}"
+        );
+    };
+    let denied = "denied by the rule `rm`";
+    check(Mode::Ask, "make", "runs");
+    check(Mode::Ask, "make install", "make install: no rule allows it");
+    check(Mode::Ask, "FOO=1 make", "runs");
+    check(
+        Mode::Ask,
+        "BAR=1 make",
+        "BAR=1 make: it sets the variable BAR",
+    );
+    check(Mode::Ask, "git push origin main", "runs");
+    check(
+        Mode::Ask,
+        "git push --force",
+        "git push --force: the rule `git push --force` asks",
+    );
+    for mode in [Mode::Ask, Mode::Full] {
+        check(mode, "make; (r\\m -rf x)", denied);
+    }
+    for script in [
+        "rm *.o",
+        "/bin/rm x",
+        "sudo rm x",
+        "nohup env A=1 rm x",
+        "ls | xargs rm",
+        "x=$(rm y)",
+    ] {
+        check(Mode::Full, script, denied);
+    }
+    check(
+        Mode::Full,
+        "echo x > .env",
+        "denied by the rule `edit:.env`",
+    );
+    check(Mode::Full, "anything \"$@\"; f() { x; }", "runs");
+    check(
+        Mode::Full,
+        "git push --force",
+        "git push --force: the rule `git push --force` asks",
+    );
+    check(Mode::ReadOnly, "git log", "runs");
+    check(Mode::ReadOnly, "make", "denied by the mode read-only");
+}
+
+#[test]
+fn files_are_judged_by_their_place() {
+    let check = |mode: Mode, script: &str, expected: &str| {
+        let rules = rules(&["edit:out/**"], &["edit:*.lock"], &["edit:/etc/**"]);
+        assert_eq!(
+            shown(judged(mode, &rules, script)),
+            expected,
+            "{mode:?} {script}"
+        );
+    };
+    check(Mode::Ask, "echo x > a", ">a: it writes a file");
+    check(Mode::Ask, "echo x > out/a", "runs");
+    check(Mode::Edits, "echo x >> a/b", "runs");
+    check(Mode::Edits, "echo x &> a", "runs");
+    check(
+        Mode::Edits,
+        "cd sub && echo x > a",
+        ">a: the directory of the file is not known before it runs",
+    );
+    check(Mode::Edits, "echo x > /project/a", "runs");
+    check(
+        Mode::Edits,
+        "echo x > ../a",
+        ">../a: it writes a file outside of the project",
+    );
+    check(
+        Mode::Edits,
+        "echo x > Cargo.lock",
+        ">Cargo.lock: the rule `edit:*.lock` asks",
+    );
+    check(
+        Mode::Edits,
+        "echo x >/etc/passwd",
+        "denied by the rule `edit:/etc/**`",
+    );
+    check(
+        Mode::Edits,
+        "echo x > .git/config",
+        ">.git/config: it writes a file that other programs take settings from",
+    );
+    check(
+        Mode::Edits,
+        "echo x > $y",
+        ">$y: it writes a file that is not known before it runs",
+    );
+    check(Mode::ReadOnly, "echo x > a", "denied by the mode read-only");
+    check(Mode::Full, "echo x > ../a", "runs");
+}
+
+fn call(name: &str, arguments: serde_json::Value) -> Call {
+    let registry = crate::tools::registry();
+    (registry.get(name).unwrap().from_json)(arguments).unwrap()
+}
+
+#[test]
+fn calls_of_other_tools_are_judged_by_their_effect() {
+    let place = Place {
+        cwd: "/project/src".into(),
+        project: "/project".into(),
+        real: Path::to_owned,
+    };
+    let check = |mode: Mode, call: &Call, types_code: bool, expected: &str| {
+        let rules = Rules::default();
+        let judge = Judge {
+            mode,
+            rules: &rules,
+            place: &place,
+        };
+        assert_eq!(
+            shown(judge.call(call, types_code)),
+            expected,
+            "{mode:?} {call:?}"
+        );
+    };
+    let edit = call(
+        "edit",
+        serde_json::json!({ "files": [{ "src": "a", "content": "x" }] }),
+    );
+    let outside = call(
+        "edit",
+        serde_json::json!({ "files": [{ "src": "../../a", "delete": true }] }),
+    );
+    let read = call(
+        "read",
+        serde_json::json!({ "files": [{ "src": "/etc/passwd" }] }),
+    );
+    let input = call("input", serde_json::json!({ "text": "y\\n" }));
+    let key = call("ctrl", serde_json::json!({ "key": "c" }));
+    let aside = call(
+        "command",
+        serde_json::json!({ "text": "echo x > a", "cwd": "/tmp" }),
+    );
+    check(Mode::Ask, &edit, false, "a: it writes a file");
+    check(Mode::Edits, &edit, false, "runs");
+    let why = "it writes a file outside of the project";
+    check(Mode::Edits, &outside, false, &format!("../../a: {why}"));
+    check(Mode::Edits, &aside, false, &format!(">a: {why}"));
+    check(Mode::ReadOnly, &read, false, "runs");
+    check(Mode::ReadOnly, &edit, false, "denied by the mode read-only");
+    check(Mode::Ask, &input, false, "runs");
+    check(
+        Mode::Ask,
+        &input,
+        true,
+        "y\\n: the program that gets it may take it for a command",
+    );
+    check(Mode::Ask, &key, true, "runs");
+    check(
+        Mode::Nothing,
+        &read,
+        false,
+        "/etc/passwd: no call is permitted",
+    );
+}
+
+#[test]
+fn rules_are_offered_for_exactly_what_is_asked() {
+    let check = |script: &str, rule: Option<&str>, wider: Option<&str>| {
+        let Verdict::Ask(parts) = judged(Mode::Ask, &Rules::default(), script) else {
+            panic!("{script} runs");
+        };
+        let found = (parts[0].rule.as_deref(), parts[0].wider_rule.as_deref());
+        assert_eq!(found, (rule, wider), "{script}");
+        if let Some(rule) = rule {
+            let again = judged(Mode::Ask, &rules(&[rule], &[], &[]), script);
+            assert_eq!(shown(again), "runs", "{script}");
+        }
+    };
+    check(
+        "cargo test --workspace",
+        Some("cargo test --workspace"),
+        Some("cargo test *"),
+    );
+    check("make", Some("make"), None);
+    check("rm -rf x", Some("rm -rf x"), None);
+    check("rm *.o", Some("rm *.o"), None);
+    check("rm $x", None, None);
+    check("A=1 make", Some("A=1 make"), None);
+    check("eval x", None, None);
+    check("echo x > src/a", Some("edit:src/a"), Some("edit:**"));
+    check("echo x > .git/config", Some("edit:.git/config"), None);
+    check("echo x > $x", None, None);
+    check(
+        "git commit -m 'a b'",
+        Some("git commit -m 'a b'"),
+        Some("git commit *"),
+    );
+}
+
+#[test]
+fn programs_that_take_commands_are_known() {
+    for (script, expected) in [
+        ("bash", true),
+        ("python3.11 -i", true),
+        ("sudo -k x", true),
+        ("env A=1 psql db", true),
+        ("$x", true),
+        ("echo 'x", true),
+        ("f() { x; }", true),
+        ("git add -p; read x", false),
+        ("make test", false),
+    ] {
+        assert_eq!(takes_commands(script), expected, "{script}");
+    }
+}

@@ -1,0 +1,325 @@
+//! Rules of the user: commands and files that are allowed, asked about, or denied.
+//!
+//! A rule is the text of a command, such as `git status`, or `edit:` with a pattern of paths, such as `edit:src/**`. An
+//! allowed command matches exactly its words; ` *` at the end stands for any further words. A rule that asks or denies
+//! also matches with other words behind, and with options between its words.
+
+use std::fmt;
+use std::path::Path;
+
+use karyi_vault::shell_lexer::{self, Word};
+
+use crate::approval::command_words::CommandWord;
+
+/// Prefix of rules about files.
+const EDIT: &str = "edit:";
+
+const EXPECTED: &str = "expected one command without expansions, such as `git status`, or `edit:` with a pattern of paths";
+
+/// Rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    text: String,
+    pattern: Pattern,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Pattern {
+    /// Variables that it sets, its words, and whether more words may follow.
+    Command(Vec<(String, String)>, Vec<RuleWord>, bool),
+    /// Pattern of paths.
+    Edit(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RuleWord {
+    text: String,
+    is_certain: bool,
+}
+
+impl RuleWord {
+    fn is(&self, word: &CommandWord<'_>) -> bool {
+        self.text == word.text && self.is_certain == word.is_certain
+    }
+}
+
+impl Rule {
+    /// Parses a rule.
+    ///
+    /// # Errors
+    /// A description of what was expected.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let pattern = match text.strip_prefix(EDIT) {
+            Some("") => return Err(format!("expected a pattern of paths after `{EDIT}`")),
+            Some(path) if path.ends_with('/') => Pattern::Edit(format!("{path}**")),
+            Some(path) => Pattern::Edit(path.to_owned()),
+            None => command(text).ok_or(EXPECTED)?,
+        };
+        let text = text.to_owned();
+        Ok(Self { text, pattern })
+    }
+
+    /// Returns the rule for changes of a file.
+    #[must_use]
+    pub fn of_file(path: &str) -> Self {
+        Self {
+            text: format!("{EDIT}{path}"),
+            pattern: Pattern::Edit(path.to_owned()),
+        }
+    }
+
+    /// Returns the text of the rule.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns true when it allows a command with these variables set before it.
+    #[must_use]
+    pub fn allows(&self, variables: &[(&str, &str)], words: &[CommandWord<'_>]) -> bool {
+        let Pattern::Command(own, start, has_more) = &self.pattern else {
+            return false;
+        };
+        let is_set =
+            |&(name, value): &(&str, &str)| own.iter().any(|o| (&*o.0, &*o.1) == (name, value));
+        let Some((first, rest)) = words.split_at_checked(start.len()) else {
+            return false;
+        };
+        variables.iter().all(is_set)
+            && start.iter().zip(first).all(|(own, word)| own.is(word))
+            && (*has_more || rest.is_empty())
+    }
+
+    /// Returns true when it names a command, whatever words are added.
+    #[must_use]
+    pub fn names(&self, words: &[CommandWord<'_>]) -> bool {
+        let Pattern::Command(_, start, _) = &self.pattern else {
+            return false;
+        };
+        let (Some((name, rest)), Some(first)) = (start.split_first(), words.first()) else {
+            return false;
+        };
+        let mut words = words.iter().skip(1).peekable();
+        let base = |text: &'_ str| text.rsplit('/').next().unwrap_or_default().to_owned();
+        let is_named = name.text == first.text || name.text == base(first.text);
+        is_named
+            && rest.iter().all(|own| {
+                loop {
+                    match words.next() {
+                        None => return false,
+                        Some(word) if own.text == word.text => return true,
+                        Some(word) if word.text.starts_with('-') => {
+                            // The next word may be its value.
+                            words.next_if(|next| {
+                                next.text != own.text && !next.text.starts_with('-')
+                            });
+                        }
+                        Some(_) => return false,
+                    }
+                }
+            })
+    }
+
+    /// Returns true when its pattern has a path: that in the project, or the whole one.
+    #[must_use]
+    pub fn has_path(&self, path: &Path, project: &Path) -> bool {
+        let Pattern::Edit(pattern) = &self.pattern else {
+            return false;
+        };
+        let path = match pattern.starts_with('/') {
+            true => path,
+            false => match path.strip_prefix(project) {
+                Ok(path) => path,
+                Err(_) => return false,
+            },
+        };
+        let path = path.to_string_lossy();
+        is_match(pattern.trim_start_matches("./").as_bytes(), path.as_bytes())
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Reads a rule about a command.
+fn command(text: &str) -> Option<Pattern> {
+    let script = shell_lexer::read(text, &[]).ok()?;
+    let [command] = script.commands.as_slice() else {
+        return None;
+    };
+    let is_plain = command.is_simple()
+        && command.redirections.is_empty()
+        && script.functions.is_empty()
+        && command.assignments.iter().all(|one| one.is_certain);
+    let is_fixed = |word: &Word| word.is_certain || !word.text.contains(['$', '`', '(']);
+    let mut words = command.words.as_slice();
+    let has_more = words.len() > 1
+        && words
+            .last()
+            .is_some_and(|last| last.text == "*" && !last.is_certain);
+    if has_more {
+        words = words.split_last()?.1;
+    }
+    let name = words.first()?;
+    if !is_plain || !name.is_certain || name.text.is_empty() || !words.iter().all(is_fixed) {
+        return None;
+    }
+    let variables = command.assignments.iter();
+    let variables = variables.map(|one| (one.name.clone(), one.value.clone()));
+    let words = words.iter().map(|word| RuleWord {
+        text: word.text.clone(),
+        is_certain: word.is_certain,
+    });
+    Some(Pattern::Command(
+        variables.collect(),
+        words.collect(),
+        has_more,
+    ))
+}
+
+/// Matches a path with a pattern: `?` and `*` stand for characters of a name, `**` also for directories.
+fn is_match(pattern: &[u8], path: &[u8]) -> bool {
+    let ends = |most: usize| (0..=most).filter_map(|at| path.get(at..));
+    match pattern {
+        [] => path.is_empty(),
+        [b'*', b'*', b'/', rest @ ..] => {
+            let mut after_slash =
+                memchr::memchr_iter(b'/', path).filter_map(|at| path.get(at + 1..));
+            is_match(rest, path) || after_slash.any(|path| is_match(rest, path))
+        }
+        [b'*', b'*', rest @ ..] => ends(path.len()).any(|path| is_match(rest, path)),
+        [b'*', rest @ ..] => {
+            let name = memchr::memchr(b'/', path).unwrap_or(path.len());
+            ends(name).any(|path| is_match(rest, path))
+        }
+        [sign, rest @ ..] => match path.split_first() {
+            Some((byte, path)) if byte == sign || *sign == b'?' && *byte != b'/' => {
+                is_match(rest, path)
+            }
+            _ => false,
+        },
+    }
+}
+
+/// Rules of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Calls that run.
+    pub allow: Vec<Rule>,
+    /// Calls that are always asked about; stronger than `allow`.
+    pub ask: Vec<Rule>,
+    /// Calls that never run; stronger than both.
+    pub deny: Vec<Rule>,
+}
+
+impl Rules {
+    /// Adds the rules of a project. Before the user trusts it they can only narrow: those that allow do not count.
+    pub fn add_project(&mut self, project: Self, is_trusted: bool) {
+        self.ask.extend(project.ask);
+        self.deny.extend(project.deny);
+        if is_trusted {
+            self.allow.extend(project.allow);
+        }
+    }
+
+    /// Returns true when there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(script: &str) -> (Vec<(String, String)>, Vec<Word>) {
+        let command = shell_lexer::read(script, &[]).unwrap().commands.remove(0);
+        let variables = command.assignments.into_iter();
+        (
+            variables.map(|v| (v.name, v.value)).collect(),
+            command.words,
+        )
+    }
+
+    #[track_caller]
+    fn check(rule: &str, script: &str, allows: bool, names: bool) {
+        let rule = Rule::parse(rule).unwrap();
+        let (variables, words) = words(script);
+        let words: Vec<CommandWord<'_>> = words
+            .iter()
+            .map(|word| CommandWord::of(word, script))
+            .collect();
+        let variables: Vec<(&str, &str)> = variables.iter().map(|(n, v)| (&**n, &**v)).collect();
+        assert_eq!(
+            (rule.allows(&variables, &words), rule.names(&words)),
+            (allows, names),
+            "{rule}: {script}"
+        );
+    }
+
+    #[test]
+    fn commands_match_by_words() {
+        check("git status", "git status", true, true);
+        check("git status", "'git' \"status\"", true, true);
+        check("git status", "git status -s", false, true);
+        check("git status *", "git status -s x", true, true);
+        check("git status *", "git status", true, true);
+        check("git push", "git -C x push -f", false, true);
+        check("git push", "git -c a=b --no-pager push", false, true);
+        check("git push", "git commit -m push", false, false);
+        check("git push", "/usr/bin/git push", false, true);
+        check("rm", "rmdir x", false, false);
+        check("rm *.o", "rm *.o", true, true);
+        check("rm *.o", "rm '*.o'", false, true);
+        check("A=1 make", "A=1 make", true, true);
+        check("make", "A=1 make", false, true);
+        check("make", "make", true, true);
+        check("edit:src/**", "src/x", false, false);
+    }
+
+    #[test]
+    fn paths_match_by_pattern() {
+        let check = |rule: &str, path: &str, expected: bool| {
+            let rule = Rule::parse(rule).unwrap();
+            assert_eq!(
+                rule.has_path(Path::new(path), Path::new("/p")),
+                expected,
+                "{rule}: {path}"
+            );
+        };
+        check("edit:src/**", "/p/src/a/b.rs", true);
+        check("edit:src/", "/p/src/a", true);
+        check("edit:src/*", "/p/src/a/b", false);
+        check("edit:src/*.rs", "/p/src/a.rs", true);
+        check("edit:**/*.md", "/p/a.md", true);
+        check("edit:**/*.md", "/p/x/y/a.md", true);
+        check("edit:a?c", "/p/abc", true);
+        check("edit:a?c", "/p/a/c", false);
+        check("edit:**", "/q/a", false);
+        check("edit:/q/**", "/q/a", true);
+        check("git status", "/p/git status", false);
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused() {
+        for text in [
+            "",
+            "edit:",
+            "a; b",
+            "a > b",
+            "$x",
+            "a $(b)",
+            "f() { a; }",
+            "*",
+            "a '",
+            "A=1",
+        ] {
+            assert!(Rule::parse(text).is_err(), "{text}");
+        }
+    }
+}

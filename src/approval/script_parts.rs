@@ -1,0 +1,155 @@
+//! Parts of a script that are judged one by one, and the doubts about the script as a whole.
+
+use karyi_core::shell_word;
+use karyi_vault::shell_lexer::{self, Redirection, Script, SimpleCommand};
+
+use crate::approval::command_table::{check_comparisons, is_script_variable};
+use crate::approval::command_words::CommandWord;
+
+/// Script, read.
+pub(super) struct ScriptParts<'a> {
+    pub(super) text: &'a str,
+    pub(super) script: Script,
+    /// What asks, whatever the commands are: the text and the reason.
+    pub(super) doubts: Vec<(String, &'static str)>,
+}
+
+/// Files that a redirection may name without writing anything.
+const HARMLESS_TARGETS: &[&str] = &[
+    "/dev/null",
+    "/dev/stdout",
+    "/dev/stderr",
+    "/dev/stdin",
+    "/dev/tty",
+];
+
+/// Reads a script.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub(super) fn read(text: &str) -> Result<ScriptParts<'_>, &'static str> {
+    if text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+        return Err("it has control characters");
+    }
+    let script = shell_lexer::read(text, &[]).map_err(|error| error.why)?;
+    let doubts = script.doubts.iter().map(|span| {
+        let shown = text.get(span.clone()).unwrap_or_default().to_owned();
+        (shown, "its expansion may run code or set a variable")
+    });
+    let functions = script.functions.iter();
+    let functions = functions.map(|name| (format!("{name}()"), "it defines a function"));
+    let heads = script
+        .commands
+        .iter()
+        .filter(|command| !command.is_simple());
+    let heads = heads.filter_map(|head| Some((shown(head, text), doubt_of_head(head, text)?)));
+    let doubts = doubts.chain(functions).chain(heads).collect();
+    Ok(ScriptParts {
+        text,
+        script,
+        doubts,
+    })
+}
+
+impl ScriptParts<'_> {
+    /// Returns the simple commands.
+    pub(super) fn commands(&self) -> impl Iterator<Item = &SimpleCommand> {
+        self.script.simple_commands()
+    }
+
+    /// Returns the words of a command.
+    pub(super) fn words<'s>(&'s self, command: &'s SimpleCommand) -> Vec<CommandWord<'s>> {
+        let words = command.words.iter();
+        words.map(|word| CommandWord::of(word, self.text)).collect()
+    }
+
+    /// Returns the text of a command.
+    pub(super) fn shown(&self, command: &SimpleCommand) -> String {
+        shown(command, self.text)
+    }
+}
+
+/// Returns the text of a command without its redirections.
+fn shown(command: &SimpleCommand, text: &str) -> String {
+    let assignments = command.assignments.iter();
+    let assignments = assignments.map(|one| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:,-".contains(c);
+        let value = match one.is_certain && !one.value.chars().all(is_plain) {
+            true => shell_word::quote(one.value.as_ref()),
+            false => one.value.clone(),
+        };
+        format!("{}={value}", one.name)
+    });
+    let words = command.words.iter();
+    let words = words.map(|word| text.get(word.span.clone()).unwrap_or_default().to_owned());
+    assignments.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the reason to ask about the head of a compound command, such as `for x in a b`.
+fn doubt_of_head(head: &SimpleCommand, text: &str) -> Option<&'static str> {
+    let words: Vec<CommandWord<'_>> = head
+        .words
+        .iter()
+        .map(|word| CommandWord::of(word, text))
+        .collect();
+    if words.iter().any(|word| word.may_hold_code()) {
+        return Some("a pattern of it may run code");
+    }
+    let first = words.first()?;
+    match first.source {
+        "for" if words.len() == 1 => None,
+        "for" => {
+            let is_usual = words.get(2).is_none_or(|word| word.text == "in");
+            let is_harmless = words
+                .get(1)
+                .is_some_and(|name| is_script_variable(name.text));
+            match (is_usual, is_harmless) {
+                (true, true) => None,
+                (true, false) => Some("its variable may change what later commands do"),
+                (false, _) => Some("it is not understood"),
+            }
+        }
+        "case" if words.len() > 2 => Some("it is not understood"),
+        "select" | "foreach" | "repeat" => Some("it is not understood"),
+        "[[" => check_comparisons(&words)
+            .err()
+            .map(|_| "it calculates with a variable, which may run code"),
+        _ => None,
+    }
+}
+
+/// What a redirection writes.
+pub(super) enum Target<'a> {
+    /// No file.
+    Nothing,
+    /// This file.
+    File(&'a str),
+    /// A file that is not known before the script runs.
+    Unknown,
+    /// A connection to another machine.
+    Network,
+}
+
+/// Returns what a redirection writes.
+pub(super) fn target(redirection: &Redirection) -> Target<'_> {
+    let Redirection {
+        descriptor,
+        operator,
+        target,
+    } = redirection;
+    let file = target.text.as_str();
+    let names_variable = descriptor
+        .as_ref()
+        .is_some_and(|name| name.starts_with('{'));
+    let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'-';
+    match operator.as_str() {
+        _ if names_variable => Target::Unknown,
+        "<<" | "<<-" | "<<<" => Target::Nothing,
+        "<&" | ">&" if target.is_certain && file.bytes().all(is_digit) => Target::Nothing,
+        "<" | "<&" if file.contains("/dev/tcp/") || file.contains("/dev/udp/") => Target::Network,
+        "<" => Target::Nothing,
+        _ if !target.is_certain => Target::Unknown,
+        _ if HARMLESS_TARGETS.contains(&file) => Target::Nothing,
+        _ => Target::File(file),
+    }
+}

@@ -1,0 +1,64 @@
+//! Arguments of `karyi policy`.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+
+use crate::approval::Mode;
+
+/// Arguments of `karyi policy`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER, disable_help_subcommand = true)]
+pub(in crate::cli) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(super) command: PolicyCommand,
+}
+
+const AFTER: &str = "\
+A rule is a command, such as `git push`, or `edit:` with a pattern of paths. `*` as the last word stands for any words.
+
+Examples:
+  karyi policy explain 'git status > out'
+  karyi policy remove 'cargo test *'
+  karyi config set approval.deny 'git push,edit:secrets/**'
+
+Exit status:
+  0    done
+  1    there is no such stored rule
+  2    wrong usage, or a mistake in a file";
+
+/// A command of `karyi policy`.
+#[derive(Debug, Subcommand)]
+pub(super) enum PolicyCommand {
+    /// List the rules for this directory, and where each is from
+    List {
+        /// As a JSON list
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say of a command whether it runs, is asked about, or is denied, and why; run nothing
+    Explain {
+        /// Script of the shell
+        #[arg(value_name = "CMD")]
+        script: String,
+        /// How much runs without a question [default: `approval.mode` in config.toml, else ask]
+        #[arg(long, value_name = "MODE", value_parser = mode())]
+        mode: Option<Mode>,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a rule that the answer "always" has stored for this project
+    Remove {
+        /// The rule, as `karyi policy list` shows it
+        rule: String,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Returns the parser of a mode.
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    let names = Mode::CHOICES.map(Mode::as_str);
+    PossibleValuesParser::new(names).map(|name| Mode::parse(&name).unwrap_or_default())
+}

@@ -1,0 +1,130 @@
+//! The project of a directory, and the rules that hold in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::approval::{Approver, Mode, Rule, Rules};
+use crate::cli::config::Settings;
+use crate::cli::policy::store::ApprovalStore;
+use crate::exec::approval::{ApprovalOptions, Approvals};
+
+/// Source of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The user's settings.
+    Settings,
+    /// The answer "always".
+    Stored,
+    /// The file of a project.
+    Project,
+}
+
+impl Source {
+    /// Returns its name.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Settings => "config.toml",
+            Self::Stored => "stored for this project",
+            Self::Project => ".karyi/config.toml of the project",
+        }
+    }
+}
+
+/// Rules that hold in a project.
+pub(super) struct ProjectPolicy {
+    /// Its directory.
+    pub(super) project: PathBuf,
+    /// Mode of the settings; the file of the project can only make it stricter, unless it is trusted.
+    pub(super) mode: Mode,
+    /// Rules, with their sources.
+    pub(super) rules: Vec<(Source, Rules)>,
+    /// Keeps the rules of the answer "always".
+    pub(super) store: ApprovalStore,
+}
+
+impl ProjectPolicy {
+    /// Finds the project of a directory, and reads its rules.
+    ///
+    /// # Errors
+    /// A file cannot be read, or has a mistake.
+    pub(super) fn of(cwd: &Path) -> anyhow::Result<Self> {
+        let project = project(cwd);
+        let store = ApprovalStore::of(&project)?;
+        let settings = Settings::load()?;
+        let own = Settings::load_from(project.join(".karyi/config.toml"))?;
+        let is_trusted = store.is_trusted()?;
+        let stored = Rules {
+            allow: store.rules()?,
+            ..Rules::default()
+        };
+        let mut of_project = Rules::default();
+        of_project.add_project(own.rules(), is_trusted);
+        let mode = settings.mode().unwrap_or_default();
+        let mode = match own.mode() {
+            Some(wanted) if is_trusted => wanted,
+            Some(wanted) => mode.min(wanted),
+            None => mode,
+        };
+        let rules = vec![
+            (Source::Settings, settings.rules()),
+            (Source::Stored, stored),
+            (Source::Project, of_project),
+        ];
+        Ok(Self {
+            project,
+            mode,
+            rules,
+            store,
+        })
+    }
+
+    /// Returns all rules together.
+    pub(super) fn all_rules(&self) -> Rules {
+        let mut all = Rules::default();
+        for (_, rules) in &self.rules {
+            all.add_project(rules.clone(), true);
+        }
+        all
+    }
+
+    /// Returns each rule with what it does and its source.
+    pub(super) fn listed(&self) -> impl Iterator<Item = (&'static str, &Rule, Source)> {
+        self.rules.iter().flat_map(|(source, rules)| {
+            let kinds = [
+                ("deny", &rules.deny),
+                ("ask", &rules.ask),
+                ("allow", &rules.allow),
+            ];
+            let rules = kinds
+                .into_iter()
+                .flat_map(|(kind, rules)| rules.iter().map(move |rule| (kind, rule)));
+            rules.map(|(kind, rule)| (kind, rule, *source))
+        })
+    }
+}
+
+/// Returns the project of a directory: the nearest one around it that git knows, else the directory itself.
+fn project(cwd: &Path) -> PathBuf {
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    let found = cwd.ancestors().find(|place| place.join(".git").exists());
+    found.unwrap_or(&cwd).to_owned()
+}
+
+/// Returns the approvals of a session that works in a directory. Without a mode that of the settings holds.
+///
+/// # Errors
+/// A file with rules cannot be read, or has a mistake.
+pub(in crate::cli) fn approvals(
+    cwd: &Path,
+    mode: Option<Mode>,
+    approver: Option<Arc<dyn Approver>>,
+) -> anyhow::Result<Approvals> {
+    let policy = ProjectPolicy::of(cwd)?;
+    Ok(Approvals::new(ApprovalOptions {
+        mode: mode.unwrap_or(policy.mode),
+        rules: policy.all_rules(),
+        project: policy.project,
+        approver,
+        store: Some(Arc::new(policy.store)),
+    }))
+}

@@ -1,0 +1,270 @@
+//! Rules and trusted directories that outlive a session, in the user's state directory.
+//!
+//! They are in a file of the user and never in the project's directory: whoever can write the project could otherwise
+//! widen what runs.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
+
+use crate::approval::{Rule, RuleStore};
+use crate::cli::config;
+use crate::cli::state_dir::state_dir;
+use crate::render::paint::safe_line;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+
+/// Name of the file.
+const NAME: &str = "approvals.toml";
+
+/// Stored rules of one project.
+#[derive(Debug, Clone)]
+pub(super) struct ApprovalStore {
+    directory: PathBuf,
+    project: PathBuf,
+}
+
+impl ApprovalStore {
+    /// Returns the store of a project in the user's state directory.
+    ///
+    /// # Errors
+    /// There is no such directory.
+    pub(super) fn of(project: &Path) -> anyhow::Result<Self> {
+        Ok(Self::in_directory(state_dir()?, project))
+    }
+
+    /// Returns the store of a project in a directory.
+    pub(super) fn in_directory(directory: PathBuf, project: &Path) -> Self {
+        let project = project.to_owned();
+        Self { directory, project }
+    }
+
+    /// Returns the stored rules that allow.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has a mistake.
+    pub(super) fn rules(&self) -> anyhow::Result<Vec<Rule>> {
+        let document = self.document()?;
+        let list = self.entry(&document).and_then(|entry| entry.get("allow"));
+        let texts = list.and_then(Item::as_array).into_iter().flatten();
+        let rules = texts.map(|text| {
+            let text = text.as_str().unwrap_or_default();
+            Rule::parse(text).map_err(|why| anyhow::anyhow!("{}: {why}", self.shown()))
+        });
+        rules.collect()
+    }
+
+    /// Returns true when the user trusts the project: its own file may then allow calls.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn is_trusted(&self) -> anyhow::Result<bool> {
+        let document = self.document()?;
+        let trusted = self.entry(&document).and_then(|entry| entry.get("trusted"));
+        Ok(trusted.and_then(Item::as_bool).unwrap_or(false))
+    }
+
+    /// Records whether the user trusts the project.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the question on the screen is not there yet")
+    )]
+    pub(super) fn set_trusted(&self, is_trusted: bool) -> anyhow::Result<()> {
+        self.change(|entry| {
+            entry.insert("trusted", Item::Value(is_trusted.into()));
+            true
+        })
+        .map(drop)
+    }
+
+    /// Adds rules that allow.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(super) fn add(&self, rules: &[String]) -> anyhow::Result<()> {
+        self.change(|entry| {
+            let list = entry
+                .entry("allow")
+                .or_insert(Item::Value(Value::Array(Array::new())));
+            if let Some(list) = list.as_array_mut() {
+                for rule in rules {
+                    if !list
+                        .iter()
+                        .any(|known| known.as_str() == Some(rule.as_str()))
+                    {
+                        list.push(rule.as_str());
+                    }
+                }
+            }
+            true
+        })
+        .map(drop)
+    }
+
+    /// Removes a rule; returns true when it was there.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(super) fn remove(&self, rule: &str) -> anyhow::Result<bool> {
+        self.change(|entry| {
+            let Some(list) = entry.get_mut("allow").and_then(Item::as_array_mut) else {
+                return false;
+            };
+            let before = list.len();
+            list.retain(|known| known.as_str() != Some(rule));
+            list.len() < before
+        })
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.join(NAME)
+    }
+
+    fn shown(&self) -> String {
+        safe_line(&self.file().display().to_string()).into_owned()
+    }
+
+    /// Reads the file, which belongs to the user and nobody else can write.
+    fn document(&self) -> anyhow::Result<DocumentMut> {
+        let file = self.file();
+        let found = match fs::symlink_metadata(&file) {
+            Ok(found) => found,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(DocumentMut::new());
+            }
+            Err(error) => return Err(error).with_context(|| format!("reading {}", self.shown())),
+        };
+        let is_own = found.is_file()
+            && found.uid() == nix::unistd::geteuid().as_raw()
+            && found.mode() & 0o022 == 0
+            && found.len() <= limits::MAX_SETTINGS_BYTES;
+        ensure!(
+            is_own,
+            "{}: expected a file of yours that only you can write, found another one: remove it, or correct its \
+             owner and mode",
+            self.shown()
+        );
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("reading {}", self.shown()))?;
+        let parsed = text.parse::<DocumentMut>();
+        parsed.map_err(|error| {
+            anyhow::anyhow!("{}: expected TOML: {}", self.shown(), error.message())
+        })
+    }
+
+    fn entry<'a>(&self, document: &'a DocumentMut) -> Option<&'a Item> {
+        document.get("projects")?.get(self.project.to_str()?)
+    }
+
+    /// Changes the entry of the project, and writes the file if the change says so; returns that.
+    fn change(&self, change: impl FnOnce(&mut Table) -> bool) -> anyhow::Result<bool> {
+        let project = self.project.to_str();
+        let project =
+            project.context("expected a project whose path is UTF-8, found another encoding")?;
+        let mut directory = fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut directory, 0o700);
+        directory.recursive(true).create(&self.directory)?;
+        // Two sessions may answer "always" at the same time.
+        let lock = self.directory.join("approvals.lock");
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(lock)?;
+        lock.lock().context("locking the stored rules")?;
+        let mut document = self.document()?;
+        let projects = document.entry("projects").or_insert_with(implicit_table);
+        let projects = projects
+            .as_table_mut()
+            .context("expected the table `projects`")?;
+        let entry = projects
+            .entry(project)
+            .or_insert_with(|| Item::Table(Table::new()));
+        let entry = entry
+            .as_table_mut()
+            .context("expected a table for the project")?;
+        let is_changed = change(entry);
+        if is_changed {
+            config::write_file(&self.file(), &document.to_string())?;
+        }
+        Ok(is_changed)
+    }
+}
+
+fn implicit_table() -> Item {
+    let mut table = Table::new();
+    table.set_implicit(true);
+    Item::Table(table)
+}
+
+impl RuleStore for ApprovalStore {
+    fn allow(&self, rules: &[String]) -> Result<(), ToolError> {
+        self.add(rules)
+            .map_err(|error| ToolError::new(ErrorCode::Io, format!("{error:#}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn rules_are_kept_for_their_project_in_a_private_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = temp.path().join("state");
+        let store = |project: &str| ApprovalStore::in_directory(state.clone(), Path::new(project));
+        let rules = |project: &str| -> Vec<String> {
+            store(project)
+                .rules()
+                .unwrap()
+                .iter()
+                .map(ToString::to_string)
+                .collect()
+        };
+        assert_eq!(rules("/a"), [""; 0]);
+        store("/a")
+            .add(&["cargo test".to_owned(), "git push".to_owned()])
+            .unwrap();
+        store("/a").add(&["cargo test".to_owned()]).unwrap();
+        store("/b").set_trusted(true).unwrap();
+        assert_eq!(rules("/a"), ["cargo test", "git push"]);
+        assert_eq!(rules("/b"), [""; 0]);
+        let trusted = ["/a", "/b", "/c"].map(|project| store(project).is_trusted().unwrap());
+        assert_eq!(trusted, [false, true, false]);
+        assert!(store("/a").remove("git push").unwrap());
+        assert!(!store("/a").remove("git push").unwrap());
+        assert_eq!(rules("/a"), ["cargo test"]);
+        let file = state.join(NAME);
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        let text =
+            "[projects.\"/a\"]\nallow = [\"cargo test\"]\n\n[projects.\"/b\"]\ntrusted = true\n";
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    }
+
+    #[test]
+    fn a_file_of_others_is_not_read() {
+        let temp = tempfile::tempdir().unwrap();
+        let store = ApprovalStore::in_directory(temp.path().to_owned(), Path::new("/a"));
+        let file = temp.path().join(NAME);
+        fs::write(&file, "[projects.\"/a\"]\nallow = [\"rm\"]\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        let error = store.rules().unwrap_err().to_string();
+        assert!(error.contains("only you can write"), "{error}");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(store.rules().unwrap().len(), 1);
+        fs::write(&file, "[").unwrap();
+        assert!(store.rules().is_err());
+        fs::write(&file, "[projects.\"/a\"]\nallow = [\"a; b\"]\n").unwrap();
+        assert!(store.rules().is_err());
+    }
+}

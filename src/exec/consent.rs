@@ -1,0 +1,370 @@
+//! Decides with a person which calls run.
+
+use std::collections::VecDeque;
+
+use crate::approval::{AskedPart, CallAnswer, CallQuestion, Verdict, judge};
+use crate::exec::admission::not_started_error;
+use crate::exec::call_title::title;
+use crate::exec::decoder::PreparedCall;
+use crate::exec::jobs::JobTarget;
+use crate::exec::live_names::{changed_names, note_start};
+use crate::exec::run_context::RunContext;
+use crate::tools::Call;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::secret::Template;
+
+/// Call with the decision of the rules.
+#[derive(Debug)]
+pub struct JudgedCall {
+    /// The call.
+    pub prepared: PreparedCall,
+    /// The decision.
+    pub verdict: Verdict,
+}
+
+/// Call with the decision of rules and person.
+pub type DecidedCall = (PreparedCall, Result<(), ToolError>);
+
+/// Place of a call in its block.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BlockState {
+    /// True when calls before it are still to run. The shell is then asked about names when the call starts.
+    pub has_pending: bool,
+    /// True when the last command before it in the block takes commands from the terminal; `None` without one.
+    pub takes_commands: Option<bool>,
+}
+
+impl BlockState {
+    /// Records a call.
+    pub fn add(&mut self, call: &Call) {
+        self.has_pending = true;
+        if let Call::Command(args) = call {
+            self.takes_commands = Some(judge::takes_commands(args.text.source()));
+        }
+    }
+}
+
+/// Judges a call before it runs.
+pub async fn judge(run: &RunContext, prepared: PreparedCall, block: BlockState) -> JudgedCall {
+    let approvals = run.policy_gate.approvals();
+    let call = &prepared.call;
+    let cwd = run.context.sessions.cwd();
+    let types_code = block
+        .takes_commands
+        .unwrap_or_else(|| types_code(run, call));
+    let mut verdict = approvals.judge(call, cwd, types_code);
+    if let (Verdict::Allow(names), false) = (&verdict, block.has_pending)
+        && let Some(terminal) = run.context.sessions.current()
+        && !terminal.session.has_job()
+    {
+        let parts = changed_names(approvals, &terminal.session, names).await;
+        if !parts.is_empty() {
+            verdict = Verdict::Ask(parts);
+        }
+    }
+    JudgedCall { prepared, verdict }
+}
+
+/// Returns true when a call types into a job that may take commands.
+fn types_code(run: &RunContext, call: &Call) -> bool {
+    if !matches!(call, Call::Input(_) | Call::Ctrl(_)) {
+        return false;
+    }
+    let target = run.jobs.for_input(call.job()).ok();
+    let job = target.filter(|target| !target.job.is_empty());
+    job.is_some_and(|target| run.policy_gate.approvals().takes_commands(&target.job))
+}
+
+impl JudgedCall {
+    /// Returns the decision without a person.
+    pub fn without_person(self) -> DecidedCall {
+        let decision = match &self.verdict {
+            Verdict::Allow(_) => Ok(()),
+            Verdict::Deny(rule) => Err(denied_by(rule)),
+            Verdict::Ask(parts) => Err(needs_approval(parts)),
+        };
+        (self.prepared, decision)
+    }
+
+    fn is_asked(&self) -> bool {
+        matches!(self.verdict, Verdict::Ask(_))
+    }
+
+    fn question(&self) -> CallQuestion {
+        let parts = match &self.verdict {
+            Verdict::Ask(parts) => parts.clone(),
+            Verdict::Allow(_) | Verdict::Deny(_) => Vec::new(),
+        };
+        question(&self.prepared.id, &self.prepared.call, parts)
+    }
+}
+
+/// Asks a person about calls together, and again about those after a denied one that do more than read.
+pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
+    let mut decided = Vec::new();
+    let mut rest = VecDeque::new();
+    for call in calls {
+        match call.verdict {
+            Verdict::Deny(_) => decided.push(call.without_person()),
+            Verdict::Allow(_) | Verdict::Ask(_) => rest.push_back(call),
+        }
+    }
+    while rest.iter().any(JudgedCall::is_asked) {
+        let questions: Vec<CallQuestion> = rest.iter().map(JudgedCall::question).collect();
+        let mut answers = match answers(run, &questions).await {
+            Answers::Given(answers) => answers.into_iter(),
+            Answers::Nobody => break,
+            Answers::Interrupted => {
+                let calls = rest
+                    .into_iter()
+                    .map(|call| (call.prepared, Err(not_started_error())));
+                decided.extend(calls);
+                return in_order(decided);
+            }
+        };
+        while let Some(call) = rest.pop_front() {
+            let answer = answers.next().unwrap_or(CallAnswer::No(String::new()));
+            let parts = call.question().parts;
+            let (prepared, decision) = decide(run, call.prepared, &parts, answer);
+            let denied = decision.is_err().then(|| prepared.id.clone());
+            decided.push((prepared, decision));
+            if let Some(id) = denied {
+                ask_again(run, &mut rest, &id);
+                break;
+            }
+        }
+    }
+    decided.extend(rest.into_iter().map(JudgedCall::without_person));
+    in_order(decided)
+}
+
+/// Returns calls in the order of the message.
+fn in_order(mut calls: Vec<DecidedCall>) -> Vec<DecidedCall> {
+    calls.sort_by_key(|(prepared, _)| prepared.index);
+    calls
+}
+
+/// After a denied call, asks about the later ones that do more than read.
+fn ask_again(run: &RunContext, rest: &mut VecDeque<JudgedCall>, denied: &str) {
+    let approvals = run.policy_gate.approvals();
+    for call in rest {
+        let cwd = run.context.sessions.cwd();
+        if matches!(call.verdict, Verdict::Allow(_))
+            && !approvals.only_reads(&call.prepared.call, cwd)
+        {
+            let what = title(&call.prepared.call);
+            let reason = format!("it may build on call {denied}, which was denied");
+            call.verdict = Verdict::Ask(vec![AskedPart::new(what, reason)]);
+        }
+    }
+}
+
+enum Answers {
+    Given(Vec<CallAnswer>),
+    Nobody,
+    Interrupted,
+}
+
+async fn answers(run: &RunContext, questions: &[CallQuestion]) -> Answers {
+    let Some(approver) = run.policy_gate.approvals().approver() else {
+        return Answers::Nobody;
+    };
+    tokio::select! {
+        biased;
+        () = run.cancel.interrupted() => Answers::Interrupted,
+        answers = approver.approve(questions) => answers.map_or(Answers::Nobody, Answers::Given),
+    }
+}
+
+/// Applies the answer about a call.
+fn decide(
+    run: &RunContext,
+    mut prepared: PreparedCall,
+    parts: &[AskedPart],
+    answer: CallAnswer,
+) -> DecidedCall {
+    let approvals = run.policy_gate.approvals();
+    match answer {
+        CallAnswer::No(reason) => return (prepared, Err(denied(&reason))),
+        CallAnswer::Yes => {}
+        CallAnswer::Always(rules) => {
+            if let Err(error) = approvals.allow(&rules) {
+                let note = format!("the rule holds for this session only: {}", error.message);
+                prepared.notes.push(note);
+            }
+        }
+        CallAnswer::Edited(text) => {
+            if let Some(own) = editable(&mut prepared.call) {
+                let note =
+                    format!("the user has changed the call; in place of it this ran: {text}");
+                prepared.notes.push(note);
+                *own = Template::new(text);
+                prepared.is_approved = true;
+            }
+            let cwd = run.context.sessions.cwd();
+            if let Verdict::Deny(rule) = approvals.judge(&prepared.call, cwd, false) {
+                return (prepared, Err(denied_by(&rule)));
+            }
+        }
+    }
+    // A call that was only held is still checked when it starts.
+    prepared.is_approved |= !parts.is_empty();
+    approvals.accept(parts);
+    (prepared, Ok(()))
+}
+
+/// Checks a call of a shell when its turn has come, and records what it starts.
+///
+/// # Errors
+/// It must not run.
+pub(super) async fn check_in_session(
+    run: &RunContext,
+    (id, is_approved): (&str, bool),
+    call: &Call,
+    target: &JobTarget,
+) -> Result<(), ToolError> {
+    let approvals = run.policy_gate.approvals();
+    if !approvals.is_on() {
+        return Ok(());
+    }
+    let session = &target.terminal.session;
+    if let Call::Command(args) = call {
+        note_start(approvals, session).await;
+        approvals.note_job(&target.job, judge::takes_commands(args.text.source()));
+    }
+    let types_code = approvals.takes_commands(&target.job) && !target.job.is_empty();
+    let verdict = match is_approved {
+        true => return Ok(()),
+        false => approvals.judge(call, run.context.sessions.cwd(), types_code),
+    };
+    let verdict = match verdict {
+        Verdict::Allow(names) => match changed_names(approvals, session, &names).await {
+            parts if parts.is_empty() => return Ok(()),
+            parts => Verdict::Ask(parts),
+        },
+        other => other,
+    };
+    finally(run, id, call, verdict).await
+}
+
+/// Checks a call without a shell when its turn has come: the session's directory may have changed.
+///
+/// # Errors
+/// It must not run.
+pub(super) async fn check_outside_session(
+    run: &RunContext,
+    (id, is_approved): (&str, bool),
+    call: &Call,
+) -> Result<(), ToolError> {
+    let approvals = run.policy_gate.approvals();
+    if is_approved || !approvals.is_on() {
+        return Ok(());
+    }
+    let verdict = approvals.judge(call, run.context.sessions.cwd(), true);
+    finally(run, id, call, verdict).await
+}
+
+/// Asks about one call whose turn has come.
+async fn finally(
+    run: &RunContext,
+    id: &str,
+    call: &Call,
+    verdict: Verdict,
+) -> Result<(), ToolError> {
+    let parts = match verdict {
+        Verdict::Allow(_) => return Ok(()),
+        Verdict::Deny(rule) => return Err(denied_by(&rule)),
+        Verdict::Ask(parts) => parts,
+    };
+    let mut question = question(id, call, parts);
+    question.is_editable = false;
+    let given = match answers(run, std::slice::from_ref(&question)).await {
+        Answers::Given(answers) => answers.into_iter().next(),
+        Answers::Nobody => return Err(needs_approval(&question.parts)),
+        Answers::Interrupted => return Err(not_started_error()),
+    };
+    match given {
+        Some(CallAnswer::Yes | CallAnswer::Edited(_)) => {}
+        // They hold for this session at least.
+        Some(CallAnswer::Always(rules)) => drop(run.policy_gate.approvals().allow(&rules)),
+        Some(CallAnswer::No(reason)) => return Err(denied(&reason)),
+        None => return Err(denied("")),
+    }
+    run.policy_gate.approvals().accept(&question.parts);
+    Ok(())
+}
+
+fn question(id: &str, call: &Call, parts: Vec<AskedPart>) -> CallQuestion {
+    CallQuestion {
+        id: id.to_owned(),
+        tool: call.spec().name,
+        title: title(call),
+        text: text(call),
+        parts,
+        is_editable: matches!(call, Call::Command(_) | Call::Input(_)),
+    }
+}
+
+/// Returns the whole text that a call would run, type or write.
+fn text(call: &Call) -> String {
+    let Call::Edit(args) = call else {
+        return call.title();
+    };
+    let mut text = String::new();
+    for file in &args.files {
+        let source =
+            |template: &Option<Template>| template.as_ref().map(|text| text.source().to_owned());
+        let lines = |sign: &str, text: &str| {
+            text.lines()
+                .map(|line| format!("{sign}{line}\n"))
+                .collect::<String>()
+        };
+        text.push_str(file.src.source());
+        text.push_str(
+            &source(&file.to)
+                .map(|to| format!(" -> {to}"))
+                .unwrap_or_default(),
+        );
+        text.push_str(if file.delete { " (deleted)\n" } else { "\n" });
+        text.push_str(
+            &source(&file.content)
+                .map(|all| lines("+", &all))
+                .unwrap_or_default(),
+        );
+        for pair in &file.edits {
+            text.push_str(&lines("-", pair.find.source()));
+            text.push_str(&lines("+", pair.replace.source()));
+        }
+    }
+    text
+}
+
+/// Returns the text of a call that a person may change.
+fn editable(call: &mut Call) -> Option<&mut Template> {
+    match call {
+        Call::Command(args) => Some(&mut args.text),
+        Call::Input(args) => Some(&mut args.text),
+        _ => None,
+    }
+}
+
+fn needs_approval(parts: &[AskedPart]) -> ToolError {
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|part| format!("`{}`: {}", part.what, part.reason))
+        .collect();
+    let message = format!("nobody has permitted it; {}", parts.join("; "));
+    ToolError::new(ErrorCode::NeedsApproval, message)
+}
+
+fn denied_by(rule: &str) -> ToolError {
+    ToolError::new(ErrorCode::Denied, format!("{rule} does not permit it"))
+}
+
+fn denied(reason: &str) -> ToolError {
+    let message = match reason.trim() {
+        "" => "the user does not want it".to_owned(),
+        reason => format!("the user does not want it: {reason}"),
+    };
+    ToolError::new(ErrorCode::Denied, message)
+}
