@@ -1,5 +1,6 @@
 //! MCP over standard input and output, and over HTTP: whole messages of real processes.
 
+mod approval;
 mod browser;
 mod hostile;
 mod http;

@@ -9,11 +9,11 @@ use anyhow::Context as _;
 
 #[cfg(feature = "serve")]
 use crate::cli::args::SiteFlags;
-use crate::cli::args::{McpArgs, SessionArgs};
+use crate::cli::args::{McpApprove, McpArgs, SessionArgs};
 #[cfg(feature = "serve")]
 use crate::cli::serve;
 use crate::cli::shell::{self, SessionUse, ShellNames};
-use crate::cli::{control_socket, fail, run, runtime, say, undo_journal, vault};
+use crate::cli::{control_socket, fail, policy, run, runtime, say, undo_journal, vault};
 use crate::exec::cancel::Cancel;
 use crate::exec::session_context::SessionContext;
 #[cfg(feature = "serve")]
@@ -81,7 +81,7 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Stdio
     )?;
     let shell = names.description(&search_path);
     let offer = session.offer.offer()?;
-    let (prepare, cwd, report_bytes) = prepare(session, used)?;
+    let (prepare, cwd, report_bytes) = prepare((session, args.approve), used)?;
     #[cfg(feature = "serve")]
     let site = site_tools(args.site, report_bytes)?;
     #[cfg(not(feature = "serve"))]
@@ -127,7 +127,7 @@ fn site_tools(flags: SiteFlags, report_bytes: usize) -> anyhow::Result<Option<Bo
 /// Returns the function that creates the session, its start directory and the bytes of a result. Checks the options
 /// now.
 fn prepare(
-    args: SessionArgs,
+    (args, approve): (SessionArgs, McpApprove),
     used: &Arc<OnceLock<Secrets>>,
 ) -> anyhow::Result<(PrepareSession, PathBuf, usize)> {
     let context = run::context(
@@ -139,7 +139,7 @@ fn prepare(
     run::policy_gate(&args, &context).context("reading the options")?;
     let used = Arc::clone(used);
     let prepare = move || {
-        let work = begin(&args)?;
+        let work = begin(&args, approve)?;
         let _ = used.set(work.context.secrets.clone());
         Ok(work)
     };
@@ -150,7 +150,7 @@ fn prepare(
     ))
 }
 
-fn begin(args: &SessionArgs) -> Result<SessionContext, ToolError> {
+fn begin(args: &SessionArgs, approve: McpApprove) -> Result<SessionContext, ToolError> {
     let broken = |error: anyhow::Error| ToolError::new(ErrorCode::Io, format!("{error:#}"));
     let mut context = run::context(
         args,
@@ -170,6 +170,10 @@ fn begin(args: &SessionArgs) -> Result<SessionContext, ToolError> {
     }
     let mut policy_gate = run::policy_gate(args, &context).map_err(broken)?;
     policy_gate.compare_names(&vault::known_names(&context.secrets))?;
+    if approve == McpApprove::Ask {
+        let approvals = policy::approvals(&context.sessions.cwd(), None, None).map_err(broken)?;
+        policy_gate = policy_gate.with_approvals(approvals);
+    }
     let redactor = Redactor::new(&context.secrets);
     for unknown in policy_gate.unknown() {
         // A misplaced argument may be a value.

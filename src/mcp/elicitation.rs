@@ -6,6 +6,7 @@
 //! with the answers.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
@@ -17,6 +18,7 @@ use rmcp::model::{
 use rmcp::service::Peer;
 use serde_json::json;
 
+use crate::approval::{Approver, CallAnswer, CallQuestion};
 use crate::exec::cancel::Cancel;
 use crate::mcp::secret_form::SecretForm;
 use crate::mcp::server::McpContext;
@@ -272,6 +274,28 @@ impl ElicitationPrompter {
         }
     }
 
+    /// Asks whether a call may run.
+    async fn ask_call(&self, call: &CallQuestion) -> Option<CallAnswer> {
+        let (key, params) = (call_key(call), call_params(call));
+        let answer = match self.is_repeated {
+            false => {
+                let _turn = self.shared.turn.lock().await;
+                let answer =
+                    tokio::time::timeout(limits::PROMPT_TIMEOUT, self.elicit(params)).await;
+                answer.unwrap_or(UserAnswer::Unavailable)
+            }
+            true => self.stored_answer(&key).unwrap_or_else(|| {
+                self.require_input(key, params, None);
+                UserAnswer::Unavailable
+            }),
+        };
+        match answer {
+            UserAnswer::Yes => Some(CallAnswer::Yes),
+            UserAnswer::No => Some(CallAnswer::No(String::new())),
+            UserAnswer::Unavailable => None,
+        }
+    }
+
     async fn open_form(
         &self,
         mut question: Question,
@@ -328,11 +352,55 @@ impl ElicitationPrompter {
     }
 }
 
+/// Returns the key of the question whether a call may run: the answer counts for this text alone.
+fn call_key(call: &CallQuestion) -> String {
+    let mut hasher = DefaultHasher::new();
+    (call.tool, &call.text, call.facts()).hash(&mut hasher);
+    format!("call:{:x}", hasher.finish())
+}
+
+/// Returns the form that asks whether a call may run.
+fn call_params(call: &CallQuestion) -> ElicitRequestParams {
+    let whole = |text: &str| {
+        let text = safe_question(text);
+        let mut chars = text.chars();
+        let shown: String = chars.by_ref().take(limits::MAX_QUESTION_CHARS).collect();
+        match chars.count() {
+            0 => shown,
+            rest => format!("{shown} ... and {rest} more characters"),
+        }
+    };
+    let facts = call.facts();
+    let facts = facts.iter().map(|fact| format!("\n{}", whole(fact)));
+    let (tool, text) = (call.tool, whole(&call.text));
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: format!("May {tool} run this? {text}{}", facts.collect::<String>()),
+        requested_schema: ElicitationSchema::new(BTreeMap::new()),
+    }
+}
+
 fn user_answer(action: &ElicitationAction) -> UserAnswer {
     match action {
         ElicitationAction::Accept => UserAnswer::Yes,
         ElicitationAction::Decline | ElicitationAction::Cancel => UserAnswer::No,
         _ => UserAnswer::Unavailable,
+    }
+}
+
+impl Approver for ElicitationPrompter {
+    fn is_available(&self) -> bool {
+        self.can_ask
+    }
+
+    fn approve<'a>(&'a self, calls: &'a [CallQuestion]) -> Boxed<'a, Option<Vec<CallAnswer>>> {
+        Box::pin(async move {
+            let mut answers = Vec::new();
+            for call in calls {
+                answers.push(self.until_cancelled(self.ask_call(call), None).await?);
+            }
+            Some(answers)
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore, mpsc};
 
+use crate::approval::Approver;
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
@@ -267,6 +268,9 @@ impl<'a> RunningCall<'a> {
     fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> RunContext {
         let mut stage = self.session.work.run_context(events, self.cancel.clone());
         stage.context.prompter = Arc::clone(&self.prompter) as Arc<dyn Prompter>;
+        let approver = Arc::clone(&self.prompter) as Arc<dyn Approver>;
+        let approvals = stage.policy_gate.approvals().with_approver(approver);
+        stage.policy_gate = stage.policy_gate.with_approvals(approvals);
         stage.is_live = self.progress.is_requested();
         stage
     }
