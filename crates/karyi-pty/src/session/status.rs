@@ -85,6 +85,13 @@ impl Session {
         Some(state.observation.status_of(number))
     }
 
+    /// Returns true if the terminal collects a line without showing it, as for a password.
+    #[must_use]
+    pub fn hides_typing(&self) -> bool {
+        let live = self.shared().lock().live.clone();
+        live.is_some_and(|live| live.watched_terminal().hides_line())
+    }
+
     /// Waits while the job in the foreground works, or accepts input without need, until a time at most.
     pub async fn wait_while_at_work(&self, until: Instant) {
         while Instant::now() < until

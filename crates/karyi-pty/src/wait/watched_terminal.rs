@@ -77,6 +77,11 @@ impl WatchedTerminal<'_> {
     pub(crate) fn is_canonical(&self) -> bool {
         tcgetattr(self.master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ICANON))
     }
+
+    /// Returns true if the terminal collects a line without showing it.
+    pub(crate) fn hides_line(&self) -> bool {
+        tcgetattr(self.master).is_ok_and(|modes| is_password_prompt(&modes))
+    }
 }
 
 pub(super) fn is_password_prompt(modes: &Termios) -> bool {
