@@ -74,7 +74,7 @@ impl AnswerRunner {
     }
 
     /// Replaces the cancellation of the calls that follow.
-    pub(super) fn replace_cancel(&mut self, cancel: &Cancel) {
+    pub fn replace_cancel(&mut self, cancel: &Cancel) {
         self.run.replace_cancel(cancel.clone());
         self.runner.replace_cancel(cancel.clone());
     }
@@ -130,7 +130,7 @@ impl AnswerRunner {
     }
 
     /// Runs a call that no model wrote, shows its events, and returns its report.
-    pub(super) async fn run_shown_call(
+    pub async fn run_shown_call(
         &mut self,
         call: Call,
         observer: &mut dyn Observer,

@@ -11,6 +11,7 @@ use crate::chat::history::History;
 use crate::chat::memory::Memory;
 use crate::chat::observer::{ChatEvent, Observer};
 use crate::chat::recorder::Recorder;
+use crate::chat::steering::Steering;
 use crate::chat::time_limit::TimeLimit;
 use crate::chat::transcript::file::TranscriptWriter;
 use crate::chat::transcript::record::{Record, TurnEndRecord, UsageRecord};
@@ -33,6 +34,8 @@ pub struct Conversation {
     cancel: Cancel,
     /// Tokens that the context of the model has.
     window: Option<u64>,
+    /// Texts that join a turn.
+    steering: Steering,
 }
 
 /// State of a turn.
@@ -67,6 +70,7 @@ impl Conversation {
             limits,
             cancel,
             window: None,
+            steering: Steering::default(),
         }
     }
 
@@ -74,6 +78,12 @@ impl Conversation {
     #[must_use]
     pub fn with_window(self, window: Option<u64>) -> Self {
         Self { window, ..self }
+    }
+
+    /// Lets these texts join a turn at its next request.
+    #[must_use]
+    pub fn with_steering(self, steering: Steering) -> Self {
+        Self { steering, ..self }
     }
 
     /// Replaces what the conversation remembers: a new chat, or one to go on with. Its records are saved from here on;
@@ -147,12 +157,15 @@ impl Conversation {
             }
             if turn.steps > 0 {
                 self.compact_if_full(&mut turn, cancel, observer).await;
+                self.join_texts(observer);
             }
             turn.steps += 1;
             observer.event(&ChatEvent::Request(turn.steps));
             let ended = self.answer(&mut turn, observer).await;
-            if let Some(end) = self.take(&mut turn, ended) {
-                break end;
+            match self.take(&mut turn, ended) {
+                Some(TurnEnd::Done) if !self.steering.is_empty() => {}
+                Some(end) => break end,
+                None => {}
             }
         };
         let end = match end {
@@ -168,6 +181,16 @@ impl Conversation {
             usage: turn.usage.total,
             cost: turn.usage.cost(),
             needs_approval: turn.needs_approval,
+        }
+    }
+
+    /// Adds the texts that the user wrote meanwhile.
+    fn join_texts(&mut self, observer: &mut dyn Observer) {
+        for text in self.steering.take_all() {
+            let text = self.runner.redactor().redact(&text);
+            observer.event(&ChatEvent::Joined(text.as_str()));
+            let attached = Redacted::default();
+            self.memory.record(&Record::User { text, attached });
         }
     }
 

@@ -44,6 +44,7 @@ mod memory;
 pub mod notes;
 pub mod observer;
 mod recorder;
+pub mod steering;
 mod time_limit;
 pub mod transcript;
 pub mod turn;

@@ -20,6 +20,8 @@ pub enum ChatEvent<'a> {
     Call(&'a Event),
     /// The model has replaced its plan.
     Plan(&'a [PlanStep]),
+    /// A text that the user wrote during the turn goes to the model with the next request.
+    Joined(&'a str),
     /// The answer has ended, and so have its calls: the tokens of the step.
     StepEnded(Usage),
     /// The model is asked to sum the conversation up.

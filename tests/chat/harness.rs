@@ -83,6 +83,7 @@ impl Observer for Seen {
                 }
             }
             ChatEvent::Compacted(text) => self.notes.push(format!("compacted {text}")),
+            ChatEvent::Joined(text) => self.notes.push(format!("joined {text}")),
             ChatEvent::Note(text) => self.notes.push(format!("note {text}")),
             _ => {}
         }

@@ -154,6 +154,7 @@ fn chat_line(event: &ChatEvent<'_>) -> Value {
         }
         ChatEvent::CompactionStarted => json!({"event": "compaction"}),
         ChatEvent::Compacted(text) => json!({"event": "compacted", "text": text}),
+        ChatEvent::Joined(text) => json!({"event": "joined", "text": text}),
         ChatEvent::Note(text) => json!({"event": "note", "text": text}),
         ChatEvent::Call(_) => Value::Null,
     }
@@ -268,6 +269,8 @@ impl TextOutput {
             ChatEvent::Call(Event::Refused(error)) => {
                 self.note(&format!("refused: {}", safe_line(&error.message)))?;
             }
+            // A request without a conversation gets no further text.
+            ChatEvent::Joined(_) => {}
             ChatEvent::Note(text) => self.note(&safe_line(text))?,
             ChatEvent::Call(_)
             | ChatEvent::Request(_)
