@@ -13,6 +13,7 @@
 mod approval;
 mod architecture;
 mod ask;
+mod assistant;
 mod bad_input;
 mod chat;
 mod chats;

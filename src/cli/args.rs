@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::cli::ask::args::{AskArgs, ModelArgs};
+use crate::cli::assistant::args::{ChatArgs, StartArgs};
 use crate::cli::chats::ChatsArgs;
 use crate::cli::config::ConfigArgs;
 use crate::cli::policy::PolicyArgs;
@@ -20,12 +21,14 @@ use crate::tool::Seconds;
 
 /// A safe pair of hands for any language model: ToolsXML in, exact results out.
 ///
-/// With no command and a script on standard input, the same as `karyi run -`.
+/// With no command the same as `karyi chat` on a terminal, and as `karyi run -` with a script on standard input.
 #[derive(Debug, Parser)]
 #[command(name = "karyi", version, after_help = OVERVIEW)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
+    #[command(flatten)]
+    pub(super) start: StartArgs,
     /// Add to this file, with the time: messages, the result of each call, and the log of a server in place of
     /// standard error
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -72,6 +75,8 @@ Examples:
 pub(super) enum Command {
     /// Run the <tools> blocks of scripts or of a model's answer
     Run(Box<RunArgs>),
+    /// Talk with a model on the terminal: it runs commands and edits files
+    Chat(Box<ChatArgs>),
     /// Ask a model, run what it writes, and give it the results until it is done
     Ask(Box<AskArgs>),
     /// List, show, export or remove the chats that were kept

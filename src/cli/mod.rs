@@ -3,6 +3,7 @@
 
 mod args;
 mod ask;
+mod assistant;
 #[cfg(feature = "serve")]
 mod call;
 mod chat_setup;
@@ -47,13 +48,16 @@ mod vault;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command, RunArgs};
+use assistant::args::ChatArgs;
 
 use karyi_core::error::{ErrorClass, ErrorCode, ToolError};
 use karyi_pty::lacks_output;
+use karyi_screen::terminal_guard;
 
 /// Exit status of wrong usage and refused input.
 const USAGE: u8 = 2;
@@ -77,7 +81,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         );
     }
     let result = std::panic::catch_unwind(|| dispatch(arguments));
-    result.unwrap_or(ExitCode::from(BUG))
+    result.unwrap_or_else(|_| panicked())
 }
 
 /// Returns true when enough files can be opened at start; later failures could not be reported.
@@ -94,14 +98,51 @@ fn bootstrap_arguments(arguments: &[OsString]) -> Option<&[OsString]> {
     }
 }
 
-/// Reports a panic without its message, which could contain a secret.
+/// Message about a panic that happened while a screen had the terminal.
+static WITHHELD: Mutex<Option<String>> = Mutex::new(None);
+
+/// Reports a panic without its message, which could contain a secret. While a screen has the terminal, the report waits:
+/// the panic of a call does not end the program.
 fn install_panic_message() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        say(&format!(
-            "internal error at {place}; this is a bug in karyi"
-        ));
+        let message = format!("internal error at {place}; this is a bug in karyi");
+        match terminal_guard::is_taken() {
+            false => say(&message),
+            true => {
+                log::write(&message);
+                *WITHHELD.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+            }
+        }
     }));
+}
+
+/// Returns the exit status of a panic that ended the program.
+fn panicked() -> ExitCode {
+    let mut withheld = WITHHELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(message) = withheld.take() {
+        say(&message);
+    }
+    ExitCode::from(BUG)
+}
+
+/// Parses the arguments; says what is wrong with them.
+fn parsed(arguments: &[OsString]) -> Result<Cli, ExitCode> {
+    let may_hold_value = usage::may_hold_value(arguments);
+    Cli::try_parse_from(arguments).map_err(|error| {
+        let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
+        let message = match may_hold_value {
+            true => usage::without_arguments(&error, arguments),
+            false => usage::misplaced_file(&error),
+        };
+        match message {
+            Some(message) => say(&message),
+            None => {
+                let _ = error.print();
+            }
+        }
+        ExitCode::from(code)
+    })
 }
 
 fn dispatch(arguments: Vec<OsString>) -> ExitCode {
@@ -110,31 +151,24 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
     {
         return version(&arguments);
     }
-    let may_hold_value = usage::may_hold_value(&arguments);
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match parsed(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
-            let message = match may_hold_value {
-                true => usage::without_arguments(&error, &arguments),
-                false => usage::misplaced_file(&error),
-            };
-            match message {
-                Some(message) => say(&message),
-                None => {
-                    let _ = error.print();
-                }
-            }
-            return ExitCode::from(code);
-        }
+        Err(code) => return code,
     };
     if let Some(path) = &cli.log
         && let Err(error) = log::open(path)
     {
         return fail(&format!("{error:#}"));
     }
+    if cli.command.is_some() && cli.start.is_given() {
+        return fail("expected the options behind the command, as in `karyi chat --model NAME`");
+    }
+    if let Some(arguments) = cli.start.as_ask() {
+        return dispatch(arguments);
+    }
     match cli.command {
         Some(Command::Run(args)) => run::run(*args),
+        Some(Command::Chat(args)) => assistant::chat(*args),
         Some(Command::Ask(args)) => ask::ask(*args),
         Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
@@ -157,7 +191,11 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Mcp(args)) => mcp::mcp(*args),
         Some(Command::Man { name }) => manual(name.as_deref()),
         Some(Command::Completions { shell }) => completions(shell),
-        None if std::io::stdin().is_terminal() => help(),
+        None if cli.start.is_given() => assistant::chat(cli.start.into_chat()),
+        None if io::stdin().is_terminal() && io::stdout().is_terminal() => {
+            assistant::chat(ChatArgs::default())
+        }
+        None if io::stdin().is_terminal() => help(),
         None => run::run(RunArgs::from_stdin()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -14,6 +14,8 @@ pub enum Reply {
     Text(Vec<String>),
     /// A piece of text, then nothing until the client is gone.
     Silence(String),
+    /// Pieces of text, each of them when the test says so, then the end.
+    Gated(Vec<String>, Arc<Mutex<Receiver<()>>>),
     /// A status and a body.
     Status(u16, &'static str),
 }
@@ -21,6 +23,12 @@ pub enum Reply {
 impl Reply {
     pub fn text(text: &str) -> Self {
         Self::Text(vec![text.to_owned()])
+    }
+
+    /// Returns an answer whose pieces the sender releases.
+    pub fn gated(pieces: Vec<String>) -> (Self, Sender<()>) {
+        let (sender, gate) = channel();
+        (Self::Gated(pieces, Arc::new(Mutex::new(gate))), sender)
     }
 }
 
@@ -120,12 +128,18 @@ fn answer(stream: &mut TcpStream, reply: &Reply) {
             return;
         }
         Reply::Text(pieces) => (pieces.clone(), true),
+        Reply::Gated(pieces, _) => (pieces.clone(), true),
         Reply::Silence(piece) => (vec![piece.clone()], false),
     };
     let mut text =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
             .to_owned();
     for piece in pieces {
+        if let Reply::Gated(_, gate) = reply {
+            let _ = stream.write_all(text.as_bytes());
+            text.clear();
+            let _ = gate.lock().unwrap().recv();
+        }
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": piece}}]});
         text.push_str(&format!("data: {chunk}\n\n"));
     }

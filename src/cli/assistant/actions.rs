@@ -1,0 +1,210 @@
+//! Actions of the commands after a slash.
+
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+
+use crate::cli::assistant::app::App;
+use crate::cli::assistant::commands::{self, SlashCommand};
+use crate::cli::assistant::start::Earlier;
+use crate::cli::own_program;
+use karyi_screen::card::elapsed_text;
+use karyi_screen::theme;
+
+/// Message for a command that must wait.
+const BUSY: &str = "wait for the end of the work, or interrupt it with Esc";
+
+impl App {
+    /// Runs the command of a text after its slash.
+    pub(super) fn slash(&mut self, text: &str) {
+        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let mut own = self.start.project().commands.iter();
+        match commands::parse(text) {
+            Ok((command, rest)) => self.command(command, rest),
+            Err(message) => match own.find(|command| command.name == name) {
+                Some(_) if self.talk.is_busy() => self.say_warning(BUSY),
+                Some(command) => {
+                    let prompt = command.expand(rest.trim());
+                    self.ask_model(&prompt);
+                }
+                None => self.say_bad(&message),
+            },
+        }
+    }
+
+    /// Runs a command.
+    pub(super) fn command(&mut self, command: SlashCommand, rest: &str) {
+        match command {
+            SlashCommand::Help => self.say_faint(&commands::help()),
+            SlashCommand::Model => self.change_model(rest),
+            SlashCommand::Mode => {
+                let mode = self.start.mode.as_str();
+                self.say_faint(&format!(
+                    "mode: {mode}; `karyi chat --mode full` permits every call"
+                ));
+            }
+            SlashCommand::Clear => self.clear(),
+            SlashCommand::Compact => match self.talk.is_busy() {
+                true => self.say_warning(BUSY),
+                false => self
+                    .talk
+                    .start_compaction(rest.to_owned(), self.view.clone()),
+            },
+            SlashCommand::Resume => self.resume(rest),
+            SlashCommand::Rename => self.rename(rest),
+            SlashCommand::Todo => self.say_plan(),
+            SlashCommand::Cost => self.say_faint(&self.totals.text()),
+            SlashCommand::Status => self.say_status(),
+            SlashCommand::Jobs => self.say_jobs(),
+            SlashCommand::Tools => self.run_own(&["tools"]),
+            SlashCommand::Vars => self.run_own(&["var", "list"]),
+            SlashCommand::Undo => self.undo(),
+            SlashCommand::Diff => self.show_changes(),
+            SlashCommand::Quit => self.exit = Some(0),
+        }
+    }
+
+    fn change_model(&mut self, name: &str) {
+        if name.is_empty() {
+            let text = format!(
+                "model: {}; /model NAME changes it",
+                self.start.setup.model.name
+            );
+            return self.say_faint(&text);
+        }
+        if self.talk.idle().is_none() {
+            return self.say_warning(BUSY);
+        }
+        match self.start.change_model(name) {
+            Ok(model) => {
+                let window = self.start.window();
+                if let Some(parts) = self.talk.idle() {
+                    parts.conversation.replace_model(model, name, window);
+                }
+                self.say_faint(&format!("model: {}", self.start.setup.model.name));
+            }
+            Err(error) => self.say_bad(&format!("{error:#}")),
+        }
+    }
+
+    /// Starts a new conversation; the shell, its jobs and the totals stay.
+    fn clear(&mut self) {
+        let begun = match self.talk.idle() {
+            Some(parts) => self.start.begin_again(parts),
+            None => return self.say_warning(BUSY),
+        };
+        match begun {
+            Ok(()) => self.say_faint("a new conversation; the shell is as it was"),
+            Err(error) => self.say_bad(&format!("{error:#}")),
+        }
+    }
+
+    /// Goes on with an earlier chat.
+    fn resume(&mut self, name: &str) {
+        if name.is_empty() {
+            return self.run_own(&["chats", "list"]);
+        }
+        let earlier = Earlier::Named(name.to_owned());
+        let resumed = match self.talk.idle() {
+            Some(parts) => self.start.resume(parts, &earlier),
+            None => return self.say_warning(BUSY),
+        };
+        match resumed {
+            Ok(text) => self.say_faint(&text),
+            Err(error) => self.say_bad(&format!("{error:#}")),
+        }
+    }
+
+    fn rename(&mut self, title: &str) {
+        match self.talk.idle() {
+            _ if title.is_empty() => self.say_warning("give the title: /rename TITLE"),
+            Some(parts) => parts.conversation.rename(title),
+            None => self.say_warning(BUSY),
+        }
+    }
+
+    fn say_plan(&self) {
+        let mut view = self.view.lock();
+        match view.plan() {
+            lines if lines.is_empty() => view.say("the model has no plan", theme::FAINT),
+            lines => view.extend(lines),
+        }
+    }
+
+    fn say_status(&mut self) {
+        let status = self.status();
+        let exit = status
+            .exit
+            .map_or(String::new(), |exit| format!(", exit {exit}"));
+        let program = status
+            .program
+            .map_or(String::new(), |text| format!(", {text}"));
+        let text = format!(
+            "model {}, mode {}\ndirectory {}{exit}{program}\n{}: {}",
+            status.model,
+            status.mode,
+            status.directory,
+            elapsed_text(self.age()),
+            self.totals.text()
+        );
+        self.say_faint(&text);
+    }
+
+    fn say_jobs(&self) {
+        let (jobs, view) = (self.start.setup.jobs.clone(), self.view.clone());
+        tokio::spawn(async move {
+            let mut text = String::new();
+            for job in jobs.open().await {
+                let state = job.state.as_str().replace('_', " ");
+                text.push_str(&format!("{}  {state}  {}\n", job.id, job.command));
+            }
+            if text.is_empty() {
+                text.push_str("no jobs");
+            }
+            view.lock().say(&text, theme::FAINT);
+            view.changed.notify_one();
+        });
+    }
+
+    /// Undoes the changes of files that the last turn made, newest first.
+    fn undo(&mut self) {
+        if self.talk.is_busy() {
+            return self.say_warning(BUSY);
+        }
+        let numbers = self.start.changes_since(self.turn_began_at);
+        if numbers.is_empty() {
+            return self.say_faint("the last turn changed no files; /diff lists earlier changes");
+        }
+        for number in numbers.iter().rev() {
+            self.run_own(&["undo", &number.to_string()]);
+        }
+        self.turn_began_at = numbers.last().copied().unwrap_or(self.turn_began_at);
+    }
+
+    /// Shows the changes of files of this session.
+    fn show_changes(&mut self) {
+        let numbers = self.start.changes_since(0);
+        if numbers.is_empty() {
+            return self.say_faint("no files were changed; what commands changed is not recorded");
+        }
+        for number in numbers {
+            self.run_own(&["history", "show", &number.to_string()]);
+        }
+    }
+
+    /// Runs a command of karyi itself, and shows what it prints.
+    fn run_own(&self, arguments: &[&str]) {
+        match output(arguments) {
+            Ok(text) => self.say_faint(&text),
+            Err(error) => self.say_bad(&format!("{error:#}")),
+        }
+    }
+}
+
+fn output(arguments: &[&str]) -> anyhow::Result<String> {
+    let mut command = Command::new(own_program::own_program()?);
+    command.args(arguments).stdin(Stdio::null());
+    let output = command.output().context("starting karyi")?;
+    let bytes = [output.stdout, output.stderr].concat();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

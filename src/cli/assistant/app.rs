@@ -1,0 +1,560 @@
+//! The loop of the assistant: keys, events of the conversation, questions and time become frames and work.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use tokio::signal::unix::Signal;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+
+use crate::chat::compaction::CompactionEnd;
+use crate::chat::turn::{TurnEnd, TurnReport};
+use crate::cli::assistant::completion::{Completion, ProjectFiles, Sources, completion};
+use crate::cli::assistant::editor;
+use crate::cli::assistant::key_reader::{KeyReader, Typed};
+use crate::cli::assistant::menu::{Menu, MenuChoice, Totals};
+use crate::cli::assistant::parts::Opening;
+use crate::cli::assistant::questions::TerminalRequest;
+use crate::cli::assistant::screen::Screen;
+use crate::cli::assistant::shell_watch::ShellWatch;
+use crate::cli::assistant::start::Start;
+use crate::cli::assistant::talk::{Talk, UserCommand, UserText, WorkEnd, named_files};
+use crate::cli::assistant::view::SharedView;
+use crate::cli::vault;
+use karyi_core::limits;
+use karyi_model::ModelError;
+use karyi_screen::choice_list::{Choice, ChoiceList, best};
+use karyi_screen::frame_clock::FrameClock;
+use karyi_screen::input_box::InputBox;
+use karyi_screen::keys::{Key, KeyPress, TerminalInput};
+use karyi_screen::theme;
+
+/// Exit status after the terminal was lost.
+const HANGUP: u8 = 129;
+
+/// Input of the loop from outside.
+pub(super) struct Inputs {
+    pub(super) typed: UnboundedReceiver<Typed>,
+    pub(super) requests: Receiver<TerminalRequest>,
+    pub(super) resized: Signal,
+}
+
+/// The assistant.
+pub(super) struct App {
+    pub(super) start: Start,
+    pub(super) talk: Talk,
+    pub(super) view: SharedView,
+    pub(super) screen: Screen,
+    keys: KeyReader,
+    pub(super) shell: ShellWatch,
+    pub(super) input: InputBox,
+    pub(super) overlay: Overlay,
+    /// False while another window has the focus.
+    has_focus: bool,
+    files: ProjectFiles,
+    /// True while a path cannot be completed because the files are not known yet.
+    awaits_files: bool,
+    /// Texts that wait for the end of the work.
+    pub(super) queue: VecDeque<String>,
+    clock: FrameClock,
+    pub(super) totals: Totals,
+    /// Used part of the model's context, in percent.
+    pub(super) context: Option<u64>,
+    pub(super) since: Instant,
+    /// Number of the last change of files before the turn.
+    pub(super) turn_began_at: u64,
+    interrupted_at: Option<Instant>,
+    /// Exit status, once the loop is to end.
+    pub(super) exit: Option<u8>,
+}
+
+/// List below the input.
+pub(super) enum Overlay {
+    None,
+    Completion(Completion),
+    /// Earlier inputs that match what is typed.
+    Search(ChoiceList),
+    Menu(Menu),
+}
+
+impl App {
+    /// Creates the assistant on its screen.
+    pub(super) fn new(
+        start: Start,
+        talk: Talk,
+        (screen, keys): (Screen, KeyReader),
+        (view, shell): (SharedView, ShellWatch),
+    ) -> Self {
+        Self {
+            start,
+            turn_began_at: 0,
+            talk,
+            view,
+            screen,
+            keys,
+            shell,
+            input: InputBox::default(),
+            overlay: Overlay::None,
+            has_focus: true,
+            files: ProjectFiles::default(),
+            awaits_files: false,
+            queue: VecDeque::new(),
+            clock: FrameClock::default(),
+            totals: Totals::default(),
+            context: None,
+            since: Instant::now(),
+            interrupted_at: None,
+            exit: None,
+        }
+    }
+
+    /// Shows the first lines, and queues the first text.
+    pub(super) fn greet(&mut self, text: &str) {
+        let model = &self.start.setup.model.name;
+        let greeting = format!("karyi {} · {model} · /help", env!("CARGO_PKG_VERSION"));
+        self.say_faint(&greeting);
+        if !text.is_empty() {
+            self.queue.push_back(text.to_owned());
+        }
+    }
+
+    /// Runs until the user quits, or the program is ended. Returns the exit status.
+    pub(super) async fn run(mut self, mut inputs: Inputs) -> u8 {
+        let stop = self.start.setup.stop_source.clone();
+        let mut ticks = tokio::time::interval(limits::CLOCK_STEP);
+        self.clock.want();
+        while self.exit.is_none() {
+            let now = Instant::now();
+            if self.clock.take(now) && self.draw(now).is_err() {
+                self.exit = Some(HANGUP);
+                break;
+            }
+            let frame = until(self.clock.due(now));
+            tokio::select! {
+                typed = inputs.typed.recv() => self.typed(typed.unwrap_or(Typed::HungUp)),
+                end = self.talk.ended() => self.ended(end),
+                () = self.view.changed.notified() => self.changed(),
+                Some(request) = inputs.requests.recv() => self.step_aside(request).await,
+                _ = inputs.resized.recv() => self.clock.want(),
+                _ = ticks.tick() => self.tick(),
+                () = frame => {}
+                () = stop.cancel.cancelled() => {
+                    self.exit = Some(stop.received.exit_code().unwrap_or(HANGUP));
+                }
+            }
+        }
+        self.talk.interrupt();
+        // Whatever does not end in time ends with the shell.
+        let _ = tokio::time::timeout(limits::CANCEL_GRACE, self.talk.stopped()).await;
+        let _ = self.draw(Instant::now());
+        self.screen.leave();
+        self.exit.unwrap_or_default()
+    }
+
+    /// Takes the passing of time.
+    fn tick(&mut self) {
+        if self.talk.is_busy() {
+            self.clock.want();
+        }
+    }
+
+    /// Rings the bell, unless the user is looking.
+    fn ring(&mut self) {
+        if !self.has_focus {
+            self.screen.ring();
+        }
+    }
+
+    /// Takes a change of the view, the shell or the files of the project.
+    fn changed(&mut self) {
+        self.clock.want();
+        if self.awaits_files && self.files.are_known() {
+            self.awaits_files = false;
+            if matches!(self.overlay, Overlay::None) {
+                self.complete();
+            }
+        }
+    }
+
+    /// Leaves the terminal to a question until it has its answer.
+    async fn step_aside(&mut self, request: TerminalRequest) {
+        let (turn, ended) = tokio::sync::oneshot::channel();
+        let cancel = self.start.setup.stop_source.cancel.clone();
+        self.leave_terminal();
+        if request.send(turn).is_ok() {
+            tokio::select! {
+                _ = ended => {}
+                () = cancel.cancelled() => {}
+            }
+        }
+        self.take_terminal();
+    }
+
+    /// Gives the terminal to another program.
+    pub(super) fn leave_terminal(&mut self) {
+        let _ = self.draw(Instant::now());
+        self.keys.pause();
+        self.screen.leave();
+    }
+
+    /// Takes the terminal back.
+    pub(super) fn take_terminal(&mut self) {
+        if self.screen.enter().is_err() {
+            self.exit = Some(HANGUP);
+        }
+        self.keys.resume();
+        self.clock.want();
+    }
+
+    fn typed(&mut self, typed: Typed) {
+        self.clock.want();
+        match typed {
+            Typed::HungUp => self.exit = Some(HANGUP),
+            Typed::Input(TerminalInput::Key(press)) => self.key(press),
+            Typed::Input(TerminalInput::Paste(text)) => {
+                self.overlay = Overlay::None;
+                self.input.paste(&text);
+            }
+            Typed::Input(TerminalInput::Focus(has_focus)) => self.has_focus = has_focus,
+        }
+    }
+
+    fn key(&mut self, press: KeyPress) {
+        match std::mem::replace(&mut self.overlay, Overlay::None) {
+            Overlay::Menu(menu) => self.menu_key(menu, press),
+            Overlay::Completion(completion) => self.completion_key(completion, press),
+            Overlay::Search(list) => self.search_key(list, press),
+            Overlay::None => self.input_key(press),
+        }
+    }
+
+    fn menu_key(&mut self, mut menu: Menu, press: KeyPress) {
+        match menu.key(press) {
+            MenuChoice::Open => self.overlay = Overlay::Menu(menu),
+            MenuChoice::Back => {}
+            MenuChoice::Command(command) => self.command(command, ""),
+        }
+    }
+
+    fn completion_key(&mut self, mut completion: Completion, press: KeyPress) {
+        match press.key {
+            Key::Up => completion.list.previous(),
+            Key::Down => completion.list.next(),
+            Key::Escape => return,
+            Key::Tab | Key::Enter => {
+                if let Some(choice) = completion.list.marked() {
+                    let is_whole = self.input.text() == choice.text;
+                    let text = format!("{} ", choice.text);
+                    if press.key == Key::Enter && is_whole {
+                        return self.input_key(press);
+                    }
+                    self.input.replace_before_caret(completion.replaced, &text);
+                }
+                return;
+            }
+            _ => return self.input_key(press),
+        }
+        self.overlay = Overlay::Completion(completion);
+    }
+
+    fn search_key(&mut self, mut list: ChoiceList, press: KeyPress) {
+        match press.key {
+            Key::Up => list.previous(),
+            Key::Down => list.next(),
+            Key::Char('r') if press.modifiers.control => list.next(),
+            Key::Escape => return,
+            Key::Tab | Key::Enter => {
+                if let Some(choice) = list.marked() {
+                    let text = choice.text.clone();
+                    self.input.set_text(&text);
+                }
+                return;
+            }
+            _ => {
+                self.input_key(press);
+                if matches!(self.overlay, Overlay::Menu(_)) {
+                    return;
+                }
+                list = self.earlier_inputs();
+            }
+        }
+        self.overlay = Overlay::Search(list);
+    }
+
+    fn input_key(&mut self, press: KeyPress) {
+        let modifiers = press.modifiers;
+        match press.key {
+            Key::Enter if modifiers.shift || modifiers.alt => self.input.break_line(),
+            Key::Enter if self.input.break_at_backslash() => {}
+            Key::Enter => self.submit(),
+            Key::Escape => self.escape(),
+            Key::Tab if self.talk.is_busy() && !self.input.is_empty() => {
+                let text = self.input.take();
+                self.queue.push_back(text.trim().to_owned());
+            }
+            Key::Up if self.input.is_empty() && self.edit_waiting() => {}
+            Key::Char(letter) if press.control_letter() == Some(letter) => {
+                self.control(letter, press);
+            }
+            _ if self.input.key(press) => self.complete(),
+            _ => {}
+        }
+    }
+
+    fn control(&mut self, letter: char, press: KeyPress) {
+        match letter {
+            'c' => self.control_c(),
+            'd' if self.input.is_empty() => self.exit = Some(0),
+            'g' => self.edit_input(),
+            'j' => self.input.break_line(),
+            'l' => self.redraw(),
+            'r' => self.overlay = Overlay::Search(self.earlier_inputs()),
+            'z' => self.suspend(),
+            _ => {
+                self.input.key(press);
+                self.complete();
+            }
+        }
+    }
+
+    /// Interrupts the work; texts that wait return to the input.
+    fn escape(&mut self) {
+        if self.talk.is_interruptible() {
+            self.talk.interrupt();
+            let mut waiting = self.start.steering.take_all();
+            waiting.extend(self.queue.drain(..));
+            if !waiting.is_empty() {
+                waiting.push(self.input.text());
+                self.input.set_text(waiting.join("\n").trim_end());
+            }
+        }
+    }
+
+    /// Takes the newest text that waits back into the input; returns false when none does.
+    fn edit_waiting(&mut self) -> bool {
+        let text = self
+            .queue
+            .pop_back()
+            .or_else(|| self.start.steering.take_last());
+        if let Some(text) = &text {
+            self.input.set_text(text);
+        }
+        text.is_some()
+    }
+
+    fn control_c(&mut self) {
+        let is_second = self
+            .interrupted_at
+            .is_some_and(|at| at.elapsed() < limits::QUIT_WINDOW);
+        if !self.input.is_empty() {
+            self.input.take();
+        } else if is_second {
+            self.exit = Some(0);
+        } else if self.talk.is_interruptible() {
+            self.interrupted_at = Some(Instant::now());
+            self.escape();
+        } else {
+            self.overlay = Overlay::Menu(Menu::default());
+        }
+    }
+
+    /// Draws everything again, below what other programs have written.
+    fn redraw(&mut self) {
+        self.screen.leave();
+        self.take_terminal();
+    }
+
+    fn suspend(&mut self) {
+        self.leave_terminal();
+        editor::suspend();
+        self.take_terminal();
+    }
+
+    fn edit_input(&mut self) {
+        self.leave_terminal();
+        match editor::edit_text(&self.input.text()) {
+            Ok(text) => self.input.set_text(text.trim_end_matches('\n')),
+            Err(error) => self.say_bad(&format!("{error:#}")),
+        }
+        self.take_terminal();
+    }
+
+    fn earlier_inputs(&self) -> ChoiceList {
+        let history = self.input.history().iter().rev();
+        let found = best(&self.input.text(), history);
+        let choice = |text: &String| Choice {
+            text: text.clone(),
+            detail: String::new(),
+        };
+        ChoiceList::new(found.into_iter().map(choice).collect())
+    }
+
+    fn complete(&mut self) {
+        let secrets = self.start.setup.context.secrets.clone();
+        let names = || -> Vec<String> {
+            let names = vault::known_names(&secrets);
+            names.iter().map(ToString::to_string).collect()
+        };
+        let directory = self.shell.state().directory;
+        let sources = Sources {
+            files: &self.files,
+            directory: &directory,
+            names: &names,
+            changed: &self.view.changed,
+        };
+        let before = self.input.before_caret();
+        self.awaits_files = !self.files.are_known() && before.contains('@');
+        let found = completion(&before, self.input.is_on_first_line(), &sources);
+        self.overlay = found.map_or(Overlay::None, Overlay::Completion);
+    }
+
+    /// Sends the input: to a command, the shell, or the model.
+    fn submit(&mut self) {
+        let text = self.input.take();
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        let is_command = text.starts_with(['/', '!']);
+        match self.talk.is_busy() {
+            true if self.talk.has_turn() && !is_command => {
+                return self.start.steering.push(text.to_owned());
+            }
+            true if !text.starts_with('/') => return self.queue.push_back(text.to_owned()),
+            _ => {}
+        }
+        self.send(text);
+    }
+
+    /// Sends a text while nothing is under way; a command also while something is.
+    pub(super) fn send(&mut self, text: &str) {
+        if let Some(command) = text.strip_prefix('/') {
+            return self.slash(command);
+        }
+        self.view.lock().user(text);
+        let script = text.strip_prefix("!!").or(text.strip_prefix('!'));
+        if let Some(script) = script {
+            let command = UserCommand {
+                script: script.trim().to_owned(),
+                is_told: !text.starts_with("!!"),
+            };
+            self.talk.start_command(command, self.view.clone());
+            return;
+        }
+        self.start_turn(text);
+    }
+
+    /// Gives a prompt of the project to the model.
+    pub(super) fn ask_model(&mut self, text: &str) {
+        self.view.lock().user(text);
+        self.start_turn(text);
+    }
+
+    fn start_turn(&mut self, text: &str) {
+        let files = named_files(text, &self.shell.state().directory);
+        self.turn_began_at = self
+            .start
+            .changes_since(0)
+            .last()
+            .copied()
+            .unwrap_or_default();
+        let text = self.start.take_heading() + text;
+        let text = UserText { text, files };
+        self.talk.start_turn(text, self.view.clone());
+    }
+
+    fn ended(&mut self, end: WorkEnd) {
+        self.clock.want();
+        self.ring();
+        // There may be other files now, or the shell may be in another directory.
+        self.files = ProjectFiles::default();
+        self.view.lock().end_turn();
+        match end {
+            WorkEnd::Turn(report) => self.turn_ended(&report),
+            WorkEnd::Command | WorkEnd::Compaction(CompactionEnd::Done) => {}
+            WorkEnd::Compaction(CompactionEnd::Nothing) => {
+                self.say_faint("there is little to sum up yet");
+            }
+            WorkEnd::Compaction(CompactionEnd::Cancelled) => self.say_warning("interrupted"),
+            WorkEnd::Compaction(CompactionEnd::Failed(error)) => self.say_failure(&error),
+            WorkEnd::Opened(opening) => {
+                if let Err(error) = opening.and_then(|opening| self.open(*opening)) {
+                    self.say_bad(&format!("{error:#}"));
+                    self.exit = Some(crate::cli::USAGE);
+                }
+            }
+            WorkEnd::Lost => {
+                self.say_bad("the conversation was lost by a bug in karyi");
+                self.exit = Some(crate::cli::BUG);
+            }
+        }
+        // A turn that was stopped has left them.
+        for text in self.start.steering.take_all().into_iter().rev() {
+            self.queue.push_front(text);
+        }
+        let parts = self.talk.idle();
+        self.context = parts.and_then(|parts| parts.conversation.context_use().percent());
+        if let Some(next) = self.queue.pop_front().filter(|_| self.exit.is_none()) {
+            self.send(&next);
+        }
+    }
+
+    fn open(&mut self, opening: Opening) -> anyhow::Result<()> {
+        let (parts, earlier) = self.start.open(opening)?;
+        self.talk.open(parts);
+        for remark in self.start.project().remarks.clone() {
+            self.say_faint(&remark);
+        }
+        if let Some(text) = earlier {
+            self.say_faint(&text);
+        }
+        Ok(())
+    }
+
+    fn turn_ended(&mut self, report: &TurnReport) {
+        self.totals.add(report);
+        match &report.end {
+            TurnEnd::Done if report.needs_approval => self.say_warning(
+                "the model may only read files; `karyi chat --mode full` lets it run commands and change files",
+            ),
+            TurnEnd::Done => {}
+            TurnEnd::Cancelled => self.say_warning("interrupted"),
+            TurnEnd::Steps => self.say_warning("stopped: its steps are used up; write \"go on\""),
+            TurnEnd::Tokens => self.say_warning("stopped: its tokens are used up"),
+            TurnEnd::Time => self.say_warning("stopped: its time is used up"),
+            TurnEnd::Refused(reason) => self.say_warning(&format!("stopped: {reason}")),
+            TurnEnd::ModelFailed(error) => self.say_failure(error),
+        }
+    }
+
+    fn say_failure(&self, error: &ModelError) {
+        let redactor = &self.start.setup.redactor;
+        let message = redactor.redact_str(&error.message);
+        self.say_bad(&format!("{}: {message}", error.code()));
+        self.say_warning(&format!("hint: {}", redactor.redact_str(&error.hint)));
+    }
+
+    pub(super) fn say_bad(&self, text: &str) {
+        self.view.lock().say(text, theme::BAD);
+    }
+
+    pub(super) fn say_warning(&self, text: &str) {
+        self.view.lock().say(text, theme::WARNING);
+    }
+
+    pub(super) fn say_faint(&self, text: &str) {
+        self.view.lock().say(text, theme::FAINT);
+    }
+
+    /// Returns the time since the start.
+    pub(super) fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+}
+
+/// Waits until a time; without one it waits forever.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}

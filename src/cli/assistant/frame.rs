@@ -1,0 +1,130 @@
+//! Frames of the assistant: history, what is under way, the input with what belongs to it, and the status line.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::cli::assistant::app::{App, Overlay};
+use crate::cli::assistant::shell_watch::Wait;
+use karyi_screen::live_region::{Region, most_rows};
+use karyi_screen::safe_text::safe_line;
+use karyi_screen::status_line::StatusView;
+use karyi_screen::styled_line::{Line, Span, fit};
+use karyi_screen::theme;
+
+/// Rows of a region from which on a blank line stands above the input.
+const AIRY_ROWS: usize = 8;
+
+/// Lines of the live region that the user answers, with the caret in them.
+struct Lower {
+    lines: Vec<Line<'static>>,
+    caret: (usize, usize),
+}
+
+impl App {
+    /// Draws a frame.
+    pub(super) fn draw(&mut self, now: Instant) -> std::io::Result<()> {
+        let size = self.screen.measure();
+        let columns = usize::from(size.columns.saturating_sub(1)).max(1);
+        let most = most_rows(size);
+        let lower = self.lower(columns, most);
+        let room = most.saturating_sub(lower.lines.len());
+        let queue = self.queue_lines(columns, room / 2);
+        let mut view = self.view.lock();
+        view.set_columns(columns);
+        view.set_wait(self.shell.state().wait.map(Wait::as_str));
+        let history = view.take_history();
+        let mut lines = view.live_lines(now, room.saturating_sub(queue.len()));
+        drop(view);
+        lines.extend(queue);
+        let (row, column) = lower.caret;
+        let caret = (lines.len() + row, column);
+        lines.extend(lower.lines);
+        let caret = Some(caret).filter(|_| self.exit.is_none());
+        self.screen.draw(&history, &Region { lines, caret })
+    }
+
+    /// Returns the input, the list below it and the status line.
+    fn lower(&self, columns: usize, most: usize) -> Lower {
+        let mut below = self.overlay_lines(columns);
+        below.truncate(most.saturating_sub(2));
+        below.push(self.status().line(columns));
+        let mut lines = Vec::new();
+        if most >= AIRY_ROWS {
+            lines.push(Line::default());
+        }
+        let room = most.saturating_sub(below.len());
+        let rows = (room.saturating_sub(lines.len()) / 2).max(1);
+        let input = self.input.rows(columns, rows);
+        let caret = (lines.len() + input.caret.0, input.caret.1);
+        lines.extend(input.lines);
+        lines.extend(below);
+        Lower { lines, caret }
+    }
+
+    fn queue_lines(&self, columns: usize, most: usize) -> Vec<Line<'static>> {
+        let line = |(word, text): (&str, &String)| {
+            let text = format!("{word}: {}", safe_line(text));
+            fit(&Line::from(Span::styled(text, theme::FAINT)), columns)
+        };
+        let next = self.start.steering.waiting();
+        let next = next.iter().map(|text| ("next", text));
+        let later = self.queue.iter().map(|text| ("after this", text));
+        next.chain(later).take(most).map(line).collect()
+    }
+
+    fn overlay_lines(&self, columns: usize) -> Vec<Line<'static>> {
+        match &self.overlay {
+            Overlay::None => Vec::new(),
+            Overlay::Completion(completion) => completion.list.lines(columns),
+            Overlay::Search(list) => list.lines(columns),
+            Overlay::Menu(menu) => menu.lines(&self.totals, self.since.elapsed(), columns),
+        }
+    }
+
+    /// Returns the state for the status line.
+    pub(super) fn status(&self) -> StatusView {
+        let shell = self.shell.state();
+        let view = self.view.lock();
+        StatusView {
+            directory: short_path(&shell.directory, self.start.home.as_deref()),
+            exit: view.last_exit.filter(|exit| *exit != 0),
+            program: shell.wait.map(|wait| wait.as_str().to_owned()),
+            is_waiting: shell.wait.is_some(),
+            jobs: usize::from(shell.has_job && !self.talk.is_busy()),
+            model: self.start.setup.model.name.clone(),
+            context: self.context,
+            tokens: self.totals.tokens(),
+            cost: self.totals.cost(),
+            mode: self.start.mode.as_str().to_owned(),
+        }
+    }
+}
+
+/// Returns a path with `~` for the home directory.
+fn short_path(path: &Path, home: Option<&Path>) -> String {
+    let below = home.and_then(|home| path.strip_prefix(home).ok());
+    let short: PathBuf = match below {
+        Some(below) if below.as_os_str().is_empty() => "~".into(),
+        Some(below) => Path::new("~").join(below),
+        None => path.to_owned(),
+    };
+    short.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_directory_is_short() {
+        let check = |path: &str, expected: &str| {
+            assert_eq!(
+                short_path(Path::new(path), Some(Path::new("/home/a"))),
+                expected
+            );
+        };
+        check("/home/a", "~");
+        check("/home/a/b", "~/b");
+        check("/home/ab", "/home/ab");
+    }
+}

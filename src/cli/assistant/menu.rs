@@ -1,0 +1,200 @@
+//! The menu at Ctrl+C: what the conversation has cost, and what may be done next.
+
+use std::time::Duration;
+
+use crate::chat::turn::TurnReport;
+use crate::cli::assistant::commands::SlashCommand;
+use karyi_screen::card::elapsed_text;
+use karyi_screen::keys::{Key, KeyPress};
+use karyi_screen::styled_line::{Line, Span, fit};
+use karyi_screen::theme;
+
+/// Sums of a conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Totals {
+    pub(super) turns: u64,
+    pub(super) requests: u64,
+    pub(super) input: u64,
+    pub(super) output: u64,
+    /// Nothing when that of a turn is unknown.
+    pub(super) cost: Option<f64>,
+    pub(super) has_unknown_cost: bool,
+    pub(super) has_unknown_tokens: bool,
+}
+
+impl Totals {
+    /// Adds a turn.
+    pub(super) fn add(&mut self, report: &TurnReport) {
+        self.turns += 1;
+        self.requests += report.steps;
+        self.input += report.usage.input.unwrap_or_default();
+        self.output += report.usage.output.unwrap_or_default();
+        self.has_unknown_tokens |= report.usage.input.is_none();
+        match report.cost {
+            Some(cost) => self.cost = Some(self.cost.unwrap_or_default() + cost),
+            None => self.has_unknown_cost = true,
+        }
+    }
+
+    /// Returns the cost of everything.
+    pub(super) fn cost(&self) -> Option<f64> {
+        match (self.cost, self.turns) {
+            (_, 0) => Some(0.0),
+            (cost, _) => cost.filter(|_| !self.has_unknown_cost),
+        }
+    }
+
+    /// Returns the tokens of everything.
+    pub(super) fn tokens(&self) -> Option<u64> {
+        (!self.has_unknown_tokens).then_some(self.input + self.output)
+    }
+
+    /// Returns a sentence for people.
+    pub(super) fn text(&self) -> String {
+        let Self {
+            turns,
+            requests,
+            input,
+            output,
+            ..
+        } = self;
+        let cost = self
+            .cost()
+            .map_or("?".to_owned(), |cost| format!("{cost:.4}"));
+        let tokens = match self.has_unknown_tokens {
+            true => "? tokens".to_owned(),
+            false => format!("{input} tokens in, {output} out"),
+        };
+        let (turns, requests) = (counted(*turns, "turn"), counted(*requests, "request"));
+        format!("{turns}, {requests}, {tokens}, cost {cost}")
+    }
+}
+
+/// Result of a key in the menu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MenuChoice {
+    /// Nothing is chosen yet.
+    Open,
+    /// The menu closes.
+    Back,
+    /// It closes, and this runs.
+    Command(SlashCommand),
+}
+
+/// Items: key, words, command.
+const ITEMS: &[(char, &str, Option<SlashCommand>)] = &[
+    ('r', "resume", None),
+    ('d', "changed files", Some(SlashCommand::Diff)),
+    (
+        'u',
+        "undo the last change of files",
+        Some(SlashCommand::Undo),
+    ),
+    ('j', "jobs", Some(SlashCommand::Jobs)),
+    ('s', "status", Some(SlashCommand::Status)),
+    ('q', "quit", Some(SlashCommand::Quit)),
+];
+
+/// The open menu.
+#[derive(Debug, Default)]
+pub(super) struct Menu {
+    marked: usize,
+}
+
+impl Menu {
+    /// Takes a key.
+    pub(super) fn key(&mut self, press: KeyPress) -> MenuChoice {
+        match press.key {
+            Key::Char('c' | 'd') if press.modifiers.control => {
+                return MenuChoice::Command(SlashCommand::Quit);
+            }
+            Key::Char(letter) => {
+                let item = ITEMS.iter().find(|(key, _, _)| *key == letter);
+                return item.map_or(MenuChoice::Open, |(_, _, command)| chosen(*command));
+            }
+            Key::Up => self.marked = (self.marked + ITEMS.len() - 1) % ITEMS.len(),
+            Key::Down | Key::Tab => self.marked = (self.marked + 1) % ITEMS.len(),
+            Key::Enter => {
+                let item = ITEMS.get(self.marked);
+                return item.map_or(MenuChoice::Back, |(_, _, command)| chosen(*command));
+            }
+            Key::Escape => return MenuChoice::Back,
+            _ => {}
+        }
+        MenuChoice::Open
+    }
+
+    /// Returns the lines of the menu.
+    pub(super) fn lines(
+        &self,
+        totals: &Totals,
+        age: Duration,
+        columns: usize,
+    ) -> Vec<Line<'static>> {
+        let heading = format!("{}: {}", elapsed_text(age), totals.text());
+        let mut lines = vec![Line::from(Span::styled(heading, theme::FAINT))];
+        for (number, (key, words, _)) in ITEMS.iter().enumerate() {
+            let text = format!("{key}  {words}");
+            lines.push(Line::from(match number == self.marked {
+                true => Span::styled(format!("› {text}"), theme::CHOSEN),
+                false => Span::raw(format!("  {text}")),
+            }));
+        }
+        lines.iter().map(|line| fit(line, columns)).collect()
+    }
+}
+
+fn counted(count: u64, word: &str) -> String {
+    match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    }
+}
+
+fn chosen(command: Option<SlashCommand>) -> MenuChoice {
+    command.map_or(MenuChoice::Back, MenuChoice::Command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karyi_screen::styled_line::plain_text;
+
+    #[test]
+    fn items_are_chosen_by_letter_or_mark() {
+        let mut menu = Menu::default();
+        assert_eq!(menu.key(KeyPress::plain(Key::Down)), MenuChoice::Open);
+        let lines = menu.lines(&Totals::default(), Duration::from_secs(70), 80);
+        let texts: Vec<String> = lines.iter().map(plain_text).collect();
+        assert_eq!(
+            texts[..3],
+            [
+                "1:10 min: 0 turns, 0 requests, 0 tokens in, 0 out, cost 0.0000",
+                "  r  resume",
+                "› d  changed files"
+            ]
+        );
+        let quit = MenuChoice::Command(SlashCommand::Quit);
+        assert_eq!(
+            menu.key(KeyPress::plain(Key::Enter)),
+            MenuChoice::Command(SlashCommand::Diff)
+        );
+        assert_eq!(menu.key(KeyPress::plain(Key::Char('q'))), quit);
+        assert_eq!(menu.key(KeyPress::control('c')), quit);
+        assert_eq!(menu.key(KeyPress::plain(Key::Escape)), MenuChoice::Back);
+        assert_eq!(menu.key(KeyPress::plain(Key::Char('x'))), MenuChoice::Open);
+    }
+
+    #[test]
+    fn an_unknown_cost_is_a_question_mark() {
+        let totals = Totals {
+            turns: 1,
+            cost: Some(1.0),
+            has_unknown_cost: true,
+            has_unknown_tokens: true,
+            ..Totals::default()
+        };
+        assert_eq!(totals.text(), "1 turn, 0 requests, ? tokens, cost ?");
+        assert_eq!((totals.cost(), totals.tokens()), (None, None));
+    }
+}

@@ -1,0 +1,157 @@
+//! `karyi chat`: the assistant, a conversation on the terminal with a model that acts.
+//!
+//! ```text
+//! keys ── app ── talk: turns of the model and commands of the user ── view ── screen
+//!                             questions: the screen steps aside ──────┘
+//! ```
+//!
+//! One loop owns the screen. The conversation writes into a view that keeps only what is shown, so output that floods in
+//! costs no frames.
+
+mod actions;
+mod app;
+pub(super) mod args;
+mod commands;
+mod completion;
+mod editor;
+mod frame;
+mod key_reader;
+mod menu;
+mod parts;
+mod plain;
+mod project;
+mod questions;
+mod screen;
+mod shell_watch;
+mod start;
+mod talk;
+mod view;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::cli::assistant::app::{App, Inputs};
+use crate::cli::assistant::args::ChatArgs;
+use crate::cli::assistant::key_reader::KeyReader;
+use crate::cli::assistant::questions::{ScreenQuestions, TerminalRequest};
+use crate::cli::assistant::screen::Screen;
+use crate::cli::assistant::shell_watch::ShellWatch;
+use crate::cli::assistant::start::{Earlier, Start};
+use crate::cli::assistant::talk::Talk;
+use crate::cli::assistant::view::SharedView;
+use crate::cli::chat_setup::{ChatSetup, Questions};
+use crate::cli::model::{self, NO_MODEL};
+use crate::cli::prompt::tty;
+use crate::cli::screen::is_dumb;
+use crate::cli::signals::Signals;
+use crate::cli::{control_socket, fail, runtime, say, vault};
+use crate::tool::context::Boxed;
+use karyi_core::limits;
+use karyi_pty::lacks_output;
+use karyi_screen::terminal_guard;
+
+/// Runs `karyi chat`.
+pub(super) fn chat(args: ChatArgs) -> ExitCode {
+    if lacks_output() {
+        return fail("the conversation cannot be shown: standard output is closed");
+    }
+    let (start, requests) = match prepare(&args) {
+        Ok(prepared) => prepared,
+        Err(code) => return code,
+    };
+    let runtime = match runtime::runtime(false) {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("{error:#}")),
+    };
+    let (logs, secrets) = (
+        start.setup.logs.clone(),
+        start.setup.context.secrets.clone(),
+    );
+    let ended = runtime.block_on(run(start, args, requests));
+    terminal_guard::give_back();
+    logs.remove();
+    vault::record_use(&secrets);
+    runtime.shutdown_background();
+    match ended {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+/// Prepares model, vault and rules. Questions about them come before the screen.
+fn prepare(args: &ChatArgs) -> Result<(Start, mpsc::Receiver<TerminalRequest>), ExitCode> {
+    let told = |error: anyhow::Error| fail(&format!("{error:#}"));
+    let chosen = model::choose(args.model.as_deref());
+    let chosen = chosen.map_err(|error| model::fail_choice(&error))?;
+    let registry = args.session.offer.offer().map_err(told)?.registry();
+    let (sender, requests) = mpsc::channel(1);
+    let setup = ChatSetup::new(&args.session, chosen, Questions::Asked, |terminal| {
+        ScreenQuestions::new(terminal, sender)
+    });
+    let mut setup = setup.map_err(told)?;
+    setup.open_vault(&args.session)?;
+    let model = model::open(&setup.model, &setup.context.secrets);
+    let model = model.map_err(|error| {
+        say(&format!("{error:#}"));
+        ExitCode::from(NO_MODEL)
+    })?;
+    let mut start = Start::new(setup, model, (args.mode, registry));
+    let named = args.resume.clone().map(Earlier::Named);
+    start.earlier = named.or(args.is_continued.then_some(Earlier::Last));
+    Ok((start, requests))
+}
+
+async fn run(
+    start: Start,
+    args: ChatArgs,
+    requests: mpsc::Receiver<TerminalRequest>,
+) -> anyhow::Result<u8> {
+    let signals = Signals::catch().context("catching signals")?;
+    let context = &start.setup.context;
+    let (sessions, jobs) = (Arc::clone(&context.sessions), start.setup.jobs.clone());
+    let watch = signals.watch(Arc::clone(&sessions), start.setup.stop_source.clone());
+    let watch = tokio::spawn(watch);
+    let secrets = context.secrets.clone();
+    let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
+    let of = ("chat", start.setup.model.name.clone());
+    let _control_socket = control_socket::open(of, &sessions.cwd(), Arc::new(get));
+    let text = args.text.join(" ");
+    let talk = Talk::opening(start.opening(args.session));
+    let code = match args.plain || is_dumb() {
+        true => plain::run(start, talk, text, requests).await,
+        false => on_screen(start, talk, text, requests).await,
+    };
+    jobs.close().await;
+    watch.abort();
+    code
+}
+
+/// Runs the conversation on the screen.
+async fn on_screen(
+    start: Start,
+    talk: Talk,
+    text: String,
+    requests: mpsc::Receiver<TerminalRequest>,
+) -> anyhow::Result<u8> {
+    let terminal = tty::open().context("opening the terminal")?;
+    let palette = screen::palette();
+    let screen = Screen::open(&terminal, palette).context("taking the terminal")?;
+    let view = SharedView::new(limits::DEFAULT_COLUMNS, palette);
+    let (sender, typed) = mpsc::unbounded_channel();
+    let keys = KeyReader::start(terminal, sender).context("starting to read keys")?;
+    let resized = signal(SignalKind::window_change()).context("catching signals")?;
+    let sessions = Arc::clone(&start.setup.context.sessions);
+    let shell = ShellWatch::start(sessions, Arc::clone(&view.changed));
+    let inputs = Inputs {
+        typed,
+        requests,
+        resized,
+    };
+    let mut app = App::new(start, talk, (screen, keys), (view, shell));
+    app.greet(&text);
+    Ok(app.run(inputs).await)
+}

@@ -1,0 +1,89 @@
+//! The terminal of the assistant: the live region on it, its size, and giving it to other programs.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+
+use karyi_core::limits;
+use karyi_screen::live_region::{LiveRegion, Reflow, Region, Size};
+use karyi_screen::styled_line::{Line, Palette};
+use karyi_screen::terminal_guard::{self, TerminalGuard};
+
+use crate::cli::screen::colour;
+use crate::render::paint::Colour;
+
+/// Rows of a terminal that does not know its size.
+const DEFAULT_ROWS: u16 = 24;
+
+/// The terminal of the assistant.
+pub(super) struct Screen {
+    out: File,
+    guard: TerminalGuard,
+    region: LiveRegion,
+    size: Size,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    pub(super) fn open(terminal: &File, palette: Palette) -> io::Result<Self> {
+        Ok(Self {
+            out: terminal.try_clone()?,
+            guard: TerminalGuard::take(terminal.try_clone()?)?,
+            region: LiveRegion::new(palette, reflow()),
+            size: size(),
+        })
+    }
+
+    /// Returns the size, as it is now.
+    pub(super) fn measure(&mut self) -> Size {
+        self.size = size();
+        self.size
+    }
+
+    /// Prints history and draws the region below it.
+    pub(super) fn draw(&mut self, history: &[Line<'_>], region: &Region) -> io::Result<()> {
+        self.region.draw(&mut self.out, self.size, history, region)
+    }
+
+    /// Rings the bell.
+    pub(super) fn ring(&mut self) {
+        let _ = self.out.write_all(b"\x07");
+    }
+
+    /// Gives the terminal to another program.
+    pub(super) fn leave(&mut self) {
+        // A terminal that is gone is noticed by the keys.
+        let _ = self.region.finish(&mut self.out, self.size);
+        terminal_guard::give_back();
+    }
+
+    /// Takes the terminal again.
+    pub(super) fn enter(&mut self) -> io::Result<()> {
+        self.guard.enter()
+    }
+}
+
+/// Returns the colours of standard output.
+pub(super) fn palette() -> Palette {
+    match colour(&io::stdout()) {
+        Colour::On => Palette::Ansi,
+        Colour::Off => Palette::Plain,
+    }
+}
+
+/// Returns what the terminal does with lines that have become too long: xterm and the console cut them.
+fn reflow() -> Reflow {
+    let is_console = std::env::var_os("TERM").is_some_and(|term| term == "linux");
+    match is_console || std::env::var_os("XTERM_VERSION").is_some() {
+        true => Reflow::Cuts,
+        false => Reflow::Wraps,
+    }
+}
+
+fn size() -> Size {
+    let (columns, rows) = crossterm::terminal::size().unwrap_or_default();
+    let usual = u16::try_from(limits::DEFAULT_COLUMNS).unwrap_or(u16::MAX);
+    Size {
+        columns: if columns == 0 { usual } else { columns },
+        rows: if rows == 0 { DEFAULT_ROWS } else { rows },
+    }
+}

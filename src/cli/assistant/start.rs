@@ -1,0 +1,230 @@
+//! Facts that the assistant is started with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use crate::chat::answer_run::AnswerRunner;
+use crate::chat::conversation::Conversation;
+use crate::chat::history::History;
+use crate::chat::steering::Steering;
+use crate::chat::transcript::export;
+use crate::chat::transcript::state::ChatState;
+use crate::chat::turn::TurnLimits;
+use crate::cli::assistant::args::ModeName;
+use crate::cli::assistant::parts::{Opening, Parts};
+use crate::cli::assistant::project::Project;
+use crate::cli::chat_setup::{self, ChatSetup, Watcher};
+use crate::cli::chats;
+use crate::cli::model;
+use crate::cli::session_args::SessionArgs;
+use crate::exec::approval::ApprovedCalls;
+use crate::tool::Registry;
+use crate::tools::Call;
+use karyi_core::limits;
+use karyi_model::Model;
+
+/// An earlier chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Earlier {
+    /// The last one of the directory.
+    Last,
+    /// The one with this id, or with this start of an id.
+    Named(String),
+}
+
+/// Facts that the assistant is started with.
+pub(super) struct Start {
+    pub(super) setup: ChatSetup,
+    pub(super) mode: ModeName,
+    registry: Arc<Registry<Call>>,
+    model: Arc<dyn Model>,
+    opening: Opening,
+    pub(super) home: Option<PathBuf>,
+    /// The earlier chat to go on with.
+    pub(super) earlier: Option<Earlier>,
+    /// Texts that join the turn that goes on.
+    pub(super) steering: Steering,
+    /// True until the first text was sent, which has the directory and the date.
+    has_heading: bool,
+}
+
+impl Start {
+    /// Takes the facts.
+    pub(super) fn new(
+        setup: ChatSetup,
+        model: Arc<dyn Model>,
+        (mode, registry): (ModeName, Registry<Call>),
+    ) -> Self {
+        Self {
+            setup,
+            mode,
+            registry: Arc::new(registry),
+            model,
+            opening: Opening::default(),
+            home: std::env::var_os("HOME").map(PathBuf::from),
+            earlier: None,
+            steering: Steering::default(),
+            has_heading: true,
+        }
+    }
+
+    /// Returns the work that makes the start of conversations: it asks the shell and the server.
+    pub(super) fn opening(
+        &self,
+        session: SessionArgs,
+    ) -> impl Future<Output = anyhow::Result<Opening>> + Send + 'static {
+        let (registry, model) = (Arc::clone(&self.registry), Arc::clone(&self.model));
+        let redactor = self.setup.redactor.clone();
+        let (cwd, home) = (self.setup.context.sessions.cwd(), self.home.clone());
+        async move {
+            let known = Arc::clone(&registry);
+            let read = tokio::task::spawn_blocking(move || {
+                let project = Project::load(&cwd, home.as_deref());
+                let system = chat_setup::system(&session, &known, "")?;
+                anyhow::Ok((system + &project.text, project))
+            });
+            let (system, project) = read.await??;
+            let made = chat_setup::request(&system, &redactor, &registry, model.as_ref());
+            let (request, facts) = made.await;
+            let window = model.config().context.or(facts.context);
+            Ok(Opening {
+                request,
+                window,
+                project,
+            })
+        }
+    }
+
+    /// Takes the start of conversations; returns the first one, and the text of an earlier chat that goes on.
+    ///
+    /// # Errors
+    /// There is no such chat, or it cannot be read.
+    pub(super) fn open(&mut self, opening: Opening) -> anyhow::Result<(Parts, Option<String>)> {
+        self.opening = opening;
+        let limits = TurnLimits {
+            steps: limits::CHAT_STEPS,
+            tokens: None,
+            time: None,
+        };
+        let conversation = Conversation::new(
+            Arc::clone(&self.model),
+            self.runner(match self.mode {
+                ModeName::Read => ApprovedCalls::Looking,
+                ModeName::Full => ApprovedCalls::All,
+            }),
+            History::new(self.opening.request.clone()),
+            limits,
+            self.setup.stop_source.cancel.clone(),
+        );
+        let mut parts = Parts {
+            conversation: conversation
+                .with_window(self.opening.window)
+                .with_steering(self.steering.clone()),
+            // What the user types needs no consent.
+            own: self.runner(ApprovedCalls::All),
+        };
+        let earlier = self.earlier.take();
+        let text = match earlier {
+            Some(earlier) => Some(self.resume(&mut parts, &earlier)?),
+            None => {
+                self.begin_again(&mut parts)?;
+                None
+            }
+        };
+        Ok((parts, text))
+    }
+
+    /// Goes on with an earlier chat; returns its text. Nothing of it runs again.
+    ///
+    /// # Errors
+    /// There is no such chat, or it cannot be read.
+    pub(super) fn resume(
+        &mut self,
+        parts: &mut Parts,
+        earlier: &Earlier,
+    ) -> anyhow::Result<String> {
+        let store = chats::store(self.setup.redactor.clone())?;
+        let id = match earlier {
+            Earlier::Named(text) => store.find(text)?,
+            Earlier::Last => {
+                let cwd = self.setup.context.sessions.cwd();
+                let last = store.list(Some(&cwd))?.into_iter().next();
+                last.map(|chat| chat.id).context(
+                    "there is no earlier chat in this directory; `karyi chats list --all` lists those of others",
+                )?
+            }
+        };
+        let (transcript, writer) = store.resume(&id)?;
+        let text = export::text(&id, &transcript);
+        let state = ChatState::replay(self.opening.request.clone(), &transcript);
+        parts.conversation.enter_chat(state, Some(writer));
+        self.has_heading = false;
+        Ok(text)
+    }
+
+    /// Begins a conversation anew.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    pub(super) fn begin_again(&mut self, parts: &mut Parts) -> anyhow::Result<()> {
+        let store = chats::store(self.setup.redactor.clone())?;
+        let cwd = self.setup.context.sessions.cwd();
+        let writer = store.create(&cwd, &self.setup.model.name)?;
+        let state = ChatState::new(History::new(self.opening.request.clone()));
+        parts.conversation.enter_chat(state, Some(writer));
+        self.has_heading = true;
+        Ok(())
+    }
+
+    /// Returns what the project tells.
+    pub(super) fn project(&self) -> &Project {
+        &self.opening.project
+    }
+
+    fn runner(&self, approved: ApprovedCalls) -> AnswerRunner {
+        let policy_gate = self.setup.policy_gate.clone().with_approved_calls(approved);
+        let registry = Arc::clone(&self.registry);
+        self.setup.runner(registry, policy_gate, Watcher::Person)
+    }
+
+    /// Returns the start of the first text of a conversation.
+    pub(super) fn take_heading(&mut self) -> String {
+        match std::mem::take(&mut self.has_heading) {
+            true => chat_setup::heading(&self.setup.context.sessions.cwd()),
+            false => String::new(),
+        }
+    }
+
+    /// Returns the tokens of the model's context.
+    pub(super) fn window(&self) -> Option<u64> {
+        self.opening.window
+    }
+
+    /// Asks another model from now on.
+    ///
+    /// # Errors
+    /// There is no such model, or its key has no value.
+    pub(super) fn change_model(&mut self, name: &str) -> anyhow::Result<Arc<dyn Model>> {
+        let chosen = model::choose(Some(name))?;
+        let opened = model::open(&chosen, &self.setup.context.secrets)?;
+        self.opening.window = opened.config().context;
+        self.setup.model = chosen;
+        self.model = Arc::clone(&opened);
+        Ok(opened)
+    }
+
+    /// Returns the numbers of the changes of files that this session made after a change, oldest first.
+    pub(super) fn changes_since(&self, number: u64) -> Vec<u64> {
+        let recorder = &self.setup.context.recorder;
+        let entries = recorder.journal.as_ref();
+        let entries = entries.and_then(|journal| journal.entries_and_damage().ok());
+        let entries = entries.map(|(entries, _)| entries).unwrap_or_default();
+        let own = entries
+            .iter()
+            .filter(|entry| entry.session == recorder.session);
+        let later = own.filter(|entry| entry.number > number);
+        later.map(|entry| entry.number).collect()
+    }
+}

@@ -1,0 +1,202 @@
+//! Conversations on the screen: answers, calls, interruption, the user's own commands, signals.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::assistant;
+use crate::ask::server::{ModelServer, Reply};
+
+#[test]
+fn an_answer_streams_and_its_calls_have_cards() {
+    let block = "I **look**.\n<tools><command>echo h; echo i; exit 3</command></tools>\n";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("It says hi.")]);
+    let mut terminal = assistant(&server, &["--mode", "full"]).on_terminal();
+    terminal.expect("/help").keys("what does it say?\r");
+    terminal.expect("I look.").expect("exit 3").expect("│ i");
+    terminal
+        .expect("It says hi.")
+        .expect("exit 3 · openai_chat:tiny");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0]["messages"][1], requests[1]["messages"][1]);
+    terminal
+        .forget()
+        .keys("/cost\r")
+        .expect("1 turn, 2 requests, 200 tokens in, 40 out, cost ?");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_bold_word_is_bold_and_code_has_colours() {
+    let answer = "I **look**.\n\n```sh\necho \"text\"\n```\n";
+    let server = ModelServer::start(vec![Reply::text(answer)]);
+    let karyi = assistant(&server, &[]).env("NO_COLOR", "");
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("/help").keys("go\r");
+    terminal.expect("I \x1b[1mlook\x1b[0m.").expect("text");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn only_reads_run_in_the_usual_mode() {
+    let block = "<tools><read><file src=\"f\"/></read><command>touch ran</command></tools>";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("I may not.")]);
+    let karyi = assistant(&server, &[]).file("f", "seen\n");
+    let work = karyi.work();
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("/help").keys("why?\r").expect("✓ read f");
+    terminal.expect("✗ command touch ran").expect("I may not.");
+    assert!(!work.join("ran").exists());
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn escape_ends_the_call_and_the_shell_lives_on() {
+    let block =
+        "<tools><command>cd /; A=kept; echo $$ > $OLDPWD/pid; sleep 600</command></tools>\n";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("Again.")]);
+    let karyi = assistant(&server, &["--mode", "full"]);
+    let pid = karyi.work().join("pid");
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("/help").keys("wait\r").expect("sleep 600");
+    crate::harness::process::wait_until(|| {
+        std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'))
+    });
+    terminal.forget().keys("\x1b").expect("interrupted");
+    let pid = std::fs::read_to_string(&pid).unwrap();
+    terminal
+        .keys("!echo $A $$ $PWD\r")
+        .expect(&format!("kept {} /", pid.trim()));
+    terminal.keys("go on\r").expect("Again.");
+    let told = server.requests()[1]["messages"].to_string();
+    assert!(
+        told.contains("The user ran a command") && told.contains("kept"),
+        "{told}"
+    );
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_text_joins_the_turn_at_its_next_request() {
+    let block = "<tools><command>echo hi</command></tools>\n";
+    let (reply, gate) = Reply::gated(vec![block.into()]);
+    let server = ModelServer::start(vec![reply, Reply::text("Second."), Reply::text("Third.")]);
+    let mut terminal = assistant(&server, &["--mode", "full"]).on_terminal();
+    terminal
+        .expect("/help")
+        .keys("one\r")
+        .expect("waiting for the model");
+    terminal.keys("two\r").expect("next: two");
+    terminal.keys("three\t").expect("after this: three");
+    gate.send(()).unwrap();
+    terminal
+        .expect("> two")
+        .expect("Second.")
+        .expect("> three")
+        .expect("Third.");
+    let requests = server.requests();
+    let messages = requests[1]["messages"].as_array().unwrap();
+    let last = messages[3]["content"].as_str().unwrap();
+    assert!(last.contains("<results") && last.ends_with("two"), "{last}");
+    assert_eq!(requests.len(), 3);
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_text_that_waits_is_edited_again_and_returns_on_escape() {
+    let server = ModelServer::start(vec![Reply::Silence("Hm".into())]);
+    let mut terminal = assistant(&server, &[]).on_terminal();
+    terminal.expect("/help").keys("one\r").expect("answering");
+    terminal.keys("two\r").expect("next: two").forget();
+    terminal
+        .keys("\x1b[A")
+        .expect("> two")
+        .keys(" more\r")
+        .expect("next: two more");
+    terminal
+        .forget()
+        .keys("\x1b")
+        .expect("interrupted")
+        .expect("> two more");
+    // Ctrl+C clears the input, and then opens the menu.
+    terminal
+        .keys("\x03")
+        .keys("\x03")
+        .expect("changed files")
+        .keys("q");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_program_that_waits_is_named_in_the_status_line() {
+    let server = ModelServer::start(vec![]);
+    let mut terminal = assistant(&server, &[]).on_terminal();
+    terminal
+        .expect("/help")
+        .keys("!read -p 'name: ' x\r")
+        .expect("waiting for input");
+    terminal
+        .forget()
+        .keys("!read -s -p 'secret: ' x\r")
+        .expect("waiting for a password");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    let block = "<tools><command>echo $$ > pid; exec sleep 600</command></tools>\n";
+    for (signal, status) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let server = ModelServer::start(vec![Reply::text(block)]);
+        let karyi = assistant(&server, &["--mode", "full"]);
+        let pid = karyi.work().join("pid");
+        let mut terminal = karyi.on_terminal();
+        terminal.expect("/help").keys("wait\r").expect("sleep 600");
+        crate::harness::process::wait_until(|| {
+            std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'))
+        });
+        let pid = std::fs::read_to_string(&pid).unwrap();
+        kill(Pid::from_raw(terminal.pid()), signal).unwrap();
+        assert_eq!(terminal.echo_at_end(), (true, status), "{signal}");
+        let gone = format!("/proc/{}", pid.trim());
+        crate::harness::process::wait_until(|| !std::path::Path::new(&gone).exists());
+    }
+}
+
+#[test]
+fn hostile_text_stays_visible_and_does_nothing() {
+    let hostile = "a\x1b]52;c;eA==\x07b\x1b]0;title\x07\u{202E}c&#27;[2J\n\n";
+    let block = "<tools><command>printf 'x\\033]52;c;eA==\\007y\\n'</command></tools>\n";
+    let server = ModelServer::start(vec![
+        Reply::text(&format!("{hostile}{block}")),
+        Reply::text("Done."),
+    ]);
+    let mut terminal = assistant(&server, &["--mode", "full"]).on_terminal();
+    terminal.expect("/help").keys("go\r").expect("Done.");
+    let screen = terminal.screen();
+    assert!(
+        screen.contains("a␛]52;c;eA==␇b␛]0;title␇\u{FFFD}c␛[2J"),
+        "{screen:?}"
+    );
+    for sequence in ["\x1b]", "\x1b[2J", "\u{202E}"] {
+        assert!(!screen.contains(sequence), "{sequence:?} in {screen:?}");
+    }
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn plain_lines_move_no_cursor() {
+    let server = ModelServer::start(vec![Reply::text("It **is**.\n")]);
+    let mut terminal = assistant(&server, &["--plain"]).on_terminal();
+    terminal.expect("> ").keys("is it?\r").expect("It is.");
+    terminal.keys("/quit\r");
+    let (screen, status) = terminal.end();
+    assert_eq!(status, 0);
+    assert!(!screen.contains('\x1b'), "{screen:?}");
+}
