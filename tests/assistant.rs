@@ -1,5 +1,6 @@
 //! The assistant on a terminal, with a server of models on loopback.
 
+mod approval;
 mod chats;
 mod conversation;
 mod keys;

@@ -40,10 +40,10 @@ fn a_bold_word_is_bold_and_code_has_colours() {
 }
 
 #[test]
-fn only_reads_run_in_the_usual_mode() {
+fn only_reads_run_in_the_mode_read_only() {
     let block = "<tools><read><file src=\"f\"/></read><command>touch ran</command></tools>";
     let server = ModelServer::start(vec![Reply::text(block), Reply::text("I may not.")]);
-    let karyi = assistant(&server, &[]).file("f", "seen\n");
+    let karyi = assistant(&server, &["--mode", "read-only"]).file("f", "seen\n");
     let work = karyi.work();
     let mut terminal = karyi.on_terminal();
     terminal.expect("/help").keys("why?\r").expect("✓ read f");

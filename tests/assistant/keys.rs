@@ -39,7 +39,7 @@ fn commands_are_completed_and_unknown_ones_have_a_neighbour() {
         .keys("\r");
     terminal
         .keys("\r")
-        .expect("model openai_chat:tiny, mode read");
+        .expect("model openai_chat:tiny, mode ask");
     terminal
         .keys("/quti")
         .keys("\r")

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 
+use crate::approval::Mode;
 use crate::cli::assistant::app::App;
 use crate::cli::assistant::commands::{self, SlashCommand};
 use crate::cli::assistant::start::Earlier;
@@ -37,12 +38,7 @@ impl App {
         match command {
             SlashCommand::Help => self.say_faint(&commands::help()),
             SlashCommand::Model => self.change_model(rest),
-            SlashCommand::Mode => {
-                let mode = self.start.mode.as_str();
-                self.say_faint(&format!(
-                    "mode: {mode}; `karyi chat --mode full` permits every call"
-                ));
-            }
+            SlashCommand::Mode => self.change_mode(rest),
             SlashCommand::Clear => self.clear(),
             SlashCommand::Compact => match self.talk.is_busy() {
                 true => self.say_warning(BUSY),
@@ -84,6 +80,37 @@ impl App {
                 self.say_faint(&format!("model: {}", self.start.setup.model.name));
             }
             Err(error) => self.say_bad(&format!("{error:#}")),
+        }
+    }
+
+    fn change_mode(&mut self, name: &str) {
+        let approvals = &self.start.approvals;
+        let names: Vec<&str> = Mode::CHOICES.iter().map(|mode| mode.as_str()).collect();
+        match Mode::parse(name) {
+            Some(mode) => {
+                approvals.set_mode(mode);
+                self.say_faint(&format!("mode: {name}"));
+            }
+            None if name.is_empty() => {
+                let (mode, names) = (approvals.mode().as_str(), names.join(", "));
+                self.say_faint(&format!("mode: {mode}; the modes are {names}"));
+            }
+            None => {
+                let message = format!("no mode {name:?}; the modes are {}", names.join(", "));
+                self.say_bad(&message);
+            }
+        }
+    }
+
+    /// Changes to the next mode.
+    pub(super) fn next_mode(&mut self) {
+        let approvals = &self.start.approvals;
+        let place = Mode::CHOICES
+            .iter()
+            .position(|mode| *mode == approvals.mode());
+        let next = place.map_or(0, |place| (place + 1) % Mode::CHOICES.len());
+        if let Some(mode) = Mode::CHOICES.get(next) {
+            approvals.set_mode(*mode);
         }
     }
 

@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 use crate::chat::compaction::CompactionEnd;
 use crate::chat::turn::{TurnEnd, TurnReport};
+use crate::cli::assistant::approval_screen::{ApprovalKey, ApprovalScreen, Asked};
 use crate::cli::assistant::completion::{Completion, ProjectFiles, Sources, completion};
 use crate::cli::assistant::editor;
 use crate::cli::assistant::key_reader::{KeyReader, Typed};
@@ -35,6 +36,7 @@ const HANGUP: u8 = 129;
 pub(super) struct Inputs {
     pub(super) typed: UnboundedReceiver<Typed>,
     pub(super) requests: Receiver<TerminalRequest>,
+    pub(super) asked: Receiver<Asked>,
     pub(super) resized: Signal,
 }
 
@@ -48,6 +50,7 @@ pub(super) struct App {
     pub(super) shell: ShellWatch,
     pub(super) input: InputBox,
     pub(super) overlay: Overlay,
+    pub(super) approval: Option<ApprovalScreen>,
     /// False while another window has the focus.
     has_focus: bool,
     files: ProjectFiles,
@@ -94,6 +97,7 @@ impl App {
             shell,
             input: InputBox::default(),
             overlay: Overlay::None,
+            approval: None,
             has_focus: true,
             files: ProjectFiles::default(),
             awaits_files: false,
@@ -129,11 +133,15 @@ impl App {
                 break;
             }
             let frame = until(self.clock.due(now));
+            let asked = self.approval.as_ref();
+            let keys_count = until(asked.and_then(|asked| asked.opens_at(now)));
             tokio::select! {
                 typed = inputs.typed.recv() => self.typed(typed.unwrap_or(Typed::HungUp)),
                 end = self.talk.ended() => self.ended(end),
                 () = self.view.changed.notified() => self.changed(),
                 Some(request) = inputs.requests.recv() => self.step_aside(request).await,
+                Some(asked) = inputs.asked.recv(), if self.approval.is_none() => self.ask(asked),
+                () = keys_count => self.clock.want(),
                 _ = inputs.resized.recv() => self.clock.want(),
                 _ = ticks.tick() => self.tick(),
                 () = frame => {}
@@ -155,6 +163,17 @@ impl App {
         if self.talk.is_busy() {
             self.clock.want();
         }
+        // An interrupted turn waits for no answer.
+        drop(self.approval.take_if(|asked| asked.is_over()));
+    }
+
+    /// Asks about calls.
+    fn ask(&mut self, asked: Asked) {
+        let approval = ApprovalScreen::new(asked, Instant::now());
+        self.view.lock().extend(approval.texts());
+        self.approval = Some(approval);
+        self.ring();
+        self.clock.want();
     }
 
     /// Rings the bell, unless the user is looking.
@@ -219,6 +238,19 @@ impl App {
     }
 
     fn key(&mut self, press: KeyPress) {
+        if let Some(mut approval) = self.approval.take() {
+            let taken = approval.key(press, Instant::now());
+            if approval.is_over() {
+                approval.finish();
+            } else if taken != ApprovalKey::Interrupt {
+                self.approval = Some(approval);
+            }
+            match taken {
+                ApprovalKey::Taken => return,
+                ApprovalKey::Interrupt => return self.escape(),
+                ApprovalKey::ForInput => {}
+            }
+        }
         match std::mem::replace(&mut self.overlay, Overlay::None) {
             Overlay::Menu(menu) => self.menu_key(menu, press),
             Overlay::Completion(completion) => self.completion_key(completion, press),
@@ -287,6 +319,7 @@ impl App {
             Key::Enter if self.input.break_at_backslash() => {}
             Key::Enter => self.submit(),
             Key::Escape => self.escape(),
+            Key::Tab if modifiers.shift => self.next_mode(),
             Key::Tab if self.talk.is_busy() && !self.input.is_empty() => {
                 let text = self.input.take();
                 self.queue.push_back(text.trim().to_owned());
@@ -464,6 +497,7 @@ impl App {
 
     fn ended(&mut self, end: WorkEnd) {
         self.clock.want();
+        self.approval = None;
         self.ring();
         // There may be other files now, or the shell may be in another directory.
         self.files = ProjectFiles::default();
@@ -514,7 +548,7 @@ impl App {
         self.totals.add(report);
         match &report.end {
             TurnEnd::Done if report.needs_approval => self.say_warning(
-                "the model may only read files; `karyi chat --mode full` lets it run commands and change files",
+                "the last calls were not permitted; /mode changes what runs without a question",
             ),
             TurnEnd::Done => {}
             TurnEnd::Cancelled => self.say_warning("interrupted"),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
+use crate::approval::Mode;
 use crate::cli::session_args::SessionArgs;
 
 /// Keys and exit status, for the help of `karyi chat`.
@@ -30,9 +31,9 @@ pub(in crate::cli) struct ChatArgs {
     /// `model` in config.toml]
     #[arg(long, value_name = "MODEL")]
     pub(in crate::cli) model: Option<String>,
-    /// Calls that run
-    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
-    pub(in crate::cli) mode: ModeName,
+    /// Calls that run without asking [default: `mode` of [approval] in config.toml, else ask]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(in crate::cli) mode: Option<ModeName>,
     /// Go on with the last chat of this directory
     #[arg(long = "continue", short = 'c')]
     pub(in crate::cli) is_continued: bool,
@@ -97,22 +98,27 @@ impl StartArgs {
     }
 }
 
-/// Calls that run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+/// Calls that run without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum ModeName {
-    /// Those that read and search files
-    #[default]
-    Read,
-    /// All: commands and changes of files, too
+    /// Those that only read; all others are refused
+    ReadOnly,
+    /// Those that only read, and those that a rule allows
+    Ask,
+    /// The same, and changes of files in the project
+    Edits,
+    /// All but those that a rule denies or asks about
     Full,
 }
 
 impl ModeName {
-    /// Returns its name.
-    pub(in crate::cli) fn as_str(self) -> &'static str {
+    /// Returns the mode.
+    pub(in crate::cli) fn mode(self) -> Mode {
         match self {
-            Self::Read => "read",
-            Self::Full => "full",
+            Self::ReadOnly => Mode::ReadOnly,
+            Self::Ask => Mode::Ask,
+            Self::Edits => Mode::Edits,
+            Self::Full => Mode::Full,
         }
     }
 }

@@ -31,7 +31,11 @@ pub(super) const COMMANDS: &[(SlashCommand, &str, &str)] = &[
         "model",
         "show the model, or change it: /model NAME",
     ),
-    (SlashCommand::Mode, "mode", "show which calls run"),
+    (
+        SlashCommand::Mode,
+        "mode",
+        "show the mode of approval, or change it: /mode ask",
+    ),
     (
         SlashCommand::Clear,
         "clear",

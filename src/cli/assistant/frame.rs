@@ -26,11 +26,12 @@ impl App {
         let size = self.screen.measure();
         let columns = usize::from(size.columns.saturating_sub(1)).max(1);
         let most = most_rows(size);
-        let lower = self.lower(columns, most);
+        let lower = self.lower(columns, most, now);
         let room = most.saturating_sub(lower.lines.len());
         let queue = self.queue_lines(columns, room / 2);
         let mut view = self.view.lock();
         view.set_columns(columns);
+        view.is_asking = self.approval.is_some();
         view.set_wait(self.shell.state().wait.map(Wait::as_str));
         let history = view.take_history();
         let mut lines = view.live_lines(now, room.saturating_sub(queue.len()));
@@ -43,22 +44,32 @@ impl App {
         self.screen.draw(&history, &Region { lines, caret })
     }
 
-    /// Returns the input, the list below it and the status line.
-    fn lower(&self, columns: usize, most: usize) -> Lower {
+    /// Returns the question about calls, the input, the list below it and the status line.
+    fn lower(&self, columns: usize, most: usize, now: Instant) -> Lower {
         let mut below = self.overlay_lines(columns);
         below.truncate(most.saturating_sub(2));
         below.push(self.status().line(columns));
-        let mut lines = Vec::new();
+        let asked = self.approval.as_ref();
+        let (mut lines, mut caret) =
+            asked.map_or_else(Default::default, |asked| asked.lines(columns, now));
         if most >= AIRY_ROWS {
-            lines.push(Line::default());
+            lines.insert(0, Line::default());
+            caret = caret.map(|(row, column)| (row + 1, column));
         }
         let room = most.saturating_sub(below.len());
+        let surplus = (lines.len() + 1).saturating_sub(room);
+        // The keys that answer stand at the end.
+        lines.drain(..surplus.min(lines.len()));
+        caret = caret.map(|(row, column)| (row.saturating_sub(surplus), column));
         let rows = (room.saturating_sub(lines.len()) / 2).max(1);
         let input = self.input.rows(columns, rows);
-        let caret = (lines.len() + input.caret.0, input.caret.1);
+        let of_input = (lines.len() + input.caret.0, input.caret.1);
         lines.extend(input.lines);
         lines.extend(below);
-        Lower { lines, caret }
+        Lower {
+            lines,
+            caret: caret.unwrap_or(of_input),
+        }
     }
 
     fn queue_lines(&self, columns: usize, most: usize) -> Vec<Line<'static>> {
@@ -95,7 +106,7 @@ impl App {
             context: self.context,
             tokens: self.totals.tokens(),
             cost: self.totals.cost(),
-            mode: self.start.mode.as_str().to_owned(),
+            mode: self.start.approvals.mode().as_str().to_owned(),
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod actions;
 mod app;
+mod approval_screen;
 pub(super) mod args;
 mod commands;
 mod completion;
@@ -35,7 +36,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::cli::assistant::app::{App, Inputs};
-use crate::cli::assistant::args::ChatArgs;
+use crate::cli::assistant::approval_screen::{Asked, ScreenApprover};
+use crate::cli::assistant::args::{ChatArgs, ModeName};
 use crate::cli::assistant::key_reader::KeyReader;
 use crate::cli::assistant::questions::{ScreenQuestions, TerminalRequest};
 use crate::cli::assistant::screen::Screen;
@@ -48,18 +50,24 @@ use crate::cli::model::{self, NO_MODEL};
 use crate::cli::prompt::tty;
 use crate::cli::screen::is_dumb;
 use crate::cli::signals::Signals;
-use crate::cli::{control_socket, fail, runtime, say, vault};
+use crate::cli::{control_socket, fail, policy, runtime, say, vault};
 use crate::tool::context::Boxed;
 use karyi_core::limits;
 use karyi_pty::lacks_output;
 use karyi_screen::terminal_guard;
+
+/// Questions that the screen gets.
+struct Asking {
+    requests: mpsc::Receiver<TerminalRequest>,
+    asked: mpsc::Receiver<Asked>,
+}
 
 /// Runs `karyi chat`.
 pub(super) fn chat(args: ChatArgs) -> ExitCode {
     if lacks_output() {
         return fail("the conversation cannot be shown: standard output is closed");
     }
-    let (start, requests) = match prepare(&args) {
+    let (start, asking) = match prepare(&args) {
         Ok(prepared) => prepared,
         Err(code) => return code,
     };
@@ -71,7 +79,7 @@ pub(super) fn chat(args: ChatArgs) -> ExitCode {
         start.setup.logs.clone(),
         start.setup.context.secrets.clone(),
     );
-    let ended = runtime.block_on(run(start, args, requests));
+    let ended = runtime.block_on(run(start, args, asking));
     terminal_guard::give_back();
     logs.remove();
     vault::record_use(&secrets);
@@ -83,7 +91,7 @@ pub(super) fn chat(args: ChatArgs) -> ExitCode {
 }
 
 /// Prepares model, vault and rules. Questions about them come before the screen.
-fn prepare(args: &ChatArgs) -> Result<(Start, mpsc::Receiver<TerminalRequest>), ExitCode> {
+fn prepare(args: &ChatArgs) -> Result<(Start, Asking), ExitCode> {
     let told = |error: anyhow::Error| fail(&format!("{error:#}"));
     let chosen = model::choose(args.model.as_deref());
     let chosen = chosen.map_err(|error| model::fail_choice(&error))?;
@@ -99,17 +107,18 @@ fn prepare(args: &ChatArgs) -> Result<(Start, mpsc::Receiver<TerminalRequest>), 
         say(&format!("{error:#}"));
         ExitCode::from(NO_MODEL)
     })?;
-    let mut start = Start::new(setup, model, (args.mode, registry));
+    let (asker, asked) = mpsc::channel(1);
+    let mode = args.mode.map(ModeName::mode);
+    let cwd = setup.context.sessions.cwd();
+    let approvals = policy::approvals(&cwd, mode, Some(Arc::new(ScreenApprover(asker))));
+    let approvals = approvals.map_err(told)?;
+    let mut start = Start::new(setup, model, (approvals, registry));
     let named = args.resume.clone().map(Earlier::Named);
     start.earlier = named.or(args.is_continued.then_some(Earlier::Last));
-    Ok((start, requests))
+    Ok((start, Asking { requests, asked }))
 }
 
-async fn run(
-    start: Start,
-    args: ChatArgs,
-    requests: mpsc::Receiver<TerminalRequest>,
-) -> anyhow::Result<u8> {
+async fn run(start: Start, args: ChatArgs, asking: Asking) -> anyhow::Result<u8> {
     let signals = Signals::catch().context("catching signals")?;
     let context = &start.setup.context;
     let (sessions, jobs) = (Arc::clone(&context.sessions), start.setup.jobs.clone());
@@ -122,8 +131,8 @@ async fn run(
     let text = args.text.join(" ");
     let talk = Talk::opening(start.opening(args.session));
     let code = match args.plain || is_dumb() {
-        true => plain::run(start, talk, text, requests).await,
-        false => on_screen(start, talk, text, requests).await,
+        true => plain::run(start, talk, text, asking.requests).await,
+        false => on_screen(start, talk, text, asking).await,
     };
     jobs.close().await;
     watch.abort();
@@ -131,12 +140,7 @@ async fn run(
 }
 
 /// Runs the conversation on the screen.
-async fn on_screen(
-    start: Start,
-    talk: Talk,
-    text: String,
-    requests: mpsc::Receiver<TerminalRequest>,
-) -> anyhow::Result<u8> {
+async fn on_screen(start: Start, talk: Talk, text: String, asking: Asking) -> anyhow::Result<u8> {
     let terminal = tty::open().context("opening the terminal")?;
     let palette = screen::palette();
     let screen = Screen::open(&terminal, palette).context("taking the terminal")?;
@@ -148,7 +152,8 @@ async fn on_screen(
     let shell = ShellWatch::start(sessions, Arc::clone(&view.changed));
     let inputs = Inputs {
         typed,
-        requests,
+        requests: asking.requests,
+        asked: asking.asked,
         resized,
     };
     let mut app = App::new(start, talk, (screen, keys), (view, shell));

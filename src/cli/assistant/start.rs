@@ -12,14 +12,13 @@ use crate::chat::steering::Steering;
 use crate::chat::transcript::export;
 use crate::chat::transcript::state::ChatState;
 use crate::chat::turn::TurnLimits;
-use crate::cli::assistant::args::ModeName;
 use crate::cli::assistant::parts::{Opening, Parts};
 use crate::cli::assistant::project::Project;
 use crate::cli::chat_setup::{self, ChatSetup, Watcher};
 use crate::cli::chats;
 use crate::cli::model;
 use crate::cli::session_args::SessionArgs;
-use crate::exec::approval::ApprovedCalls;
+use crate::exec::approval::Approvals;
 use crate::tool::Registry;
 use crate::tools::Call;
 use karyi_core::limits;
@@ -37,7 +36,7 @@ pub(super) enum Earlier {
 /// Facts that the assistant is started with.
 pub(super) struct Start {
     pub(super) setup: ChatSetup,
-    pub(super) mode: ModeName,
+    pub(super) approvals: Approvals,
     registry: Arc<Registry<Call>>,
     model: Arc<dyn Model>,
     opening: Opening,
@@ -55,11 +54,11 @@ impl Start {
     pub(super) fn new(
         setup: ChatSetup,
         model: Arc<dyn Model>,
-        (mode, registry): (ModeName, Registry<Call>),
+        (approvals, registry): (Approvals, Registry<Call>),
     ) -> Self {
         Self {
             setup,
-            mode,
+            approvals,
             registry: Arc::new(registry),
             model,
             opening: Opening::default(),
@@ -110,10 +109,7 @@ impl Start {
         };
         let conversation = Conversation::new(
             Arc::clone(&self.model),
-            self.runner(match self.mode {
-                ModeName::Read => ApprovedCalls::Looking,
-                ModeName::Full => ApprovedCalls::All,
-            }),
+            self.runner(self.approvals.clone()),
             History::new(self.opening.request.clone()),
             limits,
             self.setup.stop_source.cancel.clone(),
@@ -123,7 +119,7 @@ impl Start {
                 .with_window(self.opening.window)
                 .with_steering(self.steering.clone()),
             // What the user types needs no consent.
-            own: self.runner(ApprovedCalls::All),
+            own: self.runner(Approvals::default()),
         };
         let earlier = self.earlier.take();
         let text = match earlier {
@@ -183,8 +179,8 @@ impl Start {
         &self.opening.project
     }
 
-    fn runner(&self, approved: ApprovedCalls) -> AnswerRunner {
-        let policy_gate = self.setup.policy_gate.clone().with_approved_calls(approved);
+    fn runner(&self, approvals: Approvals) -> AnswerRunner {
+        let policy_gate = self.setup.policy_gate.clone().with_approvals(approvals);
         let registry = Arc::clone(&self.registry);
         self.setup.runner(registry, policy_gate, Watcher::Person)
     }

@@ -53,6 +53,8 @@ pub(super) struct ChatView {
     answer: MarkdownStream,
     cards: BTreeMap<u64, (Card, Instant)>,
     activity: Option<(Activity, Instant)>,
+    /// True while the user is asked about calls.
+    pub(super) is_asking: bool,
     /// Steps of the model's plan.
     plan: Vec<Line<'static>>,
     /// Exit status of the last command that ended.
@@ -73,6 +75,7 @@ impl SharedView {
             },
             cards: BTreeMap::new(),
             activity: None,
+            is_asking: false,
             plan: Vec::new(),
             last_exit: None,
         };
@@ -149,7 +152,10 @@ impl ChatView {
         for (card, since) in self.cards.values() {
             lines.extend(card.running_lines(now.duration_since(*since), self.columns));
         }
-        if let Some((activity, since)) = self.activity.filter(|_| self.cards.is_empty()) {
+        if let Some((activity, since)) = self
+            .activity
+            .filter(|_| self.cards.is_empty() && !self.is_asking)
+        {
             let word = match activity {
                 Activity::Asking => "waiting for the model",
                 Activity::Thinking => "thinking",
