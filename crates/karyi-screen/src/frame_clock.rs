@@ -8,6 +8,7 @@ use karyi_core::limits;
 #[derive(Debug, Default)]
 pub struct FrameClock {
     last: Option<Instant>,
+    held_until: Option<Instant>,
     is_wanted: bool,
 }
 
@@ -17,10 +18,17 @@ impl FrameClock {
         self.is_wanted = true;
     }
 
+    /// Asks for a frame, and holds all frames back until then.
+    pub fn hold(&mut self, until: Instant) {
+        self.held_until = Some(until);
+        self.is_wanted = true;
+    }
+
     /// Returns the time of the next frame, if one is wanted.
     #[must_use]
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let next = self.last.map(|last| last + limits::FRAME_INTERVAL);
+        let next = next.max(self.held_until);
         self.is_wanted.then(|| next.unwrap_or(now).max(now))
     }
 
@@ -50,5 +58,10 @@ mod tests {
         let next = start + limits::FRAME_INTERVAL;
         assert_eq!(clock.due(start), Some(next));
         assert!(!clock.take(start) && clock.take(next));
+        let later = next + 5 * limits::FRAME_INTERVAL;
+        clock.hold(later);
+        clock.want();
+        assert_eq!(clock.due(next), Some(later));
+        assert!(clock.take(later));
     }
 }

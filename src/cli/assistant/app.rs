@@ -58,7 +58,7 @@ pub(super) struct App {
     awaits_files: bool,
     /// Texts that wait for the end of the work.
     pub(super) queue: VecDeque<String>,
-    clock: FrameClock,
+    pub(super) clock: FrameClock,
     pub(super) totals: Totals,
     /// Used part of the model's context, in percent.
     pub(super) context: Option<u64>,

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::cli::assistant::app::{App, Overlay};
 use crate::cli::assistant::shell_watch::Wait;
+use karyi_core::limits;
 use karyi_screen::live_region::{Region, most_rows};
 use karyi_screen::safe_text::safe_line;
 use karyi_screen::status_line::StatusView;
@@ -23,7 +24,13 @@ struct Lower {
 impl App {
     /// Draws a frame.
     pub(super) fn draw(&mut self, now: Instant) -> std::io::Result<()> {
+        let before = self.screen.size();
         let size = self.screen.measure();
+        if size != before && self.exit.is_none() {
+            // The lines on the screen may not have been wrapped for this size yet.
+            self.clock.hold(now + limits::RESIZE_PAUSE);
+            return Ok(());
+        }
         let columns = usize::from(size.columns.saturating_sub(1)).max(1);
         let most = most_rows(size);
         let lower = self.lower(columns, most, now);

@@ -33,6 +33,11 @@ impl Screen {
         })
     }
 
+    /// Returns the size that was measured last.
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
     /// Returns the size, as it is now.
     pub(super) fn measure(&mut self) -> Size {
         self.size = size();

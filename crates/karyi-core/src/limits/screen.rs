@@ -4,6 +4,9 @@ use std::time::Duration;
 
 /// Shortest time between two frames: 30 a second.
 pub const FRAME_INTERVAL: Duration = Duration::from_millis(33);
+/// Pause after a resize before the next frame: tmux tells a program of its new size up to 250 ms after it has wrapped its
+/// lines anew.
+pub const RESIZE_PAUSE: Duration = Duration::from_millis(300);
 /// Time after which an escape byte without a sequence is the key itself: sequences arrive in one piece, but over slow
 /// connections.
 pub const ESCAPE_WAIT: Duration = Duration::from_millis(40);
