@@ -29,6 +29,7 @@ mod execution;
 mod grammar;
 mod harness;
 mod history;
+mod import;
 mod jobs;
 mod lanes;
 mod mcp;

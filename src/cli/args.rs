@@ -11,6 +11,7 @@ use crate::cli::ask::args::{AskArgs, ModelArgs};
 use crate::cli::assistant::args::{ChatArgs, StartArgs};
 use crate::cli::chats::ChatsArgs;
 use crate::cli::config::ConfigArgs;
+use crate::cli::import::ImportArgs;
 use crate::cli::policy::PolicyArgs;
 pub(super) use crate::cli::session_args::{DiffMode, OfferArgs, SessionArgs};
 use crate::cli::var::args::VarArgs;
@@ -81,6 +82,8 @@ pub(super) enum Command {
     Ask(Box<AskArgs>),
     /// List, show, export or remove the chats that were kept
     Chats(ChatsArgs),
+    /// Take over what the settings of another assistant permit
+    Import(ImportArgs),
     /// List the language models of config.toml, or try one
     Model(ModelArgs),
     /// Show the calls of a script or of a model's answer, or what is wrong with it; run nothing

@@ -13,6 +13,7 @@ mod control_socket;
 mod doctor;
 mod history;
 mod history_view;
+mod import;
 mod interrupts;
 mod keyboard;
 #[cfg(feature = "serve")]
@@ -187,6 +188,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Call(args)) => call::call(*args),
         Some(Command::Chats(args)) => chats::chats(&args),
         Some(Command::Policy(args)) => policy::policy(args),
+        Some(Command::Import(args)) => import::import(&args),
         Some(Command::Model(args)) => model::model(&args),
         Some(Command::Mcp(args)) => mcp::mcp(*args),
         Some(Command::Man { name }) => manual(name.as_deref()),

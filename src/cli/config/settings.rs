@@ -58,6 +58,11 @@ impl Settings {
         })
     }
 
+    /// Returns the text of the file; empty when there is none.
+    pub(super) fn source(&self) -> &str {
+        self.document.as_ref().map_or("", |document| document.raw())
+    }
+
     /// Returns a setting that is a text.
     pub(in crate::cli) fn text(&self, name: &str) -> Option<&str> {
         self.item(&[name])?.as_str()

@@ -1,0 +1,395 @@
+//! The settings of other assistants. Files with keys and logins are never opened.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::cli::import::codex_rules;
+use crate::cli::import::found::{Found, Origin, RuleList, command_rule};
+
+/// Places of settings.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    /// Home directory.
+    pub(super) home: PathBuf,
+    /// Directory for settings: `$XDG_CONFIG_HOME`, else `~/.config`.
+    pub(super) config: PathBuf,
+    /// Directory of the project.
+    pub(super) project: PathBuf,
+}
+
+/// Reads the settings of Claude Code.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) fn claude_code(places: &Places) -> anyhow::Result<Found> {
+    let mut found = Found::default();
+    let project = places.project.join(".claude");
+    let files = [
+        (Origin::User, places.home.join(".claude/settings.json")),
+        (Origin::Project, project.join("settings.json")),
+        (Origin::Project, project.join("settings.local.json")),
+    ];
+    for (origin, file) in files {
+        found.origin = origin;
+        let Some(settings) = found.read_json(&file)? else {
+            continue;
+        };
+        for list in RuleList::ALL {
+            let rules = settings.pointer(&format!("/permissions/{}", list.as_str()));
+            for rule in texts(rules) {
+                found.add(list, rule, claude_rule(rule));
+            }
+        }
+        if let Some(model) = settings.get("model").and_then(Value::as_str) {
+            // Short names such as `opus` are none of the API.
+            let is_full = model.starts_with("claude-");
+            found.set_model(model, is_full.then(|| format!("anthropic:{model}")));
+        }
+    }
+    if let Some(servers) = found.read_json(&places.project.join(".mcp.json"))? {
+        found.add_servers(servers.get("mcpServers"));
+    }
+    Ok(found)
+}
+
+/// Returns the rule of `Bash(…)`, `Edit(…)` and `Write(…)`.
+fn claude_rule(text: &str) -> Option<String> {
+    let (tool, pattern) = text.strip_suffix(')')?.split_once('(')?;
+    match tool {
+        "Bash" => command_rule(pattern),
+        "Edit" | "Write" => path_rule(pattern),
+        _ => None,
+    }
+}
+
+/// Returns the rule of a pattern of paths: `//` starts an absolute one, `/` one in the project.
+fn path_rule(pattern: &str) -> Option<String> {
+    let path = match (pattern.strip_prefix("//"), pattern.strip_prefix('/')) {
+        (Some(path), _) => format!("/{path}"),
+        (None, Some(path)) => path.to_owned(),
+        (None, None) => pattern.strip_prefix("./").unwrap_or(pattern).to_owned(),
+    };
+    let is_known = !path.is_empty() && !path.starts_with(['~', '!']);
+    is_known.then(|| format!("edit:{path}"))
+}
+
+/// Reads the settings of Codex.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) fn codex(places: &Places) -> anyhow::Result<Found> {
+    let mut found = Found::default();
+    let directory = places.home.join(".codex");
+    let file = directory.join("config.toml");
+    if let Some(text) = found.read(&file)? {
+        let settings: toml_edit::DocumentMut =
+            text.parse().map_err(|error: toml_edit::TomlError| {
+                // The parser's own text shows the line, which may have a key.
+                anyhow::anyhow!("{}: {}", file.display(), error.message())
+            })?;
+        let text = |name: &str| settings.get(name).and_then(toml_edit::Item::as_str);
+        if let Some(model) = text("model") {
+            found.set_model(model, Some(format!("openai_responses:{model}")));
+        }
+        let servers = settings.get("mcp_servers");
+        let servers = servers.and_then(toml_edit::Item::as_table_like);
+        let names = servers.into_iter().flat_map(|table| table.iter());
+        found.servers.extend(names.map(|(name, _)| name.to_owned()));
+        for name in ["approval_policy", "sandbox_mode"] {
+            if let Some(value) = text(name) {
+                found.skip(name, value);
+            }
+        }
+    }
+    let entries = std::fs::read_dir(directory.join("rules"));
+    let mut files: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "rules"))
+        .collect();
+    files.sort();
+    for file in files {
+        if let Some(text) = found.read(&file)? {
+            codex_rules::add(&text, &mut found);
+        }
+    }
+    Ok(found)
+}
+
+/// Reads the settings of opencode.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) fn opencode(places: &Places) -> anyhow::Result<Found> {
+    let mut found = Found::default();
+    let directories = [
+        (Origin::User, places.config.join("opencode")),
+        (Origin::Project, places.project.clone()),
+    ];
+    for (origin, directory) in directories {
+        found.origin = origin;
+        for name in ["opencode.json", "opencode.jsonc"] {
+            let Some(settings) = found.read_json(&directory.join(name))? else {
+                continue;
+            };
+            found.add_servers(settings.get("mcp"));
+            if let Some(model) = settings.get("model").and_then(Value::as_str) {
+                found.set_model(model, opencode_model(model));
+            }
+            opencode_rules(&settings, &mut found);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the model of `PROVIDER/NAME`.
+fn opencode_model(model: &str) -> Option<String> {
+    let (provider, name) = model.split_once('/')?;
+    let provider = match provider {
+        "anthropic" => "anthropic",
+        "openai" => "openai_responses",
+        "google" => "gemini",
+        "ollama" => "ollama",
+        _ => return None,
+    };
+    Some(format!("{provider}:{name}"))
+}
+
+fn opencode_rules(settings: &Value, found: &mut Found) {
+    let permissions = settings.get("permission").and_then(Value::as_object);
+    for (name, value) in permissions.into_iter().flatten() {
+        let Some(patterns) = value.as_object() else {
+            found.skip(&format!("permission {name}"), &value.to_string());
+            continue;
+        };
+        for (pattern, action) in patterns {
+            let action = action.as_str().unwrap_or_default();
+            let list = RuleList::ALL
+                .into_iter()
+                .find(|list| list.as_str() == action);
+            let source = format!("{name} {pattern}");
+            let rule = match name.as_str() {
+                "bash" => command_rule(pattern),
+                "edit" => path_rule(pattern),
+                _ => None,
+            };
+            match list {
+                Some(list) => found.add(list, &source, rule),
+                None => found.skip(action, &source),
+            }
+        }
+    }
+}
+
+/// Reads the settings of Gemini CLI.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) fn gemini(places: &Places) -> anyhow::Result<Found> {
+    let mut found = Found::default();
+    for (origin, directory) in [
+        (Origin::User, &places.home),
+        (Origin::Project, &places.project),
+    ] {
+        found.origin = origin;
+        let file = directory.join(".gemini/settings.json");
+        let Some(settings) = found.read_json(&file)? else {
+            continue;
+        };
+        found.add_servers(settings.get("mcpServers"));
+        let lists = [
+            (RuleList::Allow, ["/tools/allowed", "/allowedTools"]),
+            (RuleList::Deny, ["/tools/exclude", "/excludeTools"]),
+        ];
+        for (list, names) in lists {
+            for rule in names
+                .into_iter()
+                .flat_map(|name| texts(settings.pointer(name)))
+            {
+                found.add(list, rule, gemini_rule(rule));
+            }
+        }
+        let model = settings.pointer("/model/name").or(settings.get("model"));
+        if let Some(model) = model.and_then(Value::as_str) {
+            found.set_model(model, Some(format!("gemini:{model}")));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the rule of `run_shell_command(…)`, which is the start of a command.
+fn gemini_rule(text: &str) -> Option<String> {
+    let (tool, start) = text.strip_suffix(')')?.split_once('(')?;
+    let is_shell = matches!(tool, "run_shell_command" | "ShellTool");
+    let rule = Some(start).filter(|_| is_shell).and_then(command_rule)?;
+    match rule.ends_with(" *") {
+        true => Some(rule),
+        false => Some(format!("{rule} *")),
+    }
+}
+
+/// Returns the texts in a list.
+fn texts(list: Option<&Value>) -> impl Iterator<Item = &str> {
+    let list = list.and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let tree = Self(tempfile::TempDir::new().unwrap());
+            for (name, text) in files {
+                let path = tree.0.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            tree
+        }
+
+        fn found(&self, read: fn(&Places) -> anyhow::Result<Found>) -> Found {
+            let path = |name: &str| self.0.path().join(name);
+            read(&Places {
+                home: path("home"),
+                config: path("home/.config"),
+                project: path("p"),
+            })
+            .unwrap()
+        }
+    }
+
+    fn check(found: &Found, rules: &[&str], model: Option<&str>, servers: &[&str], left: &[&str]) {
+        let shown = |(list, rule): &(RuleList, String)| format!("{} {rule}", list.as_str());
+        let shown: Vec<String> = found.rules.iter().map(shown).collect();
+        assert_eq!(shown, rules);
+        assert_eq!(found.model.as_deref(), model);
+        assert_eq!(found.servers, servers);
+        assert_eq!(found.skipped, left);
+    }
+
+    #[test]
+    fn claude_code_is_read_from_three_files() {
+        let tree = Tree::new(&[
+            (
+                "home/.claude/settings.json",
+                r#"{"permissions": {"allow": ["Bash(git status)", "Bash(npm run test:*)", "WebFetch(domain:x)", "Bash", "Read"],
+                    "deny": ["Bash(curl:*)", "Edit(//etc/**)"]}, "model": "claude-x"}"#,
+            ),
+            (
+                "p/.claude/settings.local.json",
+                r#"{"permissions": {"allow": ["Bash(rm *)"], "ask": ["Bash(git push *)", "Edit(/src/**)", "Edit(~/x)"]}, "model": "claude-y"}"#,
+            ),
+            ("home/.claude/.credentials.json", "{"),
+            (
+                "p/.mcp.json",
+                r#"{"mcpServers": {"github": {"env": {"KEY": "x"}}}}"#,
+            ),
+        ]);
+        let found = tree.found(claude_code);
+        let rules = [
+            "allow git status",
+            "allow npm run test *",
+            "deny curl *",
+            "deny edit:/etc/**",
+            "ask git push *",
+            "ask edit:src/**",
+        ];
+        let left = [
+            "allow: WebFetch(domain:x)",
+            "allow: Bash",
+            "allow: Read",
+            "allow: Bash(rm *), in the project",
+            "ask: Edit(~/x), in the project",
+            "model: claude-y, in the project",
+        ];
+        check(
+            &found,
+            &rules,
+            Some("anthropic:claude-x"),
+            &["github"],
+            &left,
+        );
+        assert_eq!(found.files.len(), 3);
+    }
+
+    #[test]
+    fn codex_is_read_without_its_login() {
+        let tree = Tree::new(&[
+            (
+                "home/.codex/config.toml",
+                "model = \"gpt-x\"\napproval_policy = \"never\"\n[mcp_servers.docs]\ncommand = \"x\"\n",
+            ),
+            (
+                "home/.codex/rules/default.rules",
+                "# mine\nprefix_rule(\n  pattern = [\"git\", \"status\"],\n  decision = \"allow\",\n)\nprefix_rule(pattern=['rm'], decision='forbidden')\n",
+            ),
+            ("home/.codex/auth.json", "{"),
+        ]);
+        let found = tree.found(codex);
+        let rules = ["allow git status *", "deny rm *"];
+        let left = ["approval_policy: never"];
+        check(
+            &found,
+            &rules,
+            Some("openai_responses:gpt-x"),
+            &["docs"],
+            &left,
+        );
+    }
+
+    #[test]
+    fn opencode_and_gemini_are_read() {
+        let tree = Tree::new(&[
+            (
+                "home/.config/opencode/opencode.jsonc",
+                "{\n// mine\n\"model\": \"anthropic/claude-x\", \"permission\": {\"edit\": \"ask\", \"bash\": {\"git push *\": \"ask\", \"*\": \"allow\"}},\n\"mcp\": {\"a\": {}},\n}",
+            ),
+            (
+                "home/.gemini/settings.json",
+                r#"{"model": {"name": "gemini-x"}, "tools": {"allowed": ["run_shell_command(git)", "read_file"], "exclude": ["run_shell_command(rm -rf)"]}}"#,
+            ),
+        ]);
+        let left = ["permission edit: \"ask\"", "allow: bash *"];
+        let found = tree.found(opencode);
+        check(
+            &found,
+            &["ask git push *"],
+            Some("anthropic:claude-x"),
+            &["a"],
+            &left,
+        );
+        let found = tree.found(gemini);
+        let rules = ["allow git *", "deny rm -rf *"];
+        check(
+            &found,
+            &rules,
+            Some("gemini:gemini-x"),
+            &[],
+            &["allow: read_file"],
+        );
+        let nothing = Tree::new(&[]).found(gemini);
+        check(&nothing, &[], None, &[], &[]);
+        assert!(nothing.files.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_broken_is_named() {
+        let tree = Tree::new(&[("home/.claude/settings.json", "{\"key\": \"sk-secret\"")]);
+        let places = Places {
+            home: tree.0.path().join("home"),
+            config: tree.0.path().to_owned(),
+            project: tree.0.path().to_owned(),
+        };
+        let error = claude_code(&places).unwrap_err().to_string();
+        assert!(error.contains("settings.json: EOF"), "{error}");
+        assert!(!error.contains("sk-secret"), "{error}");
+    }
+}
