@@ -49,6 +49,11 @@ impl AnswerEnd {
         self.results.invented_at.is_some()
     }
 
+    /// Returns true when the answer reached the most tokens that one may have.
+    pub(super) fn is_too_long(&self) -> bool {
+        matches!(&self.ending, Ending::Stopped(stop) if stop.reason == StopReason::Length)
+    }
+
     /// Returns the report for the model; empty when there is none.
     pub(super) fn report(&self) -> &str {
         let report = self.results.report.as_ref();

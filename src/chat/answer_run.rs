@@ -18,7 +18,7 @@ use crate::tools::Call;
 use crate::tools::core::plan::Plan;
 use karyi_core::limits;
 use karyi_core::outcome::{JobNews, Status};
-use karyi_model::{Answer, ModelError, ModelErrorKind, ModelEvent, Usage};
+use karyi_model::{Answer, ModelError, ModelErrorKind, ModelEvent, Retry, Usage};
 use karyi_pty::Session;
 use karyi_syntax::Mode;
 use karyi_syntax::grammar::Grammar;
@@ -124,9 +124,9 @@ impl AnswerRunner {
         }
     }
 
-    /// Runs a call that no model wrote, and returns its report.
-    pub async fn run_call(&mut self, call: Call) -> Option<Redacted> {
-        self.run_shown_call(call, &mut Unseen).await
+    /// Runs a call that no model wrote, and returns its results.
+    pub async fn run_call(&mut self, call: Call) -> AnswerResults {
+        self.run_one(call, &mut Unseen).await
     }
 
     /// Runs a call that no model wrote, shows its events, and returns its report.
@@ -135,6 +135,10 @@ impl AnswerRunner {
         call: Call,
         observer: &mut dyn Observer,
     ) -> Option<Redacted> {
+        self.run_one(call, observer).await.report
+    }
+
+    async fn run_one(&mut self, call: Call, observer: &mut dyn Observer) -> AnswerResults {
         let observer = Mutex::new(observer);
         let show = |event: &ChatEvent<'_>| {
             let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +157,7 @@ impl AnswerRunner {
             end_message(runner, run).await;
         };
         let ((), results) = tokio::join!(work, collect(events, run, &halt, &show));
-        results.report
+        results
     }
 
     /// Ends the session: its shells and jobs.
@@ -212,9 +216,12 @@ async fn receive(
                 ));
             }
             Some(Ok(ModelEvent::Usage(later))) => usage = usage.updated_by(later),
-            Some(Ok(ModelEvent::Retry(retry))) => show(&ChatEvent::Retry(&retry)),
+            Some(Ok(ModelEvent::Retry(Retry { error, delay }))) => {
+                let error = redacted(error, &run.context.redactor);
+                show(&ChatEvent::Retry(&Retry { error, delay }));
+            }
             Some(Ok(ModelEvent::Stop(stop))) => break Ending::Stopped(stop),
-            Some(Err(error)) => break Ending::Failed(error),
+            Some(Err(error)) => break Ending::Failed(redacted(error, &run.context.redactor)),
             None => {
                 let message = "the answer ended without a reason";
                 break Ending::Failed(ModelError::new(ModelErrorKind::Protocol, message));
@@ -230,6 +237,15 @@ async fn receive(
         text,
         usage,
         ending,
+    }
+}
+
+/// Returns an error with its texts masked: a server may repeat what it got, also in another form.
+fn redacted(error: ModelError, redactor: &Redactor) -> ModelError {
+    ModelError {
+        message: redactor.redact_again(&error.message).into_owned(),
+        hint: redactor.redact_again(&error.hint).into_owned(),
+        ..error
     }
 }
 

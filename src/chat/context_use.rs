@@ -54,6 +54,11 @@ impl TokenCount {
     }
 }
 
+/// Returns an estimate of the tokens of a text.
+pub(super) fn tokens_of(text: &str) -> u64 {
+    (text.len() / BYTES_OF_A_TOKEN) as u64
+}
+
 /// Returns the part that a request takes: what the server counted, and an estimate of the rest.
 pub(super) fn context_use(
     request: &ModelRequest,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::chat::answer_end::{AnswerEnd, Ending};
 use crate::chat::answer_run::AnswerRunner;
 use crate::chat::compaction::{self, CompactionEnd};
-use crate::chat::context_use::ContextUse;
+use crate::chat::context_use::{self, ContextUse};
 use crate::chat::guards::Guards;
 use crate::chat::history::History;
 use crate::chat::memory::Memory;
@@ -51,6 +51,8 @@ struct Turn {
     is_shortened: bool,
     /// True when no further compaction is tried.
     is_compaction_off: bool,
+    /// Estimated tokens of the answers for which the server counted none.
+    estimated_tokens: u64,
 }
 
 impl Conversation {
@@ -145,9 +147,10 @@ impl Conversation {
         self.runner.replace_cancel(cancel);
         let mut turn = Turn::default();
         self.compact_if_full(&mut turn, cancel, observer).await;
+        // A placeholder that the user typed is meant as one.
         let redactor = self.runner.redactor();
         self.memory.record(&Record::User {
-            text: redactor.redact(prompt.text),
+            text: redactor.redact_whole_again(prompt.text),
             attached: redactor.redact_whole_again(prompt.attached),
         });
         let time_limit = TimeLimit::start(&self.limits, cancel);
@@ -162,10 +165,14 @@ impl Conversation {
             turn.steps += 1;
             observer.event(&ChatEvent::Request(turn.steps));
             let ended = self.answer(&mut turn, observer).await;
+            let is_repeated = turn.is_repeated;
             match self.take(&mut turn, ended) {
                 Some(TurnEnd::Done) if !self.steering.is_empty() => {}
                 Some(end) => break end,
                 None => {}
+            }
+            if turn.is_repeated && !is_repeated {
+                observer.event(&ChatEvent::Note("the answer is asked for again"));
             }
         };
         let end = match end {
@@ -187,7 +194,7 @@ impl Conversation {
     /// Adds the texts that the user wrote meanwhile.
     fn join_texts(&mut self, observer: &mut dyn Observer) {
         for text in self.steering.take_all() {
-            let text = self.runner.redactor().redact(&text);
+            let text = self.runner.redactor().redact_whole_again(&text);
             observer.event(&ChatEvent::Joined(text.as_str()));
             let attached = Redacted::default();
             self.memory.record(&Record::User { text, attached });
@@ -301,6 +308,10 @@ impl Conversation {
         let ended = self.runner.run(answer, &mut recorder).await;
         let cost = self.record_usage(ended.usage);
         turn.usage.add(ended.usage, cost);
+        if ended.usage.input.is_none() && ended.usage.output.is_none() {
+            let tokens = self.context_use().tokens + context_use::tokens_of(&ended.text);
+            turn.estimated_tokens = turn.estimated_tokens.saturating_add(tokens);
+        }
         self.tell_problem(observer);
         ended
     }
@@ -346,7 +357,8 @@ impl Conversation {
         if turn.steps >= self.limits.steps {
             return Some(TurnEnd::Steps);
         }
-        let is_over = |most: u64| turn.usage.tokens() >= most;
+        let tokens = turn.usage.tokens().saturating_add(turn.estimated_tokens);
+        let is_over = |most: u64| tokens >= most;
         self.limits
             .tokens
             .filter(|most| is_over(*most))
@@ -395,7 +407,10 @@ impl Conversation {
         self.record_answer(ended.counting());
         // A warning beside a last answer concerns nobody.
         if is_last || results.calls.is_empty() && !results.is_refused && !ended.is_invented() {
-            return Some(TurnEnd::Done);
+            return Some(match ended.is_too_long() {
+                true => TurnEnd::AnswerLength,
+                false => TurnEnd::Done,
+            });
         }
         self.record_report(ended.report());
         turn.guards.check(results).map(TurnEnd::Refused)
@@ -427,6 +442,7 @@ impl Conversation {
             turn.is_repeated = true;
             return None;
         }
+        turn.is_repeated = false;
         self.record_answer(&ended.closed());
         let report = ended.report();
         let told = format!(

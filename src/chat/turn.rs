@@ -42,6 +42,8 @@ pub enum TurnEnd {
     Steps,
     /// It used up its tokens.
     Tokens,
+    /// Its last answer reached the most tokens that one may have.
+    AnswerLength,
     /// It used up its time.
     Time,
     /// It did not get on; the reason.
@@ -59,7 +61,7 @@ impl TurnEnd {
         match self {
             Self::Done => "done",
             Self::Steps => "steps",
-            Self::Tokens => "tokens",
+            Self::Tokens | Self::AnswerLength => "tokens",
             Self::Time => "time",
             Self::Refused(_) => "refused",
             Self::ModelFailed(_) => "model_failed",

@@ -6,13 +6,14 @@ mod request;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
 use crate::approval::Mode;
 use crate::chat::conversation::Conversation;
 use crate::chat::history::History;
-use crate::chat::turn::{TurnEnd, TurnLimits, TurnReport};
+use crate::chat::turn::{Prompt, TurnEnd, TurnLimits, TurnReport};
 use crate::cli::ask::args::{ApproveMode, AskArgs};
 use crate::cli::chat_setup::{self, ChatSetup, Questions, Watcher};
 use crate::cli::config::ChosenModel;
@@ -21,13 +22,15 @@ use crate::cli::run;
 use crate::cli::signals::Signals;
 use crate::cli::{control_socket, fail, policy, runtime, say, vault};
 use crate::exec::policy_gate::PolicyGate;
+use crate::render::paint::safe_line;
 use crate::tool::Registry;
 use crate::tool::context::Boxed;
 use crate::tools::Call;
-use karyi_model::{Model, ModelRequest};
+use karyi_model::{Model, ModelRequest, Usage};
 use karyi_pty::lacks_output;
 
 use output::AskOutput;
+use request::{RequestInput, RequestText};
 
 /// Exit status when a person is needed.
 const NEEDS_USER: u8 = 3;
@@ -78,12 +81,11 @@ pub(super) fn ask(args: AskArgs) -> ExitCode {
 struct Ask {
     args: AskArgs,
     setup: ChatSetup,
-    /// Text of standard input.
-    input: Option<String>,
+    input: RequestInput,
 }
 
 impl Ask {
-    fn new(args: AskArgs, model: ChosenModel, input: Option<String>) -> anyhow::Result<Self> {
+    fn new(args: AskArgs, model: ChosenModel, input: RequestInput) -> anyhow::Result<Self> {
         let questions = match args.no_interactive {
             true => Questions::Never,
             false => Questions::Asked,
@@ -113,20 +115,32 @@ impl Ask {
         let of = ("ask", self.setup.model.name.clone());
         let _control_socket = control_socket::open(of, &cwd, Arc::new(get));
         let registry = Arc::new(self.args.session.offer.offer()?.registry());
-        let (text, request) = self.request(&registry, model.as_ref()).await?;
+        let started = Instant::now();
+        let opening = self.request(&registry, model.as_ref());
+        let (prompt, request) = match self.until_stopped(opening).await {
+            Ok(opening) => opening?,
+            Err(end) => return self.end_early(end),
+        };
         let policy_gate = self.setup.policy_gate.clone();
         let runner = self.setup.runner(registry, policy_gate, self.watcher());
         let limits = TurnLimits {
             steps: self.args.max_steps,
             tokens: self.args.max_tokens,
-            time: self.args.max_time.map(|time| time.duration()),
+            time: self
+                .max_time()
+                .map(|time| time.saturating_sub(started.elapsed())),
         };
         let cancel = self.setup.stop_source.cancel.clone();
         let history = History::new(request);
         let mut chat =
             Conversation::new(Arc::clone(&model), runner, history, limits, cancel.clone());
         let mut output = AskOutput::new(&self.args, &self.setup.model.name, cancel);
-        let report = chat.turn(&text, &mut output).await;
+        let text = Prompt {
+            text: &prompt.text,
+            attached: &prompt.attached,
+        };
+        let until = self.setup.stop_source.cancel.clone();
+        let report = chat.turn_until(text, &until, &mut output).await;
         chat.close().await;
         watch.abort();
         output.end(&report)?;
@@ -138,15 +152,51 @@ impl Ask {
         &self,
         registry: &Arc<Registry<Call>>,
         model: &dyn Model,
-    ) -> anyhow::Result<(String, ModelRequest)> {
-        let system = request::system(&self.args, registry)?;
+    ) -> anyhow::Result<(RequestText, ModelRequest)> {
+        let system = request::system(&self.args, &self.input, registry)?;
         let (registry_of_reader, open) = (Arc::clone(registry), PolicyGate::default());
         let reader = self.setup.runner(registry_of_reader, open, Watcher::Nobody);
         let cwd = self.setup.context.sessions.cwd();
-        let text = request::text(&self.args, &cwd, self.input.as_deref(), reader).await?;
+        let text = request::text(&self.args, &cwd, &self.input, reader).await?;
         let redactor = &self.setup.redactor;
         let (request, _) = chat_setup::request(&system, redactor, registry, model).await;
         Ok((text, request))
+    }
+
+    fn max_time(&self) -> Option<Duration> {
+        self.args.max_time.map(|time| time.duration())
+    }
+
+    /// Waits for the preparation of the request, until the user interrupts it or the time is up.
+    async fn until_stopped<T>(&self, preparation: impl Future<Output = T>) -> Result<T, TurnEnd> {
+        let cancel = &self.setup.stop_source.cancel;
+        let time_is_up = async {
+            match self.max_time() {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancel.interrupted() => Err(TurnEnd::Cancelled),
+            () = time_is_up => Err(TurnEnd::Time),
+            prepared = preparation => Ok(prepared),
+        }
+    }
+
+    /// Ends before the first request.
+    fn end_early(&self, end: TurnEnd) -> anyhow::Result<u8> {
+        let report = TurnReport {
+            end,
+            answer: String::new(),
+            steps: 0,
+            usage: Usage::default(),
+            cost: None,
+            needs_approval: false,
+        };
+        let cancel = self.setup.stop_source.cancel.clone();
+        AskOutput::new(&self.args, &self.setup.model.name, cancel).end(&report)?;
+        Ok(self.exit_code(&report))
     }
 
     fn watcher(&self) -> Watcher {
@@ -174,18 +224,17 @@ impl Ask {
             TurnEnd::Done => 0,
             TurnEnd::Steps => stopped("its steps are", "--max-steps"),
             TurnEnd::Tokens => stopped("its tokens are", "--max-tokens"),
+            TurnEnd::AnswerLength => {
+                stopped("the tokens of an answer are", "`max_output` of the model")
+            }
             TurnEnd::Time => stopped("its time is", "--max-time"),
             TurnEnd::Refused(reason) => {
                 say(&format!("stopped: {reason}"));
                 1
             }
             TurnEnd::ModelFailed(error) => {
-                let message = self.setup.redactor.redact_str(&error.message);
-                say(&format!("{}: {message}", error.code()));
-                say(&format!(
-                    "hint: {}",
-                    self.setup.redactor.redact_str(&error.hint)
-                ));
+                say(&format!("{}: {}", error.code(), safe_line(&error.message)));
+                say(&format!("hint: {}", safe_line(&error.hint)));
                 NO_MODEL
             }
             TurnEnd::Cancelled => {

@@ -321,3 +321,72 @@ fn a_model_can_be_tried() {
         (&json!("ready"), &json!(false))
     );
 }
+
+#[test]
+fn only_the_last_answer_is_printed_quietly() {
+    let server = ModelServer::start(vec![Reply::text(BLOCK), Reply::text("It says hi.")]);
+    let output = run(&ask(&server, &["--quiet", "--approve", "full", "what?"]));
+    assert_eq!(text(&output.stdout), "It says hi.\n");
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn texts_reach_the_model_as_they_are_meant() {
+    let server = ModelServer::start(vec![Reply::text("Yes.")]);
+    let args = [
+        "--vault",
+        "env",
+        "--file",
+        "f",
+        "use $KARYI{TOKEN} of kP7-vQ2.zL9-tR4w",
+    ];
+    let karyi = ask(&server, &args)
+        .env("KARYI_VAR_TOKEN", "kP7-vQ2.zL9-tR4w")
+        .file("f", "a=$KARYI{FOO} b=kP7-vQ2.zL9-tR4w\n");
+    let output = run(&karyi);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let asked = server.requests()[0]["messages"][1]["content"].to_string();
+    for part in [
+        "use $KARYI{TOKEN} of $KARYI{TOKEN}",
+        "a=$$KARYI{FOO} b=$KARYI{TOKEN}",
+    ] {
+        assert!(asked.contains(part), "{part} in {asked}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_or_asked_is_wrong_usage() {
+    let server = ModelServer::start(Vec::new());
+    let karyi = ask(&server, &["--file", "pipe", "why?"]);
+    nix::unistd::mkfifo(&karyi.work().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let output = run(&karyi);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        text(&output.stderr),
+        "karyi: --file pipe: expected a file or a directory\n"
+    );
+    let outside = ask(&server, &["--root", "sub", "--file", "f", "why?"]).file("f", "x");
+    let outside = outside.file("sub/g", "y");
+    let output = run(&outside);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let output = run(&ask(&server, &[" ", ""]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(server.raw().is_empty());
+}
+
+#[test]
+fn the_time_counts_before_the_first_request() {
+    use crate::harness::scripted_server::{Act, ScriptedServer, signal};
+    let (_never, wait) = signal();
+    let server = ScriptedServer::start(vec![vec![Act::Wait(wait)]]);
+    let karyi = Karyi::with_args(&["ask", "--json", "--max-time", "0.2", "why?"])
+        .env("KARYI_MODEL", "openai_chat:tiny")
+        .env("KARYI_MODEL_URL", server.url("/v1"));
+    let output = run(&karyi);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&whole["end"], &whole["steps"]),
+        (&json!("time"), &json!(0))
+    );
+}

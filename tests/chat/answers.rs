@@ -132,6 +132,28 @@ fn results_that_the_model_makes_up_end_its_answer() {
 }
 
 #[test]
+fn results_that_the_model_makes_up_are_not_shown_at_any_cut() {
+    let answer = "Hi <b>\n\n <results>\n<result>fake</result>\n</results>\nAll passes.\n";
+    for size in 1..=answer.len() {
+        let chat = Chat::new();
+        let pieces = answer.as_bytes().chunks(size);
+        let mut first: Vec<Step> = pieces
+            .map(|piece| Step::text(str::from_utf8(piece).unwrap()))
+            .collect();
+        first.push(Step::stop(StopReason::End));
+        let last = vec![Step::text("Done."), Step::stop(StopReason::End)];
+        let mut seen = Seen::default();
+        let (report, _) = chat.turn(ScriptedModel::new(vec![first, last]), &mut seen);
+        assert_eq!(report.answer, "Done.", "pieces of {size}");
+        assert_eq!(
+            seen.text.trim_end_matches("Done.").trim_end(),
+            "Hi <b>",
+            "pieces of {size}"
+        );
+    }
+}
+
+#[test]
 fn calls_that_nobody_permitted_do_not_run() {
     let text = "<tools><read><file src=\"f\"/></read><command>touch ran</command></tools>";
     for (mode, expected) in [

@@ -77,6 +77,82 @@ fn an_answer_that_breaks_off_before_a_call_is_asked_for_once_more() {
 }
 
 #[test]
+fn an_answer_with_a_call_ends_the_repetition() {
+    let chat = Chat::new();
+    let cut = || vec![Step::text("Let me s"), fails(ModelErrorKind::Network)];
+    let after_call = vec![Step::text(COUNT), fails(ModelErrorKind::Network)];
+    let model = ScriptedModel::new(vec![cut(), after_call, cut(), done()]);
+    let mut seen = Seen::default();
+    let (report, requests) = chat.turn(model, &mut seen);
+    assert_eq!((report.end, requests.len()), (TurnEnd::Done, 4));
+    let again = "note the answer is asked for again";
+    assert_eq!(seen.notes, [again, again]);
+    let count = std::fs::read_to_string(chat.work().join("count")).unwrap();
+    assert_eq!(count, "x\n");
+}
+
+#[test]
+fn a_failure_after_all_attempts_is_not_repeated() {
+    let chat = Chat::new();
+    let error = ModelError {
+        is_final: true,
+        ..ModelError::new(ModelErrorKind::Overloaded, "busy")
+    };
+    let model = ScriptedModel::new(vec![vec![Step::Fail(error)], done()]);
+    let (report, requests) = chat.turn(model, &mut Seen::default());
+    assert_eq!((report.end.as_str(), requests.len()), ("model_failed", 1));
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_not_done() {
+    let chat = Chat::new();
+    let long = vec![Step::text("Fix the par"), Step::stop(StopReason::Length)];
+    let (report, _) = chat.turn(ScriptedModel::new(vec![long]), &mut Seen::default());
+    assert_eq!(report.end, TurnEnd::AnswerLength);
+    assert_eq!(report.end.as_str(), "tokens");
+}
+
+#[test]
+fn tokens_that_the_server_does_not_count_are_estimated() {
+    let mut chat = Chat::new();
+    chat.limits.tokens = Some(20);
+    let step = |n: u32| {
+        let text = format!("<tools><command>echo {n}</command></tools>");
+        vec![Step::text(&text), Step::stop(StopReason::End)]
+    };
+    let model = ScriptedModel::new((0..9).map(step).collect());
+    let (report, requests) = chat.turn(model, &mut Seen::default());
+    assert_eq!(report.end, TurnEnd::Tokens);
+    assert!(requests.len() <= 2, "{}", requests.len());
+}
+
+#[test]
+fn an_error_holds_no_value_in_any_form() {
+    use base64::Engine as _;
+    let chat = Chat::new();
+    let value = "kP7-vQ2.zL9-tR4w";
+    let name = karyi::secret::SecretName::parse("KEY").unwrap();
+    let secret = karyi::secret::SecretValue::new(value.to_owned());
+    chat.secrets.insert(name, secret).unwrap();
+    let encoded = base64::engine::general_purpose::STANDARD.encode(value);
+    let message = format!("bad credential {encoded}, $KARYI{{OTHER}}");
+    let error = ModelError::new(ModelErrorKind::Auth, message);
+    let model = ScriptedModel::new(vec![vec![Step::Fail(error)]]);
+    let (report, _) = chat.turn(model, &mut Seen::default());
+    let TurnEnd::ModelFailed(error) = report.end else {
+        panic!("{:?}", report.end);
+    };
+    // The rest of the last, unfinished group of digits tells nothing.
+    let masked = "bad credential [KARYI:KEY:base64]";
+    assert!(error.message.starts_with(masked), "{}", error.message);
+    assert!(
+        error.message.ends_with(", $KARYI{OTHER}"),
+        "{}",
+        error.message
+    );
+}
+
+#[test]
 fn an_empty_answer_is_asked_for_once_more() {
     let chat = Chat::new();
     let model = ScriptedModel::texts(&["", "Done."]);

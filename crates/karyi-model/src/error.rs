@@ -110,6 +110,15 @@ impl ModelError {
         self
     }
 
+    /// Returns the error as one after which the request is of no use.
+    #[must_use]
+    pub(crate) fn into_final(self) -> Self {
+        Self {
+            is_final: true,
+            ..self
+        }
+    }
+
     /// Returns the code in reports.
     #[must_use]
     pub fn code(&self) -> &'static str {

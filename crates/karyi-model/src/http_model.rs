@@ -200,7 +200,7 @@ impl Asking {
                     let hint = format!(
                         "the server asks to wait {seconds} s: ask again then, or use another model"
                     );
-                    State::Failed(error.with_hint(hint))
+                    State::Failed(error.with_hint(hint).into_final())
                 } else {
                     let delay = pause;
                     self.events
@@ -208,7 +208,7 @@ impl Asking {
                     State::Waiting(pause, Box::new(again))
                 }
             }
-            _ => State::Failed(error),
+            _ => State::Failed(error.into_final()),
         };
     }
 

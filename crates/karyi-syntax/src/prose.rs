@@ -3,6 +3,9 @@
 use std::mem;
 use std::ops::Range;
 
+use super::event::Event;
+use karyi_core::error::Code;
+
 /// Prose that was decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prose {
@@ -38,6 +41,17 @@ impl ProseTracker {
     pub(super) fn end(&mut self, at: u64) {
         if let Some(start) = self.open.take().filter(|start| *start < at) {
             self.ended.push(start..at);
+        }
+    }
+
+    /// Notes results that the model made up, from their warning: nothing from there on counts.
+    pub(super) fn end_at_results<'a>(&mut self, events: impl IntoIterator<Item = &'a Event>) {
+        for event in events {
+            if let Event::Warning(warning) = event
+                && warning.code == Code::InventedResults
+            {
+                self.end(warning.position.offset);
+            }
         }
     }
 

@@ -317,6 +317,7 @@ impl StreamState {
                     LocatorStep::Again | LocatorStep::More => {}
                 }
                 let mut new = cx.events.iter().skip(known);
+                self.prose.end_at_results(new.clone());
                 if self.error.is_some() && new.any(|event| *event == Event::DraftsEnded) {
                     self.error = None;
                     self.faulty_drafts += 1;

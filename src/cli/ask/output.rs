@@ -14,7 +14,7 @@ use crate::render::jsonl::Jsonl;
 use crate::render::paint::{safe, safe_line};
 use crate::render::{CallOutput, CallStart, SeverityDiagnostic, Style, wire};
 use crate::tool::plan_board::PlanStep;
-use karyi_core::error::Severity;
+use karyi_core::error::{Code, Severity};
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
 use karyi_model::Usage;
@@ -71,7 +71,10 @@ impl AskOutput {
     pub(super) fn end(mut self, report: &TurnReport) -> io::Result<()> {
         let mut fields = end_fields(report);
         match &mut self.form {
-            Form::Text(text) => text.end(report),
+            Form::Text(text) => {
+                let written = text.end(report);
+                self.note(written);
+            }
             Form::Json(calls) => {
                 let mut whole = Map::new();
                 whole.insert("version".into(), VERSION.into());
@@ -266,6 +269,10 @@ impl TextOutput {
             ChatEvent::Call(Event::Finished { index, outcome }) => {
                 self.call(*index, outcome.get())?
             }
+            // The model gets the warnings of its blocks, too; that an answer has none concerns nobody.
+            ChatEvent::Call(Event::Warning(warning)) if warning.code != Code::NoBlock => {
+                self.note(&format!("warning: {}", safe_line(&warning.message)))?;
+            }
             ChatEvent::Call(Event::Refused(error)) => {
                 self.note(&format!("refused: {}", safe_line(&error.message)))?;
             }
@@ -283,6 +290,9 @@ impl TextOutput {
     }
 
     fn prose(&mut self, text: &str) -> io::Result<()> {
+        if self.is_quiet {
+            return Ok(());
+        }
         self.clear_running();
         let mut out = io::stdout().lock();
         match out.is_terminal() {
@@ -348,8 +358,11 @@ impl TextOutput {
         Ok(())
     }
 
-    fn end(&mut self, report: &TurnReport) {
+    fn end(&mut self, report: &TurnReport) -> io::Result<()> {
         self.clear_running();
+        if self.is_quiet && report.end == TurnEnd::Done {
+            writeln!(io::stdout(), "{}", report.answer)?;
+        }
         if self.is_terminal && !self.is_quiet {
             let count =
                 |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
@@ -364,6 +377,7 @@ impl TextOutput {
                 "({steps} requests, {input} tokens in, {output} out, cost {cost})"
             );
         }
+        Ok(())
     }
 }
 

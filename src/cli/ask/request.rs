@@ -13,28 +13,56 @@ use crate::cli::chat_setup;
 use crate::tool::Registry;
 use crate::tools::Call;
 use karyi_core::limits;
+use karyi_vault::redact::Redacted;
 
-/// Reads standard input, unless it is a terminal: it is the request or context for it. It may wait, and Ctrl+C ends
-/// that, so nothing catches signals yet.
+/// Texts of a request from outside the arguments.
+#[derive(Debug, Default)]
+pub(super) struct RequestInput {
+    /// Standard input, unless it is a terminal.
+    stdin: Option<String>,
+    /// The user's part of the system text.
+    system: Option<String>,
+}
+
+/// Text of the user and what follows it.
+#[derive(Debug)]
+pub(super) struct RequestText {
+    /// Text that the user wrote.
+    pub(super) text: String,
+    /// Files and standard input, redacted.
+    pub(super) attached: String,
+}
+
+/// Reads standard input and the file of the system text. Both may wait, and Ctrl+C ends that, so nothing catches signals
+/// yet.
 ///
 /// # Errors
-/// There is nothing to ask, or standard input cannot be read or is too large.
-pub(super) fn input(args: &AskArgs) -> anyhow::Result<Option<String>> {
-    let input = match io::stdin().is_terminal() {
+/// There is nothing to ask, or something cannot be read or is too large.
+pub(super) fn input(args: &AskArgs) -> anyhow::Result<RequestInput> {
+    let stdin = match io::stdin().is_terminal() {
         true => None,
         false => Some(read_input()?),
     };
-    let is_blank = input.as_ref().is_none_or(|text| text.trim().is_empty());
-    if args.text.is_empty() && is_blank {
+    let is_blank = |text: &str| text.trim().is_empty();
+    if args.text.iter().all(|text| is_blank(text)) && stdin.as_deref().is_none_or(is_blank) {
         anyhow::bail!(
             "nothing to ask: give the text, as in `karyi ask \"why does the build fail?\"`, or pipe it in"
         );
     }
-    Ok(input)
+    let system = args.system_file.as_ref().map(|path| {
+        let text = std::fs::read_to_string(path);
+        text.with_context(|| format!("--system-file {}", path.display()))
+    });
+    let system = system.transpose()?;
+    Ok(RequestInput { stdin, system })
 }
 
 /// Returns the system text: the tools, then the user's own.
-pub(super) fn system(args: &AskArgs, registry: &Arc<Registry<Call>>) -> anyhow::Result<String> {
+pub(super) fn system(
+    args: &AskArgs,
+    input: &RequestInput,
+    registry: &Arc<Registry<Call>>,
+) -> anyhow::Result<String> {
     let note = match args.approve {
         ApproveMode::None => "\n- Here no call is permitted: answer from what you are given.",
         ApproveMode::Read => {
@@ -43,9 +71,7 @@ pub(super) fn system(args: &AskArgs, registry: &Arc<Registry<Call>>) -> anyhow::
         ApproveMode::Full => "",
     };
     let mut text = chat_setup::system(&args.session, registry, note)?;
-    if let Some(path) = &args.system_file {
-        let own = std::fs::read_to_string(path);
-        let own = own.with_context(|| format!("reading {}", path.display()))?;
+    if let Some(own) = &input.system {
         text.push('\n');
         text.push_str(own.trim_end());
         text.push('\n');
@@ -53,39 +79,60 @@ pub(super) fn system(args: &AskArgs, registry: &Arc<Registry<Call>>) -> anyhow::
     Ok(text)
 }
 
-/// Returns the first message: directory and date, the text, files and what standard input had.
+/// Returns the first message: directory and date, the text, files, and standard input where it is context.
+///
+/// # Errors
+/// A file cannot be read.
 pub(super) async fn text(
     args: &AskArgs,
     cwd: &Path,
-    input: Option<&str>,
+    input: &RequestInput,
     mut reader: AnswerRunner,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<RequestText> {
     let mut text = chat_setup::heading(cwd);
-    text.push_str(&args.text.join(" "));
+    let given = args.text.join(" ");
+    let is_given = !given.trim().is_empty();
+    let stdin = input.stdin.as_deref().unwrap_or_default();
+    text.push_str(if is_given { &given } else { stdin });
+    text.truncate(text.trim_end().len());
     text.push('\n');
+    let mut attached = Vec::new();
     for path in &args.file {
-        text.push_str(&format!("\n{}\n", read_file(path, &mut reader).await?));
+        attached.push(read_file(path, &mut reader).await?);
     }
-    match input {
-        Some(input) if args.text.is_empty() => text.push_str(input),
-        Some(input) if !input.trim().is_empty() => {
-            text.push_str(&format!("\nStandard input:\n{input}"));
-        }
-        Some(_) | None => {}
+    if is_given && !stdin.trim().is_empty() {
+        let stdin = reader.redactor().redact(stdin);
+        attached.push(format!("Standard input:\n{}", stdin.as_str()));
     }
-    Ok(text)
+    let attached = attached.join("\n\n");
+    Ok(RequestText { text, attached })
 }
 
-/// Returns the report of a `read` of a file.
+/// Returns the report of a `read` of a file or directory.
 async fn read_file(path: &Path, reader: &mut AnswerRunner) -> anyhow::Result<String> {
-    std::fs::metadata(path).with_context(|| format!("--file {}", path.display()))?;
+    let place = || format!("--file {}", path.display());
+    let metadata = std::fs::metadata(path).with_context(place)?;
+    if !metadata.is_file() && !metadata.is_dir() {
+        anyhow::bail!("{}: expected a file or a directory", place());
+    }
+    if metadata.is_file() {
+        std::fs::File::open(path).with_context(place)?;
+    }
     let src = path.to_str().context("--file: the name is not UTF-8")?;
+    // A name such as `job:1` would be that of a job.
+    let src = match path.is_absolute() {
+        true => src.to_owned(),
+        false => format!("./{src}"),
+    };
     let arguments = json!({"files": [{"src": src}]});
     let call = serde_json::from_value(arguments).map(Call::Read)?;
-    let report = reader.run_call(call).await;
-    Ok(report
-        .map(|report| report.into_string())
-        .unwrap_or_default())
+    let results = reader.run_call(call).await;
+    let report = results.report.map(Redacted::into_string);
+    let report = report.unwrap_or_default();
+    if results.calls.iter().any(|call| call.is_failure) {
+        anyhow::bail!("{}: it cannot be read: {report}", place());
+    }
+    Ok(report)
 }
 
 /// Reads standard input; more than a context window takes is an error.

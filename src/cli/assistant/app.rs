@@ -554,6 +554,9 @@ impl App {
             TurnEnd::Cancelled => self.say_warning("interrupted"),
             TurnEnd::Steps => self.say_warning("stopped: its steps are used up; write \"go on\""),
             TurnEnd::Tokens => self.say_warning("stopped: its tokens are used up"),
+            TurnEnd::AnswerLength => {
+                self.say_warning("stopped: the answer reached its most tokens; say `go on`")
+            }
             TurnEnd::Time => self.say_warning("stopped: its time is used up"),
             TurnEnd::Refused(reason) => self.say_warning(&format!("stopped: {reason}")),
             TurnEnd::ModelFailed(error) => self.say_failure(error),
