@@ -191,7 +191,10 @@ fn usage(usage: &Value) -> Usage {
     let count = |name: &str| usage[name].as_u64();
     let read = count("cache_read_input_tokens");
     let written = count("cache_creation_input_tokens");
-    let sum = |fresh: u64| fresh + read.unwrap_or_default() + written.unwrap_or_default();
+    let sum = |fresh: u64| {
+        let known = fresh.saturating_add(read.unwrap_or_default());
+        known.saturating_add(written.unwrap_or_default())
+    };
     Usage {
         input: count("input_tokens").map(sum),
         cached: read,

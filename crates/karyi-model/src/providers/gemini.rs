@@ -151,7 +151,7 @@ fn usage(usage: &Value) -> Usage {
     Usage {
         input: usage["promptTokenCount"].as_u64(),
         cached: usage["cachedContentTokenCount"].as_u64(),
-        output: answer.map(|count| count + thoughts.unwrap_or_default()),
+        output: answer.map(|count| count.saturating_add(thoughts.unwrap_or_default())),
         reasoning: thoughts,
     }
 }

@@ -4,7 +4,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use karyi_core::secret::SecretValue;
-use karyi_model::{HttpModel, Model, ModelEvent, ModelLimits, Provider, Stop, StopReason, Usage};
+use karyi_model::{
+    HttpModel, Model, ModelEvent, ModelLimits, Price, Provider, Stop, StopReason, Usage,
+};
 
 use crate::scripted_server::{Act, ScriptedServer, send, signal, stream_head};
 use crate::{KEY, Told, ask, config, limits, model, question, told};
@@ -148,6 +150,44 @@ async fn counts_come_in_several_places() {
         played(Provider::OpenAiResponses, responses).await.usage,
         expected
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_counts_are_counts() {
+    let most = u64::MAX;
+    let anthropic = format!(
+        "data: {{\"type\":\"message_start\",\"message\":{{\"usage\":{{\"input_tokens\":{most},\"cache_read_input_tokens\":{most},\"cache_creation_input_tokens\":{most}}}}}}}\n\n\
+         data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"end_turn\"}},\"usage\":{{\"output_tokens\":{most}}}}}\n\n"
+    );
+    let chat = format!(
+        "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}],\"usage\":{{\"prompt_tokens\":{most},\"completion_tokens\":{most}}}}}\n\n"
+    );
+    let responses = format!(
+        "data: {{\"type\":\"response.completed\",\"response\":{{\"usage\":{{\"input_tokens\":{most},\"output_tokens\":{most}}}}}}}\n\n"
+    );
+    let gemini = format!(
+        "data: {{\"candidates\":[{{\"finishReason\":\"STOP\"}}],\"usageMetadata\":{{\"promptTokenCount\":{most},\"candidatesTokenCount\":{most},\"thoughtsTokenCount\":{most}}}}}\n\n"
+    );
+    let ollama = format!(
+        "{{\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":{most},\"eval_count\":{most}}}\n"
+    );
+    let price = Price {
+        input: 1.0,
+        output: 1.0,
+        cached: None,
+    };
+    for (provider, text) in [
+        (Provider::Anthropic, anthropic),
+        (Provider::OpenAiChat, chat),
+        (Provider::OpenAiResponses, responses),
+        (Provider::Gemini, gemini),
+        (Provider::Ollama, ollama),
+    ] {
+        let told = played(provider, &text).await;
+        let counts = (told.usage.input, told.usage.output, told.error);
+        assert_eq!(counts, (Some(most), Some(most), None), "{provider}");
+        assert!(told.usage.cost(price).is_some(), "{provider}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
