@@ -10,6 +10,8 @@ pub(crate) struct ThoughtSplitter {
     state: State,
     /// Text that may be the start of a tag, or white space around one.
     held: String,
+    /// Length of the white space at the start of an answer, which is not read again.
+    blank: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
@@ -53,7 +55,9 @@ impl ThoughtSplitter {
     }
 
     fn start(&mut self) {
-        let text = self.held.trim_start();
+        let text = self.held.get(self.blank..).unwrap_or_default();
+        let text = text.trim_start();
+        self.blank = self.held.len() - text.len();
         if let Some(rest) = text.strip_prefix(OPEN) {
             self.held = rest.to_owned();
             self.state = State::Thought;
@@ -95,6 +99,10 @@ fn push(text: &mut String, event: fn(String) -> ModelEvent, events: &mut Vec<Mod
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use nix::time::{ClockId, clock_gettime};
+
     use super::*;
 
     #[track_caller]
@@ -140,5 +148,63 @@ mod tests {
             "a",
             "b<think>c</think>",
         );
+    }
+
+    /// Texts without an end that the splitter could search again and again: start, unit.
+    const FAMILIES: [(&str, &str); 6] = [
+        ("", " "),
+        ("", "\n\t"),
+        ("<think>", " "),
+        ("<think>", "</thin"),
+        ("<think>", "<think>"),
+        ("<think>a</think>", " "),
+    ];
+    /// Largest ratio of the times of a doubled and a single text.
+    const MOST: f64 = 2.2;
+    /// Measurements of a ratio before it is believed.
+    const ATTEMPTS: usize = 12;
+
+    fn used() -> f64 {
+        let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+        Duration::from(time).as_secs_f64()
+    }
+
+    fn time(text: &str) -> f64 {
+        let start = used();
+        let (mut splitter, mut events) = (ThoughtSplitter::default(), Vec::new());
+        for piece in text.as_bytes().chunks(1_000) {
+            splitter.feed(std::str::from_utf8(piece).unwrap(), &mut events);
+        }
+        splitter.finish(&mut events);
+        used() - start
+    }
+
+    /// Returns the least ratio of the times for a doubled and a single text.
+    fn ratio((start, unit): (&str, &str)) -> f64 {
+        let text = |length: usize| [start, &unit.repeat(length / unit.len())].concat();
+        let mut length = 50_000;
+        while time(&text(length)) < 4e-3 {
+            length *= 2;
+        }
+        let (one, two) = (text(length), text(2 * length));
+        let (mut times, mut long, mut ratio) = (Vec::new(), f64::MAX, f64::MAX);
+        for _ in 0..ATTEMPTS {
+            times.push(time(&one));
+            times.sort_by(f64::total_cmp);
+            long = long.min(time(&two));
+            ratio = long / times[times.len() / 2];
+            if ratio <= MOST {
+                break;
+            }
+        }
+        ratio
+    }
+
+    #[test]
+    fn time_is_linear() {
+        for family in FAMILIES {
+            let ratio = ratio(family);
+            assert!(ratio <= MOST, "{family:?}: {ratio}");
+        }
     }
 }
