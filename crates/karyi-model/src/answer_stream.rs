@@ -7,7 +7,7 @@ use crate::error::{ModelError, ModelErrorKind};
 use crate::exchange::{Exchange, ModelLimits, network};
 use crate::frame::Frame;
 use crate::protocol::{DecodeError, Decoder, Progress, Reader};
-use crate::server_error;
+use crate::{server_error, server_json};
 use karyi_core::limits;
 use karyi_net::HttpResponse;
 
@@ -143,7 +143,9 @@ impl AnswerStream {
         frames: &[Frame],
         events: &mut Vec<ModelEvent>,
     ) -> Result<Progress, ModelError> {
-        for frame in frames {
+        // Some servers send empty events as signs of life.
+        let full = |frame: &&Frame| !frame.data.trim_ascii().is_empty();
+        for frame in frames.iter().filter(full) {
             self.last_event = match self.progress {
                 // Counts do not extend the time for counts.
                 Progress::Tail => self.last_event,
@@ -187,7 +189,7 @@ impl AnswerStream {
             return ModelError::new(ModelErrorKind::Protocol, message).with_hint("ask again");
         }
         let status = self.response.status();
-        let value = serde_json::from_slice(&self.start).ok();
+        let value = server_json::parse_bytes(&self.start).ok();
         if let Some(account) = value.as_ref().and_then(server_error::account) {
             return exchange.reported(Some(status), &account);
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::config::ModelConfig;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::server_error::{self, Account, Subject};
+use crate::server_json;
 use karyi_core::limits;
 use karyi_core::secret::SecretValue;
 use karyi_net::{
@@ -115,7 +116,7 @@ impl Exchange {
             };
             let body = answer.bytes(limits::MAX_MODEL_EVENT_BYTES).await;
             let body = body.map_err(|error| self.hidden(network(&error)))?;
-            Ok(serde_json::from_slice(&body).ok())
+            Ok(server_json::parse_bytes(&body).ok())
         };
         match tokio::time::timeout(limits::MODEL_FACTS_TIMEOUT, exchange).await {
             Ok(found) => found,

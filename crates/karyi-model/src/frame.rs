@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{ModelError, ModelErrorKind};
+use crate::server_json;
 
 /// Unit of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,12 +15,12 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Returns the content as JSON.
+    /// Returns the content as JSON. Text in it that is not valid is replaced.
     ///
     /// # Errors
     /// It is something else.
     pub(crate) fn json(&self) -> Result<Value, ModelError> {
-        serde_json::from_str(&self.data).map_err(|error| {
+        server_json::parse(&self.data).map_err(|error| {
             let message = format!("the server sent an event that is no JSON: {error}");
             ModelError::new(ModelErrorKind::Protocol, message)
         })

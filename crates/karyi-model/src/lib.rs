@@ -22,6 +22,7 @@ mod providers;
 pub mod request;
 pub mod scripted;
 mod server_error;
+mod server_json;
 pub mod sse;
 mod thoughts;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::error::{ModelError, ModelErrorKind};
+use crate::server_json;
 use karyi_core::limits;
 
 /// Server whose failures are read.
@@ -77,7 +78,7 @@ pub(crate) fn account(value: &Value) -> Option<Account> {
 pub(crate) fn account_of_body(body: &[u8]) -> Account {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();
-    let parsed = serde_json::from_str(text).ok();
+    let parsed = server_json::parse(text).ok();
     if let Some(found) = parsed.as_ref().and_then(account) {
         return found;
     }

@@ -65,8 +65,8 @@ fn sse(events: &[(&str, &str)]) -> String {
     text
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_provider_tells_the_same_at_every_cut() {
+/// Checks that every provider tells a text, at every cut of a stream.
+async fn check_every_cut(stream: fn(Provider) -> String, text: &str) {
     let usage = Usage {
         input: Some(12),
         output: Some(7),
@@ -84,7 +84,7 @@ async fn every_provider_tells_the_same_at_every_cut() {
             let told = told(&model, &question()).await;
             assert_eq!(
                 (&*told.text, &*told.reasoning),
-                (TEXT, REASONING),
+                (text, REASONING),
                 "{provider} at {at}"
             );
             let stop = told.stop.map(|stop| stop.reason);
@@ -101,6 +101,32 @@ async fn every_provider_tells_the_same_at_every_cut() {
         }
         assert_eq!(server.requests().len(), bytes.len() + 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_provider_tells_the_same_at_every_cut() {
+    check_every_cut(stream, TEXT).await;
+}
+
+/// Stream with empty events, and with one half of a character at the end of a piece, the other one in the next.
+fn stream_with_halves(provider: Provider) -> String {
+    let text = stream(provider);
+    let text = text.replace(r#"\"data""#, r#"\"data\ud83d""#);
+    let text = text.replace(r#"": {}\""#, r#""\uDE00: {}\""#);
+    assert!(text.contains("ud83d") && text.contains("uDE00"), "{text}");
+    match provider {
+        Provider::Ollama => text.replace('\n', "\n\n \n"),
+        _ => text.replace(
+            "\r\n\r\n",
+            "\r\n\r\ndata:\r\n\r\nevent: ping\r\ndata\r\n\r\n",
+        ),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn halves_of_a_character_and_empty_events_end_no_answer() {
+    let text = TEXT.replace("data: {}", "data\u{fffd}\u{fffd}: {}");
+    check_every_cut(stream_with_halves, &text).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
