@@ -9,11 +9,13 @@ use crate::error::{ModelError, ModelErrorKind};
 use crate::server_error::{self, Account, Subject};
 use crate::server_json;
 use karyi_core::limits;
-use karyi_core::secret::SecretValue;
+use karyi_core::secret::{SecretName, SecretValue};
 use karyi_net::{
     ClientOptions, HttpClient, HttpRequest, HttpResponse, IdleConnections, NetError, NetErrorKind,
     ProxyUse, ServerUrl, Timeouts,
 };
+use karyi_vault::redact::Redactor;
+use karyi_vault::session::Secrets;
 
 /// Time limits of a model. Silence has none on this machine, where a prompt is read slowly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub(crate) struct Exchange {
     pub(crate) limits: ModelLimits,
     pub(crate) subject: Subject,
     key: Option<SecretValue>,
+    /// Masks the key in errors.
+    redactor: Redactor,
     authorize: Authorize,
     client: HttpClient,
 }
@@ -91,11 +95,13 @@ impl Exchange {
             ..ClientOptions::default()
         };
         let client = HttpClient::new(server, &options).map_err(|error| network(&error))?;
+        let redactor = redactor(config.key.as_ref(), key.as_ref());
         Ok(Self {
             config,
             limits,
             subject,
             key,
+            redactor,
             authorize,
             client,
         })
@@ -159,7 +165,7 @@ impl Exchange {
         self.hidden(server_error::error(&self.subject, status, account))
     }
 
-    /// Removes the key from an error, if a server repeats it.
+    /// Removes the key from an error, if a server repeats it, also encoded.
     pub(crate) fn hidden(&self, mut error: ModelError) -> ModelError {
         let Some(key) = self
             .key
@@ -169,7 +175,9 @@ impl Exchange {
         else {
             return error;
         };
-        let name = self.subject.key.as_deref().unwrap_or("KEY");
+        let name = self.subject.key.as_deref().unwrap_or(KEY_NAME);
+        self.redactor.redact_in_again(&mut error.message);
+        // A key that is too short to be masked.
         error.message = error.message.replace(key, &format!("$KARYI{{{name}}}"));
         let parts = key.as_bytes().windows(SHOWN_PART);
         if parts
@@ -183,6 +191,20 @@ impl Exchange {
         }
         error
     }
+}
+
+/// Name of a key that has none in the settings.
+const KEY_NAME: &str = "KEY";
+
+/// Makes the redactor of a key.
+fn redactor(name: Option<&SecretName>, key: Option<&SecretValue>) -> Redactor {
+    let secrets = Secrets::default();
+    let name = name.cloned().or_else(|| SecretName::parse(KEY_NAME));
+    if let (Some(name), Some(key)) = (name, key) {
+        // One that is too short to be masked is replaced as it is.
+        let _ = secrets.mask_only(&name, key.duplicate());
+    }
+    Redactor::new(&secrets)
 }
 
 /// Length of a part of a key that may not be repeated.

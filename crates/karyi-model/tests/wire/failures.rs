@@ -331,6 +331,45 @@ async fn a_refused_key_is_named_and_never_shown() {
     }
 }
 
+/// The forms of the key are written out, so that the test does not depend on the code that finds them.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encoded_key_is_never_shown() {
+    let forms = [
+        ("base64", "c2stMDEyMzQ1Njc4OWFiY2RlZg=="),
+        (
+            "base64 of Bearer and the key",
+            "QmVhcmVyIHNrLTAxMjM0NTY3ODlhYmNkZWY=",
+        ),
+        ("hexadecimal", "736b2d30313233343536373839616263646566"),
+        (
+            "percent",
+            "%73%6b%2d%30%31%32%33%34%35%36%37%38%39%61%62%63%64%65%66",
+        ),
+        ("escapes", "sk\\u002d0123456789abcdef"),
+    ];
+    for (name, form) in forms {
+        // A failure that is not repeated.
+        let body = format!(
+            "{{\"error\":{{\"message\":\"Invalid header: {form}\",\"code\":\"content_filter\"}}}}"
+        );
+        let event = format!("data: {body}\n\n");
+        for script in [
+            vec![answer("401 Unauthorized", "", &body)],
+            vec![stream_head("text/event-stream"), send(&event)],
+        ] {
+            let server = ScriptedServer::start(vec![script]);
+            let told = ask(Provider::OpenAiChat, &server).await;
+            let shown = told.error.unwrap().to_string();
+            assert!(shown.contains("MY_KEY"), "{name}: {shown}");
+            let is_shown = |part: &[u8]| shown.as_bytes().windows(12).any(|found| found == part);
+            assert!(
+                !form.as_bytes().windows(12).any(is_shown),
+                "{name}: {shown}"
+            );
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_key_is_asked_for() {
     let server = ScriptedServer::once(vec![answer(
