@@ -14,7 +14,8 @@ use crate::render::paint::safe_line;
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
 use karyi_model::{
-    HttpModel, Message, Model, ModelError, ModelEvent, ModelRequest, Provider, ServerFacts,
+    HttpModel, Message, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Provider,
+    ServerFacts, Stop, StopReason,
 };
 use karyi_net::{ClientOptions, HttpClient, HttpRequest, ServerUrl, Timeouts};
 use karyi_vault::redact::Redactor;
@@ -110,8 +111,7 @@ pub(super) fn open(chosen: &ChosenModel, secrets: &Secrets) -> anyhow::Result<Ar
         KeySource::None => None,
         KeySource::Secret(name) => Some(stored_key(chosen, name, secrets)?),
         KeySource::Variable(name) => {
-            let value = std::env::var(name).with_context(|| format!("{name} is not UTF-8"))?;
-            let value = SecretValue::new(value);
+            let value = SecretValue::new(key_of_variable(name)?);
             if let Some(secret) = SecretName::parse(name) {
                 // A value that is too short to be masked is no key that any provider takes.
                 let _ = secrets.mask_only(&secret, value.duplicate());
@@ -123,6 +123,13 @@ pub(super) fn open(chosen: &ChosenModel, secrets: &Secrets) -> anyhow::Result<Ar
     let model =
         model.map_err(|error| anyhow::anyhow!("{}: {error}; {}", error.code(), error.hint))?;
     Ok(Arc::new(model))
+}
+
+/// Returns the key in a variable. The system's error has the value in it, and is left out.
+fn key_of_variable(name: &str) -> anyhow::Result<String> {
+    let value = std::env::var_os(name).with_context(|| format!("{name} has no value"))?;
+    let value = value.into_string().ok();
+    value.with_context(|| format!("{name} is not UTF-8"))
 }
 
 fn stored_key(
@@ -230,7 +237,10 @@ fn test(name: Option<&str>, is_json: bool) -> ExitCode {
     }
     let model = match open(&chosen, &secrets) {
         Ok(model) => model,
-        Err(error) => return fail_any(&error),
+        Err(error) => {
+            say(&format!("{error:#}"));
+            return ExitCode::from(NO_MODEL);
+        }
     };
     let runtime = match runtime::runtime(false) {
         Ok(runtime) => runtime,
@@ -272,22 +282,58 @@ async fn try_model(model: &dyn Model, redactor: &Redactor) -> Result<TestResult,
     };
     let since = Instant::now();
     let mut answer = model.answer(&request);
-    let (mut text, mut first) = (String::new(), None);
+    let (mut text, mut first, mut end) = (String::new(), None, None);
     while let Some(event) = answer.next().await {
         match event? {
             ModelEvent::Text(piece) => {
                 first.get_or_insert_with(|| since.elapsed());
                 text.push_str(&piece);
             }
-            ModelEvent::Retry(retry) => say(&format!("{}; asking again", retry.error.message)),
-            ModelEvent::Reasoning(_) | ModelEvent::Usage(_) | ModelEvent::Stop(_) => {}
+            ModelEvent::Retry(retry) => {
+                let message = redactor.redact_again(&retry.error.message);
+                say(&format!("{message}; asking again"));
+            }
+            ModelEvent::Stop(stop) => end = Some(stop),
+            ModelEvent::Reasoning(_) | ModelEvent::Usage(_) => {}
         }
     }
-    Ok(TestResult {
-        text: redactor.redact_again(text.trim()).into_owned(),
-        first,
-        whole: since.elapsed(),
-    })
+    let text = text.trim();
+    match end.and_then(|stop| unusable(text, &stop)) {
+        Some(error) => Err(error),
+        None => Ok(TestResult {
+            text: redactor.redact_again(text).into_owned(),
+            first,
+            whole: since.elapsed(),
+        }),
+    }
+}
+
+/// Returns the error of an answer that ended in a way no conversation can go on from.
+fn unusable(text: &str, stop: &Stop) -> Option<ModelError> {
+    let raw = safe_line(&stop.raw);
+    match (stop.reason, text.is_empty()) {
+        (StopReason::Content, _) => {
+            let message = format!("the provider stopped the answer for safety ({raw})");
+            let hint = "use another model, or ask the provider why it refuses a harmless request";
+            Some(ModelError::new(ModelErrorKind::Content, message).with_hint(hint))
+        }
+        (StopReason::Length, true) => {
+            let message = format!("the answer reached its limit before any text ({raw})");
+            let hint = "raise `max_output` of the model: its reasoning may need more tokens";
+            Some(ModelError::new(ModelErrorKind::Protocol, message).with_hint(hint))
+        }
+        (StopReason::Context, true) => {
+            let message = format!("the context window is full before any text ({raw})");
+            Some(ModelError::new(ModelErrorKind::Context, message))
+        }
+        (StopReason::End | StopReason::Other, true) => {
+            let message = format!("the answer has no text (it ended with {raw})");
+            Some(ModelError::new(ModelErrorKind::Protocol, message))
+        }
+        (StopReason::End | StopReason::Other | StopReason::Length | StopReason::Context, false) => {
+            None
+        }
+    }
 }
 
 fn test_text(

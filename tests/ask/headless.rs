@@ -1,6 +1,8 @@
 //! Requests without a conversation: output, exit status, approval, secrets, interruption.
 
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -389,4 +391,66 @@ fn the_time_counts_before_the_first_request() {
         (&whole["end"], &whole["steps"]),
         (&json!("time"), &json!(0))
     );
+}
+
+/// Runs `karyi model test` against a server with one answer.
+fn tried(server: &ModelServer) -> Output {
+    let karyi = Karyi::with_args(&["model", "test"])
+        .env("KARYI_MODEL", "openai_chat:tiny")
+        .env("KARYI_MODEL_URL", &server.url);
+    run(&karyi)
+}
+
+#[test]
+fn a_model_that_gives_no_text_fails_its_test() {
+    let check = |reply: Reply, expected: &str| {
+        let output = tried(&ModelServer::start(vec![reply]));
+        assert_eq!(output.status.code(), Some(4), "{expected}");
+        assert_eq!(text(&output.stdout), "");
+        let told = text(&output.stderr);
+        assert!(
+            told.starts_with(expected) && told.contains("\nkaryi: hint: "),
+            "{told}"
+        );
+    };
+    check(
+        Reply::text(" \n"),
+        "karyi: model_protocol: the answer has no text (it ended with stop)\n",
+    );
+    check(
+        Reply::Ended("", "length"),
+        "karyi: model_protocol: the answer reached its limit before any text (length)\n",
+    );
+    check(
+        Reply::Ended("I can", "content_filter"),
+        "karyi: model_content: the provider stopped the answer for safety (content_filter)\n",
+    );
+    let output = tried(&ModelServer::start(vec![Reply::Ended("ready", "length")]));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// The system's error for such a variable has the value in it.
+#[test]
+fn a_key_that_is_not_utf8_is_not_shown() {
+    let key = OsStr::from_bytes(b"sk-hunter2\xff");
+    let commands: [&[&str]; 3] = [
+        &["ask", "hi"],
+        &["model", "test"],
+        &["model", "test", "--json"],
+    ];
+    for args in commands {
+        let karyi = Karyi::with_args(args)
+            .env("KARYI_MODEL", "openai_chat:tiny")
+            .env("KARYI_MODEL_URL", "http://127.0.0.1:9/v1")
+            .env("OPENAI_API_KEY", key);
+        let output = run(&karyi);
+        assert_eq!(output.status.code(), Some(4), "{args:?}");
+        assert_eq!(
+            (text(&output.stdout), text(&output.stderr)),
+            (
+                String::new(),
+                "karyi: OPENAI_API_KEY is not UTF-8\n".to_owned()
+            )
+        );
+    }
 }

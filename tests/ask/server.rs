@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 pub enum Reply {
     /// Pieces of text, then the end.
     Text(Vec<String>),
+    /// A piece of text, then the end for a reason.
+    Ended(&'static str, &'static str),
     /// A piece of text, then nothing until the client is gone.
     Silence(String),
     /// Pieces of text, each of them when the test says so, then the end.
@@ -118,7 +120,7 @@ fn request(stream: &TcpStream) -> Option<(String, String)> {
 }
 
 fn answer(stream: &mut TcpStream, reply: &Reply) {
-    let (pieces, is_whole) = match reply {
+    let (pieces, reason) = match reply {
         Reply::Status(status, body) => {
             let length = body.len();
             let text = format!(
@@ -127,9 +129,9 @@ fn answer(stream: &mut TcpStream, reply: &Reply) {
             let _ = stream.write_all(text.as_bytes());
             return;
         }
-        Reply::Text(pieces) => (pieces.clone(), true),
-        Reply::Gated(pieces, _) => (pieces.clone(), true),
-        Reply::Silence(piece) => (vec![piece.clone()], false),
+        Reply::Text(pieces) | Reply::Gated(pieces, _) => (pieces.clone(), Some("stop")),
+        Reply::Ended(piece, reason) => (vec![(*piece).to_owned()], Some(*reason)),
+        Reply::Silence(piece) => (vec![piece.clone()], None),
     };
     let mut text =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
@@ -143,8 +145,8 @@ fn answer(stream: &mut TcpStream, reply: &Reply) {
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": piece}}]});
         text.push_str(&format!("data: {chunk}\n\n"));
     }
-    if is_whole {
-        let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    if let Some(reason) = reason {
+        let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
         let usage =
             json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}});
         text.push_str(&format!(
