@@ -144,6 +144,92 @@ fn a_persons_file_is_kept() {
 }
 
 #[test]
+fn changes_at_the_same_time_are_all_kept() {
+    let home = Home::new();
+    let names: Vec<String> = (0..8).map(|n| format!("models.l{n}.model")).collect();
+    let start = |name: &String| {
+        let karyi = home.karyi(&["config", "set", name, "v"]);
+        let child = karyi.command().spawn().unwrap();
+        (karyi, child)
+    };
+    let children: Vec<_> = names.iter().map(start).collect();
+    for (_karyi, mut child) in children {
+        assert!(child.wait().unwrap().success());
+    }
+    for name in &names {
+        home.run(&["config", "get", name])
+            .stdout_text("v\n")
+            .exit(0);
+    }
+    assert_eq!(mode(&home.path("config/config.lock")), 0o600);
+}
+
+#[test]
+fn line_ends_of_a_persons_file_are_kept() {
+    let text = "# mine\r\nmax_lines = 5 # few\r\n\n[models.a]\r\nmodel = 'x'\n";
+    let home = Home::with(text);
+    home.run(&["config", "set", "max_lines", "6"]).exit(0);
+    assert_eq!(home.text(), text.replace('5', "6"));
+    home.run(&["config", "set", "shell", "bash"]).exit(0);
+    let with_shell = text
+        .replace('5', "6")
+        .replace("few\r\n", "few\r\nshell = \"bash\"\r\n");
+    assert_eq!(home.text(), with_shell);
+    home.run(&["config", "unset", "max_lines"]).exit(0);
+    let without = with_shell.replace("max_lines = 6 # few\r\n", "");
+    assert_eq!(home.text(), without);
+    home.run(&["config", "set", "shell", "a\nb"]).exit(0);
+    home.run(&["config", "get", "shell"])
+        .stdout_text("a␊b\n")
+        .exit(0);
+}
+
+#[test]
+fn what_a_model_needs_is_not_removed() {
+    let model = "[models.l]\nprovider = \"ollama\"\nmodel = \"x\"\n";
+    let text = format!("{model}price = {{ input = 1, output = 2, cached = 1 }}\n");
+    let home = Home::with(&text);
+    for (key, expected) in [
+        ("price.output", "price.output"),
+        ("price.input", "price.input"),
+        ("provider", "provider"),
+        ("model", "model"),
+    ] {
+        let key = format!("models.l.{key}");
+        let refused = home.run(&["config", "unset", &key]).exit(2);
+        let (table, _) = key.rsplit_once('.').unwrap();
+        let expected = format!(
+            "karyi: HOME/config/config.toml:1:9: expected `{expected}` in [models.l], found none: `karyi config unset \
+             {table}` removes the whole table\n"
+        );
+        assert_eq!(home.shown(&refused.stderr_text()), expected);
+        assert_eq!(home.text(), text);
+    }
+    home.run(&["config", "unset", "models.l.price.cached"])
+        .exit(0);
+    home.run(&["config", "unset", "models.l.price"]).exit(0);
+    assert_eq!(home.text(), model);
+    // A model that is not complete loses what it has.
+    home.run(&["config", "set", "models.l.price.input", "1"])
+        .exit(0);
+    home.run(&["config", "unset", "models.l.price.input"])
+        .exit(0);
+    home.run(&["config", "unset", "models.l"]).exit(0);
+    let absent = home.run(&["config", "unset", "shell"]).exit(0);
+    absent.stderr("karyi: shell was not in the file\n");
+}
+
+/// Nothing to change leaves nothing behind.
+#[test]
+fn a_refused_change_creates_no_directory() {
+    let home = Home::new();
+    home.run(&["config", "unset", "shell"]).exit(0);
+    home.run(&["config", "set", "models.a.extra.token", "hunter2"])
+        .exit(2);
+    assert!(!home.path("config").exists());
+}
+
+#[test]
 fn a_mistake_is_the_same_error_in_every_command() {
     let home = Home::with("# x\nmax_outptu = 1\n");
     let expected = "karyi: HOME/config/config.toml:2:1: expected a setting, found `max_outptu`; did you mean \

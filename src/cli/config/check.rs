@@ -8,21 +8,9 @@ use karyi_core::similar_names::similar_names;
 use toml_edit::{Document, Item, TableLike, Value};
 
 use crate::approval::Rule;
+use crate::cli::config::credentials::is_credential;
 use crate::cli::config::error::Fault;
 use crate::cli::config::keys::{self, Found, Key, Kind, dotted, listed};
-
-/// Names of fields that hold credentials, without blanks, `-` and `_`.
-const CREDENTIALS: &[&str] = &[
-    "apikey",
-    "xapikey",
-    "key",
-    "authorization",
-    "accesstoken",
-    "bearertoken",
-    "password",
-    "secret",
-    "clientsecret",
-];
 
 /// Longest word that a message repeats.
 const MAX_WORD_BYTES: usize = 20;
@@ -310,12 +298,6 @@ fn check_field(path: &[&str], value: &Value, offset: usize, faults: &mut Vec<Fau
     }
 }
 
-fn is_credential(name: &str) -> bool {
-    let letters = name.chars().filter(|c| !"-_ ".contains(*c));
-    let plain = letters.collect::<String>().to_lowercase();
-    CREDENTIALS.contains(&plain.as_str())
-}
-
 /// Names the kind of a value that was found.
 fn kind_of(item: &Item) -> &'static str {
     match item {
@@ -526,6 +508,9 @@ mod tests {
             "x.headers.Authorization = 'hunter2'",
             "list = [{ password = 'hunter2' }]",
             "api_key = ['hunter2']",
+            "token = 'hunter2'",
+            "auth = 'hunter2'",
+            "headers.X-Bearer = 'hunter2'",
         ];
         let hides = |text: String| {
             let error = Settings::parse("f".into(), &text)

@@ -1,7 +1,7 @@
 //! `karyi config`: shows and changes the user's settings.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -10,9 +10,10 @@ use crate::cli::config::args::{ConfigArgs, ConfigCommand};
 use crate::cli::config::change::{self, parse_path};
 use crate::cli::config::check::{syntax_fault, unknown};
 use crate::cli::config::error::SettingsError;
-use crate::cli::config::keys::{Found, find};
+use crate::cli::config::keys::{Found, dotted, find};
+use crate::cli::config::model::check_models;
 use crate::cli::config::settings::Settings;
-use crate::cli::config::{editor, file, list, place};
+use crate::cli::config::{editor, file, line_ends, list, place};
 use crate::cli::{fail, print, say};
 
 /// Exit status when a setting has no value.
@@ -85,14 +86,15 @@ fn set(name: &str, mut words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         bail!("expected a value in UTF-8 for `{name}`, found another encoding");
     };
     let value = change::value(&path, &text)?;
-    changed(|before| change::with_value(before, &path, value).map(Some))?;
+    changed(|before| change::with_value(before, &path, value.clone()).map(Some))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn unset(name: &str) -> anyhow::Result<ExitCode> {
     let path = parse_path(name)?;
     let path = borrowed(&path);
-    if !changed(|before| change::without(before, &path))? {
+    let file = self::path()?;
+    if !changed(|before| without(&file, before, &path))? {
         if let Found::Nothing(near) = find(&path) {
             bail!(unknown(&path, near));
         }
@@ -101,17 +103,51 @@ fn unset(name: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the file with a change, when the result is right. The file may have a mistake that the change mends.
-fn changed(change: impl FnOnce(&str) -> anyhow::Result<Option<String>>) -> anyhow::Result<bool> {
-    let path = path()?;
-    let before = place::read(&path)?.unwrap_or_default();
-    if let Some(fault) = syntax_fault(&before) {
-        return Err(SettingsError::at(&path, &before, &fault).into());
+/// Writes the file with a change, when the result is right. Other changes wait, so that none is lost.
+fn changed(change: impl Fn(&str) -> anyhow::Result<Option<String>>) -> anyhow::Result<bool> {
+    let file = path()?;
+    // Without a change nothing is created, not even the lock.
+    if text_with(&file, &change)?.is_none() {
+        return Ok(false);
     }
-    let Some(after) = change(&before)? else {
+    let _lock = file::lock(&file)?;
+    let Some(after) = text_with(&file, &change)? else {
         return Ok(false);
     };
-    Settings::parse(path.clone(), &after)?;
-    file::write(&path, &after)?;
+    file::write(&file, &after)?;
     Ok(true)
+}
+
+/// Returns the text of the file with a change. The file may have a mistake that the change mends.
+fn text_with(
+    file: &Path,
+    change: impl Fn(&str) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<Option<String>> {
+    let before = place::read(file)?.unwrap_or_default();
+    if let Some(fault) = syntax_fault(&before) {
+        return Err(SettingsError::at(file, &before, &fault).into());
+    }
+    let Some(after) = change(&before)? else {
+        return Ok(None);
+    };
+    let after = line_ends::kept(&before, &after);
+    Settings::parse(file.to_owned(), &after)?;
+    Ok(Some(after))
+}
+
+/// Removes a setting or table from a text, unless a model needs it.
+fn without(file: &Path, before: &str, path: &[&str]) -> anyhow::Result<Option<String>> {
+    let Some(after) = change::without(before, path)? else {
+        return Ok(None);
+    };
+    let parsed = |text: &str| Settings::parse(file.to_owned(), text);
+    // A mistake is mended first.
+    if let (Ok(old), Ok(new)) = (parsed(before), parsed(&after))
+        && let Err(missing) = check_models(&old, &new)
+    {
+        let parents = path.split_last().map_or(path, |(_, parents)| parents);
+        let table = dotted(parents);
+        bail!("{missing}: `karyi config unset {table}` removes the whole table");
+    }
+    Ok(Some(after))
 }

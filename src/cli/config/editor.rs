@@ -46,6 +46,7 @@ pub(super) fn edit(path: &Path) -> anyhow::Result<ExitCode> {
                 Decision::Write => {}
             }
         }
+        let _lock = file::lock(path)?;
         if place::read(path)?.unwrap_or_default() != before {
             let (_, kept) = copy.keep()?;
             bail!(

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use tempfile::NamedTempFile;
 
 use crate::cli::config::error::shown;
+use karyi_vault::store::private_file::{self, Guard};
 
 /// Replaces the file, or the file that it is a link to. Mode and owner stay; a new file and its directories are
 /// private.
@@ -17,6 +18,15 @@ use crate::cli::config::error::shown;
 /// The system's; the file is as it was.
 pub(in crate::cli) fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     replaced(file, text).with_context(|| format!("writing {}", shown(file)))
+}
+
+/// Locks the file for a change, until the result is dropped; another change waits. The lock is a file beside it.
+///
+/// # Errors
+/// Another process keeps it locked, or the system's.
+pub(super) fn lock(file: &Path) -> anyhow::Result<Guard> {
+    make_directory(&parent(file)).with_context(|| format!("writing {}", shown(file)))?;
+    private_file::lock_to_read(file).map_err(|error| anyhow::Error::msg(error.message))
 }
 
 fn replaced(file: &Path, text: &str) -> io::Result<()> {
@@ -49,14 +59,19 @@ fn replaced(file: &Path, text: &str) -> io::Result<()> {
 /// # Errors
 /// The system's.
 pub(super) fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)?;
+    make_directory(directory)?;
     tempfile::Builder::new()
         .prefix(".config-")
         .suffix(".toml")
         .tempfile_in(directory)
+}
+
+/// Creates a private directory, and those above it.
+fn make_directory(directory: &Path) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
 }
 
 /// Returns the directory of a file.

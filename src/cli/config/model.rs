@@ -9,7 +9,7 @@ use karyi_core::similar_names::similar_names;
 use karyi_model::{Capability, ModelConfig, Price, Provider, SystemRole};
 use karyi_net::ServerUrl;
 use serde_json::{Map, Number, Value as Json};
-use toml_edit::{Item, Value};
+use toml_edit::{Item, TableLike, Value};
 
 use crate::cli::config::check::{check_url, number, secret_name};
 use crate::cli::config::error::SettingsError;
@@ -202,6 +202,17 @@ fn configured(
     Ok((config, key))
 }
 
+/// Checks that the models that were complete before a change are complete after it.
+///
+/// # Errors
+/// The first setting that is missing.
+pub(super) fn check_models(before: &Settings, after: &Settings) -> Result<(), SettingsError> {
+    let complete = |settings, name| configured(settings, name, "").map(drop);
+    let names = after.models().into_iter();
+    let mut were_complete = names.filter(|name| complete(before, name).is_ok());
+    were_complete.try_for_each(|name| complete(after, name))
+}
+
 /// The table of one model, which was checked.
 struct ModelTable<'s> {
     settings: &'s Settings,
@@ -237,7 +248,8 @@ impl<'s> ModelTable<'s> {
     }
 
     fn price(&self) -> Result<Option<Price>, SettingsError> {
-        if self.item("price").is_none() {
+        let price = self.item("price").and_then(Item::as_table_like);
+        if price.is_none_or(TableLike::is_empty) {
             return Ok(None);
         }
         let part = |key| number(self.settings.item(&["models", self.name, "price", key])?);
