@@ -208,13 +208,13 @@ async fn a_failure_inside_of_a_stream_ends_it() {
             (code, "a", 0),
             "{end}: {error}"
         );
-        // Before it, what may pass is.
+        // Before it, what may pass is, and then no more.
+        let retries = if error.is_transient() { 3 } else { 0 };
         let told = failed(provider, || vec![stream_head("x"), send(end)]).await;
         let error = told.error.unwrap();
-        let retries = if error.is_transient() { 3 } else { 0 };
         assert_eq!(
-            (error.code(), told.retries.len()),
-            (code, retries),
+            (error.code(), told.retries.len(), error.is_transient()),
+            (code, retries, false),
             "{end}: {error}"
         );
     }

@@ -112,7 +112,7 @@ async fn a_long_wait_is_told_instead_of_made() {
             error.hint.contains(&format!("wait {seconds} s")),
             "{error:?}"
         );
-        assert!(error.is_transient() && told.retries.is_empty());
+        assert!(!error.is_transient() && told.retries.is_empty());
     }
     let year = "retry-after: Fri, 31 Dec 2100 23:59:59 GMT\r\n";
     let server = ScriptedServer::once(vec![answer("503 Bad", year, "")]);
