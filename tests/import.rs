@@ -27,20 +27,25 @@ const FOUND: &str = "read ROOT/home/.claude/settings.json\nread ROOT/work/.mcp.j
 
 #[test]
 fn rules_and_the_model_go_into_the_settings_once() {
-    let run = karyi(&["import", "claude-code"]);
-    let file = run.work().join("../home/.config/karyi/config.toml");
-    let before = "# mine\n[approval]\nallow = [\"ls\", \"git status\"]\n";
-    let ran = run
-        .file("../home/.config/karyi/config.toml", before)
-        .run()
-        .exit(0);
-    let expected = FOUND.replace("allow: git status\n", "");
-    let expected = expected + "written to ROOT/home/.config/karyi/config.toml\n";
-    let ran = ran.stdout_text(&expected);
-    let text = "model = \"anthropic:claude-x\"\n# mine\n[approval]\nallow = [\"ls\", \"git status\"]\ndeny = [\"rm *\"]\n";
-    let found = fs::read_to_string(file).unwrap();
-    drop(ran);
-    assert_eq!(found, text);
+    for end in ["\n", "\r\n"] {
+        let run = karyi(&["import", "claude-code"]);
+        let file = run.work().join("../home/.config/karyi/config.toml");
+        let before = "# mine\n[approval]\nallow = [\"ls\", \"git status\"]\n";
+        let ran = run
+            .file(
+                "../home/.config/karyi/config.toml",
+                before.replace('\n', end),
+            )
+            .run()
+            .exit(0);
+        let expected = FOUND.replace("allow: git status\n", "");
+        let expected = expected + "written to ROOT/home/.config/karyi/config.toml\n";
+        let ran = ran.stdout_text(&expected);
+        let text = "model = \"anthropic:claude-x\"\n# mine\n[approval]\nallow = [\"ls\", \"git status\"]\ndeny = [\"rm *\"]\n";
+        let found = fs::read_to_string(file).unwrap();
+        drop(ran);
+        assert_eq!(found, text.replace('\n', end));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use toml_edit::{Array, Item, Value};
 
 use crate::approval::Rule;
 use crate::cli::config::settings::Settings;
-use crate::cli::config::{change, file};
+use crate::cli::config::{change, file, line_ends, place};
 
 /// What was added, or would be.
 #[derive(Debug, Default)]
@@ -40,6 +40,9 @@ pub(in crate::cli) fn import(
     model: Option<&str>,
     is_dry_run: bool,
 ) -> anyhow::Result<Imported> {
+    // Other changes wait, so that none is lost.
+    let changed = place::place().filter(|_| !is_dry_run);
+    let _lock = changed.as_deref().map(file::lock).transpose()?;
     let settings = Settings::load()?;
     let mut imported = Imported {
         file: settings.file.clone(),
@@ -69,6 +72,7 @@ pub(in crate::cli) fn import(
         Settings::parse(settings.file.clone(), &text)?;
     }
     if !imported.is_nothing() && !is_dry_run {
+        let text = line_ends::kept(settings.source(), &text);
         file::write(&settings.file, &text)?;
     }
     Ok(imported)
