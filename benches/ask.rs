@@ -201,21 +201,20 @@ fn piece_times() -> Vec<Duration> {
     times
 }
 
+/// The end of a call is certain when the next tag follows its end tag: a script may hold the text `</command>`.
 fn call_times() -> Vec<Duration> {
     let asking = Asking::start();
     let (mut stream, _) = asking.question();
-    write(&mut stream, "<tools>\n<command>true</command>\n");
-    asking.event("finished");
+    write(&mut stream, "<tools>\n<command>true");
     let call = |number| {
-        write(&mut stream, &format!("<command>true {number}"));
         let start = Instant::now();
-        write(&mut stream, "</command>\n");
+        write(&mut stream, &format!("</command>\n<command>true {number}"));
         let started = asking.event("started") - start;
         asking.event("finished");
         started
     };
     let times = (0..CALLS).map(call).collect();
-    write(&mut stream, "</tools>\n");
+    write(&mut stream, "</command>\n</tools>\n");
     end(stream);
     times
 }

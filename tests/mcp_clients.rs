@@ -159,15 +159,7 @@ fn clients_call_the_tools_over_stdio() {
 fn check_list(client: Client, tools: &Value) {
     let tools = tools.as_array().unwrap();
     let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
-    let all = [
-        "command",
-        "edit",
-        "read",
-        "get_value",
-        "input",
-        "ctrl",
-        "plan",
-    ];
+    let all = ["command", "edit", "read", "get_value", "input", "ctrl"];
     let missing: Vec<&str> = all
         .into_iter()
         .filter(|name| !names.contains(&&json!(name)))

@@ -27,6 +27,7 @@ use crate::mcp::stdio::{self, StdioOptions};
 #[cfg(feature = "serve")]
 use crate::service::authenticator::Authenticator;
 use crate::tool::context::Nobody;
+use crate::tools::offer::Offer;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
@@ -80,7 +81,8 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Stdio
         &search_path,
     )?;
     let shell = names.description(&search_path);
-    let offer = session.offer.offer()?;
+    // A client shows a plan of its own.
+    let offer = session.offer.offer_or(Offer::default().without("plan"))?;
     let (prepare, cwd, report_bytes) = prepare((session, args.approve), used)?;
     #[cfg(feature = "serve")]
     let site = site_tools(args.site, report_bytes)?;

@@ -14,7 +14,7 @@ use crate::tools::offer::Offer;
 #[derive(Debug, Clone, Args, Default)]
 pub(super) struct OfferArgs {
     /// Tools to offer, separated by commas: names and families; -NAME takes away, as in
-    /// `--tools core,-get_value` [default: core]
+    /// `--tools core,-get_value` [default: core; for an MCP client without plan]
     #[arg(
         long,
         value_name = "WORD,...",
@@ -31,8 +31,16 @@ impl OfferArgs {
     /// # Errors
     /// A word that names no tool that can be offered.
     pub(super) fn offer(&self) -> anyhow::Result<Offer> {
+        self.offer_or(Offer::default())
+    }
+
+    /// As [`Self::offer`], with another default.
+    ///
+    /// # Errors
+    /// As [`Self::offer`].
+    pub(super) fn offer_or(&self, default: Offer) -> anyhow::Result<Offer> {
         if self.tools.is_empty() {
-            return Ok(Offer::default());
+            return Ok(default);
         }
         Offer::parse(self.tools.iter().map(String::as_str)).context("--tools")
     }

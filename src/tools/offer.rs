@@ -91,6 +91,13 @@ impl Offer {
         }
     }
 
+    /// Returns the offer without one tool.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.names.retain(|offered| *offered != name);
+        self
+    }
+
     /// Returns true when the tool `name` is offered.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {

@@ -94,15 +94,7 @@ fn every_tool_is_listed_whole() {
     let answer = client.request("tools/list", json!({}));
     assert_eq!(
         names(&answer),
-        [
-            "command",
-            "edit",
-            "read",
-            "get_value",
-            "input",
-            "ctrl",
-            "plan"
-        ]
+        ["command", "edit", "read", "get_value", "input", "ctrl"]
     );
     assert!(answer["result"].get("nextCursor").is_none());
     check_tools(&answer);
@@ -128,7 +120,6 @@ fn every_tool_is_listed_whole() {
         ["Get value", false, false, false, false],
         ["Input", false, true, false, true],
         ["Ctrl", false, true, false, true],
-        ["Plan", false, false, false, false],
     ]);
     assert_eq!(json!(hints), expected);
     let answer = client.request("tools/list", json!({"cursor": "7"}));
@@ -203,7 +194,7 @@ fn the_list_is_short_and_in_the_words_of_mcp() {
     let mut client = Client::connected();
     let tools = client.request("tools/list", json!({}))["result"]["tools"].take();
     let text = tools.to_string();
-    assert!(text.len() <= 13_000, "{}", text.len());
+    assert!(text.len() <= 12_000, "{}", text.len());
     for tool in tools.as_array().unwrap() {
         let tag = format!("<{}", tool["name"].as_str().unwrap());
         assert!(!text.contains(&tag), "{tag} in {text}");
@@ -466,7 +457,7 @@ fn the_tools_of_a_site_are_there_when_one_is_named() {
         .arg(data);
     let mut client = Client::hello(karyi, &json!({}));
     let answer = client.request("tools/list", json!({}));
-    assert_eq!(names(&answer).len(), 13, "{answer}");
+    assert_eq!(names(&answer).len(), 12, "{answer}");
     check_tools(&answer);
     let params = json!({
         "name": "search_content",
