@@ -143,7 +143,15 @@ fn named(word: &str) -> Result<Vec<&'static str>, OfferError> {
 mod tests {
     use super::*;
 
-    const CORE: &[&str] = &["command", "edit", "read", "get_value", "input", "ctrl"];
+    const CORE: &[&str] = &[
+        "command",
+        "edit",
+        "read",
+        "get_value",
+        "input",
+        "ctrl",
+        "plan",
+    ];
 
     #[test]
     fn words_add_and_take_away() {
@@ -151,10 +159,10 @@ mod tests {
             (&["core"], CORE),
             (&["read"], &["read"]),
             (&["input", "command", "command"], &["command", "input"]),
-            (&["core", "-input", "-ctrl"], &CORE[..4]),
+            (&["core", "-input", "-ctrl", "-plan"], &CORE[..4]),
             (
                 &["-get_value"],
-                &["command", "edit", "read", "input", "ctrl"],
+                &["command", "edit", "read", "input", "ctrl", "plan"],
             ),
             (&["read", "-core", "edit"], &["edit"]),
         ];
@@ -171,13 +179,13 @@ mod tests {
             (
                 &["core", "reed"],
                 "\"reed\" is no tool and no family of tools; expected one of core, command, edit, read, get_value, \
-                 input, ctrl",
+                 input, ctrl, plan",
             ),
             (&["-core"], "no tool is left; name at least one"),
             (&["read", "-read"], "no tool is left; name at least one"),
             (
                 &[""],
-                "\"\" is no tool and no family of tools; expected one of core, command, edit, read, get_value, input, ctrl",
+                "\"\" is no tool and no family of tools; expected one of core, command, edit, read, get_value, input, ctrl, plan",
             ),
         ];
         for (words, message) in cases {

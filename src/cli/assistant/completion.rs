@@ -101,7 +101,11 @@ fn commands(name: &str) -> Vec<Choice> {
     let rows = COMMANDS
         .iter()
         .filter(|(_, known, _)| known.starts_with(name));
-    rows.map(|(_, known, summary)| choice(&format!("/{known}"), summary))
+    // A whole name comes before the longer ones that begin with it.
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|(_, known, _)| *known != name);
+    rows.iter()
+        .map(|(_, known, summary)| choice(&format!("/{known}"), summary))
         .collect()
 }
 

@@ -21,7 +21,7 @@ pub struct Plan;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// All steps, in order.
+    /// Steps, in order.
     #[serde(default)]
     #[schemars(extend("x-karyi" = {"group": ["step"]}))]
     pub steps: Vec<Step>,
@@ -54,7 +54,7 @@ impl Tool for Plan {
     const SPEC: Spec = Spec {
         name: "plan",
         summary: "Show the user your plan",
-        details: "Each call replaces all of it.",
+        details: "A call replaces it all.",
         also_called: &["todo", "todos", "todo_write", "update_plan"],
         heading: "> plan",
         starts_job: false,
