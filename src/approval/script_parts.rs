@@ -10,7 +10,7 @@ use crate::approval::command_words::CommandWord;
 pub(super) struct ScriptParts<'a> {
     pub(super) text: &'a str,
     pub(super) script: Script,
-    /// What asks, whatever the commands are: the text and the reason.
+    /// Parts that need consent for whatever commands they hold: the text and the reason.
     pub(super) doubts: Vec<(String, &'static str)>,
 }
 
@@ -118,7 +118,7 @@ fn doubt_of_head(head: &SimpleCommand, text: &str) -> Option<&'static str> {
     }
 }
 
-/// What a redirection writes.
+/// Target of a redirection.
 pub(super) enum Target<'a> {
     /// No file.
     Nothing,

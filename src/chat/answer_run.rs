@@ -217,11 +217,11 @@ async fn receive(
             }
             Some(Ok(ModelEvent::Usage(later))) => usage = usage.updated_by(later),
             Some(Ok(ModelEvent::Retry(Retry { error, delay }))) => {
-                let error = redacted(error, &run.context.redactor);
+                let error = error.masked(&run.context.redactor);
                 show(&ChatEvent::Retry(&Retry { error, delay }));
             }
             Some(Ok(ModelEvent::Stop(stop))) => break Ending::Stopped(stop),
-            Some(Err(error)) => break Ending::Failed(redacted(error, &run.context.redactor)),
+            Some(Err(error)) => break Ending::Failed(error.masked(&run.context.redactor)),
             None => {
                 let message = "the answer ended without a reason";
                 break Ending::Failed(ModelError::new(ModelErrorKind::Protocol, message));
@@ -237,15 +237,6 @@ async fn receive(
         text,
         usage,
         ending,
-    }
-}
-
-/// Returns an error with its texts masked: a server may repeat what it got, also in another form.
-fn redacted(error: ModelError, redactor: &Redactor) -> ModelError {
-    ModelError {
-        message: redactor.redact_again(&error.message).into_owned(),
-        hint: redactor.redact_again(&error.hint).into_owned(),
-        ..error
     }
 }
 

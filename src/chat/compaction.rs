@@ -10,7 +10,7 @@ use crate::tool::plan_board::PlanStep;
 use karyi_core::limits;
 use karyi_core::outcome::JobNews;
 use karyi_model::{
-    Message, Model, ModelError, ModelErrorKind, ModelEvent, OutputForm, StopReason, Usage,
+    Message, Model, ModelError, ModelErrorKind, ModelEvent, OutputForm, Retry, StopReason, Usage,
 };
 use karyi_vault::redact::{Redacted, Redactor};
 
@@ -81,7 +81,10 @@ pub(super) async fn summarize(
                 observer.event(&ChatEvent::Reasoning(&redactor.redact_str(&piece)));
             }
             Some(Ok(ModelEvent::Usage(later))) => usage = usage.updated_by(later),
-            Some(Ok(ModelEvent::Retry(retry))) => observer.event(&ChatEvent::Retry(&retry)),
+            Some(Ok(ModelEvent::Retry(Retry { error, delay }))) => {
+                let error = error.masked(redactor);
+                observer.event(&ChatEvent::Retry(&Retry { error, delay }));
+            }
             Some(Ok(ModelEvent::Stop(stop))) => match stop.reason {
                 StopReason::End | StopReason::Length | StopReason::Other => break,
                 StopReason::Context | StopReason::Content => {
@@ -89,7 +92,7 @@ pub(super) async fn summarize(
                     return Err(failed(ModelError::new(ModelErrorKind::Content, message)));
                 }
             },
-            Some(Err(error)) => return Err(failed(error)),
+            Some(Err(error)) => return Err(failed(error.masked(redactor))),
             None => break,
         }
     }

@@ -294,8 +294,7 @@ impl Conversation {
         let end = self.compact("", cancel, observer).await;
         turn.is_compaction_off = end != CompactionEnd::Done;
         if let CompactionEnd::Failed(error) = end {
-            let message = self.runner.redactor().redact_str(&error.message);
-            let note = format!("the conversation could not be summed up: {message}");
+            let note = format!("the conversation could not be summed up: {}", error.message);
             observer.event(&ChatEvent::Note(&note));
         }
     }

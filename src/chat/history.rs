@@ -24,7 +24,7 @@ pub struct History {
     reports: Vec<usize>,
     /// Texts of the user.
     turns: Vec<TurnStart>,
-    /// What the compactions replaced, oldest first.
+    /// Messages that compactions replaced, oldest first.
     folded: Vec<FoldedPart>,
 }
 

@@ -1,4 +1,4 @@
-//! What a conversation remembers: its state, and the transcript that is written in step with it.
+//! Memory of a conversation: its state, and the transcript that is written in step with it.
 
 use crate::chat::history::History;
 use crate::chat::transcript::file::TranscriptWriter;

@@ -262,12 +262,9 @@ fn test(name: Option<&str>, is_json: bool) -> ExitCode {
             is_json,
         )),
         Err(error) => {
-            say(&format!(
-                "{}: {}",
-                error.code(),
-                redactor.redact_str(&error.message)
-            ));
-            say(&format!("hint: {}", redactor.redact_str(&error.hint)));
+            let error = error.masked(&redactor);
+            say(&format!("{}: {}", error.code(), safe_line(&error.message)));
+            say(&format!("hint: {}", safe_line(&error.hint)));
             ExitCode::from(NO_MODEL)
         }
     }
@@ -290,8 +287,8 @@ async fn try_model(model: &dyn Model, redactor: &Redactor) -> Result<TestResult,
                 text.push_str(&piece);
             }
             ModelEvent::Retry(retry) => {
-                let message = redactor.redact_again(&retry.error.message);
-                say(&format!("{message}; asking again"));
+                let error = retry.error.masked(redactor);
+                say(&format!("{}; asking again", safe_line(&error.message)));
             }
             ModelEvent::Stop(stop) => end = Some(stop),
             ModelEvent::Reasoning(_) | ModelEvent::Usage(_) => {}

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use karyi_vault::redact::Redactor;
+
 /// Kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelErrorKind {
@@ -108,6 +110,16 @@ impl ModelError {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
+    }
+
+    /// Returns the error with its texts masked: a server may repeat what it got, also in another form.
+    #[must_use]
+    pub fn masked(self, redactor: &Redactor) -> Self {
+        Self {
+            message: redactor.redact_again(&self.message).into_owned(),
+            hint: redactor.redact_again(&self.hint).into_owned(),
+            ..self
+        }
     }
 
     /// Returns the error as one after which the request is of no use.

@@ -1,4 +1,4 @@
-//! What a project tells an assistant: notes, skills and commands of its own.
+//! Files of a project for an assistant: notes, skills and custom commands.
 //!
 //! Everything here takes paths and returns texts. A file outside the project is not read, also when a link leads there.
 //! Nothing that a file says is run.

@@ -17,6 +17,6 @@ pub(super) struct Opening {
     pub(super) request: ModelRequest,
     /// Tokens of the model's context.
     pub(super) window: Option<u64>,
-    /// What the project tells.
+    /// Notes, skills and commands of the project.
     pub(super) project: Project,
 }

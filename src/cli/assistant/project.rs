@@ -1,4 +1,4 @@
-//! What a project tells the assistant: notes and skills for the system text, and commands of its own.
+//! Files of a project for the assistant: notes and skills for the system text, and custom commands.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const USER_NOTES: [&str; 3] = [
     ".codex/AGENTS.md",
 ];
 
-/// What a project tells the assistant.
+/// Notes, skills and custom commands of a project.
 #[derive(Debug, Default)]
 pub(super) struct Project {
     /// Notes and skills for the system text; empty without any.

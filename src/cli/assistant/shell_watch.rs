@@ -10,7 +10,7 @@ use crate::tool::sessions::Sessions;
 use karyi_core::limits;
 use karyi_core::outcome::Status;
 
-/// What the program in front waits for.
+/// Input that the foreground program waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     /// A line or a key.

@@ -8,7 +8,7 @@ use crate::approval::Rule;
 use crate::cli::config::settings::Settings;
 use crate::cli::config::{change, file, line_ends, place};
 
-/// What was added, or would be.
+/// Settings that were added, or would be.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Imported {
     /// The file.

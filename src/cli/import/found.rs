@@ -1,4 +1,4 @@
-//! What the settings of another assistant say, in karyi's words.
+//! Settings of another assistant, translated into karyi's.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ pub(super) struct Found {
     pub(super) model: Option<String>,
     /// Names of MCP servers.
     pub(super) servers: Vec<String>,
-    /// What cannot be taken over, in its own words.
+    /// Settings that cannot be imported, in the words of the other assistant.
     pub(super) skipped: Vec<String>,
     /// Owner of the file that is read.
     pub(super) origin: Origin,
