@@ -429,3 +429,25 @@ fn made_up_results_end_the_message() {
         assert!(report.contains("invented-results"), "{report}");
     }
 }
+
+#[test]
+fn a_text_in_place_of_elements_is_answered_with_the_elements() {
+    for (xml, tags) in [
+        (
+            "<read>a.txt</read>",
+            "<file src=\"...\"/> or <search pattern=\"...\"/>",
+        ),
+        ("<plan>do it</plan>", "<step>"),
+        (
+            "<edit><file src=\"a\">text</file></edit>",
+            "<find> or <content>",
+        ),
+    ] {
+        let ran = parse(&["m"])
+            .file("m", format!("<tools>{xml}</tools>"))
+            .run();
+        let told = ran.exit(2).stderr_text();
+        let hint = format!("hint: write {tags} instead of the text\n");
+        assert!(told.ends_with(&hint), "{told}");
+    }
+}

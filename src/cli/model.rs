@@ -59,9 +59,11 @@ pub(super) fn fail_choice(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<NoModel>().is_none() {
         return fail_any(error);
     }
-    say("no language model is chosen. One of these does:");
+    say("no language model is chosen. Do one of these:");
     say("  export ANTHROPIC_API_KEY=...; karyi ask --model anthropic:NAME ...");
-    say("  karyi var set OPENAI_API_KEY; then [models.NAME] in config.toml, see docs/models.md");
+    say(
+        "  karyi config set models.X.provider openai_chat (and models.X.model, models.X.base_url), then model X",
+    );
     say("  export KARYI_MODEL=ollama:NAME for a model on this machine");
     match local_server() {
         Some(found) => say(&found),

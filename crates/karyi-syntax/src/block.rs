@@ -217,7 +217,11 @@ impl Block {
                     "text stands in <{}>, which holds none here",
                     shown(&open.name)
                 );
-                Fault::ahead(Code::UnexpectedText, 0, length, message)
+                let fault = Fault::ahead(Code::UnexpectedText, 0, length, message);
+                match open.rule.body.child_tags() {
+                    Some(tags) => fault.with_hint(format!("write {tags} instead of the text")),
+                    None => fault,
+                }
             }
         })
     }

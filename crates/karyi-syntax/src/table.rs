@@ -66,6 +66,35 @@ pub(super) enum Body {
     Value,
 }
 
+impl Body {
+    /// Returns the tags that a group of child elements may start with, with the attributes that they need.
+    pub(super) fn child_tags(&self) -> Option<String> {
+        let Self::Children(groups) = self else {
+            return None;
+        };
+        let tags: Vec<String> = groups
+            .starts()
+            .filter_map(|place| groups.rule(place).map(|rule| rule.example_tag()))
+            .collect();
+        (!tags.is_empty()).then(|| tags.join(" or "))
+    }
+}
+
+impl Rule {
+    /// Returns its start tag, with the attributes that it needs.
+    fn example_tag(&self) -> String {
+        let needed = self.attributes.iter().flatten();
+        let needed = needed.filter(|attribute| attribute.is_required);
+        let attributes: String = needed
+            .map(|attribute| format!(" {}=\"...\"", attribute.name))
+            .collect();
+        match self.body {
+            Body::Empty => format!("<{}{attributes}/>", self.name),
+            _ => format!("<{}{attributes}>", self.name),
+        }
+    }
+}
+
 /// Groups of elements and how many there must be.
 #[derive(Debug)]
 pub(super) struct Groups {
