@@ -102,7 +102,6 @@ fn keys_make_signals() {
 fn a_stopped_job_goes_on_when_asked() {
     run(async {
         let shell = Shell::bash().await;
-        let short = Duration::from_millis(50);
         for go_on in [
             "fg >/dev/null",
             "bg >/dev/null; wait",
@@ -121,9 +120,7 @@ fn a_stopped_job_goes_on_when_asked() {
         // The status alone is no stop.
         shell.check("(exit 148)", 148, "").await;
         // Without job control the shell waits for the stopped program.
-        let seen = shell
-            .command_within("set +m; read x; echo got $x", short)
-            .await;
+        let seen = shell.command("set +m; read x; echo got $x").await;
         assert_eq!(seen.status, Status::AwaitingInput);
         shell.input("y\n").await;
         let seen = shell
