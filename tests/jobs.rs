@@ -71,8 +71,8 @@ fn a_job_is_listed_until_its_end_was_told_once() {
 
 #[test]
 fn the_later_output_of_a_job_can_be_read() {
-    let start = "<command timeout=\"0.3\">echo step 1; until [ -e go ]; do sleep 0.02; done; echo step 2; printf 'no line end'; sleep 60</command>";
-    let read = "<command>touch go; sleep 0.05</command>\
+    let start = "<command timeout=\"0.3\">echo step 1; until [ -e go ]; do sleep 0.02; done; echo step 2; printf 'no line end'; touch printed; sleep 60</command>";
+    let read = "<command>touch go; until [ -e printed ]; do sleep 0.02; done; sleep 0.05</command>\
                 <read><file src=\"job:1\" lines=\"-1\"/></read><read><file src=\"job:1\"/></read>";
     // It may take some of these on a busy machine.
     let mut scripts = vec![start];
@@ -88,8 +88,8 @@ fn the_later_output_of_a_job_can_be_read() {
 
 #[test]
 fn what_a_script_puts_in_the_background_is_a_job() {
-    let start = "<command>(for i in $(seq 3000); do [ -e go ] &amp;&amp; break; sleep 0.02; done; echo LATE; sleep 60) &amp; echo now</command>";
-    let look = "<command>touch go; sleep 0.5</command><read><file src=\"job:1\"/></read><input job=\"1\">x</input>";
+    let start = "<command>(for i in $(seq 3000); do [ -e go ] &amp;&amp; break; sleep 0.02; done; echo LATE; touch late; sleep 60) &amp; echo now</command>";
+    let look = "<command>touch go; until [ -e late ]; do sleep 0.02; done</command><read><file src=\"job:1\"/></read><input job=\"1\">x</input>";
     let reports = reports(&[start, look]);
     assert_eq!(results(&reports[0])[0]["output"], "now\n");
     let job = &jobs(&reports[0])[0];
