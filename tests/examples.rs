@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Karyi, program, skip, without_temporary_names};
+use crate::harness::{Karyi, program, skip, without_slow, without_temporary_names};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -26,7 +26,8 @@ fn check(name: &str, exit: i32) {
         fs::write(&path, &found).unwrap();
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, expected, "{name}");
+    // Any call may be a slow one on a busy machine.
+    assert_eq!(without_slow(&found), without_slow(&expected), "{name}");
     ran.exit(exit).tree(&[]);
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-use crate::harness::{Karyi, without_durations, without_temporary_names};
+use crate::harness::{Karyi, without_durations, without_slow, without_temporary_names};
 
 /// A session of the README: a file, a command and what it prints.
 struct Session {
@@ -67,8 +67,8 @@ fn the_sessions_of_the_readme() {
                     .run();
             let found = without_temporary_names(&ran.stdout()).replace("ROOT/tmp", "/tmp");
             assert_eq!(
-                found,
-                without_durations(&session.output),
+                without_slow(&found),
+                without_slow(&without_durations(&session.output)),
                 "{shell} {}",
                 session.file
             );

@@ -212,7 +212,8 @@ fn job_notices_do_not_appear_in_later_outputs() {
 
 #[test]
 fn a_program_in_its_own_session_has_the_id_of_its_call() {
-    let calls = "<command id=\"first\">setsid sleep 31 &amp; disown; echo started</command>\
+    let calls = "<command id=\"first\">setsid sh -c 'touch apart; exec sleep 31' &amp; disown; \
+                 until [ -e apart ]; do sleep 0.02; done; echo started</command>\
                  <command id=\"second\">sleep 32 &amp; sleep 0.3; echo two</command><command id=\"third\">true</command>";
     let found = report(calls);
     let jobs: Vec<(&Value, &Value)> = found["jobs"]
