@@ -133,6 +133,20 @@ fn what_callers_write_is_masked_wherever_it_is_told() {
 }
 
 #[test]
+fn a_value_that_is_a_number_is_masked_in_a_recorded_input() {
+    let place = tempfile::tempdir().unwrap();
+    let mut started = command(place.path());
+    started.env("KARYI_VAR_PIN", "8392017455");
+    let given = ["--tools", "command", "--vault", "env", "--vars", "PIN"];
+    let arguments = [&given[..], &["--ledger-input"]].concat();
+    let server = Server::run(started, place, &arguments);
+    let input = json!({"query": "a", "limit": 8392017455u64});
+    let answer = server.call("search_content", &input);
+    let masked = json!({"query": "a", "limit": "$KARYI{PIN}"});
+    assert_eq!(server.last_record()["input"], masked, "{answer}");
+}
+
+#[test]
 fn identifiers_with_a_value_are_refused_and_kept_nowhere() {
     let value = "tok-5f2c9d81aa";
     let dir = tempfile::tempdir().unwrap();

@@ -208,7 +208,8 @@ impl Redactor {
         Redacted::new(error)
     }
 
-    /// Masks every string and object key of a JSON value that was redacted before.
+    /// Masks every string, number and object key of a JSON value that was redacted before. A masked number becomes a
+    /// string.
     pub fn redact_json_again(&self, value: &mut Value) {
         each_text(value, &|text| self.redact_in_again(text));
     }
@@ -245,10 +246,17 @@ impl Redactor {
     }
 }
 
-/// Applies `change` to every string and object key.
+/// Applies `change` to every string and object key, and to the digits of every number.
 fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
     match value {
         Value::String(text) => change(text),
+        Value::Number(number) => {
+            let (digits, mut changed) = (number.to_string(), number.to_string());
+            change(&mut changed);
+            if changed != digits {
+                *value = Value::String(changed);
+            }
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
         Value::Object(map) => {
             for (mut key, mut value) in std::mem::take(map) {
@@ -257,7 +265,7 @@ fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
                 map.insert(key, value);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Null | Value::Bool(_) => {}
     }
 }
 

@@ -92,6 +92,25 @@ fn json_strings_and_keys_are_masked() {
 }
 
 #[test]
+fn json_numbers_are_masked() {
+    let redactor = Redactor::new(&secrets(&[
+        ("PIN", "83920174"),
+        ("CARD", "4929384756102938475610"),
+    ]));
+    let mut value: Value = serde_json::from_str(
+        r#"{"a": [83920174, -83920174, 83920174.0, 8392017], "b": 4929384756102938475610, "c": 1.5}"#,
+    )
+    .unwrap();
+    redactor.redact_json_again(&mut value);
+    let expected = serde_json::json!({
+        "a": ["$KARYI{PIN}", "-$KARYI{PIN}", "$KARYI{PIN}.0", 8392017],
+        "b": "4.[KARYI:CARD:part]e+21",
+        "c": 1.5,
+    });
+    assert_eq!(value, expected);
+}
+
+#[test]
 fn a_result_is_masked_except_what_is_redacted() {
     #[derive(serde::Serialize)]
     struct Part {
