@@ -101,16 +101,22 @@ impl AuditTrail {
         let due = self.refusals.decide(name, Instant::now(), row);
         let by = match rejection.error_type {
             // The ledger was already waited for.
-            Rejection::UNAUDITED => caller.answer_by(),
+            Rejection::UNAUDITED => Some(Instant::now()),
             _ => with_grace(caller.answer_by()),
         };
-        if let Some((last, count)) = due.suppressed {
-            self.write_suppressed(last, count, by).await;
-        }
-        if let Some(row) = due.own {
-            self.write(|| row.clone(), by).await;
-            self.log_call("tool_call_error", caller, &outcome);
-        }
+        let suppressed = async {
+            if let Some((last, count)) = due.suppressed {
+                self.write_suppressed(last, count, by).await;
+            }
+        };
+        let own = async {
+            if let Some(row) = due.own {
+                self.write(|| row.clone(), by).await;
+                self.log_call("tool_call_error", caller, &outcome);
+            }
+        };
+        // Together, so that a locked ledger is waited for once.
+        tokio::join!(suppressed, own);
         self.send_span(caller, &outcome);
         rejection
     }

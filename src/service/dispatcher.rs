@@ -288,9 +288,12 @@ impl Dispatcher {
                 scope: valid.scope.clone(),
                 is_site_tool: valid.tool.is_site_tool(),
             })),
-            Claim::Done(answer) => Ok(Repetition::Again(answer)),
+            Claim::Done(answer) => match serde_json::from_slice::<Envelope>(&answer) {
+                Ok(earlier) if !earlier.success => Err(effect_unknown(&earlier).into()),
+                _ => Ok(Repetition::Again(answer)),
+            },
             Claim::Begun => {
-                let detail = "a call with this Idempotency-Key has started and has no response yet";
+                let detail = "a call with this Idempotency-Key has started and has no response";
                 Err(Rejection::in_progress(detail).with_retry_after(1).into())
             }
             Claim::Other => {
@@ -428,8 +431,8 @@ impl Dispatcher {
         };
         let (event, settled) = match (effect, reply) {
             // Without a stored response the key stays claimed, because a retry would repeat the
-            // change.
-            (Effect::Done, CallReply::Fresh(envelope)) => {
+            // change. A failed call with an unknown effect is stored for those who ask again.
+            (Effect::Done | Effect::Unknown, CallReply::Fresh(envelope)) => {
                 let answer = envelope.to_json().unwrap_or_default();
                 let stored = self.sites.answer(&later, key, answer).await;
                 ("answer_not_kept", stored)
@@ -564,6 +567,16 @@ enum Repetition {
     First(ClaimedKey),
     /// Stored response of an earlier call.
     Again(Vec<u8>),
+}
+
+/// Builds the rejection of a call whose key had an earlier one that may have taken effect.
+fn effect_unknown(earlier: &Envelope) -> Rejection {
+    let Envelope { error, audit, .. } = earlier;
+    let (error, call) = (error.as_deref().unwrap_or_default(), &audit.call_id);
+    Rejection::effect_unknown(format!(
+        "the call {call} with this Idempotency-Key failed ({error}) and may have taken effect; \
+         look for its effect, and repeat it with another key"
+    ))
 }
 
 /// Effect of a call on the site or the machine.

@@ -58,8 +58,10 @@ rejections! {
     method_not_allowed = 405 "method_not_allowed" "MethodNotAllowed";
     /// The body did not arrive in time.
     request_timeout = 408 "request_timeout" "Timeout";
-    /// A call with this key is in progress, or was when the server stopped.
+    /// A call with this key is in progress, or ended without a response.
     in_progress = 409 "idempotency_in_progress" "Conflict";
+    /// An earlier call with this key failed, and may have taken effect.
+    effect_unknown = 409 "idempotency_effect_unknown" "Conflict";
     /// The body is too large.
     too_large = 413 "body_too_large" "TooLarge";
     /// The body is not JSON.
@@ -96,13 +98,6 @@ impl Rejection {
     #[must_use]
     pub fn with_errors(mut self, errors: Vec<FieldProblem>) -> Self {
         self.errors = errors;
-        self
-    }
-
-    /// Marks that there is no response.
-    #[must_use]
-    pub fn without_response(mut self) -> Self {
-        self.status = 0;
         self
     }
 

@@ -333,6 +333,31 @@ fn a_command_that_runs_at_the_deadline_of_its_call_is_no_success() {
 }
 
 #[test]
+fn the_key_of_a_command_whose_time_was_up_tells_what_happened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let server = Server::start(&["--key-file", &path, "--tools", "command"]);
+    let headers = [
+        ("X-Internal-API-Key", KEY),
+        ("X-Request-Timeout-Ms", "1000"),
+        ("Idempotency-Key", "k"),
+    ];
+    let input = json!({"text": "echo begun; sleep 100"});
+    let first = server.answer("command", &input, &headers).json();
+    assert_eq!(first["error_type"], "Timeout", "{first}");
+    let again = server.answer("command", &input, &headers);
+    let (problem, call) = (again.json(), first["audit"]["call_id"].as_str().unwrap());
+    assert_eq!(
+        (again.status, &problem["error_code"]),
+        (409, &json!("idempotency_effect_unknown"))
+    );
+    let detail = problem["detail"].as_str().unwrap();
+    let error = first["error"].as_str().unwrap();
+    assert!(detail.contains(call) && detail.contains(error), "{detail}");
+    assert_eq!(again.header("retry-after"), None);
+}
+
+#[test]
 fn other_hosts_and_origins_are_refused() {
     let server = Server::start(&["--host", "tools.example", "--origin", "https://app.example"]);
     let own = format!("http://localhost:{}", server.port);

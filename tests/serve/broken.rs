@@ -14,12 +14,13 @@ use karyi::service::envelope::Envelope;
 use karyi::service::log::JsonLog;
 use karyi::service::secret_refresher::SecretRefresher;
 use karyi::service::{CallReply, CallRequest, Caller, Dispatcher, catalog};
+use karyi::store::ledger::Record;
 use karyi::store::site::{
     Bundle, Claim, Content, Draft, Event, Profile, Prompt, Query, RepeatKey, Scope, SearchResult,
     Site, SiteStore, WriteReceipt,
 };
 use karyi::store::sqlite::SqliteLedger;
-use karyi::store::{Pending, StoreError};
+use karyi::store::{Ledger, Pending, StoreError};
 use karyi::tool::service::Audience;
 use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
@@ -96,7 +97,9 @@ impl SiteStore for Odd {
             if key.key == "unkept" {
                 return Err(StoreError::Full);
             }
-            *KEPT.lock().unwrap() = answer;
+            if key.key == "k" {
+                *KEPT.lock().unwrap() = answer;
+            }
             // Long enough for another time to be told.
             tokio::time::sleep(Duration::from_millis(30)).await;
             Ok(())
@@ -113,9 +116,41 @@ impl SiteStore for Odd {
     }
 }
 
+/// A ledger that is locked: it refuses intents, and never writes a record.
+struct Locked;
+
+impl Ledger for Locked {
+    fn record_intent<'a>(&'a self, _: &'a Record<'_>) -> Pending<'a, ()> {
+        Box::pin(async { Err(StoreError::Busy) })
+    }
+    fn append<'a>(&'a self, _: &Record<'_>) -> Pending<'a, ()> {
+        Box::pin(std::future::pending())
+    }
+    fn settle_interrupted(&self) -> Pending<'_, usize> {
+        Box::pin(async { Ok(0) })
+    }
+    fn probe(&self) -> Pending<'_, ()> {
+        Box::pin(async { Err(StoreError::Busy) })
+    }
+    fn flush(&self) -> Pending<'_, ()> {
+        Box::pin(async { Err(StoreError::Busy) })
+    }
+    fn backlog(&self) -> usize {
+        0
+    }
+}
+
 /// Makes a dispatcher over the odd site, with a ledger in `dir`.
 fn dispatcher(dir: &std::path::Path, tools: Vec<OfferedTool>) -> Arc<Dispatcher> {
     let ledger = Arc::new(SqliteLedger::open(&dir.join("ledger.db")).unwrap());
+    dispatcher_with(dir, tools, ledger)
+}
+
+fn dispatcher_with(
+    dir: &std::path::Path,
+    tools: Vec<OfferedTool>,
+    ledger: Arc<dyn Ledger>,
+) -> Arc<Dispatcher> {
     let secrets = Secrets::default();
     Arc::new(Dispatcher {
         tools,
@@ -268,6 +303,23 @@ fn a_key_that_cannot_be_kept_as_it_should_be_is_told() {
             ]),
         ]
     );
+}
+
+#[test]
+fn a_refused_write_waits_for_a_locked_ledger_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = catalog::offered_tools(&[]).unwrap();
+    let dispatcher = dispatcher_with(dir.path(), tools, Arc::new(Locked));
+    let reply = runtime().block_on(async {
+        let caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
+        let call = called(&dispatcher, caller, "create_draft_content", draft());
+        tokio::time::timeout(Duration::from_secs(60), call).await
+    });
+    let CallReply::Refused(rejection) = reply.expect("it waits for the record of the refusal")
+    else {
+        panic!("the call was not refused")
+    };
+    assert_eq!(rejection.code, "audit_unavailable");
 }
 
 #[test]
