@@ -62,8 +62,10 @@ impl Server {
         };
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().unwrap();
-            let stopped = async move {
-                let _ = stopped.await;
+            let mut stopped = Some(stopped);
+            let stopped = async move || match stopped.take() {
+                Some(stopped) => drop(stopped.await),
+                None => std::future::pending().await,
             };
             runtime
                 .block_on(server::serve(options, further, stopped))

@@ -48,8 +48,8 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
     };
     let used = Arc::new(OnceLock::new());
     let served = runtime.block_on(async {
-        let stopped = runtime::stopped()?;
-        stdio::serve(options(args, &used)?, stopped).await
+        let mut stopped = runtime::stopped()?;
+        stdio::serve(options(args, &used)?, stopped()).await
     });
     if let Some(secrets) = used.get() {
         vault::record_use(secrets);

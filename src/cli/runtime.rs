@@ -19,11 +19,11 @@ pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runti
     Ok(runtime)
 }
 
-/// Returns a future that ends when the server is told to stop.
-pub(super) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
+/// Returns a function that waits until the server is told to stop, or told again.
+pub(super) fn stopped() -> anyhow::Result<impl AsyncFnMut()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("catching signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("catching signals")?;
-    Ok(async move {
+    Ok(async move || {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}

@@ -34,7 +34,7 @@ pub struct AppState {
     pub schemes: &'static [&'static str],
     /// Network reach of the server.
     pub reach: Reach,
-    /// Cancelled when the shutdown starts: readiness fails and streams end.
+    /// Interrupted when the shutdown starts: readiness fails. Cancelled when it waits no longer for calls.
     pub shutdown: Cancel,
     /// Time of the last successful probe of the databases.
     probed_at: Mutex<Option<Instant>>,
@@ -67,7 +67,7 @@ impl AppState {
     /// # Errors
     /// The reason why it cannot, fit for everyone to read.
     pub async fn ready(&self) -> Result<(), &'static str> {
-        if self.shutdown.is_cancelled() {
+        if self.shutdown.is_interrupted() {
             return Err("the server is shutting down");
         }
         // Concurrent requests wait for the same probe.

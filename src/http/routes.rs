@@ -25,7 +25,7 @@ use karyi_core::limits;
 
 type Shared = Arc<AppState>;
 
-/// Path of MCP, whose responses may be streams without end.
+/// Path of MCP, for the records of its refused requests.
 const MCP: &str = "/mcp";
 
 /// Message for a request that panicked outside of a call.

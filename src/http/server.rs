@@ -133,14 +133,15 @@ pub fn ledger_path(database: &Path) -> PathBuf {
     database.with_file_name("ledger.db")
 }
 
-/// Serves until `stopped` completes; `extra_routes` creates the routes of other front ends.
+/// Serves until `stopped` completes, and then until calls in progress have ended or `stopped` completes again;
+/// `extra_routes` creates the routes of other front ends.
 ///
 /// # Errors
 /// An option is not valid or unsafe, or a resource is not available.
 pub async fn serve(
     options: ServerOptions,
     extra_routes: impl FnOnce(&Arc<AppState>) -> Router,
-    stopped: impl Future<Output = ()>,
+    mut stopped: impl AsyncFnMut(),
 ) -> anyhow::Result<()> {
     let reach = reach(&options)?;
     let authenticator = Arc::new(authenticator(&options)?);
@@ -174,8 +175,11 @@ pub async fn serve(
         options.jwks.clone(),
         authenticator,
     ));
-    stopped.await;
-    stop(&state, listening).await;
+    stopped().await;
+    tokio::select! {
+        () = stop(&state, listening) => {}
+        () = stopped() => stop_at_once(&state).await,
+    }
     drop(app);
     maintenance.abort();
     let _ = maintenance.await;
@@ -211,11 +215,19 @@ fn start_log(options: &ServerOptions) -> anyhow::Result<Option<LogWriter>> {
 /// Accepts no new work and waits, within a limit, for the work in progress.
 async fn stop(state: &AppState, listening: ListenerTasks) {
     let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
-    state.shutdown.cancel();
+    state.shutdown.interrupt();
     tracing::info!(event = "stopping");
     listening.shut_down().await;
     // Calls of disconnected callers hold no connection.
     let _ = tokio::time::timeout_at(limit, state.dispatcher.wait_for_calls()).await;
+}
+
+/// Gives the calls in progress, whose connections are closed, a moment to be recorded.
+async fn stop_at_once(state: &AppState) {
+    state.shutdown.cancel();
+    tracing::info!(event = "stopping_at_once");
+    let ended = state.dispatcher.wait_for_calls();
+    let _ = tokio::time::timeout(limits::CANCEL_GRACE, ended).await;
 }
 
 /// Returns the hook that counts and logs unparsable requests.

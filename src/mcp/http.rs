@@ -6,22 +6,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, RequestMetaObject, Tool};
+use http_body_util::BodyExt;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, JsonRpcMessage, RequestMetaObject, Tool,
+};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::exec::cancel::Cancel;
 use crate::http::app_state::AppState;
 use crate::http::connection::{CancelOnDrop, ClientHandle};
-use crate::http::{bodies, headers, routes};
+use crate::http::{bodies, headers, problem, routes};
 use crate::mcp::progress::Progress;
 use crate::mcp::replay::ReplaySessionManager;
+use crate::mcp::request_ids::RequestIds;
 use crate::mcp::server::{Backend, McpContext, Server};
 use crate::mcp::sessions::{self, PendingSession, SessionRef, Sessions};
 use crate::mcp::stdio_transport::{self, MessageError};
@@ -68,6 +72,9 @@ pub struct HttpBackend {
 struct RouteState {
     state: Arc<AppState>,
     sessions: Arc<Sessions>,
+    request_ids: RequestIds,
+    /// One permit for each answer in progress.
+    answers: Arc<Semaphore>,
 }
 
 /// Creates the route.
@@ -84,10 +91,18 @@ pub fn router_with<H: ServerHandler>(
     // The middleware has already checked host and origin.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = limits::MAX_BODY_BYTES;
-    let (streams, ending) = (config.cancellation_token.clone(), state.shutdown.clone());
-    // Open streams end when the server shuts down.
+    let answers = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
+    let streams = config.cancellation_token.clone();
+    let (ending, answering) = (state.shutdown.clone(), Arc::clone(&answers));
+    // When the server shuts down, open streams end after the last answer.
     tokio::spawn(async move {
-        ending.cancelled().await;
+        ending.interrupted().await;
+        let all = u32::try_from(limits::MAX_CONNECTIONS).unwrap_or(u32::MAX);
+        tokio::select! {
+            _ = answering.acquire_many(all) => {}
+            () = tokio::time::sleep(limits::SHUTDOWN_TIMEOUT) => {}
+            () = ending.cancelled() => {}
+        }
         streams.cancel();
     });
     let shared = Arc::clone(state);
@@ -101,6 +116,8 @@ pub fn router_with<H: ServerHandler>(
     let route = RouteState {
         state: Arc::clone(state),
         sessions: Arc::new(Sessions::new(Arc::clone(&manager))),
+        request_ids: RequestIds::default(),
+        answers,
     };
     let service = StreamableHttpService::new(make, manager, config);
     Router::new()
@@ -155,20 +172,24 @@ async fn handle(
     let (mut parts, body) = request.into_parts();
     let session = route.sessions.resolve(&mut parts.headers, &principal.id);
     let method = parts.method.clone();
-    let (body, pending) = match method {
+    let (body, pending, permit) = match method {
         Method::POST => {
             let body = bodies::read(&parts, body, |body| Ok(body.clone())).await?;
-            if let Err(error) = stdio_transport::parse_message(&body) {
-                return Ok(reject_message(route, principal, &parts.headers, *error).await);
-            }
+            let body = match admit_message(route, &mut parts, &session, body) {
+                Ok(body) => body,
+                Err(error) => {
+                    return Ok(reject_message(route, principal, &parts.headers, *error).await);
+                }
+            };
             let is_first = session == SessionRef::None && sessions::may_begin(&body);
             let pending = match is_first {
                 true => Some(route.sessions.open(&principal.id).await?),
                 false => None,
             };
-            (Body::from(body), pending)
+            let permit = Arc::clone(&route.answers).try_acquire_owned().ok();
+            (Body::from(body), pending, permit)
         }
-        _ => (body, None),
+        _ => (body, None, None),
     };
     let flag = HandlerFlag::default();
     let sent = parts.headers.clone();
@@ -179,7 +200,8 @@ async fn handle(
         Some(pending) => begin(pending, response_future).await?,
         None => response_future.await,
     };
-    if response.status().is_client_error() && !flag.0.load(Ordering::Relaxed) {
+    let is_handled = flag.0.load(Ordering::Relaxed);
+    if response.status().is_client_error() && !is_handled {
         // The client has its response already; this only records the rejection.
         let rejection = protocol_rejection(response.status());
         let sender = (FRONT_END, Some(principal));
@@ -192,8 +214,52 @@ async fn handle(
         }
         // rmcp reports success for a session that never existed.
         (Method::DELETE, SessionRef::Unknown) if response.status().is_success() => no_session(),
-        _ => response,
+        _ if response.status().is_server_error() => no_answer(route, is_handled)?,
+        _ => until_sent(response, permit),
     })
+}
+
+/// Checks a message and claims its id in the session; returns its text for rmcp.
+fn admit_message(
+    route: &RouteState,
+    parts: &mut Parts,
+    session: &SessionRef,
+    text: Bytes,
+) -> Result<Bytes, Box<MessageError>> {
+    let parsed = stdio_transport::parse_message(&text)?;
+    if let (SessionRef::Own(session), JsonRpcMessage::Request(request)) = (session, &parsed.message)
+    {
+        let claimed = route.request_ids.claim(session, &request.id);
+        let in_use = || Box::new(MessageError::id_in_use(&request.id));
+        parts.extensions.insert(claimed.ok_or_else(in_use)?);
+    }
+    Ok(parsed.rewritten.map_or(text, Bytes::from))
+}
+
+/// Responds to a request that rmcp could not answer. That of a call which has reached its handler is recorded there.
+fn no_answer(route: &RouteState, is_handled: bool) -> Result<Response<Body>, Rejection> {
+    let rejection = match route.state.shutdown.is_interrupted() {
+        true => Rejection::overloaded("the server is shutting down"),
+        false => Rejection::internal("the request could not be answered"),
+    };
+    match is_handled {
+        true => Ok(problem::response(&rejection, None)),
+        false => Err(rejection),
+    }
+}
+
+/// Holds a permit until a streamed response has been sent or its client is gone.
+fn until_sent(response: Response<Body>, permit: Option<OwnedSemaphorePermit>) -> Response<Body> {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    match kind.is_some_and(|kind| kind == "text/event-stream") {
+        true => response.map(|body| {
+            Body::new(body.map_frame(move |frame| {
+                let _held = &permit;
+                frame
+            }))
+        }),
+        false => response,
+    }
 }
 
 /// Replaces status 202 at the end of a session, which some clients take for an error.
@@ -387,6 +453,30 @@ impl Backend for HttpBackend {
             .filter(|tool| is_listed(tool.name()))
             .map(|tool| listing::tool(&tool.entry))
             .collect())
+    }
+
+    async fn refuse_call(&self, name: &str, problem: String, context: McpContext) -> ErrorData {
+        let dispatcher = self.dispatcher();
+        let is_it = |tool: &OfferedTool| tool.name() == name;
+        if !name.is_empty() && !dispatcher.tools.iter().any(is_it) {
+            let call = CallToolRequestParams::new(name.to_owned());
+            let refused = self.call(call, context).await.err();
+            return refused.unwrap_or_else(|| ErrorData::invalid_params(problem, None));
+        }
+        let (principal, caller) = match self.requester(&context).await {
+            Ok(requester) => requester,
+            Err(error) => return error,
+        };
+        let rejection = Rejection::invalid(problem);
+        let rejection = match caller {
+            Some(mut caller) => {
+                (caller.principal, caller.tool_name) = (principal, name.to_owned());
+                let rejection = dispatcher.check_access(&caller).err().unwrap_or(rejection);
+                dispatcher.audit.refuse(&caller, rejection).await
+            }
+            None => dispatcher.audit.refuse_unrecorded(rejection),
+        };
+        ErrorData::invalid_params(rejection.detail, None)
     }
 
     async fn call(

@@ -20,6 +20,8 @@ pub mod listing;
 pub mod progress;
 #[cfg(feature = "serve")]
 pub mod replay;
+#[cfg(feature = "serve")]
+pub mod request_ids;
 pub mod result_text;
 pub mod secret_form;
 pub mod server;

@@ -12,13 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use axum::http::request::Parts;
 use futures_core::Stream;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{
     EventStream, RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
 };
 
+use crate::mcp::request_ids::ClaimedId;
 use karyi_core::limits;
 
 /// Session manager of rmcp, with a cache of recent events.
@@ -40,11 +42,12 @@ impl ReplaySessionManager {
         }
     }
 
-    /// Stores the events of a call as they arrive, whether or not a client reads them.
+    /// Stores the events of a call as they arrive, whether or not a client reads them. The call's id is in use until
+    /// its response.
     fn follow(
         &self,
         session: &SessionId,
-        events: &Arc<CallEvents>,
+        (events, mut id): (&Arc<CallEvents>, Option<Arc<ClaimedId>>),
         stream: impl Stream<Item = ServerSseMessage> + Send + 'static,
     ) {
         let (cache, session) = (Arc::clone(&self.cache), Arc::clone(session));
@@ -55,6 +58,10 @@ impl ReplaySessionManager {
                 if let Some(number) = event.event_id.as_deref().and_then(call_number) {
                     let own = call.get_or_insert_with(|| (session.clone(), number));
                     lock(&cache).add(own, &events);
+                }
+                if is_answer(&event) {
+                    // The client may use the id again once it has read the response.
+                    drop(id.take());
                 }
                 events.add(event);
             }
@@ -96,9 +103,10 @@ impl SessionManager for ReplaySessionManager {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let claimed = claimed_id(&message);
         let stream = self.sessions.create_stream(id, message).await?;
         let events = Arc::<CallEvents>::default();
-        self.follow(id, &events, stream);
+        self.follow(id, (&events, claimed), stream);
         Ok(EventReader { events, next: 0 })
     }
 
@@ -131,7 +139,7 @@ impl SessionManager for ReplaySessionManager {
         // A stream that was closed before the response continues where it ended.
         if let Some(last) = events.reopen() {
             match self.sessions.resume(id, last).await {
-                Ok(stream) => self.follow(id, &events, stream),
+                Ok(stream) => self.follow(id, (&events, None), stream),
                 Err(_) => events.end(),
             }
         }
@@ -145,6 +153,23 @@ impl SessionManager for ReplaySessionManager {
     ) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
         self.sessions.restore_session(id).await
     }
+}
+
+/// Returns the claim on the id of a request, which came with its head.
+fn claimed_id(message: &ClientJsonRpcMessage) -> Option<Arc<ClaimedId>> {
+    let JsonRpcMessage::Request(request) = message else {
+        return None;
+    };
+    let parts = request.request.extensions().get::<Parts>()?;
+    parts.extensions.get().cloned()
+}
+
+/// Tells whether an event is the response to its call.
+fn is_answer(event: &ServerSseMessage) -> bool {
+    matches!(
+        event.message.as_deref(),
+        Some(ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
+    )
 }
 
 /// Returns the number of the call from an event id `INDEX/CALL`; none for events outside of calls.
@@ -225,14 +250,7 @@ struct EventLog {
 
 impl EventLog {
     fn has_answer(&self) -> bool {
-        let last = self
-            .events
-            .last()
-            .and_then(|event| event.message.as_deref());
-        matches!(
-            last,
-            Some(ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
-        )
+        self.events.last().is_some_and(is_answer)
     }
 
     fn wake(&mut self) {

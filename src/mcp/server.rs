@@ -20,6 +20,9 @@ pub type McpContext = RequestContext<RoleServer>;
 /// Supported methods. rmcp reports such a request as custom if its parameters do not fit.
 const OWN_METHODS: [&str; 4] = ["initialize", "server/discover", "tools/list", "tools/call"];
 
+/// Message for a call whose parameters do not fit.
+const INVALID_CALL: &str = "invalid parameters for tools/call";
+
 /// Lists and calls tools.
 pub trait Backend: Send + Sync + 'static {
     /// Returns the instructions for models.
@@ -30,6 +33,14 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         context: &McpContext,
     ) -> impl Future<Output = Result<Vec<Tool>, ErrorData>> + Send;
+
+    /// Records a call whose parameters do not fit, and returns its error; the name is empty if the call has none.
+    fn refuse_call(
+        &self,
+        name: &str,
+        problem: String,
+        context: McpContext,
+    ) -> impl Future<Output = ErrorData> + Send;
 
     /// Calls a tool.
     fn call(
@@ -124,28 +135,17 @@ impl<B: Backend> Server<B> {
     /// unknown one.
     async fn misunderstood_call(&self, params: Option<Value>, context: McpContext) -> ErrorData {
         let params = params.unwrap_or_default();
-        let Some(name) = params.get("name").and_then(Value::as_str) else {
-            return misunderstood("tools/call");
-        };
-        let tools = match self.0.tools(&context).await {
-            Ok(tools) => tools,
-            Err(error) => return error,
-        };
+        let name = params.get("name").and_then(Value::as_str);
         let arguments = params.get("arguments").unwrap_or(&Value::Null);
-        if tools.iter().any(|tool| tool.name == name) {
-            return match arguments.is_object() || arguments.is_null() {
-                true => misunderstood("tools/call"),
-                false => {
-                    let message = format!("the arguments of {name} must be an object");
-                    ErrorData::invalid_params(message, None)
-                }
-            };
-        }
-        let call = CallToolRequestParams::new(name.to_owned());
-        match self.0.call(call, context).await {
-            Err(error) => error,
-            Ok(_) => misunderstood("tools/call"),
-        }
+        let problem = match name {
+            Some(name) if !arguments.is_object() && !arguments.is_null() => {
+                format!("the arguments of {name} must be an object")
+            }
+            _ => INVALID_CALL.to_owned(),
+        };
+        self.0
+            .refuse_call(name.unwrap_or_default(), problem, context)
+            .await
     }
 }
 

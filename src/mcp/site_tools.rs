@@ -12,8 +12,8 @@ use crate::http::connection::CancelOnDrop;
 use crate::mcp::server::McpContext;
 use crate::mcp::stdio::SiteTools;
 use crate::mcp::{listing, site_call, site_result, tool_result};
-use crate::service::Dispatcher;
 use crate::service::principal::{NameSet, Principal};
+use crate::service::{CallReply, Caller, Dispatcher, Rejection};
 use crate::tool::context::Boxed;
 use crate::tool::spec::Family;
 use crate::tools;
@@ -51,6 +51,25 @@ impl OfferedSite {
         let opened = OnceCell::new();
         Self { options, opened }
     }
+
+    async fn open(&self, secrets: Secrets) -> anyhow::Result<&Arc<Dispatcher>> {
+        let open = || (self.options.open)(secrets);
+        let (dispatcher, _) = self.opened.get_or_try_init(open).await?;
+        Ok(dispatcher)
+    }
+
+    /// Returns the caller of a request: the user, for one site.
+    fn caller(&self, context: &McpContext) -> Result<Caller, ErrorData> {
+        let (tenant, site) = (&self.options.tenant, &self.options.site);
+        let mut caller = site_call::caller("stdio", &context.meta, tenant.clone(), site.clone())?;
+        caller.principal = Arc::new(Principal {
+            id: "stdio".into(),
+            tenants: NameSet::of([tenant.clone()]),
+            sites: NameSet::of([site.clone()]),
+            ..Principal::local()
+        });
+        Ok(caller)
+    }
 }
 
 impl SiteTools for OfferedSite {
@@ -73,6 +92,25 @@ impl SiteTools for OfferedSite {
         Box::pin(site_call(self, secrets, request, context))
     }
 
+    fn refuse<'a>(
+        &'a self,
+        secrets: Secrets,
+        (name, problem): (&'a str, String),
+        context: &'a McpContext,
+    ) -> Boxed<'a, ErrorData> {
+        Box::pin(async move {
+            let (caller, dispatcher) = (self.caller(context), self.open(secrets).await);
+            let (Ok(mut caller), Ok(dispatcher)) = (caller, dispatcher) else {
+                return ErrorData::invalid_params(problem, None);
+            };
+            name.clone_into(&mut caller.tool_name);
+            let refused = dispatcher
+                .audit
+                .refuse(&caller, Rejection::invalid(problem));
+            ErrorData::invalid_params(refused.await.detail, None)
+        })
+    }
+
     fn close(&self) -> Boxed<'_, usize> {
         Box::pin(async {
             match self.opened.get() {
@@ -87,35 +125,30 @@ impl SiteTools for OfferedSite {
 const CHECK_DATA: &str = "check the files that --db and --data name, or the defaults";
 
 async fn site_call(
-    OfferedSite { options, opened }: &OfferedSite,
+    site: &OfferedSite,
     secrets: Secrets,
     request: CallToolRequestParams,
     context: &McpContext,
 ) -> Result<CallToolResponse, ErrorData> {
-    let (dispatcher, _) = match opened.get_or_try_init(|| (options.open)(secrets)).await {
-        Ok(opened) => opened,
+    let dispatcher = match site.open(secrets).await {
+        Ok(dispatcher) => dispatcher,
         Err(error) => {
             let message = format!("the data of the site cannot be opened: {error:#}");
             let error = ToolError::new(ErrorCode::Unavailable, message).with_hint(CHECK_DATA);
             return Ok(tool_result::from_error(&error).into());
         }
     };
-    let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
-    let mut caller = site_call::caller("stdio", &context.meta, tenant, site_id)?;
-    let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
-    let gone = CancelOnDrop(Cancel::default());
-    (caller.principal, caller.gone) = (Arc::new(user(options)), Some(gone.0.clone()));
-    let request = site_call::request(request, &dispatcher.tools);
-    let reply = dispatcher.call(caller, request).await;
-    site_result::from_reply(reply, options.report_bytes, [&trace, &call]).map(Into::into)
-}
-
-/// Returns the principal of the user, for one site.
-fn user(options: &SiteOptions) -> Principal {
-    Principal {
-        id: "stdio".into(),
-        tenants: NameSet::of([options.tenant.clone()]),
-        sites: NameSet::of([options.site.clone()]),
-        ..Principal::local()
-    }
+    let mut caller = site.caller(context)?;
+    let trace = dispatcher.audit.masked(&caller).trace_id.clone();
+    let call = caller.call_id.clone();
+    let reply = match dispatcher.check_access(&caller) {
+        Ok(()) => {
+            let gone = CancelOnDrop(Cancel::default());
+            caller.gone = Some(gone.0.clone());
+            let request = site_call::request(request, &dispatcher.tools);
+            dispatcher.call(caller, request).await
+        }
+        Err(rejection) => CallReply::Refused(dispatcher.audit.refuse(&caller, rejection).await),
+    };
+    site_result::from_reply(reply, site.options.report_bytes, [&trace, &call]).map(Into::into)
 }

@@ -34,6 +34,14 @@ pub trait SiteTools: Send + Sync {
     /// Returns true if a tool of this name exists.
     fn has(&self, name: &str) -> bool;
 
+    /// Records a call, by its name and its problem, whose parameters do not fit, and returns its error.
+    fn refuse<'a>(
+        &'a self,
+        secrets: Secrets,
+        refused: (&'a str, String),
+        context: &'a McpContext,
+    ) -> Boxed<'a, ErrorData>;
+
     /// Runs a call; these secrets are masked in its records.
     fn call<'a>(
         &'a self,
@@ -84,6 +92,23 @@ impl Backend for StdioBackend {
         let mut tools = self.executor.tools();
         tools.extend(self.site.iter().flat_map(|site| site.tools()));
         Ok(tools)
+    }
+
+    async fn refuse_call(&self, name: &str, problem: String, context: McpContext) -> ErrorData {
+        let site = self.site.as_ref().filter(|site| site.has(name));
+        if let Some(site) = site {
+            return match self.executor.secrets().await {
+                Ok(secrets) => site.refuse(secrets, (name, problem), &context).await,
+                Err(_) => ErrorData::invalid_params(problem, None),
+            };
+        }
+        if !name.is_empty() && !self.executor.has(name) {
+            let call = CallToolRequestParams::new(name.to_owned());
+            if let Err(error) = self.executor.call(call, &context).await {
+                return error;
+            }
+        }
+        ErrorData::invalid_params(problem, None)
     }
 
     async fn call(

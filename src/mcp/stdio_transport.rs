@@ -117,7 +117,7 @@ impl StdioTransport {
         }
         let text = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line);
         match parse_message(text) {
-            Ok(message) => self.admit(message),
+            Ok(parsed) => self.admit(parsed.message),
             Err(error) => {
                 self.queue_error(error.error, error.id);
                 None
@@ -133,17 +133,11 @@ impl StdioTransport {
                 let is_full = in_flight.len() >= limits::MAX_MCP_REQUESTS;
                 if is_full || !in_flight.insert(request.id.clone()) {
                     drop(in_flight);
-                    let (message, id) = match is_full {
-                        true => (
-                            "too many requests are in progress",
-                            Some(request.id.clone()),
-                        ),
-                        // With this id, the client would take the error for the response to the
-                        // first request.
-                        false => ("a request with this id is in progress", None),
+                    let MessageError { error, id } = match is_full {
+                        true => MessageError::too_many(&request.id),
+                        false => MessageError::id_in_use(&request.id),
                     };
-                    let data = Some(json!({"id": request.id}));
-                    self.queue_error(ErrorData::invalid_request(message, data), id);
+                    self.queue_error(error, id);
                     return None;
                 }
             }
@@ -251,6 +245,25 @@ pub struct MessageError {
 }
 
 impl MessageError {
+    fn too_many(id: &RequestId) -> Self {
+        let message = "too many requests are in progress";
+        Self {
+            error: ErrorData::invalid_request(message, Some(json!({"id": id}))),
+            id: Some(id.clone()),
+        }
+    }
+
+    /// Creates the error of a request whose id is in use. With this id, the client would take it for the response
+    /// to the first request.
+    #[must_use]
+    pub fn id_in_use(id: &RequestId) -> Self {
+        let message = "a request with this id is in progress";
+        Self {
+            error: ErrorData::invalid_request(message, Some(json!({"id": id}))),
+            id: None,
+        }
+    }
+
     /// Builds the error response.
     #[must_use]
     pub fn answer(self) -> Value {
@@ -307,11 +320,19 @@ fn find_id(text: &[u8]) -> Option<RequestId> {
     id
 }
 
+/// Message of a client.
+pub struct ParsedMessage {
+    /// The message.
+    pub message: ClientJsonRpcMessage,
+    /// Its text with arguments as an object, if they came as the text of one.
+    pub rewritten: Option<String>,
+}
+
 /// Parses a message.
 ///
 /// # Errors
 /// The error response.
-pub fn parse_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<MessageError>> {
+pub fn parse_message(text: &[u8]) -> Result<ParsedMessage, Box<MessageError>> {
     let refuse = |error, id| Box::new(MessageError { error, id });
     let value = parse_json(text)?;
     let invalid = |message: &'static str| ErrorData::invalid_request(message, None);
@@ -337,25 +358,28 @@ pub fn parse_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<MessageErr
         return Err(refuse(ErrorData::invalid_params(message, None), id));
     }
     let mut value = value;
-    spread_arguments(&mut value);
-    serde_json::from_value(value).map_err(|_| {
+    let rewritten = spread_arguments(&mut value).then(|| value.to_string());
+    let message = serde_json::from_value(value).map_err(|_| {
         let error = match is_answer {
             true => invalid("the message is not a valid response"),
             false => ErrorData::invalid_params("the params do not fit the method", None),
         };
         refuse(error, id)
-    })
+    })?;
+    Ok(ParsedMessage { message, rewritten })
 }
 
-/// Replaces arguments of a call that are the text of a JSON object by that object.
-fn spread_arguments(message: &mut Value) {
+/// Replaces arguments of a call that are the text of a JSON object by that object; returns false if there are none.
+fn spread_arguments(message: &mut Value) -> bool {
     let arguments = message.pointer_mut("/params/arguments");
     if let Some(arguments @ Value::String(_)) = arguments
         && let Some(text) = arguments.as_str()
         && let Ok(object @ Value::Object(_)) = json_text::parse(text)
     {
         *arguments = object;
+        return true;
     }
+    false
 }
 
 /// Reads lines until the end of input, on the calling thread. An incomplete last line is dropped.

@@ -213,6 +213,62 @@ fn without_initialize_every_request_stands_alone() {
 }
 
 #[test]
+fn arguments_that_are_json_text_are_taken_as_on_standard_input() {
+    let server = Server::start(&SITE);
+    let text = json!("{\"query\": \"家训\", \"limit\": \"1\"}");
+    let answer = call(&server, "search_content", &text, json!({}), &[]);
+    let result = &answer["result"]["structuredContent"];
+    assert_eq!(result["query"], "家训", "{answer}");
+}
+
+#[test]
+fn a_call_whose_parameters_do_not_fit_is_recorded_as_refused() {
+    let server = Server::start(&SITE);
+    let session = hello(&server, &[]);
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    for (params, tool, problem) in [
+        (
+            json!({"name": "get_site_map", "arguments": [7]}),
+            "get_site_map",
+            "the arguments of get_site_map must be an object",
+        ),
+        (
+            json!({"arguments": {}}),
+            "",
+            "invalid parameters for tools/call",
+        ),
+        (
+            json!({"name": "nope", "arguments": [7]}),
+            "nope",
+            "Unknown tool: nope",
+        ),
+    ] {
+        let before = server.records().len();
+        let answer = last(&post(
+            &server,
+            &request(2, "tools/call", params.clone()),
+            &headers,
+        ));
+        let (error, record) = (&answer["error"], server.last_record());
+        assert_eq!(error["code"], -32602, "{answer}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with(problem), "{message}");
+        assert_eq!(server.records().len(), before + 1, "{params}");
+        let told = ["request_type", "tool_name", "status", "error"].map(|name| &record[name]);
+        assert_eq!(
+            told,
+            [
+                &json!("tool_call"),
+                &json!(tool),
+                &json!("error"),
+                &json!(problem)
+            ],
+            "{params}"
+        );
+    }
+}
+
+#[test]
 fn tenant_and_site_come_from_headers_or_meta() {
     let server = Server::start(&[]);
     let list = |headers: &[(&str, &str)]| {

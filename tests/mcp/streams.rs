@@ -1,12 +1,14 @@
 //! `/mcp` as a stream: progress, cancelling, answers asked for again, and the end of the server.
 
 use std::io::Write;
+use std::net::TcpStream;
+use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Pipe;
 use super::http::{KEY, SITE, closed, hello, last, post, request};
-use crate::serve::{Answer, Server};
+use super::{Pipe, modern};
+use crate::serve::{Answer, Server, answer};
 
 #[test]
 fn a_call_over_http_tells_progress_and_can_be_cancelled() {
@@ -133,4 +135,108 @@ fn open_streams_do_not_hold_up_the_end() {
     let start = std::time::Instant::now();
     server.stop();
     assert!(start.elapsed() < std::time::Duration::from_secs(20));
+}
+
+const ACCEPT: (&str, &str) = ("Accept", "application/json, text/event-stream");
+
+/// Starts a server that offers `command`.
+fn with_command() -> Server {
+    closed(&[&SITE[..], &["--tools", "command"]].concat())
+}
+
+/// Sends a call of `command`, and does not wait for its answer.
+fn send(server: &Server, id: i64, params: Value, headers: &[(&str, &str)]) -> TcpStream {
+    let headers = [&[ACCEPT, ("X-Internal-API-Key", KEY)], headers].concat();
+    let message = request(id, "tools/call", params).to_string();
+    let mut stream = server.connect();
+    let sent = server.request("/mcp", &headers, &message);
+    stream.write_all(&sent).unwrap();
+    stream
+}
+
+/// Arguments of a command that prints what is written into a pipe.
+fn cat(pipe: &Path) -> Value {
+    nix::unistd::mkfifo(pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    json!({"text": format!("cat {}", pipe.display())})
+}
+
+#[test]
+fn an_id_in_use_is_refused_and_its_call_is_answered() {
+    let server = with_command();
+    let session = hello(&server, &[("X-Internal-API-Key", KEY)]);
+    let own = [("Mcp-Session-Id", session.as_str())];
+    let pipe = server.dir.path().join("pipe");
+    let params = json!({"name": "command", "arguments": cat(&pipe)});
+    let mut first = send(&server, 7, params, &own);
+    server.wait_for("tool_call_start");
+    let ping = request(7, "ping", json!({}));
+    let headers = [own[0], ("X-Internal-API-Key", KEY)];
+    let refused = post(&server, &ping, &headers);
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let error = refused.json();
+    assert_eq!(
+        (&error["id"], &error["error"]["code"]),
+        (&Value::Null, &json!(-32600))
+    );
+    assert_eq!(error["error"]["data"]["id"], 7);
+    // It is in use in this session only.
+    let other = hello(&server, &[("X-Internal-API-Key", KEY)]);
+    let elsewhere = [("Mcp-Session-Id", other.as_str()), headers[1]];
+    assert_eq!(last(&post(&server, &ping, &elsewhere))["result"], json!({}));
+    std::fs::write(&pipe, "said\n").unwrap();
+    let result = last(&answer(&mut first))["result"].clone();
+    assert_eq!(result["structuredContent"]["output"], "said\n", "{result}");
+    assert_eq!(last(&post(&server, &ping, &headers))["result"], json!({}));
+}
+
+#[test]
+fn calls_in_progress_are_answered_before_the_end() {
+    let server = with_command();
+    let session = hello(&server, &[("X-Internal-API-Key", KEY)]);
+    let pipes = ["one", "two"].map(|name| server.dir.path().join(name));
+    let params = json!({"name": "command", "arguments": cat(&pipes[0])});
+    let own = [("Mcp-Session-Id", session.as_str())];
+    let mut first = send(&server, 7, params, &own);
+    let params =
+        json!({"name": "command", "arguments": cat(&pipes[1]), "_meta": modern(json!({}))});
+    let era = [
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "command"),
+    ];
+    let mut second = send(&server, 8, params, &era);
+    for _ in &pipes {
+        server.wait_for("tool_call_start");
+    }
+    server.terminate();
+    server.wait_for("stopping");
+    for (pipe, stream) in pipes.iter().zip([&mut first, &mut second]) {
+        std::fs::write(pipe, "said\n").unwrap();
+        let result = last(&answer(stream))["result"].clone();
+        assert_eq!(result["structuredContent"]["output"], "said\n", "{result}");
+    }
+    let start = std::time::Instant::now();
+    server.stop();
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+}
+
+#[test]
+fn a_second_signal_waits_for_no_call() {
+    let mut server = with_command();
+    let session = hello(&server, &[("X-Internal-API-Key", KEY)]);
+    let own = [("Mcp-Session-Id", session.as_str())];
+    let pipe = Pipe::at(server.dir.path().join("pipe"));
+    let text = format!("{{ echo $$; sleep 500; }} > {}", pipe.path.display());
+    let params = json!({"name": "command", "arguments": {"text": text}});
+    let _stream = send(&server, 7, params, &own);
+    pipe.pid();
+    let start = std::time::Instant::now();
+    server.terminate();
+    server.wait_for("stopping");
+    server.terminate();
+    server.wait();
+    pipe.ended();
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+    let record = crate::serve::records(server.dir.path()).pop().unwrap();
+    assert_eq!(record["error_type"], "Cancelled", "{record}");
 }
