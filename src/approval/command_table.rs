@@ -3,6 +3,8 @@
 //! An option that is not in the table asks: some options of harmless commands write files or run programs, such as
 //! `sort -o`, `rg --pre` and `find -exec`. To add a command, add a row, and read its manual page for such options.
 
+mod format;
+
 use crate::approval::command_words::CommandWord;
 use Operands::{Any, AtMost, Format, Lines, Variables};
 use Options::{Every, Letters, Words};
@@ -27,7 +29,7 @@ enum Operands {
     Any,
     /// At most this many.
     AtMost(usize),
-    /// A text, and any words behind it, which are no options.
+    /// A format of printf, and the words for its conversions, which are no options.
     Format,
     /// A script of sed that prints lines, and any number of files.
     Lines,
@@ -73,7 +75,8 @@ const READERS: &[Reader] = &[
     row("command -v | command -V", Every, Any),
     row("[ | test", Every, Any),
     row("printf", Letters(""), Format),
-    row("read", Letters("-r -s -p= -n= -t= -d="), Variables),
+    // zsh calculates the values of `-n` and `-t`.
+    row("read", Letters("-r -s -p= -d="), Variables),
     row("break | continue", Letters(""), AtMost(0)),
     row("set -e | set -u | set -eu | set -ue | set -euo pipefail | set -eo pipefail | set -o pipefail", Letters(""), AtMost(0)),
     row("date", Letters("+ -u -R -d= -I? --utc --date= --iso-8601? --rfc-3339="), AtMost(0)),
@@ -249,8 +252,22 @@ fn check_words(row: &Reader, words: &[CommandWord<'_>]) -> Result<(), Doubt> {
     }
     match row.operands {
         Lines if operands == 0 => Err(Doubt::Unknown),
+        Format => format::check(words),
+        Variables => match words.iter().find(|word| !is_prompt(**word)) {
+            Some(word) => Err(Doubt::Word(word.text.to_owned())),
+            None => Ok(()),
+        },
         _ => Ok(()),
     }
+}
+
+/// Returns true for a prompt that zsh, where `read -p` has none, does not take for a variable that matters.
+fn is_prompt(word: CommandWord<'_>) -> bool {
+    let name = word.text.split('?').next().unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    word.is_certain
+        && !name.contains('[')
+        && (name.is_empty() || !name.chars().all(is_name) || is_script_variable(name))
 }
 
 fn check_operand(operands: Operands, number: usize, word: CommandWord<'_>) -> Result<(), Doubt> {

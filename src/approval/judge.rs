@@ -1,5 +1,6 @@
 //! Decides about calls: whether a call runs, is asked about, or is refused.
 
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use karyi_core::secret::Template;
@@ -58,8 +59,26 @@ enum Finding {
 /// Variables that may stand before a command.
 const HARMLESS_VARIABLES: &[&str] = &["LANG", "CI", "NO_COLOR", "TERM"];
 
-/// Names in a path whose files run code or guard the user: git's own files, and settings of karyi.
-const GUARDED_NAMES: &[&str] = &[".git", ".karyi", "HEAD"];
+/// Names in a path whose files run code or guard the user: git's own files, settings of karyi, and files that a shell
+/// reads when it starts or enters a directory.
+const GUARDED_NAMES: &[&str] = &[
+    ".git",
+    ".karyi",
+    "HEAD",
+    ".envrc",
+    ".profile",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".zshenv",
+    ".zprofile",
+    ".zshrc",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".mkshrc",
+];
 
 const UNKNOWN_FILE: &str = "it writes a file that is not known before it runs";
 
@@ -142,11 +161,11 @@ impl Judge<'_> {
             for redirection in &command.redirections {
                 let directory = directory.filter(|_| !moves);
                 let shown = format!("{}{}", redirection.operator, redirection.target.text);
-                findings.push(match script_parts::target(redirection) {
+                findings.push(match script_parts::target(redirection, text) {
                     Target::Nothing => Finding::Fine,
                     Target::File(file) => self.write(&shown, file, directory),
-                    Target::Unknown => self.doubt(&shown, UNKNOWN_FILE),
-                    Target::Network => self.doubt(&shown, "it opens a connection"),
+                    Target::Unknown(file) => self.unknown_file(&shown, file, UNKNOWN_FILE),
+                    Target::Network => self.doubt(&shown, "it may open a connection"),
                 });
             }
         }
@@ -185,6 +204,18 @@ impl Judge<'_> {
         }
     }
 
+    /// Returns the finding about a part that a rule denies or asks about.
+    fn by_rule<'r>(&'r self, shown: &str, is_meant: impl Fn(&&'r Rule) -> bool) -> Option<Finding> {
+        if let Some(rule) = self.rules.deny.iter().find(&is_meant) {
+            return Some(Finding::Denied(format!("the rule `{rule}`")));
+        }
+        let rule = self.rules.ask.iter().find(&is_meant)?;
+        Some(match self.mode {
+            Mode::ReadOnly => Finding::Denied(mode_name(self.mode)),
+            _ => Finding::Asked(AskedPart::new(shown, format!("the rule `{rule}` asks"))),
+        })
+    }
+
     /// Judges a simple command without its redirections. Adds the names whose meaning counts.
     fn command(
         &self,
@@ -199,12 +230,8 @@ impl Judge<'_> {
         };
         name.text = program(name.text);
         let inner = wrappers::unwrapped(&words);
-        let is_named = |rule: &&Rule| is_named(rule, &words);
-        if let Some(rule) = self.rules.deny.iter().find(is_named) {
-            return Finding::Denied(format!("the rule `{rule}`"));
-        }
-        if let Some(rule) = self.rules.ask.iter().find(is_named) {
-            return Finding::Asked(AskedPart::new(shown, format!("the rule `{rule}` asks")));
+        if let Some(finding) = self.by_rule(&shown, |rule| is_named(rule, &words)) {
+            return finding;
         }
         if self.mode == Mode::Full {
             return Finding::Fine;
@@ -219,11 +246,15 @@ impl Judge<'_> {
                 Finding::Fine
             }
             Some((reason, is_storable)) => {
-                let rule = Rule::parse(&shown)
-                    .ok()
-                    .filter(|_| is_storable && self.mode != Mode::ReadOnly);
+                let is_storable =
+                    is_storable && !always_asks(&inner.words) && self.mode != Mode::ReadOnly;
+                let rule = Rule::parse(&shown).ok().filter(|_| is_storable);
+                let sets = !command.assignments.is_empty();
                 self.asked(AskedPart {
-                    wider_rule: rule.as_ref().and_then(|_| wider_rule(&words)),
+                    wider_rule: rule
+                        .as_ref()
+                        .filter(|_| !sets)
+                        .and_then(|_| wider_rule(&words)),
                     rule: rule.map(|rule| rule.to_string()),
                     ..AskedPart::new(shown, reason)
                 })
@@ -274,12 +305,8 @@ impl Judge<'_> {
         if is_allowed(&inner.words) {
             return None;
         }
-        let mut found = inner.words.clone();
-        if let Some(name) = found.first_mut() {
-            name.text = program(name.text);
-        }
-        let doubt = check_reads(&found).err()?;
-        let name = found.first().map_or("", |name| name.text);
+        let doubt = check_reads(&inner.words).err()?;
+        let name = inner.words.first().map_or("", |name| name.text);
         Some(match (reason_to_ask(name), doubt) {
             (Some(reason), _) => (reason.to_owned(), false),
             (None, Doubt::Unknown) => ("no rule allows it".to_owned(), true),
@@ -300,9 +327,17 @@ impl Judge<'_> {
     fn file(&self, path: &Template) -> Finding {
         let text = path.source();
         match path.has_placeholder() {
-            true => self.doubt(text, UNKNOWN_FILE),
+            true => self.unknown_file(text, text, UNKNOWN_FILE),
             false => self.write(text, text, Some(&self.place.cwd)),
         }
+    }
+
+    /// Judges a change of a file that is not known before it runs. Rules that deny or ask hold for it as it is written.
+    fn unknown_file(&self, shown: &str, file: &str, reason: &str) -> Finding {
+        let project = &self.place.project;
+        let path = without_dots(&project.join(file));
+        let finding = self.by_rule(shown, |rule| rule.has_path(&path, project));
+        finding.unwrap_or_else(|| self.doubt(shown, reason))
     }
 
     /// Judges a change of a file. `directory` is that of a relative path, if it is known.
@@ -311,29 +346,24 @@ impl Judge<'_> {
             Some(directory) => directory.join(file),
             None if Path::new(file).is_absolute() => file.into(),
             None => {
-                return self.doubt(
-                    shown,
-                    "the directory of the file is not known before it runs",
-                );
+                let reason = "the directory of the file is not known before it runs";
+                return self.unknown_file(shown, file, reason);
             }
         };
+        let written = without_dots(&path);
         let path = without_dots(&(self.place.real)(&path));
         let project = &self.place.project;
-        let has_path = |rule: &&Rule| rule.has_path(&path, project);
-        if let Some(rule) = self.rules.deny.iter().find(has_path) {
-            return Finding::Denied(format!("the rule `{rule}`"));
-        }
-        if let Some(rule) = self.rules.ask.iter().find(has_path) {
-            return Finding::Asked(AskedPart::new(shown, format!("the rule `{rule}` asks")));
+        let has_path = |rule: &&Rule| [&path, &written].iter().any(|p| rule.has_path(p, project));
+        if let Some(finding) = self.by_rule(shown, has_path) {
+            return finding;
         }
         let inside = path.strip_prefix(project).ok();
-        let guarded = inside.is_some_and(is_guarded);
-        let is_allowed = self.mode != Mode::ReadOnly
-            && self
-                .rules
-                .allow
-                .iter()
-                .any(|rule| rule.has_path(&path, project));
+        let guarded = guarded_name(inside.unwrap_or(&path));
+        let is_meant = |rule: &Rule| {
+            rule.has_path(&path, project) && guarded.is_none_or(|name| rule.spells(name))
+        };
+        let is_allowed = self.mode != Mode::ReadOnly && self.rules.allow.iter().any(is_meant);
+        let guarded = guarded.is_some();
         if is_allowed || self.mode == Mode::Edits && inside.is_some() && !guarded {
             return Finding::Fine;
         }
@@ -344,8 +374,9 @@ impl Judge<'_> {
         };
         let text = inside.unwrap_or(&path).to_str();
         let text = text.filter(|text| !text.contains(['*', '?']));
+        let rule = text.map(|text| Rule::of_file(text).to_string());
         self.asked(AskedPart {
-            rule: text.map(|text| Rule::of_file(text).to_string()),
+            rule: rule.filter(|rule| Rule::parse(rule).is_ok()),
             wider_rule: inside.filter(|_| !guarded).map(|_| "edit:**".to_owned()),
             ..AskedPart::new(shown, reason)
         })
@@ -381,13 +412,16 @@ fn is_harmless_variable(name: &str) -> bool {
 /// Returns true when a rule names a command, or one that it runs.
 fn is_named(rule: &Rule, words: &[CommandWord<'_>]) -> bool {
     let inner = wrappers::unwrapped(words).words;
-    let name = words.first().map_or("", |name| name.text);
-    let is_runner = reason_to_ask(name).is_some()
-        || matches!(name, "nohup" | "setsid" | "watch" | "strace" | "ionice");
-    let mut rest = (1..words.len())
-        .filter(|_| is_runner)
-        .filter_map(|at| words.get(at..));
-    rule.names(words) || rule.names(&inner) || rest.any(|words| rule.names(words))
+    rule.names(words)
+        || rule.names(&inner)
+        || wrappers::inner_commands(words).any(|words| rule.names(words))
+}
+
+/// Returns true for a command that asks without a rule that names it, or that runs such a one.
+fn always_asks(words: &[CommandWord<'_>]) -> bool {
+    let commands = std::iter::once(words).chain(wrappers::inner_commands(words));
+    let mut names = commands.filter_map(|words| words.first());
+    names.any(|name| reason_to_ask(program(name.text)).is_some())
 }
 
 /// Returns the wider rule that is offered for a command: its first words, with any after them.
@@ -402,9 +436,9 @@ fn wider_rule(words: &[CommandWord<'_>]) -> Option<String> {
     (is_topic && topic.is_certain && Rule::parse(&rule).is_ok()).then_some(rule)
 }
 
-/// Returns true for a path in a project whose files are guarded.
-fn is_guarded(path: &Path) -> bool {
-    path.iter().any(|part| {
+/// Returns the first part of a path whose files are guarded.
+fn guarded_name(path: &Path) -> Option<&OsStr> {
+    path.iter().find(|part| {
         let mut names = GUARDED_NAMES.iter();
         names.any(|name| part.eq_ignore_ascii_case(name))
     })

@@ -2,14 +2,16 @@
 //!
 //! A rule is the text of a command, such as `git status`, or `edit:` with a pattern of paths, such as `edit:src/**`. An
 //! allowed command matches exactly its words; ` *` at the end stands for any further words. A rule that asks or denies
-//! also matches with other words behind, and with options between its words.
+//! also matches with other words between and behind its own.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
 use karyi_vault::shell_lexer::{self, Word};
 
 use crate::approval::command_words::CommandWord;
+use crate::approval::wrappers::program;
 
 /// Prefix of rules about files.
 const EDIT: &str = "edit:";
@@ -51,9 +53,7 @@ impl Rule {
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let pattern = match text.strip_prefix(EDIT) {
-            Some("") => return Err(format!("expected a pattern of paths after `{EDIT}`")),
-            Some(path) if path.ends_with('/') => Pattern::Edit(format!("{path}**")),
-            Some(path) => Pattern::Edit(path.to_owned()),
+            Some(path) => Pattern::Edit(path_pattern(path)?),
             None => command(text).ok_or(EXPECTED)?,
         };
         let text = text.to_owned();
@@ -100,25 +100,28 @@ impl Rule {
         let (Some((name, rest)), Some(first)) = (start.split_first(), words.first()) else {
             return false;
         };
-        let mut words = words.iter().skip(1).peekable();
         let base = |text: &'_ str| text.rsplit('/').next().unwrap_or_default().to_owned();
         let is_named = name.text == first.text || name.text == base(first.text);
+        let arguments = words.get(1..).unwrap_or_default();
+        // A topic such as `push` stands before all other words but options; what is behind it stands anywhere.
+        let (topic, rest) = match rest.split_first() {
+            Some((topic, rest)) if !topic.text.starts_with('-') => (Some(topic), rest),
+            _ => (None, rest),
+        };
+        let has = |own: &RuleWord| arguments.iter().any(|word| own.text == word.text);
         is_named
-            && rest.iter().all(|own| {
-                loop {
-                    match words.next() {
-                        None => return false,
-                        Some(word) if own.text == word.text => return true,
-                        Some(word) if word.text.starts_with('-') => {
-                            // The next word may be its value.
-                            words.next_if(|next| {
-                                next.text != own.text && !next.text.starts_with('-')
-                            });
-                        }
-                        Some(_) => return false,
-                    }
-                }
-            })
+            && topic.is_none_or(|topic| is_topic(&topic.text, arguments))
+            && rest.iter().all(has)
+    }
+
+    /// Returns true when a part of its pattern of paths is this name, so that it does not match it by chance.
+    #[must_use]
+    pub fn spells(&self, name: &OsStr) -> bool {
+        let Pattern::Edit(pattern) = &self.pattern else {
+            return false;
+        };
+        let mut parts = pattern.split('/');
+        parts.any(|part| name.eq_ignore_ascii_case(part))
     }
 
     /// Returns true when its pattern has a path: that in the project, or the whole one.
@@ -135,7 +138,7 @@ impl Rule {
             },
         };
         let path = path.to_string_lossy();
-        is_match(pattern.trim_start_matches("./").as_bytes(), path.as_bytes())
+        is_match(pattern, &path)
     }
 }
 
@@ -170,8 +173,12 @@ fn command(text: &str) -> Option<Pattern> {
     }
     let variables = command.assignments.iter();
     let variables = variables.map(|one| (one.name.clone(), one.value.clone()));
-    let words = words.iter().map(|word| RuleWord {
-        text: word.text.clone(),
+    let words = words.iter().enumerate().map(|(at, word)| RuleWord {
+        // Commands are compared without a directory of the system.
+        text: match at {
+            0 => program(&word.text).to_owned(),
+            _ => word.text.clone(),
+        },
         is_certain: word.is_certain,
     });
     Some(Pattern::Command(
@@ -181,28 +188,70 @@ fn command(text: &str) -> Option<Pattern> {
     ))
 }
 
-/// Matches a path with a pattern: `?` and `*` stand for characters of a name, `**` also for directories.
-fn is_match(pattern: &[u8], path: &[u8]) -> bool {
-    let ends = |most: usize| (0..=most).filter_map(|at| path.get(at..));
-    match pattern {
-        [] => path.is_empty(),
-        [b'*', b'*', b'/', rest @ ..] => {
-            let mut after_slash =
-                memchr::memchr_iter(b'/', path).filter_map(|at| path.get(at + 1..));
-            is_match(rest, path) || after_slash.any(|path| is_match(rest, path))
+/// Returns true when a word is the first one that is neither an option nor the value of one.
+fn is_topic(topic: &str, words: &[CommandWord<'_>]) -> bool {
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        if word.text == topic {
+            return true;
         }
-        [b'*', b'*', rest @ ..] => ends(path.len()).any(|path| is_match(rest, path)),
-        [b'*', rest @ ..] => {
-            let name = memchr::memchr(b'/', path).unwrap_or(path.len());
-            ends(name).any(|path| is_match(rest, path))
+        if !word.text.starts_with('-') {
+            return false;
         }
-        [sign, rest @ ..] => match path.split_first() {
-            Some((byte, path)) if byte == sign || *sign == b'?' && *byte != b'/' => {
-                is_match(rest, path)
-            }
-            _ => false,
-        },
+        // The next word may be its value.
+        words.next_if(|next| next.text != topic && !next.text.starts_with('-'));
     }
+    false
+}
+
+/// Reads a pattern of paths, which are relative to the project, or whole.
+fn path_pattern(text: &str) -> Result<String, String> {
+    let pattern = text.strip_prefix("./").unwrap_or(text);
+    if pattern.is_empty() {
+        return Err(format!("expected a pattern of paths after `{EDIT}`"));
+    }
+    if text.starts_with('~') || pattern.split('/').any(|part| matches!(part, "." | "..")) {
+        return Err(format!(
+            "expected a path in the project, such as `{EDIT}src/**`, or a whole one, such as `{EDIT}/etc/hosts`, \
+             found one with `~`, `.` or `..`: write the path out"
+        ));
+    }
+    Ok(match pattern.ends_with('/') {
+        true => format!("{pattern}**"),
+        false => pattern.to_owned(),
+    })
+}
+
+/// Matches a path with a pattern: `?` and `*` stand for characters of a name, `**` also for directories.
+fn is_match(pattern: &str, path: &str) -> bool {
+    let path: Vec<char> = path.chars().collect();
+    let before = |at: usize| at.checked_sub(1).and_then(|at| path.get(at)).copied();
+    // True at each place of the path that the pattern, as far as it was read, may end at.
+    let mut ends: Vec<bool> = (0..=path.len()).map(|at| at == 0).collect();
+    let mut rest = pattern;
+    while let Some(sign) = rest.chars().next() {
+        let length = ["**/", "**"]
+            .into_iter()
+            .find(|sign| rest.starts_with(sign));
+        let token = rest.get(..length.map_or(sign.len_utf8(), str::len));
+        let token = token.unwrap_or_default();
+        rest = rest.get(token.len()..).unwrap_or_default();
+        let (mut has_any, mut last) = (false, false);
+        let next = ends.iter().enumerate().map(|(at, end)| {
+            let is_end = match token {
+                "**/" => *end || has_any && before(at) == Some('/'),
+                "**" => *end || has_any,
+                "*" => *end || last && before(at) != Some('/'),
+                "?" => last && before(at) != Some('/'),
+                _ => last && before(at) == Some(sign),
+            };
+            has_any |= *end;
+            last = if token == "*" { is_end } else { *end };
+            is_end
+        });
+        ends = next.collect();
+    }
+    ends.last() == Some(&true)
 }
 
 /// Rules of a run.
@@ -224,12 +273,6 @@ impl Rules {
         if is_trusted {
             self.allow.extend(project.allow);
         }
-    }
-
-    /// Returns true when there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
     }
 }
 
@@ -272,6 +315,25 @@ mod tests {
         check("git push", "git -C x push -f", false, true);
         check("git push", "git -c a=b --no-pager push", false, true);
         check("git push", "git commit -m push", false, false);
+        check(
+            "git push --force",
+            "git push origin main --force",
+            false,
+            true,
+        );
+        check(
+            "git push --force",
+            "git --no-pager push --force x",
+            false,
+            true,
+        );
+        check("git push --force", "git commit --force push", false, false);
+        check("git push main", "git push origin main", false, true);
+        check("rm -rf", "rm x -rf", false, true);
+        check("rm -rf", "rm x", false, false);
+        check("/bin/ls *", "ls x", true, true);
+        check("/usr/bin/rm", "/bin/rm x", false, true);
+        check("/opt/x/ls", "ls", false, false);
         check("git push", "/usr/bin/git push", false, true);
         check("rm", "rmdir x", false, false);
         check("rm *.o", "rm *.o", true, true);
@@ -302,6 +364,14 @@ mod tests {
         check("edit:a?c", "/p/a/c", false);
         check("edit:**", "/q/a", false);
         check("edit:/q/**", "/q/a", true);
+        check("edit:./src/*", "/p/src/a", true);
+        check("edit:a**b", "/p/ax/yb", true);
+        check("edit:**/a/**/b", "/p/x/a/b", true);
+        check("edit:**/a/**/b", "/p/xa/b", false);
+        check("edit:?", "/p/é", true);
+        check("edit:a[1].txt", "/p/a[1].txt", true);
+        let (pattern, path) = ("*a".repeat(40), "a".repeat(200));
+        check(&format!("edit:{pattern}b"), &format!("/p/{path}"), false);
         check("git status", "/p/git status", false);
     }
 
@@ -310,6 +380,12 @@ mod tests {
         for text in [
             "",
             "edit:",
+            "edit:./",
+            "edit:~",
+            "edit:~/x",
+            "edit:../x",
+            "edit:a/../x",
+            "edit:.",
             "a; b",
             "a > b",
             "$x",

@@ -1,7 +1,7 @@
 //! Parts of a script that are judged one by one, and the doubts about the script as a whole.
 
 use karyi_core::shell_word;
-use karyi_vault::shell_lexer::{self, Redirection, Script, SimpleCommand};
+use karyi_vault::shell_lexer::{self, Redirection, Script, SimpleCommand, Word};
 
 use crate::approval::command_table::{check_comparisons, is_script_variable};
 use crate::approval::command_words::CommandWord;
@@ -124,14 +124,14 @@ pub(super) enum Target<'a> {
     Nothing,
     /// This file.
     File(&'a str),
-    /// A file that is not known before the script runs.
-    Unknown,
+    /// A file that is not known before the script runs, as it is written.
+    Unknown(&'a str),
     /// A connection to another machine.
     Network,
 }
 
-/// Returns what a redirection writes.
-pub(super) fn target(redirection: &Redirection) -> Target<'_> {
+/// Returns what a redirection of a script with this text writes.
+pub(super) fn target<'a>(redirection: &'a Redirection, text: &str) -> Target<'a> {
     let Redirection {
         descriptor,
         operator,
@@ -143,13 +143,28 @@ pub(super) fn target(redirection: &Redirection) -> Target<'_> {
         .is_some_and(|name| name.starts_with('{'));
     let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'-';
     match operator.as_str() {
-        _ if names_variable => Target::Unknown,
+        _ if names_variable => Target::Unknown(file),
         "<<" | "<<-" | "<<<" => Target::Nothing,
         "<&" | ">&" if target.is_certain && file.bytes().all(is_digit) => Target::Nothing,
-        "<" | "<&" if file.contains("/dev/tcp/") || file.contains("/dev/udp/") => Target::Network,
+        "<" | "<&" if may_connect(target, text) => Target::Network,
         "<" => Target::Nothing,
-        _ if !target.is_certain => Target::Unknown,
+        // bash takes the sign for the name of the file.
+        _ if !target.is_certain || operator.ends_with('!') => Target::Unknown(file),
         _ if HARMLESS_TARGETS.contains(&file) => Target::Nothing,
         _ => Target::File(file),
     }
+}
+
+/// Returns true for a file to read from whose name may be one of those by which bash opens a connection. The name is
+/// known up to the first expansion.
+fn may_connect(target: &Word, text: &str) -> bool {
+    let source = text.get(target.span.clone()).unwrap_or_default();
+    let source = source.replace('"', "");
+    let expansions = ['$', '`', '\'', '\\', '*', '?', '[', '{'];
+    let start = match target.is_certain {
+        true => target.text.as_str(),
+        false => source.split(expansions).next().unwrap_or_default(),
+    };
+    let mut names = ["/dev/tcp/", "/dev/udp/"].into_iter();
+    names.any(|name| start.starts_with(name) || !target.is_certain && name.starts_with(start))
 }

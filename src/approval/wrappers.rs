@@ -96,15 +96,17 @@ pub(super) fn unwrapped<'a>(words: &[CommandWord<'a>]) -> Unwrapped<'a> {
         words: words.to_vec(),
         ..Unwrapped::default()
     };
+    found.name_program();
     while let Some(name) = found.words.first().copied() {
         let asks = matches!(found.words.get(1), Some(word) if name.text == "command" && matches!(word.text, "-v" | "-V"));
-        let wrapper = WRAPPERS.iter().find(|one| one.name == program(name.text));
+        let wrapper = WRAPPERS.iter().find(|one| one.name == name.text);
         let Some(wrapper) = wrapper.filter(|_| name.is_certain && !asks) else {
             break;
         };
         found.wrappers.push(name.text);
         found.words.remove(0);
         found.skip_options(wrapper);
+        found.name_program();
         if wrapper.name == "xargs" {
             found.words.push(CommandWord::UNKNOWN);
         }
@@ -119,6 +121,13 @@ pub(super) fn unwrapped<'a>(words: &[CommandWord<'a>]) -> Unwrapped<'a> {
 }
 
 impl<'a> Unwrapped<'a> {
+    /// Names the program of the command without a directory of the system.
+    fn name_program(&mut self) {
+        if let Some(name) = self.words.first_mut() {
+            name.text = program(name.text);
+        }
+    }
+
     /// Skips the options, variables and operands of a wrapper.
     fn skip_options(&mut self, wrapper: &Wrapper) {
         while let Some(word) = self
@@ -159,6 +168,19 @@ pub(super) fn program(word: &str) -> &str {
     let mut directories = SYSTEM_DIRECTORIES.iter();
     let name = directories.find_map(|directory| word.strip_prefix(directory));
     name.filter(|name| !name.contains('/')).unwrap_or(word)
+}
+
+/// Programs that run the command in their words, and are no wrappers because they do more.
+const RUNNERS: &[&str] = &["nohup", "setsid", "watch", "strace", "ionice"];
+
+/// Returns the commands in the words of a command that runs what follows its own options.
+pub(super) fn inner_commands<'w, 'a>(
+    words: &'w [CommandWord<'a>],
+) -> impl Iterator<Item = &'w [CommandWord<'a>]> {
+    let name = words.first().map_or("", |name| name.text);
+    let is_runner = reason_to_ask(name).is_some() || RUNNERS.contains(&name);
+    let ends = (1..words.len()).filter(move |_| is_runner);
+    ends.filter_map(|at| words.get(at..))
 }
 
 /// Returns the reason why a command always asks.

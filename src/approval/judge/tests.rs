@@ -117,6 +117,8 @@ fn ordinary_reading_is_not_asked_about() {
         "for f in a b; do cat \"$f\"; done",
         "if [ -f x ]; then head -5 x; else echo no; fi",
         "while read -r l; do echo \"$l\"; done < x",
+        "read -rp 'Your name: ' x",
+        "find . -print0 | while read -r -d '' f; do head -1 \"$f\"; done",
         "case $x in a|b) ls;; *) pwd;; esac",
         "[[ -f x && $y == z ]] && cat x",
         "x=$(git log -5 --oneline | head -1); echo \"$x\"",
@@ -139,6 +141,9 @@ fn ordinary_reading_is_not_asked_about() {
         "date +%F -u",
         "git status >/dev/null 2>&1 </dev/null &",
         "(cd sub; ls) && { pwd; }",
+        "printf '%s %5.1f%%\\n' a 1.5 b 2; printf '\\033[1m%s\\033[0m' \"$x\"; printf \"a $x\"",
+        "wc -l < \"src/$f\"; cat < ~/x < <(ls) < '$x'",
+        "[ \"$a\" = b ] && [[ $a == b || $a =~ ^c ]] && grep -E 'a$|^b' x",
     ]);
 }
 
@@ -188,6 +193,18 @@ const HIDDEN_CODE: &[(&str, &str)] = &[
     ("uniq a b", "`b`"),
     ("date 01010000", "is not known"),
     ("printf -v x y", "`-v`"),
+    ("printf 'a%n' PATH", "`a%n`"),
+    ("printf 'a\\045n' PATH", "045n"),
+    ("printf \"$x\" PATH", "`$x`"),
+    ("printf \"a$x\" PATH", "`a$x`"),
+    ("printf '%d' 'a[$(touch p)]'", "`a[$(touch p)]`"),
+    ("printf '%s %*d' a \"$x\" 1", "`$x`"),
+    ("printf '%d' PATH=1", "`PATH=1`"),
+    ("read -t 'a[$(touch p)]' x", "`-t`"),
+    ("read -p PATH x", "`PATH`"),
+    ("read -p 'PATH?x' x", "`PATH?x`"),
+    ("read -p 'a[$(touch p)]' x", "is not known"),
+    ("read -p \"a $x\" y", "is not known"),
     ("read PATH", "`PATH`"),
     ("PATH=/tmp; git status", "PATH may change"),
     (
@@ -198,6 +215,24 @@ const HIDDEN_CODE: &[(&str, &str)] = &[
     ("hash -p /tmp/git git", "later commands"),
     ("echo $((x))", "its expansion"),
     ("echo ${x@P} ${!x} ${PATH:=y}", "its expansion"),
+    ("echo ${PATH::=1}", "its expansion"),
+    ("echo \"${PATH::=1}\"", "its expansion"),
+    ("ls $~x", "its expansion"),
+    ("git log $=x", "its expansion"),
+    ("echo \"a $^x\"", "its expansion"),
+    ("=touch p", "its name is not known"),
+    ("git log > =git", "not known before it runs"),
+    ("git log > ='git'", "not known before it runs"),
+    ("git log >>& git", ">>&git: it writes a file"),
+    ("git log >&! git", "not known before it runs"),
+    ("git log >>&| git", ">>&|git: it writes a file"),
+    ("git log >&| git; ls", ">&|git: it writes a file"),
+    (">! touch git log", "not known before it runs"),
+    ("git log >; ls", "not known before it runs"),
+    ("cat < $x", "a connection"),
+    ("cat < \"$x/tcp/h/1\"", "a connection"),
+    ("cat < /d\"ev\"/$x", "a connection"),
+    ("cat < $'\\x2fdev/tcp/h/1'", "a connection"),
     ("a[x]=1", "its expansion"),
     ("[[ x -eq 1 ]]", "it calculates"),
     ("[[ -v a[x] ]]", "it calculates"),
@@ -286,6 +321,115 @@ fn deny_is_stronger_than_ask_and_ask_than_allow() {
     );
     check(Mode::ReadOnly, "git log", "runs");
     check(Mode::ReadOnly, "make", "denied by the mode read-only");
+}
+
+#[test]
+fn deny_and_ask_hold_in_every_mode() {
+    let check = |mode: Mode, script: &str, expected: &str| {
+        let rules = rules(&[], &["git push --force", "git log"], &["edit:.env"]);
+        assert_eq!(
+            shown(judged(mode, &rules, script)),
+            expected,
+            "{mode:?} {script}"
+        );
+    };
+    check(
+        Mode::Full,
+        "git push origin main --force",
+        "git push origin main --force: the rule `git push --force` asks",
+    );
+    check(Mode::ReadOnly, "git log", "denied by the mode read-only");
+    check(
+        Mode::Full,
+        "cd sub && echo x > .env",
+        "denied by the rule `edit:.env`",
+    );
+    check(
+        Mode::Full,
+        "echo x > \"$d/../.env\"",
+        "denied by the rule `edit:.env`",
+    );
+}
+
+#[test]
+fn a_directory_of_the_system_is_no_part_of_a_name() {
+    let rules = rules(&["/bin/ls *", "make"], &[], &["/usr/bin/rm"]);
+    for (script, expected) in [
+        ("ls x | tee", "tee: no rule allows it"),
+        ("/usr/bin/make; env /bin/make", "runs"),
+        ("rm x", "denied by the rule `/usr/bin/rm`"),
+        ("env /bin/rm x", "denied by the rule `/usr/bin/rm`"),
+        ("/tmp/make", "/tmp/make: no rule allows it"),
+    ] {
+        assert_eq!(
+            shown(judged(Mode::Ask, &rules, script)),
+            expected,
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn guarded_files_are_allowed_by_name_only() {
+    let rules = rules(
+        &["edit:**", "edit:/**", "edit:.git/info/*", "edit:**/.envrc"],
+        &[],
+        &[],
+    );
+    for (file, runs) in [
+        ("src/a", true),
+        ("/tmp/a", true),
+        (".git/hooks/pre-commit", false),
+        ("sub/.GIT/config", false),
+        (".git", false),
+        (".git/info/exclude", true),
+        (".git/info/.envrc", true),
+        ("sub/.envrc", true),
+        (".karyi/config.toml", false),
+        (".bashrc", false),
+        ("/home/me/.zshenv", false),
+        ("/home/me/.git/config", false),
+    ] {
+        let found = shown(judged(Mode::Edits, &rules, &format!("echo x > {file}")));
+        assert_eq!(found == "runs", runs, "{file}: {found}");
+    }
+}
+
+#[test]
+fn links_are_judged_as_written_and_as_they_lead() {
+    let place = Place {
+        cwd: "/project".into(),
+        project: "/project".into(),
+        real: |path| match path.ends_with("link") {
+            true => "/outside/x".into(),
+            false => path.to_owned(),
+        },
+    };
+    let check = |rules: &Rules, expected: &str| {
+        let judge = Judge {
+            mode: Mode::Edits,
+            rules,
+            place: &place,
+        };
+        let verdict = judge.script("echo x > link", Some(Path::new("/project")));
+        assert_eq!(shown(verdict), expected);
+    };
+    check(
+        &Rules::default(),
+        ">link: it writes a file outside of the project",
+    );
+    check(
+        &rules(&["edit:link"], &[], &[]),
+        ">link: it writes a file outside of the project",
+    );
+    check(
+        &rules(&["edit:/outside/x"], &["edit:link"], &[]),
+        ">link: the rule `edit:link` asks",
+    );
+    check(
+        &rules(&[], &[], &["edit:/outside/**"]),
+        "denied by the rule `edit:/outside/**`",
+    );
 }
 
 #[test]
@@ -415,6 +559,10 @@ fn rules_are_offered_for_exactly_what_is_asked() {
             let again = judged(Mode::Ask, &rules(&[rule], &[], &[]), script);
             assert_eq!(shown(again), "runs", "{script}");
         }
+        if let Some(rule) = wider {
+            let again = judged(Mode::Ask, &rules(&[rule], &[], &[]), script);
+            assert_eq!(shown(again), "runs", "{script}");
+        }
     };
     check(
         "cargo test --workspace",
@@ -426,7 +574,13 @@ fn rules_are_offered_for_exactly_what_is_asked() {
     check("rm *.o", Some("rm *.o"), None);
     check("rm $x", None, None);
     check("A=1 make", Some("A=1 make"), None);
+    check("A=1 cargo test", Some("A=1 cargo test"), None);
+    check("A=1 sudo make", None, None);
+    check("LANG=C sudo make", None, None);
+    check("nice -x sudo make", None, None);
+    check("nohup sudo make", None, None);
     check("eval x", None, None);
+    check("echo x > '~x'", None, Some("edit:**"));
     check("echo x > src/a", Some("edit:src/a"), Some("edit:**"));
     check("echo x > .git/config", Some("edit:.git/config"), None);
     check("echo x > $x", None, None);

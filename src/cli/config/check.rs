@@ -193,7 +193,7 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
             Some(list) => list.iter().try_for_each(|value| match value.as_str() {
                 Some(text) => Rule::parse(text)
                     .map(drop)
-                    .or_else(|_| other("a text that is no rule")),
+                    .or_else(|why| other(&format!("a text that is no rule: {why}"))),
                 None => other(&format!("one with {}", kind_of_value(value))),
             }),
             None => wrong(),

@@ -97,10 +97,20 @@ impl Lexer<'_> {
                 self.run(b" \t\r\n;&|()<>\\'\"$`");
                 let text = self.text_of(start..self.at);
                 let is_pattern = text.contains(['*', '?', '{', '}', '~', '[', ']', '^']);
-                let is_keyword = matches!(text, "{" | "}" | "[" | "]" | "[[" | "]]");
-                let word = self.list.word.as_ref();
-                let is_whole = is_keyword && word.is_some_and(|word| word.text == text);
-                self.list.add_text("", !is_pattern || is_whole);
+                // `=NAME` is the path of a program in zsh.
+                let is_program = text.starts_with('=');
+                let is_keyword = matches!(
+                    text,
+                    "{" | "}" | "[" | "]" | "[[" | "]]" | "=" | "==" | "=~"
+                );
+                let ends = self
+                    .peek(0)
+                    .is_none_or(|byte| b" \t\r\n;&|()<>".contains(&byte));
+                let word = self.list.word.as_ref().filter(|word| !word.is_quoted);
+                let begins = word.is_some_and(|word| word.text == text);
+                let is_expanded = is_pattern || is_program && begins;
+                self.list
+                    .add_text("", !is_expanded || is_keyword && begins && ends);
                 Ok(())
             }
         }
@@ -209,7 +219,7 @@ impl Lexer<'_> {
     }
 
     fn end_target(&mut self, descriptor: Option<String>, operator: &'static str, word: Word) {
-        if let "<<" | "<<-" = operator {
+        if let ("<<" | "<<-", false) = (operator, word.span.is_empty()) {
             let command = self.begin_command();
             let index = self.command().redirections.len();
             self.list.pending.push((command, index));
@@ -290,6 +300,10 @@ impl Lexer<'_> {
 
     fn end_command(&mut self) {
         self.end_word();
+        if let Role::Target(descriptor, operator) = std::mem::take(&mut self.list.role) {
+            // Its target is missing.
+            self.end_target(descriptor, operator, Word::default());
+        }
         if let Some(at) = self.list.command.take() {
             let is_pattern = self.list.cases.last() == Some(&Case::Pattern);
             let is_last = at + 1 == self.script.commands.len();
@@ -460,5 +474,6 @@ impl Lexer<'_> {
 
 /// Operators of redirections, longer ones first.
 const OPERATORS: &[&str] = &[
-    "<<<", "<<-", "<<", "<&", "<>", "<", ">>|", ">>!", ">>", ">&", ">|", ">!", ">",
+    "<<<", "<<-", "<<", "<&", "<>", "<", ">>&|", ">>&!", ">>&", ">>|", ">>!", ">>", ">&|", ">&!",
+    ">&", ">|", ">!", ">",
 ];

@@ -286,6 +286,26 @@ const COMMANDS: &[(&str, &[&str])] = &[
         &["0 a[1]=x|b ?", "0 [|-f|a|]", "0 ls|a[x]|[y]|a{ ?"],
     ),
     (
+        "a >>&b; a >&|b; a >&!b; a >>&|b; a >>&!b; a &>>b; a &>|b",
+        &[
+            "0 a|>>&b",
+            "0 a|>&|b",
+            "0 a|>&!b",
+            "0 a|>>&|b",
+            "0 a|>>&!b",
+            "0 a|>>b",
+            "0 a|>|b",
+        ],
+    ),
+    (
+        "a > ; b >&2 >|c\nd <",
+        &["0 a|> ?", "0 b|>&2|>|c", "0 d|< ?"],
+    ),
+    (
+        "=a b; a =b ='c' c=d \"\"=e; [ a = b ] == c",
+        &["0 =a|b ?", "0 a|=b|=c|c=d|=e ?", "0 [|a|=|b|]|==|c"],
+    ),
+    (
         "diff <(sort a) <(sort b) &>/dev/null",
         &[
             "0 diff|<(sort a)|<(sort b)|>/dev/null ?",
@@ -394,6 +414,10 @@ fn expansions_that_may_run_unlisted_code_are_doubted() {
     check(
         "r ${!x} ${x@P} ${x:=y} ${x=y} ${(e)x} $x[1]",
         &["!", "@", ":", "=", "(e)", "["],
+    );
+    check(
+        "r ${x::=y} \"$~x\" $=x $^1 $+x $~ '$~x' \"$\" a$ $\"x\"",
+        &[":", "$~", "$=", "$^", "$+"],
     );
     check("r `p` `p \\`q\\`` \"$(p $[x])\"", &["`p \\`q\\``", "x]"]);
     check("cat <<E\n$((x))\nE\ncat <<'E'\n$((y))\nE", &["x)"]);

@@ -186,8 +186,17 @@ impl Lexer<'_> {
         }
     }
 
-    /// Parses the name of `$name`, or a special parameter. zsh evaluates the index of `$name[...]`.
+    /// Parses the name of `$name`, or a special parameter. zsh evaluates the index of `$name[...]`, and takes the value
+    /// of `$~name`, `$=name` and `$^name` for a pattern or for several words.
     fn variable(&mut self) -> Step {
+        let rest = self.before_placeholder();
+        let flags = rest.iter().take_while(|byte| b"~=^+".contains(byte));
+        let flags = flags.count();
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@*#$".contains(byte);
+        if flags > 0 && rest.get(flags).is_some_and(is_name) {
+            self.script.doubts.push(self.at - 1..self.at + flags);
+            self.at += flags;
+        }
         let rest = self.before_placeholder();
         let length = match name_length(rest) {
             0 => usize::from(
@@ -268,11 +277,13 @@ impl Lexer<'_> {
     /// Reads the operator after a name, its operands, and the brace.
     fn operator(&mut self, quoting: Quoting) -> Step {
         let is_colon = self.peek(0) == Some(b':');
-        if matches!(self.peek(usize::from(is_colon)), Some(b'=' | b'@')) {
+        // zsh assigns with `::=`, too.
+        let is_forced = self.rest().starts_with(b"::=");
+        if is_forced || matches!(self.peek(usize::from(is_colon)), Some(b'=' | b'@')) {
             self.script.doubts.push(self.at..self.at + 1);
         }
         match self.peek(usize::from(is_colon)) {
-            Some(b'=') => {
+            sign if is_forced || sign == Some(b'=') => {
                 self.refuse_split(quoting);
                 self.text(OPERAND, quoting)?;
             }
