@@ -33,7 +33,7 @@ pub use config::{Capability, ModelConfig, Price, Provider, SystemRole};
 pub use error::{ModelError, ModelErrorKind};
 pub use exchange::ModelLimits;
 pub use http_model::HttpModel;
-pub use request::{Message, ModelRequest, OutputForm, Role};
+pub use request::{Effort, Message, ModelRequest, OutputForm, Role};
 
 /// Future of a method of [`Model`].
 pub type ModelFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ModelError>> + Send + 'a>>;

@@ -8,7 +8,7 @@ use crate::error::ModelError;
 use crate::exchange::Exchange;
 use crate::frame::Frame;
 use crate::ndjson::NdjsonReader;
-use crate::request::{ModelRequest, OutputForm, Role};
+use crate::request::{Effort, ModelRequest, OutputForm, Role};
 use crate::sse::SseReader;
 use crate::{ModelFuture, ServerFacts};
 use karyi_net::ServerUrl;
@@ -171,6 +171,11 @@ pub(crate) fn temperature(config: &ModelConfig, request: &ModelRequest) -> Optio
     config
         .can(Capability::Temperature)
         .then(|| temperature.into())
+}
+
+/// Returns the level of effort that is sent.
+pub(crate) fn effort(request: &ModelRequest) -> Option<&'static str> {
+    request.effort.map(Effort::as_str)
 }
 
 /// Returns true with the schema, if one is given, when the server is asked for JSON.

@@ -15,6 +15,8 @@ pub struct ModelRequest {
     pub max_output: Option<u64>,
     /// Temperature; the server's own without it.
     pub temperature: Option<f64>,
+    /// Effort of the model's reasoning; the server's own without it.
+    pub effort: Option<Effort>,
     /// Texts that end the answer. They are not part of it.
     pub stop: Vec<&'static str>,
     /// Form of the answer.
@@ -53,6 +55,38 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
+}
+
+/// Effort that a model puts into its reasoning. A model that cannot reason, or has no levels, may refuse it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+}
+
+impl Effort {
+    /// All levels.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
+
+    /// Returns the name, which all protocols share.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// Returns the level of a name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == name)
+    }
 }
 
 /// Form of an answer.

@@ -8,8 +8,8 @@ use crate::error::ModelError;
 use crate::exchange::Exchange;
 use crate::frame::Frame;
 use crate::protocol::{
-    DecodeError, Decoder, Progress, Protocol, conversation, push, push_usage, set, stop_texts,
-    temperature,
+    DecodeError, Decoder, Progress, Protocol, conversation, effort, push, push_usage, set,
+    stop_texts, temperature,
 };
 use crate::providers::openai_chat::role_name;
 use crate::request::{ModelRequest, Role};
@@ -58,6 +58,8 @@ impl Protocol for Anthropic {
         set(&mut body, "messages", Some(turns));
         set(&mut body, "temperature", temperature(config, request));
         set(&mut body, "stop_sequences", stop_texts(config, request));
+        let effort = effort(request).map(|level| json!({"effort": level}));
+        set(&mut body, "output_config", effort);
         Value::Object(body)
     }
 

@@ -7,8 +7,8 @@ use crate::config::ModelConfig;
 use crate::exchange::Exchange;
 use crate::frame::Frame;
 use crate::protocol::{
-    DecodeError, Decoder, Progress, Protocol, conversation, json_form, push, push_usage, set,
-    stop_texts, temperature,
+    DecodeError, Decoder, Progress, Protocol, conversation, effort, json_form, push, push_usage,
+    set, stop_texts, temperature,
 };
 use crate::request::{ModelRequest, Role};
 use crate::{ModelFuture, ServerFacts};
@@ -41,6 +41,8 @@ impl Protocol for Gemini {
         );
         set(&mut settings, "temperature", temperature(config, request));
         set(&mut settings, "stopSequences", stop_texts(config, request));
+        let thinking = effort(request).map(|level| json!({"thinkingLevel": level}));
+        set(&mut settings, "thinkingConfig", thinking);
         if let Some(schema) = json_form(config, request) {
             set(&mut settings, "responseMimeType", Some("application/json"));
             set(&mut settings, "responseJsonSchema", schema);

@@ -12,8 +12,8 @@ use crate::exchange::Exchange;
 use crate::frame::Frame;
 use crate::ndjson::NdjsonReader;
 use crate::protocol::{
-    DecodeError, Decoder, Progress, Protocol, Reader, conversation, json_form, push, push_usage,
-    set, stop_texts, temperature,
+    DecodeError, Decoder, Progress, Protocol, Reader, conversation, effort, json_form, push,
+    push_usage, set, stop_texts, temperature,
 };
 use crate::providers::openai_chat::role_name;
 use crate::request::ModelRequest;
@@ -60,6 +60,7 @@ impl Protocol for Ollama {
             );
         }
         set(&mut body, "options", Some(options));
+        set(&mut body, "think", effort(request));
         Value::Object(body)
     }
 

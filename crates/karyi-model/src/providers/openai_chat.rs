@@ -9,8 +9,8 @@ use crate::config::ModelConfig;
 use crate::exchange::Exchange;
 use crate::frame::Frame;
 use crate::protocol::{
-    DecodeError, Decoder, Progress, Protocol, conversation, json_form, push, push_usage, set,
-    stop_texts, temperature,
+    DecodeError, Decoder, Progress, Protocol, conversation, effort, json_form, push, push_usage,
+    set, stop_texts, temperature,
 };
 use crate::request::{ModelRequest, OutputForm, Role};
 use crate::thoughts::ThoughtSplitter;
@@ -53,6 +53,7 @@ impl Protocol for OpenAiChat {
         set(&mut body, most, request.max_output.or(config.max_output));
         set(&mut body, "temperature", temperature(config, request));
         set(&mut body, "stop", stop_texts(config, request));
+        set(&mut body, "reasoning_effort", effort(request));
         if let Some(schema) = json_form(config, request) {
             let format = match schema {
                 Some(schema) => json!({

@@ -7,8 +7,8 @@ use crate::config::ModelConfig;
 use crate::exchange::Exchange;
 use crate::frame::Frame;
 use crate::protocol::{
-    DecodeError, Decoder, Progress, Protocol, conversation, json_form, push, push_usage, set,
-    temperature,
+    DecodeError, Decoder, Progress, Protocol, conversation, effort, json_form, push, push_usage,
+    set, temperature,
 };
 use crate::providers::openai_chat::role_name;
 use crate::request::ModelRequest;
@@ -47,6 +47,8 @@ impl Protocol for OpenAiResponses {
             request.max_output.or(config.max_output),
         );
         set(&mut body, "temperature", temperature(config, request));
+        let effort = effort(request).map(|level| json!({"effort": level}));
+        set(&mut body, "reasoning", effort);
         if let Some(schema) = json_form(config, request) {
             let format = match schema {
                 Some(schema) => json!({"type": "json_schema", "name": "answer", "schema": schema}),

@@ -1,7 +1,7 @@
 //! Bodies and headers of requests.
 
 use karyi_model::{
-    Capability, Message, Model, ModelConfig, ModelRequest, OutputForm, Provider, SystemRole,
+    Capability, Effort, Message, Model, ModelConfig, ModelRequest, OutputForm, Provider, SystemRole,
 };
 use serde_json::{Value, json};
 
@@ -275,6 +275,30 @@ async fn json_is_asked_for_as_each_protocol_does() {
     );
     assert_eq!(form(Provider::Ollama, None, "/format").await, "json");
     assert_eq!(form(Provider::Ollama, schema, "/format").await, object);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn effort_is_asked_for_as_each_protocol_does() {
+    for (provider, pointer) in [
+        (Provider::OpenAiChat, "/reasoning_effort"),
+        (Provider::OpenAiResponses, "/reasoning/effort"),
+        (Provider::Anthropic, "/output_config/effort"),
+        (
+            Provider::Gemini,
+            "/generationConfig/thinkingConfig/thinkingLevel",
+        ),
+        (Provider::Ollama, "/think"),
+    ] {
+        let request = ModelRequest {
+            effort: Effort::parse("high"),
+            ..question()
+        };
+        let (_, body) = sent(provider, |_| {}, &request).await;
+        assert_eq!(body.pointer(pointer), Some(&json!("high")), "{provider}");
+        let (_, body) = sent(provider, |_| {}, &question()).await;
+        assert_eq!(body.pointer(pointer), None, "{provider}");
+    }
+    assert_eq!(Effort::parse("most"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
