@@ -11,6 +11,7 @@ mod keys;
 mod lacks;
 mod no_proc;
 mod output;
+mod person;
 mod quick_commands;
 mod restart;
 mod secrets;

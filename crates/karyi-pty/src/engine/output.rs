@@ -137,6 +137,7 @@ impl Output {
         let may_notify = state.job.as_ref().is_none_or(|job| job.output.may_notify);
         mark_extractor.await_mark(state.awaited_mark());
         tracker.follow(job, may_notify);
+        tracker.show_to_person(state.is_persons);
         let mut push = |sink: &mut dyn FnMut(&[u8])| {
             let (used, mark) = mark_extractor.push(bytes, &mut |output| {
                 tracker.send_output(output, &live.master, sink);
@@ -201,8 +202,8 @@ impl Output {
 
     /// Forgets the terminal's state of a job that has ended.
     pub(crate) fn end_job(&mut self, live: &LiveShell) {
-        if self.tracker.has_replied() {
-            // Replies the command has not read are not meant for the next one.
+        if self.tracker.may_leave_input() {
+            // What the command has not read is not meant for the next one.
             live.flush_input();
         }
         self.tracker.follow(None, true);

@@ -26,6 +26,8 @@ pub(crate) struct ScreenTracker {
     /// Replies waiting to be typed.
     replies: String,
     has_replied: bool,
+    /// True while a person has the terminal: theirs answers the queries, and gets the output as it is.
+    is_persons: bool,
     /// Buffer for text that is discarded.
     unread: String,
     /// Private directory of the session's files, with a slash at its end.
@@ -51,6 +53,7 @@ impl ScreenTracker {
             terminal: TerminalText::for_replies(),
             replies: String::new(),
             has_replied: false,
+            is_persons: false,
             unread: String::new(),
         }
     }
@@ -73,9 +76,14 @@ impl ScreenTracker {
         self.terminal.is_alternate()
     }
 
-    /// Returns true if a reply was typed.
-    pub(crate) fn has_replied(&self) -> bool {
-        self.has_replied
+    /// Sets whether a person has the terminal.
+    pub(crate) fn show_to_person(&mut self, is_persons: bool) {
+        self.is_persons = is_persons;
+    }
+
+    /// Returns true if something was typed that the job may not have read: a reply, or keys of a person.
+    pub(crate) fn may_leave_input(&self) -> bool {
+        self.has_replied || self.is_persons
     }
 
     /// Tracks output on its way to `sink`.
@@ -112,7 +120,7 @@ impl ScreenTracker {
         if !was_full_screen {
             self.watch(output);
         }
-        if !self.is_full_screen() && !was_full_screen {
+        if !self.is_full_screen() && !was_full_screen && !self.is_persons {
             return sink(output);
         }
         // Otherwise a line feed is always a new line. A full-screen program also uses it to move down; it does so when
@@ -158,6 +166,9 @@ impl ScreenTracker {
     pub(crate) fn has_replies(&mut self) -> bool {
         if self.replies.is_empty() {
             self.replies = self.terminal.take_replies();
+        }
+        if self.is_persons {
+            self.replies.clear();
         }
         !self.replies.is_empty()
     }

@@ -48,6 +48,9 @@ pub(crate) struct State {
     /// Set while a person answers the job of the call: it does not end the call by waiting. The flag is true when
     /// another call answers instead.
     pub(crate) answers: Option<Arc<AtomicBool>>,
+    /// True while a person has the terminal: what they see and type passes as it is, and no call ends because the job
+    /// waits.
+    pub(crate) is_persons: bool,
     /// Output from before the next call.
     pub(crate) backlog: Vec<u8>,
     pub(crate) cwd: PathBuf,
@@ -142,6 +145,7 @@ impl State {
             orders: VecDeque::new(),
             numbers: 0,
             answers: None,
+            is_persons: false,
             backlog: Vec::new(),
             cwd,
             size: Size {
@@ -216,8 +220,9 @@ impl State {
 
     /// Returns true if a person answers the job of the call.
     pub(crate) fn has_person(&self) -> bool {
-        let answers = self.answers.as_ref().filter(|_| self.call.is_some());
-        answers.is_some_and(|is_over| !is_over.load(Ordering::Relaxed))
+        let answers = self.answers.as_ref();
+        let is_answered = answers.is_some_and(|is_over| !is_over.load(Ordering::Relaxed));
+        self.call.is_some() && (self.is_persons || is_answered)
     }
 
     /// Records a key for the job: after an interrupt it must not begin.

@@ -3,6 +3,7 @@
 mod command_check;
 pub(crate) mod names;
 pub(crate) mod options;
+mod person;
 mod setup;
 pub(crate) mod status;
 mod terminate;
