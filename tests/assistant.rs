@@ -2,6 +2,7 @@
 
 mod approval;
 mod chats;
+mod commands;
 mod conversation;
 mod keys;
 mod resize;

@@ -55,7 +55,8 @@ impl TokenCount {
 }
 
 /// Returns an estimate of the tokens of a text.
-pub(super) fn tokens_of(text: &str) -> u64 {
+#[must_use]
+pub fn tokens_of(text: &str) -> u64 {
     (text.len() / BYTES_OF_A_TOKEN) as u64
 }
 

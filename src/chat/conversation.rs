@@ -19,7 +19,7 @@ use crate::chat::transcript::state::ChatState;
 use crate::chat::turn::{Prompt, TurnEnd, TurnLimits, TurnReport, UsageSum};
 use crate::exec::cancel::Cancel;
 use crate::tools::Call;
-use karyi_model::{Model, ModelError, ModelErrorKind, Usage};
+use karyi_model::{Effort, Model, ModelError, ModelErrorKind, Usage};
 use karyi_vault::redact::{Redacted, Redactor};
 
 /// Messages below which a compaction gains nothing.
@@ -229,6 +229,11 @@ impl Conversation {
     /// keeps everything; files and the shell stay as they are.
     pub fn rewind(&mut self, turn: usize) {
         self.memory.record(&Record::Rewind(turn));
+    }
+
+    /// Asks for another effort from the next request on; the server's own without a level.
+    pub fn set_effort(&mut self, effort: Option<Effort>) {
+        self.memory.set_effort(effort);
     }
 
     /// Goes on with another model, under its name, and the tokens of its context.

@@ -4,7 +4,7 @@
 //! replaces the messages by one, and keeps them to be brought back; a rewind cuts the messages before a text of the
 //! user.
 
-use karyi_model::{Message, ModelRequest};
+use karyi_model::{Effort, Message, ModelRequest, Role};
 use karyi_vault::redact::Redacted;
 
 /// Reports that stay whole when a conversation is shortened.
@@ -60,6 +60,20 @@ impl History {
     #[must_use]
     pub fn request(&self) -> &ModelRequest {
         &self.request
+    }
+
+    /// Asks for another effort from the next request on.
+    pub(super) fn set_effort(&mut self, effort: Option<Effort>) {
+        self.request.effort = effort;
+    }
+
+    /// Returns the last answer; nothing before the first one, to which an example does not count.
+    #[must_use]
+    pub fn last_answer(&self) -> Option<&Redacted> {
+        let messages = self.request.messages.get(self.first..)?;
+        let mut answers = messages.iter().rev();
+        let answer = answers.find(|message| message.role == Role::Assistant);
+        answer.map(|message| &message.text)
     }
 
     /// Returns the number of messages since the start or the last compaction.

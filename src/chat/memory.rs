@@ -4,6 +4,7 @@ use crate::chat::history::History;
 use crate::chat::transcript::file::TranscriptWriter;
 use crate::chat::transcript::record::Record;
 use crate::chat::transcript::state::ChatState;
+use karyi_model::Effort;
 
 /// State of a conversation, saved when it has a transcript.
 #[derive(Default)]
@@ -40,6 +41,11 @@ impl Memory {
     /// Returns the messages.
     pub(super) fn history(&self) -> &History {
         self.state.history()
+    }
+
+    /// Asks for another effort from the next request on.
+    pub(super) fn set_effort(&mut self, effort: Option<Effort>) {
+        self.state.set_effort(effort);
     }
 
     /// Returns the id of the chat, when it is saved.

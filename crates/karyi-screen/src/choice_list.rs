@@ -43,6 +43,12 @@ impl ChoiceList {
         self.choices.get(self.marked)
     }
 
+    /// Returns the place of the marked choice in the list.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.marked
+    }
+
     /// Marks the next choice; after the last one the first.
     pub fn next(&mut self) {
         let count = self.choices.len().max(1);

@@ -30,9 +30,18 @@ pub struct Notes {
     /// Their text for the system prompt, the nearest last; empty without notes.
     pub text: String,
     /// Files that are in it, in that order.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<LoadedNote>,
     /// Sentences about files that were left out or cut.
     pub problems: Vec<String>,
+}
+
+/// File whose text the model gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedNote {
+    /// Path.
+    pub path: PathBuf,
+    /// Bytes of it that the model gets.
+    pub bytes: usize,
 }
 
 /// File with its text.
@@ -154,7 +163,10 @@ impl NoteReader {
                 ));
             }
             sections.push(section);
-            files.push(file.path.clone());
+            files.push(LoadedNote {
+                path: file.path.clone(),
+                bytes: text.len(),
+            });
         }
         sections.reverse();
         files.reverse();
@@ -212,7 +224,7 @@ mod tests {
         fn names(&self, notes: &Notes) -> Vec<String> {
             let root = self.path("");
             let name = |path: &PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
-            notes.files.iter().map(name).collect()
+            notes.files.iter().map(|file| name(&file.path)).collect()
         }
     }
 

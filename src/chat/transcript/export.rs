@@ -92,7 +92,8 @@ pub fn text(id: &str, transcript: &Transcript) -> String {
 }
 
 /// Returns an answer without its blocks.
-fn without_blocks(answer: &str) -> String {
+#[must_use]
+pub fn without_blocks(answer: &str) -> String {
     let kept = pieces(answer).into_iter().filter(|(_, is_block)| !is_block);
     let kept: String = kept.map(|(text, _)| text).collect();
     kept.trim().to_owned()

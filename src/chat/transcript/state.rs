@@ -7,7 +7,7 @@ use crate::chat::transcript::record::{CallRecord, Record};
 use crate::chat::turn::UsageSum;
 use crate::tool::plan_board::PlanStep;
 use karyi_core::limits;
-use karyi_model::{ModelRequest, Usage};
+use karyi_model::{Effort, ModelRequest, Usage};
 use karyi_vault::redact::Redacted;
 
 /// State of a chat.
@@ -85,6 +85,11 @@ impl ChatState {
     fn begin_turn(&mut self, is_open: bool) {
         self.is_turn_open = is_open;
         self.open_calls.clear();
+    }
+
+    /// Asks for another effort from the next request on.
+    pub(in crate::chat) fn set_effort(&mut self, effort: Option<Effort>) {
+        self.history.set_effort(effort);
     }
 
     /// Changes earlier messages, so that no count fits any more.

@@ -6,48 +6,59 @@ use anyhow::Context as _;
 
 use crate::approval::Mode;
 use crate::cli::assistant::app::App;
-use crate::cli::assistant::commands::{self, SlashCommand};
+use crate::cli::assistant::commands::{self, Found, SlashCommand};
+use crate::cli::assistant::rewind_list::TurnStarts;
 use crate::cli::assistant::start::Earlier;
 use crate::cli::own_program;
 use karyi_screen::card::elapsed_text;
 use karyi_screen::theme;
 
 /// Message for a command that must wait.
-const BUSY: &str = "wait for the end of the work, or interrupt it with Esc";
+pub(super) const BUSY: &str = "wait for the end of the work, or interrupt it with Esc";
 
 impl App {
     /// Runs the command of a text after its slash.
     pub(super) fn slash(&mut self, text: &str) {
-        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        let mut own = self.start.project().commands.iter();
-        match commands::parse(text) {
-            Ok((command, rest)) => self.command(command, rest),
-            Err(message) => match own.find(|command| command.name == name) {
-                Some(_) if self.talk.is_busy() => self.say_warning(BUSY),
-                Some(command) => {
-                    let prompt = command.expand(rest.trim());
-                    self.ask_model(&prompt);
-                }
-                None => self.say_bad(&message),
-            },
+        let custom = self.start.project().commands.clone();
+        match commands::parse(text, &custom) {
+            Ok((Found::Own(command), rest)) => self.command(command, rest),
+            Ok((Found::Custom(_), _)) if self.talk.is_busy() => self.say_busy(),
+            Ok((Found::Custom(command), rest)) => {
+                let prompt = command.expand(rest);
+                self.ask_model(&prompt);
+            }
+            Err(message) => self.say_bad(&message),
         }
+    }
+
+    /// Says that a command must wait.
+    pub(super) fn say_busy(&self) {
+        self.say_warning(BUSY);
     }
 
     /// Runs a command.
     pub(super) fn command(&mut self, command: SlashCommand, rest: &str) {
         match command {
-            SlashCommand::Help => self.say_faint(&commands::help()),
+            SlashCommand::Help => {
+                let help = commands::help(&self.start.project().commands);
+                self.say_faint(&help);
+            }
             SlashCommand::Model => self.change_model(rest),
+            SlashCommand::Effort => self.change_effort(rest),
             SlashCommand::Mode => self.change_mode(rest),
             SlashCommand::Clear => self.clear(),
             SlashCommand::Compact => match self.talk.is_busy() {
-                true => self.say_warning(BUSY),
+                true => self.say_busy(),
                 false => self
                     .talk
                     .start_compaction(rest.to_owned(), self.view.clone()),
             },
+            SlashCommand::Context => self.say_context(),
+            SlashCommand::Rewind => self.open_rewind(),
             SlashCommand::Resume => self.resume(rest),
             SlashCommand::Rename => self.rename(rest),
+            SlashCommand::Export => self.export(rest),
+            SlashCommand::Copy => self.copy(),
             SlashCommand::Todo => self.say_plan(),
             SlashCommand::Cost => self.say_faint(&self.totals.text()),
             SlashCommand::Status => self.say_status(),
@@ -56,6 +67,11 @@ impl App {
             SlashCommand::Vars => self.run_own(&["var", "list"]),
             SlashCommand::Undo => self.undo(),
             SlashCommand::Diff => self.show_changes(),
+            SlashCommand::Init => self.init(),
+            SlashCommand::Notes => self.say_faint(&self.start.project().report()),
+            SlashCommand::Config => self.run_own(&["config", "list"]),
+            SlashCommand::Policy => self.say_policy(),
+            SlashCommand::Doctor => self.examine(),
             SlashCommand::Quit => self.exit = Some(0),
         }
     }
@@ -69,7 +85,7 @@ impl App {
             return self.say_faint(&text);
         }
         if self.talk.idle().is_none() {
-            return self.say_warning(BUSY);
+            return self.say_busy();
         }
         match self.start.change_model(name) {
             Ok(model) => {
@@ -118,8 +134,9 @@ impl App {
     fn clear(&mut self) {
         let begun = match self.talk.idle() {
             Some(parts) => self.start.begin_again(parts),
-            None => return self.say_warning(BUSY),
+            None => return self.say_busy(),
         };
+        self.turn_starts = TurnStarts::default();
         match begun {
             Ok(()) => self.say_faint("a new conversation; the shell is as it was"),
             Err(error) => self.say_bad(&format!("{error:#}")),
@@ -134,8 +151,9 @@ impl App {
         let earlier = Earlier::Named(name.to_owned());
         let resumed = match self.talk.idle() {
             Some(parts) => self.start.resume(parts, &earlier),
-            None => return self.say_warning(BUSY),
+            None => return self.say_busy(),
         };
+        self.turn_starts = TurnStarts::default();
         match resumed {
             Ok(text) => self.say_faint(&text),
             Err(error) => self.say_bad(&format!("{error:#}")),
@@ -146,7 +164,7 @@ impl App {
         match self.talk.idle() {
             _ if title.is_empty() => self.say_warning("give the title: /rename TITLE"),
             Some(parts) => parts.conversation.rename(title),
-            None => self.say_warning(BUSY),
+            None => self.say_busy(),
         }
     }
 
@@ -166,11 +184,15 @@ impl App {
         let program = status
             .program
             .map_or(String::new(), |text| format!(", {text}"));
+        let parts = self.talk.idle();
+        let chat =
+            parts.and_then(|parts| Some(format!("\nchat {}", parts.conversation.chat_id()?)));
         let text = format!(
-            "model {}, mode {}\ndirectory {}{exit}{program}\n{}: {}",
+            "model {}, mode {}\ndirectory {}{exit}{program}{}\n{}: {}",
             status.model,
             status.mode,
             status.directory,
+            chat.unwrap_or_default(),
             elapsed_text(self.age()),
             self.totals.text()
         );
@@ -196,16 +218,40 @@ impl App {
     /// Undoes the changes of files that the last turn made, newest first.
     fn undo(&mut self) {
         if self.talk.is_busy() {
-            return self.say_warning(BUSY);
+            return self.say_busy();
         }
-        let numbers = self.start.changes_since(self.turn_began_at);
-        if numbers.is_empty() {
-            return self.say_faint("the last turn changed no files; /diff lists earlier changes");
+        if !self.undo_since(self.turn_began_at) {
+            self.say_faint("the last turn changed no files; /diff lists earlier changes");
         }
+    }
+
+    /// Undoes the changes of files since a change, newest first. Returns false when there are none.
+    pub(super) fn undo_since(&self, change: u64) -> bool {
+        let numbers = self.start.changes_since(change);
         for number in numbers.iter().rev() {
             self.run_own(&["undo", &number.to_string()]);
         }
-        self.turn_began_at = numbers.last().copied().unwrap_or(self.turn_began_at);
+        !numbers.is_empty()
+    }
+
+    fn say_policy(&self) {
+        let mode = self.start.approvals.mode().as_str();
+        self.say_faint(&format!("mode of this session: {mode}; the settings say:"));
+        self.run_own(&["policy", "list"]);
+    }
+
+    /// Runs `karyi doctor`, which takes its time.
+    fn examine(&self) {
+        let view = self.view.clone();
+        self.say_faint("checking what works here");
+        tokio::task::spawn_blocking(move || {
+            let (text, style) = match output(&["doctor"]) {
+                Ok(text) => (text, theme::FAINT),
+                Err(error) => (format!("{error:#}"), theme::BAD),
+            };
+            view.lock().say(&text, style);
+            view.changed.notify_one();
+        });
     }
 
     /// Shows the changes of files of this session.

@@ -15,6 +15,7 @@ use crate::cli::assistant::key_reader::{KeyReader, Typed};
 use crate::cli::assistant::menu::{Menu, MenuChoice, Totals};
 use crate::cli::assistant::parts::Opening;
 use crate::cli::assistant::questions::TerminalRequest;
+use crate::cli::assistant::rewind_list::{RewindList, TurnStarts};
 use crate::cli::assistant::screen::Screen;
 use crate::cli::assistant::shell_watch::ShellWatch;
 use crate::cli::assistant::start::Start;
@@ -65,6 +66,9 @@ pub(super) struct App {
     pub(super) since: Instant,
     /// Number of the last change of files before the turn.
     pub(super) turn_began_at: u64,
+    pub(super) turn_starts: TurnStarts,
+    /// Time of the last Esc that interrupted nothing.
+    escaped_at: Option<Instant>,
     interrupted_at: Option<Instant>,
     /// Exit status, once the loop is to end.
     pub(super) exit: Option<u8>,
@@ -77,6 +81,7 @@ pub(super) enum Overlay {
     /// Earlier inputs that match what is typed.
     Search(ChoiceList),
     Menu(Menu),
+    Rewind(RewindList),
 }
 
 impl App {
@@ -90,6 +95,8 @@ impl App {
         Self {
             start,
             turn_began_at: 0,
+            turn_starts: TurnStarts::default(),
+            escaped_at: None,
             talk,
             view,
             screen,
@@ -255,6 +262,7 @@ impl App {
             Overlay::Menu(menu) => self.menu_key(menu, press),
             Overlay::Completion(completion) => self.completion_key(completion, press),
             Overlay::Search(list) => self.search_key(list, press),
+            Overlay::Rewind(list) => self.rewind_key(list, press),
             Overlay::None => self.input_key(press),
         }
     }
@@ -349,9 +357,17 @@ impl App {
         }
     }
 
-    /// Interrupts the work; texts that wait return to the input.
+    /// Interrupts the work; texts that wait return to the input. Pressed twice at an empty input it goes back to an
+    /// earlier text.
     fn escape(&mut self) {
-        if self.talk.is_interruptible() {
+        let now = Instant::now();
+        let last = self.escaped_at.take();
+        if !self.talk.is_busy() && self.input.is_empty() {
+            match last.is_some_and(|last| now - last < limits::QUIT_WINDOW) {
+                true => self.open_rewind(),
+                false => self.escaped_at = Some(now),
+            }
+        } else if self.talk.is_interruptible() {
             self.talk.interrupt();
             let mut waiting = self.start.steering.take_all();
             waiting.extend(self.queue.drain(..));
@@ -431,6 +447,7 @@ impl App {
         let sources = Sources {
             files: &self.files,
             directory: &directory,
+            custom: &self.start.project().commands,
             names: &names,
             changed: &self.view.changed,
         };
@@ -490,8 +507,15 @@ impl App {
             .last()
             .copied()
             .unwrap_or_default();
-        let text = self.start.take_heading() + text;
-        let text = UserText { text, files };
+        if let Some(parts) = self.talk.idle() {
+            let turn = parts.conversation.state().history().turn_count();
+            self.turn_starts.begin(turn, self.turn_began_at);
+            self.start.tell_heading(&mut parts.conversation);
+        }
+        let text = UserText {
+            text: text.to_owned(),
+            files,
+        };
         self.talk.start_turn(text, self.view.clone());
     }
 
@@ -535,7 +559,7 @@ impl App {
     fn open(&mut self, opening: Opening) -> anyhow::Result<()> {
         let (parts, earlier) = self.start.open(opening)?;
         self.talk.open(parts);
-        for remark in self.start.project().remarks.clone() {
+        for remark in self.start.project().remarks() {
             self.say_faint(&remark);
         }
         if let Some(text) = earlier {

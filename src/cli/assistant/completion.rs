@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use ignore::WalkBuilder;
 use tokio::sync::Notify;
 
-use crate::cli::assistant::commands::COMMANDS;
+use crate::chat::notes::commands::CustomCommand;
+use crate::cli::assistant::commands::names;
 use karyi_core::limits;
 use karyi_screen::choice_list::{Choice, ChoiceList, best};
 
@@ -51,6 +52,8 @@ impl ProjectFiles {
 pub(super) struct Sources<'a> {
     pub(super) files: &'a ProjectFiles,
     pub(super) directory: &'a Path,
+    /// Commands of the project.
+    pub(super) custom: &'a [CustomCommand],
     /// Names of secrets.
     pub(super) names: &'a dyn Fn() -> Vec<String>,
     pub(super) changed: &'a Arc<Notify>,
@@ -66,7 +69,7 @@ pub(super) fn completion(
         && let Some(name) = before.strip_prefix('/')
         && !name.contains(char::is_whitespace)
     {
-        return found(commands(name), name.chars().count() + 1);
+        return found(commands(name, sources.custom), name.chars().count() + 1);
     }
     if let Some((_, name)) = before.rsplit_once(PLACEHOLDER)
         && !name.contains('}')
@@ -97,15 +100,13 @@ fn choice(text: &str, detail: &str) -> Choice {
     }
 }
 
-fn commands(name: &str) -> Vec<Choice> {
-    let rows = COMMANDS
-        .iter()
-        .filter(|(_, known, _)| known.starts_with(name));
+fn commands(name: &str, custom: &[CustomCommand]) -> Vec<Choice> {
+    let rows = names(custom).filter(|(known, _)| known.starts_with(name));
     // A whole name comes before the longer ones that begin with it.
     let mut rows: Vec<_> = rows.collect();
-    rows.sort_by_key(|(_, known, _)| *known != name);
+    rows.sort_by_key(|(known, _)| *known != name);
     rows.iter()
-        .map(|(_, known, summary)| choice(&format!("/{known}"), summary))
+        .map(|(known, summary)| choice(&format!("/{known}"), summary))
         .collect()
 }
 
@@ -138,6 +139,7 @@ mod tests {
         let sources = Sources {
             files: &files,
             directory: directory.path(),
+            custom: &[],
             names: &|| vec!["TOKEN".into(), "OTHER".into()],
             changed: &Arc::default(),
         };

@@ -95,6 +95,7 @@ impl App {
             Overlay::None => Vec::new(),
             Overlay::Completion(completion) => completion.list.lines(columns),
             Overlay::Search(list) => list.lines(columns),
+            Overlay::Rewind(list) => list.lines(columns),
             Overlay::Menu(menu) => menu.lines(&self.totals, self.since.elapsed(), columns),
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, Write as _};
 use tokio::sync::mpsc;
 
 use crate::chat::turn::TurnEnd;
-use crate::cli::assistant::commands::{self, SlashCommand};
+use crate::cli::assistant::commands::{self, Found, SlashCommand};
 use crate::cli::assistant::menu::Totals;
 use crate::cli::assistant::parts::Opening;
 use crate::cli::assistant::questions::TerminalRequest;
@@ -100,10 +100,18 @@ fn open(start: &mut Start, talk: &mut Talk, opening: Opening) -> anyhow::Result<
 /// Sends a line.
 fn send(start: &mut Start, talk: &mut Talk, view: &SharedView, (line, totals): (&str, &Totals)) {
     if let Some(command) = line.strip_prefix('/') {
-        match commands::parse(command) {
-            Ok((SlashCommand::Cost | SlashCommand::Status, _)) => say(&totals.text()),
-            Ok((SlashCommand::Help, _)) => say(&commands::help()),
-            Ok(_) => say("this command needs the screen; start karyi without --plain"),
+        let custom = &start.project().commands;
+        match commands::parse(command, custom) {
+            Ok((Found::Own(SlashCommand::Cost | SlashCommand::Status), _)) => say(&totals.text()),
+            Ok((Found::Own(SlashCommand::Help), _)) => say(&commands::help(custom)),
+            Ok((Found::Own(SlashCommand::Notes), _)) => say(&start.project().report()),
+            Ok((Found::Own(_), _)) => {
+                say("this command needs the screen; start karyi without --plain");
+            }
+            Ok((Found::Custom(command), rest)) => {
+                let text = command.expand(rest);
+                start_turn(start, talk, view, &text);
+            }
             Err(message) => say(&message),
         }
         return;
@@ -116,10 +124,20 @@ fn send(start: &mut Start, talk: &mut Talk, view: &SharedView, (line, totals): (
         return talk.start_command(command, view.clone());
     }
     if !line.is_empty() {
-        let files = named_files(line, &start.setup.context.sessions.cwd());
-        let text = start.take_heading() + line;
-        talk.start_turn(UserText { text, files }, view.clone());
+        start_turn(start, talk, view, line);
     }
+}
+
+fn start_turn(start: &mut Start, talk: &mut Talk, view: &SharedView, line: &str) {
+    let files = named_files(line, &start.setup.context.sessions.cwd());
+    if let Some(parts) = talk.idle() {
+        start.tell_heading(&mut parts.conversation);
+    }
+    let text = UserText {
+        text: line.to_owned(),
+        files,
+    };
+    talk.start_turn(text, view.clone());
 }
 
 fn print(view: &SharedView) -> io::Result<()> {

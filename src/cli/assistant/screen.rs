@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use karyi_core::limits;
 use karyi_screen::live_region::{LiveRegion, Reflow, Region, Size};
 use karyi_screen::styled_line::{Line, Palette};
@@ -52,6 +54,13 @@ impl Screen {
     /// Rings the bell.
     pub(super) fn ring(&mut self) {
         let _ = self.out.write_all(b"\x07");
+    }
+
+    /// Gives a text to the clipboard, if the terminal lets programs do that (OSC 52).
+    pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
+        let encoded = STANDARD.encode(text);
+        self.out
+            .write_all(format!("\x1b]52;c;{encoded}\x07").as_bytes())
     }
 
     /// Gives the terminal to another program.

@@ -22,7 +22,8 @@ use crate::exec::approval::Approvals;
 use crate::tool::Registry;
 use crate::tools::Call;
 use karyi_core::limits;
-use karyi_model::Model;
+use karyi_files::undo::undone_numbers;
+use karyi_model::{Effort, Model};
 
 /// An earlier chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,17 +186,27 @@ impl Start {
         self.setup.runner(registry, policy_gate, Watcher::Person)
     }
 
-    /// Returns the start of the first text of a conversation.
-    pub(super) fn take_heading(&mut self) -> String {
-        match std::mem::take(&mut self.has_heading) {
-            true => chat_setup::heading(&self.setup.context.sessions.cwd()),
-            false => String::new(),
+    /// Tells the model directory and date, once in a conversation, before its first text.
+    pub(super) fn tell_heading(&mut self, conversation: &mut Conversation) {
+        if std::mem::take(&mut self.has_heading) {
+            let heading = chat_setup::heading(&self.setup.context.sessions.cwd());
+            conversation.tell(heading.trim_end());
         }
     }
 
     /// Returns the tokens of the model's context.
     pub(super) fn window(&self) -> Option<u64> {
         self.opening.window
+    }
+
+    /// Returns the effort that conversations ask for.
+    pub(super) fn effort(&self) -> Option<Effort> {
+        self.opening.request.effort
+    }
+
+    /// Lets later conversations ask for another effort.
+    pub(super) fn set_effort(&mut self, effort: Option<Effort>) {
+        self.opening.request.effort = effort;
     }
 
     /// Asks another model from now on.
@@ -211,15 +222,17 @@ impl Start {
         Ok(opened)
     }
 
-    /// Returns the numbers of the changes of files that this session made after a change, oldest first.
+    /// Returns the numbers of the changes of files that this session made after a change and that are not undone, oldest
+    /// first.
     pub(super) fn changes_since(&self, number: u64) -> Vec<u64> {
         let recorder = &self.setup.context.recorder;
         let entries = recorder.journal.as_ref();
         let entries = entries.and_then(|journal| journal.entries_and_damage().ok());
         let entries = entries.map(|(entries, _)| entries).unwrap_or_default();
+        let undone = undone_numbers(&entries);
         let own = entries
             .iter()
-            .filter(|entry| entry.session == recorder.session);
+            .filter(|entry| entry.session == recorder.session && !undone.contains(&entry.number));
         let later = own.filter(|entry| entry.number > number);
         later.map(|entry| entry.number).collect()
     }

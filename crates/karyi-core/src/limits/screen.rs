@@ -38,6 +38,8 @@ pub const SHELL_WATCH_STEP: Duration = Duration::from_millis(60);
 pub const APPROVAL_PAUSE: Duration = Duration::from_millis(400);
 /// Time in which a second Ctrl+C quits.
 pub const QUIT_WINDOW: Duration = Duration::from_secs(2);
+/// Longest text for the clipboard of the terminal: some take no more than 100,000 bytes of base64.
+pub const MAX_CLIPBOARD_BYTES: usize = 74_000;
 /// Entries of the input's history.
 pub const MAX_INPUT_HISTORY: usize = 1000;
 /// Choices that a list shows.
