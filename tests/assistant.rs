@@ -1,6 +1,7 @@
 //! The assistant on a terminal, with a server of models on loopback.
 
 mod approval;
+mod bad_input;
 mod chats;
 mod commands;
 mod conversation;

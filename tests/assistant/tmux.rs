@@ -94,13 +94,18 @@ impl Tmux {
 
     /// Returns the column and the row of the cursor.
     pub fn cursor(&self) -> String {
-        let output = self.run(&[
-            "display-message",
-            "-p",
-            "-t",
-            "a",
-            "#{cursor_x},#{cursor_y}",
-        ]);
+        self.value("#{cursor_x},#{cursor_y}")
+    }
+
+    /// Waits for the end of the program, and returns its exit status.
+    pub fn exit_status(&self) -> String {
+        let status = || self.value("#{pane_dead_status}");
+        crate::harness::process::wait_until(|| !status().is_empty());
+        status()
+    }
+
+    fn value(&self, format: &str) -> String {
+        let output = self.run(&["display-message", "-p", "-t", "a", format]);
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 

@@ -223,13 +223,21 @@ impl ApprovalScreen {
             lines.extend(rows.lines);
             return (lines, Some(caret));
         }
+        lines.extend(self.key_lines(columns, now));
+        (lines, None)
+    }
+
+    /// Returns the keys that answer, the most important ones first; no lines while a text is typed.
+    pub(super) fn key_lines(&self, columns: usize, now: Instant) -> Vec<Line<'static>> {
+        let (Some(question), Entry::None) = (self.question(), &self.entry) else {
+            return Vec::new();
+        };
         let keys = match self.opens_at(now) {
             Some(_) => "…".to_owned(),
-            None => keys(question, count - self.answers.len()),
+            None => keys(question, self.asked.questions.len() - self.answers.len()),
         };
         let keys = Span::styled(keys, theme::STRONG);
-        lines.extend(wrap(&[keys], columns, &[], &[]));
-        (lines, None)
+        wrap(&[keys], columns, &[], &[])
     }
 }
 

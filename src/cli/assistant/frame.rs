@@ -55,8 +55,11 @@ impl App {
     fn lower(&self, columns: usize, most: usize, now: Instant) -> Lower {
         let mut below = self.overlay_lines(columns);
         below.truncate(most.saturating_sub(2));
-        below.push(self.status().line(columns));
         let asked = self.approval.as_ref();
+        // On a small screen a question has the place of the status line.
+        if asked.is_none() || most > below.len() + 2 {
+            below.push(self.status().line(columns));
+        }
         let (mut lines, mut caret) =
             asked.map_or_else(Default::default, |asked| asked.lines(columns, now));
         if most >= AIRY_ROWS {
@@ -65,8 +68,11 @@ impl App {
         }
         let room = most.saturating_sub(below.len());
         let surplus = (lines.len() + 1).saturating_sub(room);
-        // The keys that answer stand at the end.
-        lines.drain(..surplus.min(lines.len()));
+        // The keys that answer stand at the end, the most important ones first.
+        let keys = asked.map_or(0, |asked| asked.key_lines(columns, now).len());
+        let above = surplus.min(lines.len().saturating_sub(keys));
+        lines.drain(..above);
+        lines.truncate(lines.len() + above - surplus.min(lines.len() + above));
         caret = caret.map(|(row, column)| (row.saturating_sub(surplus), column));
         let rows = (room.saturating_sub(lines.len()) / 2).max(1);
         let input = self.input.rows(columns, rows);
