@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::approval::{Approver, AskedPart, Judge, Mode, Place, Rule, RuleStore, Rules, Verdict};
 use crate::tools::Call;
 use karyi_core::error::ToolError;
+use karyi_files::root::canonical_for_plan;
 use karyi_pty::ShellNames;
 
 /// Options of the approvals of a session.
@@ -55,7 +56,7 @@ struct Shared {
 
 struct State {
     mode: Mode,
-    rules: Rules,
+    rules: Arc<Rules>,
     /// Parts about changed names that a person has accepted.
     accepted: BTreeSet<(String, String)>,
     /// Jobs that may take commands from the terminal, by id.
@@ -74,14 +75,14 @@ impl Approvals {
     pub fn new(options: ApprovalOptions) -> Self {
         let state = State {
             mode: options.mode,
-            rules: options.rules,
+            rules: Arc::new(options.rules),
             accepted: BTreeSet::new(),
             takes_commands: HashMap::new(),
         };
         Self {
             shared: Some(Arc::new(Shared {
                 state: Mutex::new(state),
-                project: real(&options.project),
+                project: canonical_for_plan(&options.project),
                 store: options.store,
                 start: OnceLock::new(),
             })),
@@ -148,12 +149,18 @@ impl Approvals {
     }
 
     fn with_judge<T>(&self, cwd: PathBuf, work: impl FnOnce(Judge<'_>) -> T) -> Option<T> {
-        let state = self.state()?;
-        let project = self.project().to_owned();
-        let place = Place { cwd, project, real };
+        // Judging looks at files, which other calls do not wait for.
+        let (mode, rules) = self
+            .state()
+            .map(|state| (state.mode, Arc::clone(&state.rules)))?;
+        let place = Place {
+            cwd,
+            project: self.project().to_owned(),
+            real: canonical_for_plan,
+        };
         Some(work(Judge {
-            mode: state.mode,
-            rules: &state.rules,
+            mode,
+            rules: &rules,
             place: &place,
         }))
     }
@@ -169,7 +176,7 @@ impl Approvals {
             .collect();
         let texts: Vec<String> = parsed.iter().map(ToString::to_string).collect();
         if let Some(mut state) = self.state() {
-            state.rules.allow.extend(parsed);
+            Arc::make_mut(&mut state.rules).allow.extend(parsed);
         }
         let store = self
             .shared
@@ -233,47 +240,41 @@ impl Approvals {
     }
 }
 
-/// Returns a path without links in it. What does not exist yet is kept as it is written.
-fn real(path: &Path) -> PathBuf {
-    for place in path.ancestors() {
-        let found = place.canonicalize().ok();
-        // A link may lead to a file that does not exist yet.
-        let target = || {
-            place
-                .read_link()
-                .ok()
-                .map(|to| place.parent().unwrap_or(place).join(to))
-        };
-        if let Some(found) = found.or_else(target) {
-            let rest = path.strip_prefix(place).unwrap_or(Path::new(""));
-            return match rest.as_os_str().is_empty() {
-                true => found,
-                false => found.join(rest),
-            };
-        }
-    }
-    path.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
+    /// Returns a call that writes a file.
+    fn edit(path: &Path) -> Call {
+        let files = serde_json::json!([{"src": path, "content": "x"}]);
+        let registry = crate::tools::registry();
+        let entry = registry.get("edit").unwrap();
+        (entry.from_json)(serde_json::json!({"files": files})).unwrap()
+    }
+
     #[test]
     fn links_are_followed_also_to_what_does_not_exist() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
-        std::fs::create_dir_all(root.join("project/src")).unwrap();
-        symlink("../outside", root.join("project/new")).unwrap();
-        symlink(&root, root.join("project/up")).unwrap();
-        let check = |path: &str, expected: &str| {
-            assert_eq!(real(&root.join(path)), root.join(expected), "{path}");
+        let project = root.join("project");
+        std::fs::create_dir_all(project.join("src")).unwrap();
+        symlink("../outside", project.join("new")).unwrap();
+        symlink("new", project.join("newer")).unwrap();
+        symlink(&root, project.join("up")).unwrap();
+        let approvals = Approvals::new(ApprovalOptions::new(Mode::Edits, project.clone()));
+        let check = |path: &str, is_inside: bool| {
+            let verdict = approvals.judge(&edit(&root.join(path)), project.clone(), false);
+            let is_allowed = matches!(verdict, Verdict::Allow(_));
+            assert_eq!(is_allowed, is_inside, "{path}");
         };
-        check("project/src/a", "project/src/a");
-        check("project/a/b", "project/a/b");
-        check("project/up/a", "a");
-        check("project/src/../../a", "a");
-        check("project/new", "project/../outside");
+        check("project/src/a", true);
+        check("project/a/b", true);
+        check("project/up/a", false);
+        check("project/up/project/a", true);
+        check("project/src/../../a", false);
+        check("project/new", false);
+        check("project/newer", false);
+        check("project/newer/a", false);
     }
 }

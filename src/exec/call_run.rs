@@ -9,7 +9,7 @@ use crate::exec::Event;
 use crate::exec::call_title::title;
 use crate::exec::cancel::Cancel;
 use crate::exec::consent;
-use crate::exec::decoder::PreparedCall;
+use crate::exec::decoder::{Approved, PreparedCall};
 use crate::exec::interruption::{self, StopKind};
 use crate::exec::jobs::JobTarget;
 use crate::exec::output::{Ending, LiveOutput, OutputOwner, WatcherStyle};
@@ -40,6 +40,8 @@ struct CallResult {
     error: Option<Redacted<ToolError>>,
     fields: Redacted<Map<String, Value>>,
     output: Option<Redacted<ShortenedText>>,
+    /// Note for the model about the approval of the call.
+    note: Option<String>,
 }
 
 /// Metadata of a call.
@@ -53,8 +55,8 @@ struct CallInfo {
     since: Instant,
     /// True if the call names its time limit.
     is_limited: bool,
-    /// True if a person has approved it.
-    is_approved: bool,
+    /// What is approved of it.
+    approved: Approved,
     /// Set when the next call types into this one.
     hand_over: Cancel,
 }
@@ -71,7 +73,7 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
         label: label(&prepared.call),
         since: Instant::now(),
         is_limited: timeout.is_some(),
-        is_approved: prepared.is_approved,
+        approved: prepared.approved,
         hand_over,
     };
     run.emit(started_event(&info)).await;
@@ -96,6 +98,7 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
     result.outcome.repairs = prepared.repairs;
     let duration = info.since.elapsed();
     result.outcome.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    warnings.extend(result.note.take());
     if !warnings.is_empty() {
         let fields = &mut result.outcome.fields;
         fields.insert("warnings".into(), warnings.into());
@@ -123,6 +126,7 @@ impl CallResult {
             error: None,
             fields: Redacted::default(),
             output: None,
+            note: None,
         }
     }
 
@@ -169,10 +173,11 @@ impl CallResult {
 }
 
 async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> CallResult {
-    let of = (info.id.as_str(), info.is_approved);
-    if let Err(error) = consent::check_outside_session(run, of, &call).await {
-        return CallResult::of(run, info, Err(error));
-    }
+    let of = (info.id.as_str(), info.approved);
+    let note = match consent::check_outside_session(run, of, &call).await {
+        Ok(note) => note,
+        Err(error) => return CallResult::of(run, info, Err(error)),
+    };
     // The call may read the output file of a job.
     run.jobs.write_files();
     let context = Context {
@@ -184,7 +189,8 @@ async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> C
         ..run.context.clone()
     };
     let result = execute(run, call, context, limits::CANCEL_GRACE).await;
-    CallResult::of(run, info, result)
+    let result = CallResult::of(run, info, result);
+    CallResult { note, ..result }
 }
 
 /// Runs a call that uses a shell.
@@ -193,10 +199,11 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> CallRe
         Ok(target) => target,
         Err(error) => return CallResult::of(run, info, Err(error)),
     };
-    let of = (info.id.as_str(), info.is_approved);
-    if let Err(error) = consent::check_in_session(run, of, &call, &target).await {
-        return CallResult::of(run, info, Err(error));
-    }
+    let of = (info.id.as_str(), info.approved);
+    let note = match consent::check_in_session(run, of, &call, &target).await {
+        Ok(note) => note,
+        Err(error) => return CallResult::of(run, info, Err(error)),
+    };
     let owner = OutputOwner {
         index: info.index,
         id: run.masked(&info.id),
@@ -214,6 +221,7 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> CallRe
     let is_stopped = info.spec.starts_job && run.cancel.has_spared_session();
     let is_stopped = is_stopped && matches!(&result, Ok(answer) if answer.status == Status::Failed);
     let mut result = CallResult::of(run, info, result);
+    result.note = note;
     if info.spec.starts_job && is_cancelled {
         result.outcome.status = Status::Killed;
     }

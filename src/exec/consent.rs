@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::approval::{AskedPart, CallAnswer, CallQuestion, Verdict, judge};
 use crate::exec::admission::not_started_error;
 use crate::exec::call_title::title;
-use crate::exec::decoder::PreparedCall;
+use crate::exec::decoder::{Approved, PreparedCall};
 use crate::exec::jobs::JobTarget;
 use crate::exec::live_names::{changed_names, note_start};
 use crate::exec::run_context::RunContext;
@@ -45,7 +45,7 @@ impl BlockState {
 }
 
 /// Judges a call before it runs.
-pub async fn judge(run: &RunContext, prepared: PreparedCall, block: BlockState) -> JudgedCall {
+pub async fn judge(run: &RunContext, mut prepared: PreparedCall, block: BlockState) -> JudgedCall {
     let approvals = run.policy_gate.approvals();
     let call = &prepared.call;
     let cwd = run.context.sessions.cwd();
@@ -58,8 +58,9 @@ pub async fn judge(run: &RunContext, prepared: PreparedCall, block: BlockState) 
         && !terminal.session.has_job()
     {
         let parts = changed_names(approvals, &terminal.session, names).await;
-        if !parts.is_empty() {
-            verdict = Verdict::Ask(parts);
+        match parts.is_empty() {
+            true => prepared.approved = Approved::Names,
+            false => verdict = Verdict::Ask(parts),
         }
     }
     JudgedCall { prepared, verdict }
@@ -99,11 +100,13 @@ impl JudgedCall {
     }
 }
 
-/// Asks a person about calls together, and again about those after a denied one that do more than read.
+/// Asks a person about calls together, and again about those after a denied or changed one that do more than read.
 pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
     let mut decided = Vec::new();
     let mut rest = VecDeque::new();
-    for call in calls {
+    for mut call in calls {
+        // The answers may take long.
+        call.prepared.approved = Approved::Nothing;
         match call.verdict {
             Verdict::Deny(_) => decided.push(call.without_person()),
             Verdict::Allow(_) | Verdict::Ask(_) => rest.push_back(call),
@@ -125,11 +128,16 @@ pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
         while let Some(call) = rest.pop_front() {
             let answer = answers.next().unwrap_or(CallAnswer::No(String::new()));
             let parts = call.question().parts;
+            let is_changed = matches!(answer, CallAnswer::Edited(_));
             let (prepared, decision) = decide(run, call.prepared, &parts, answer);
-            let denied = decision.is_err().then(|| prepared.id.clone());
+            let cause = match decision.is_err() {
+                true => Some("denied"),
+                false => is_changed.then_some("changed"),
+            };
+            let id = prepared.id.clone();
             decided.push((prepared, decision));
-            if let Some(id) = denied {
-                ask_again(run, &mut rest, &id);
+            if let Some(cause) = cause {
+                ask_again(run, &mut rest, (&id, cause));
                 break;
             }
         }
@@ -144,8 +152,8 @@ fn in_order(mut calls: Vec<DecidedCall>) -> Vec<DecidedCall> {
     calls
 }
 
-/// After a denied call, asks about the later ones that do more than read.
-fn ask_again(run: &RunContext, rest: &mut VecDeque<JudgedCall>, denied: &str) {
+/// After a denied or changed call, asks about the later ones that do more than read.
+fn ask_again(run: &RunContext, rest: &mut VecDeque<JudgedCall>, (id, cause): (&str, &str)) {
     let approvals = run.policy_gate.approvals();
     for call in rest {
         let cwd = run.context.sessions.cwd();
@@ -153,7 +161,7 @@ fn ask_again(run: &RunContext, rest: &mut VecDeque<JudgedCall>, denied: &str) {
             && !approvals.only_reads(&call.prepared.call, cwd)
         {
             let what = title(&call.prepared.call);
-            let reason = format!("it may build on call {denied}, which was denied");
+            let reason = format!("it may build on call {id}, which was {cause}");
             call.verdict = Verdict::Ask(vec![AskedPart::new(what, reason)]);
         }
     }
@@ -188,10 +196,7 @@ fn decide(
         CallAnswer::No(reason) => return (prepared, Err(denied(&reason))),
         CallAnswer::Yes => {}
         CallAnswer::Always(rules) => {
-            if let Err(error) = approvals.allow(&rules) {
-                let note = format!("the rule holds for this session only: {}", error.message);
-                prepared.notes.push(note);
-            }
+            prepared.notes.extend(allow(run, &rules));
         }
         CallAnswer::Edited(text) => {
             if let Some(own) = editable(&mut prepared.call) {
@@ -199,7 +204,7 @@ fn decide(
                     format!("the user has changed the call; in place of it this ran: {text}");
                 prepared.notes.push(note);
                 *own = Template::new(text);
-                prepared.is_approved = true;
+                prepared.approved = Approved::ByPerson;
             }
             let cwd = run.context.sessions.cwd();
             if let Verdict::Deny(rule) = approvals.judge(&prepared.call, cwd, false) {
@@ -208,24 +213,33 @@ fn decide(
         }
     }
     // A call that was only held is still checked when it starts.
-    prepared.is_approved |= !parts.is_empty();
+    if !parts.is_empty() {
+        prepared.approved = Approved::ByPerson;
+    }
     approvals.accept(parts);
     (prepared, Ok(()))
 }
 
-/// Checks a call of a shell when its turn has come, and records what it starts.
+/// Adds rules that allow; returns a note when they could not be stored.
+fn allow(run: &RunContext, rules: &[String]) -> Option<String> {
+    let error = run.policy_gate.approvals().allow(rules).err()?;
+    let message = error.message;
+    Some(format!("the rule holds for this session only: {message}"))
+}
+
+/// Checks a call of a shell when its turn has come, and records what it starts; may return a note for the model.
 ///
 /// # Errors
 /// It must not run.
 pub(super) async fn check_in_session(
     run: &RunContext,
-    (id, is_approved): (&str, bool),
+    (id, approved): (&str, Approved),
     call: &Call,
     target: &JobTarget,
-) -> Result<(), ToolError> {
+) -> Result<Option<String>, ToolError> {
     let approvals = run.policy_gate.approvals();
     if !approvals.is_on() {
-        return Ok(());
+        return Ok(None);
     }
     let session = &target.terminal.session;
     if let Call::Command(args) = call {
@@ -233,46 +247,47 @@ pub(super) async fn check_in_session(
         approvals.note_job(&target.job, judge::takes_commands(args.text.source()));
     }
     let types_code = approvals.takes_commands(&target.job) && !target.job.is_empty();
-    let verdict = match is_approved {
-        true => return Ok(()),
-        false => approvals.judge(call, run.context.sessions.cwd(), types_code),
-    };
-    let verdict = match verdict {
+    if approved == Approved::ByPerson {
+        return Ok(None);
+    }
+    let verdict = match approvals.judge(call, run.context.sessions.cwd(), types_code) {
+        Verdict::Allow(_) if approved == Approved::Names => return Ok(None),
         Verdict::Allow(names) => match changed_names(approvals, session, &names).await {
-            parts if parts.is_empty() => return Ok(()),
+            parts if parts.is_empty() => return Ok(None),
             parts => Verdict::Ask(parts),
         },
         other => other,
     };
-    finally(run, id, call, verdict).await
+    ask_one(run, id, call, verdict).await
 }
 
-/// Checks a call without a shell when its turn has come: the session's directory may have changed.
+/// Checks a call without a shell when its turn has come: the session's directory may have changed. May return a note
+/// for the model.
 ///
 /// # Errors
 /// It must not run.
 pub(super) async fn check_outside_session(
     run: &RunContext,
-    (id, is_approved): (&str, bool),
+    (id, approved): (&str, Approved),
     call: &Call,
-) -> Result<(), ToolError> {
+) -> Result<Option<String>, ToolError> {
     let approvals = run.policy_gate.approvals();
-    if is_approved || !approvals.is_on() {
-        return Ok(());
+    if approved == Approved::ByPerson || !approvals.is_on() {
+        return Ok(None);
     }
     let verdict = approvals.judge(call, run.context.sessions.cwd(), true);
-    finally(run, id, call, verdict).await
+    ask_one(run, id, call, verdict).await
 }
 
 /// Asks about one call whose turn has come.
-async fn finally(
+async fn ask_one(
     run: &RunContext,
     id: &str,
     call: &Call,
     verdict: Verdict,
-) -> Result<(), ToolError> {
+) -> Result<Option<String>, ToolError> {
     let parts = match verdict {
-        Verdict::Allow(_) => return Ok(()),
+        Verdict::Allow(_) => return Ok(None),
         Verdict::Deny(rule) => return Err(denied_by(&rule)),
         Verdict::Ask(parts) => parts,
     };
@@ -283,15 +298,15 @@ async fn finally(
         Answers::Nobody => return Err(needs_approval(&question.parts)),
         Answers::Interrupted => return Err(not_started_error()),
     };
-    match given {
-        Some(CallAnswer::Yes | CallAnswer::Edited(_)) => {}
-        // They hold for this session at least.
-        Some(CallAnswer::Always(rules)) => drop(run.policy_gate.approvals().allow(&rules)),
+    let note = match given {
+        Some(CallAnswer::Yes) => None,
+        Some(CallAnswer::Always(rules)) => allow(run, &rules),
         Some(CallAnswer::No(reason)) => return Err(denied(&reason)),
-        None => return Err(denied("")),
-    }
+        // Another text was not asked for.
+        Some(CallAnswer::Edited(_)) | None => return Err(denied("")),
+    };
     run.policy_gate.approvals().accept(&question.parts);
-    Ok(())
+    Ok(note)
 }
 
 fn question(id: &str, call: &Call, parts: Vec<AskedPart>) -> CallQuestion {

@@ -15,6 +15,18 @@ use karyi_core::span::Position;
 use karyi_syntax::grammar::Grammar;
 use karyi_syntax::{Event, Mode, Parser};
 
+/// What the approvals of a session know about a call before its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Approved {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The shell has just told that its names mean what they meant at the start.
+    Names,
+    /// A person has approved it as it is.
+    ByPerson,
+}
+
 /// A decoded call that is ready to run.
 #[derive(Debug)]
 pub struct PreparedCall {
@@ -28,8 +40,8 @@ pub struct PreparedCall {
     pub repairs: Vec<&'static str>,
     /// Approximate memory it occupies, in bytes.
     pub size_bytes: u64,
-    /// True when a person has approved it as it is.
-    pub is_approved: bool,
+    /// What is approved of it.
+    pub approved: Approved,
     /// Notes for the model about what happened to it before it ran.
     pub notes: Vec<String>,
 }
@@ -44,7 +56,7 @@ impl PreparedCall {
             call,
             repairs: Vec::new(),
             size_bytes: 0,
-            is_approved: false,
+            approved: Approved::default(),
             notes: Vec::new(),
         }
     }
@@ -280,7 +292,7 @@ impl MessageDecoder {
             repairs: repairs.collect(),
             size_bytes: span.end_offset.saturating_sub(span.start.offset)
                 + limits::CALL_OVERHEAD_BYTES,
-            is_approved: false,
+            approved: Approved::default(),
             notes: Vec::new(),
         })
     }

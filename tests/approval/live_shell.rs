@@ -97,3 +97,41 @@ fn the_question_to_the_shell_leaves_no_trace() {
         stage.close().await;
     });
 }
+
+#[test]
+fn a_shell_that_does_not_answer_in_time_is_free_again() {
+    block_on(async {
+        let mut stage = Stage::new("/bin/bash", Mode::Full, &[]);
+        let slow = "set -T; trap 'case $BASH_COMMAND in *such-name*) sleep 600;; esac' DEBUG";
+        stage
+            .message(&format!("<tools><command>{slow}</command></tools>"))
+            .await;
+        let session = stage.run.context.sessions.current().unwrap().session;
+        let error = session.names(&["no-such-name"]).await.unwrap_err();
+        assert!(error.message.contains("in time"), "{}", error.message);
+        assert_eq!(session.job(), None);
+        let results = stage
+            .message("<tools><command>echo on</command></tools>")
+            .await;
+        assert_eq!(results, ["1 ok: on"]);
+        stage.close().await;
+    });
+}
+
+#[test]
+fn another_text_is_no_answer_to_a_question_about_one_call() {
+    block_on(async {
+        let mut stage = Stage::new("/bin/bash", Mode::Ask, &["git status"]);
+        let block =
+            "<tools><command>git() { touch p; }</command><command>git status</command></tools>";
+        let edited = CallAnswer::Edited("touch q".to_owned());
+        stage
+            .person
+            .answers(vec![vec![CallAnswer::Yes, CallAnswer::Yes], vec![edited]]);
+        let results = stage.message(block).await;
+        assert_eq!(results[1], "2 refused denied: the user does not want it");
+        let there = ["p", "q"].map(|name| stage.file(name).exists());
+        assert_eq!(there, [false, false]);
+        stage.close().await;
+    });
+}

@@ -84,6 +84,34 @@ fn answers_are_applied() {
 }
 
 #[test]
+fn calls_after_a_changed_one_are_asked_about_again() {
+    block_on(async {
+        let mut stage = Stage::new("/bin/bash", Mode::Ask, &["touch b"]);
+        let block = "<tools><command>touch a</command><command>touch b</command><command>echo c</command></tools>";
+        let edited = CallAnswer::Edited("touch d".to_owned());
+        stage.person.answers(vec![
+            vec![edited, CallAnswer::Yes, CallAnswer::Yes],
+            vec![no(""), CallAnswer::Yes],
+        ]);
+        let results = stage.message(block).await;
+        assert_eq!(
+            results,
+            [
+                "1 ok",
+                "2 refused denied: the user does not want it",
+                "3 ok: c"
+            ]
+        );
+        let there = ["a", "b", "d"].map(|name| stage.file(name).exists());
+        assert_eq!(there, [false, false, true]);
+        let asked = stage.person.asked();
+        let again = "2: touch b: it may build on call 1, which was changed";
+        assert_eq!(asked[1], [again, "3: "]);
+        stage.close().await;
+    });
+}
+
+#[test]
 fn without_an_end_nobody_is_asked_and_nothing_runs() {
     block_on(async {
         let mut stage = Stage::new("/bin/bash", Mode::Ask, &[]);

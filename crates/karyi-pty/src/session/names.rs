@@ -76,6 +76,8 @@ impl Session {
             }
         }
         if progress.exit_code.is_none() {
+            // The next command needs the shell.
+            let _ = self.end_job().await;
             return Err(failed("the shell did not tell in time what names mean"));
         }
         let output = output.lock().unwrap_or_else(PoisonError::into_inner);
