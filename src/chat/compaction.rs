@@ -10,7 +10,8 @@ use crate::tool::plan_board::PlanStep;
 use karyi_core::limits;
 use karyi_core::outcome::JobNews;
 use karyi_model::{
-    Message, Model, ModelError, ModelErrorKind, ModelEvent, OutputForm, Retry, StopReason, Usage,
+    Answer, Message, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, OutputForm,
+    Retry, StopReason, Usage,
 };
 use karyi_vault::redact::{Redacted, Redactor};
 
@@ -33,29 +34,42 @@ pub enum CompactionEnd {
     Nothing,
     /// The user interrupted it; nothing has changed.
     Cancelled,
+    /// The summary broke off before its end; nothing has changed.
+    Cut,
     /// The model could not be used; nothing has changed.
     Failed(Box<ModelError>),
 }
 
-/// Summary of a conversation, with the tokens that it took.
+/// Message for [`CompactionEnd::Cut`].
+pub const CUT: &str = "the summary broke off before its end";
+
+/// Summary of a conversation, or the reason why there is none, with the tokens that it took.
 #[derive(Debug)]
 pub(super) struct Summary {
-    pub(super) text: Redacted,
+    pub(super) text: Result<Redacted, CompactionEnd>,
     pub(super) usage: Usage,
 }
 
 /// Asks the model for a summary; `focus` says what matters most, and may be empty.
-///
-/// # Errors
-/// [`CompactionEnd`] says why there is none.
 pub(super) async fn summarize(
     model: &dyn Model,
-    (history, focus): (&History, &str),
+    asked: (&History, &str),
     redactor: &Redactor,
     cancel: &Cancel,
     observer: &mut dyn Observer,
-) -> Result<Summary, CompactionEnd> {
-    let failed = |error| CompactionEnd::Failed(Box::new(error));
+) -> Summary {
+    let mut usage = Usage::default();
+    let text = receive(
+        model.answer(&request(asked, redactor)),
+        (redactor, cancel),
+        observer,
+        &mut usage,
+    );
+    let text = text.await;
+    Summary { text, usage }
+}
+
+fn request((history, focus): (&History, &str), redactor: &Redactor) -> ModelRequest {
     let mut request = history.request().clone();
     let mut text = String::from(REQUEST);
     if !focus.trim().is_empty() {
@@ -63,8 +77,18 @@ pub(super) async fn summarize(
     }
     request.messages.push(Message::user(redactor.redact(&text)));
     request.output = OutputForm::Text;
-    let mut answer = model.answer(&request);
-    let (mut text, mut usage) = (String::new(), Usage::default());
+    request
+}
+
+/// Receives a summary, and adds up its tokens.
+async fn receive(
+    mut answer: Answer,
+    (redactor, cancel): (&Redactor, &Cancel),
+    observer: &mut dyn Observer,
+    usage: &mut Usage,
+) -> Result<Redacted, CompactionEnd> {
+    let failed = |error| CompactionEnd::Failed(Box::new(error));
+    let mut text = String::new();
     loop {
         let event = tokio::select! {
             biased;
@@ -73,35 +97,36 @@ pub(super) async fn summarize(
         };
         match event {
             Some(Ok(ModelEvent::Text(piece))) => {
-                let room = limits::MAX_CHAT_ANSWER_BYTES.saturating_sub(text.len());
-                let end = piece.floor_char_boundary(room);
-                text.push_str(piece.get(..end).unwrap_or_default());
+                text.push_str(&piece);
+                if text.len() > limits::MAX_CHAT_ANSWER_BYTES {
+                    return Err(CompactionEnd::Cut);
+                }
             }
             Some(Ok(ModelEvent::Reasoning(piece))) => {
                 observer.event(&ChatEvent::Reasoning(&redactor.redact_str(&piece)));
             }
-            Some(Ok(ModelEvent::Usage(later))) => usage = usage.updated_by(later),
+            Some(Ok(ModelEvent::Usage(later))) => *usage = usage.updated_by(later),
             Some(Ok(ModelEvent::Retry(Retry { error, delay }))) => {
                 let error = error.masked(redactor);
                 observer.event(&ChatEvent::Retry(&Retry { error, delay }));
             }
             Some(Ok(ModelEvent::Stop(stop))) => match stop.reason {
-                StopReason::End | StopReason::Length | StopReason::Other => break,
+                StopReason::End | StopReason::Other => break,
+                StopReason::Length => return Err(CompactionEnd::Cut),
                 StopReason::Context | StopReason::Content => {
                     let message = format!("the provider stopped the summary: {}", stop.raw);
                     return Err(failed(ModelError::new(ModelErrorKind::Content, message)));
                 }
             },
             Some(Err(error)) => return Err(failed(error.masked(redactor))),
-            None => break,
+            None => return Err(CompactionEnd::Cut),
         }
     }
     if text.trim().is_empty() {
         let message = "the model gave an empty summary";
         return Err(failed(ModelError::new(ModelErrorKind::Protocol, message)));
     }
-    let text = redactor.redact_whole_again(text.trim());
-    Ok(Summary { text, usage })
+    Ok(redactor.redact_whole_again(text.trim()))
 }
 
 /// Returns the message that takes the place of a conversation.

@@ -18,7 +18,6 @@ use crate::chat::transcript::record::{Record, TurnEndRecord, UsageRecord};
 use crate::chat::transcript::state::ChatState;
 use crate::chat::turn::{Prompt, TurnEnd, TurnLimits, TurnReport, UsageSum};
 use crate::exec::cancel::Cancel;
-use crate::tools::Call;
 use karyi_model::{Effort, Model, ModelError, ModelErrorKind, Usage};
 use karyi_vault::redact::{Redacted, Redactor};
 
@@ -201,17 +200,6 @@ impl Conversation {
         }
     }
 
-    /// Runs a call of the user, and returns its report. The model does not learn of it.
-    pub async fn run_call(
-        &mut self,
-        call: Call,
-        cancel: &Cancel,
-        observer: &mut dyn Observer,
-    ) -> Option<Redacted> {
-        self.runner.replace_cancel(cancel);
-        self.runner.run_shown_call(call, observer).await
-    }
-
     /// Adds a text for the model that the user did not type, such as the report of a call of the user. The model gets it
     /// with the next text.
     pub fn tell(&mut self, text: &str) {
@@ -252,6 +240,18 @@ impl Conversation {
         cancel: &Cancel,
         observer: &mut dyn Observer,
     ) -> CompactionEnd {
+        let mut usage = UsageSum::default();
+        self.compact_counted(focus, cancel, observer, &mut usage)
+            .await
+    }
+
+    async fn compact_counted(
+        &mut self,
+        focus: &str,
+        cancel: &Cancel,
+        observer: &mut dyn Observer,
+        sum: &mut UsageSum,
+    ) -> CompactionEnd {
         if self.memory.history().message_count() < LEAST_MESSAGES {
             return CompactionEnd::Nothing;
         }
@@ -259,17 +259,21 @@ impl Conversation {
         let redactor = self.runner.redactor();
         let asked = (self.memory.history(), focus);
         let model = self.model.as_ref();
-        let summary = match compaction::summarize(model, asked, redactor, cancel, observer).await {
-            Ok(summary) => summary,
+        let summary = compaction::summarize(model, asked, redactor, cancel, observer).await;
+        if summary.text.is_ok() || summary.usage != Usage::default() {
+            let cost = self.record_usage(summary.usage);
+            sum.add(summary.usage, cost);
+        }
+        let summary = match summary.text {
+            Ok(text) => text,
             Err(end) => return end,
         };
         let jobs = self.runner.open_jobs().await;
         let plan = self.runner.plan().steps();
-        let message = compaction::message(&summary.text, &plan, &jobs, self.memory.history());
+        let message = compaction::message(&summary, &plan, &jobs, self.memory.history());
         let message = self.runner.redactor().redact_whole_again(&message);
-        self.record_usage(summary.usage);
         self.memory.record(&Record::Compaction(message));
-        observer.event(&ChatEvent::Compacted(summary.text.as_str()));
+        observer.event(&ChatEvent::Compacted(summary.as_str()));
         CompactionEnd::Done
     }
 
@@ -296,12 +300,17 @@ impl Conversation {
         if turn.is_compaction_off || !self.context_use().is_nearly_full() {
             return;
         }
-        let end = self.compact("", cancel, observer).await;
+        let end = self
+            .compact_counted("", cancel, observer, &mut turn.usage)
+            .await;
         turn.is_compaction_off = end != CompactionEnd::Done;
-        if let CompactionEnd::Failed(error) = end {
-            let note = format!("the conversation could not be summed up: {}", error.message);
-            observer.event(&ChatEvent::Note(&note));
-        }
+        let reason = match &end {
+            CompactionEnd::Failed(error) => error.message.as_str(),
+            CompactionEnd::Cut => compaction::CUT,
+            CompactionEnd::Done | CompactionEnd::Nothing | CompactionEnd::Cancelled => return,
+        };
+        let note = format!("the conversation could not be summed up: {reason}");
+        observer.event(&ChatEvent::Note(&note));
     }
 
     /// Asks the model and runs its answer.

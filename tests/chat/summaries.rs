@@ -110,3 +110,38 @@ fn a_summary_that_fails_changes_nothing() {
     let note = "note the conversation could not be summed up: cut";
     assert_eq!(seen.notes, [note, "compacted Sum."]);
 }
+
+#[test]
+fn a_summary_that_is_cut_changes_nothing_and_its_tokens_count() {
+    let chat = Chat::new();
+    let cut = |stop: Option<StopReason>| {
+        let mut steps = answer("Half a sum", 400);
+        steps.pop();
+        steps.extend(stop.map(Step::stop));
+        steps
+    };
+    let model = Arc::new(ScriptedModel::new(vec![
+        answer("<tools><command>echo hi</command></tools>", 100),
+        answer("Done.", 990),
+        cut(Some(StopReason::Length)),
+        answer("Go on.", 100),
+        cut(None),
+    ]));
+    let mut seen = Seen::default();
+    run(async {
+        let mut talk = chat.conversation(&model).with_window(Some(1000));
+        talk.turn("One.", &mut seen).await;
+        let report = talk.turn("Two.", &mut seen).await;
+        assert_eq!(report.end, TurnEnd::Done);
+        assert_eq!(report.usage.input, Some(500));
+        let before = talk.state().history().request().clone();
+        assert_eq!(before.messages.len(), 6);
+        let cancel = talk.turn_cancel();
+        let end = talk.compact("", &cancel, &mut seen).await;
+        assert_eq!(end, CompactionEnd::Cut);
+        assert_eq!(talk.state().history().request(), &before);
+        talk.close().await;
+    });
+    let note = "note the conversation could not be summed up: the summary broke off before its end";
+    assert_eq!(seen.notes, [note]);
+}

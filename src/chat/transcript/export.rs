@@ -1,11 +1,19 @@
 //! A transcript for other programs: Markdown and JSON.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::{Value, json};
 
 use crate::chat::transcript::file::Transcript;
 use crate::chat::transcript::record::{Record, TimedRecord};
 use crate::chat::transcript::store::summary;
 use crate::tool::plan_board::PlanStep;
+use crate::tools;
+use karyi_syntax::grammar::Grammar;
+use karyi_syntax::{Mode, Parser};
+
+/// Grammar of all tools.
+static GRAMMAR: OnceLock<Arc<Grammar>> = OnceLock::new();
 
 /// Returns a chat as one JSON object: its facts, and all records as they stand in the file.
 #[must_use]
@@ -143,30 +151,27 @@ fn with_code(answer: &str) -> String {
 
 /// Returns the pieces of an answer, and whether each is a block. The line break after a block belongs to neither.
 fn pieces(answer: &str) -> Vec<(&str, bool)> {
-    let (mut pieces, mut rest) = (Vec::new(), answer);
-    while let Some(start) = find_line(rest, "<tools") {
-        let (before, block) = rest.split_at(start);
-        let end = block
-            .find("</tools>")
-            .map_or(block.len(), |end| end + "</tools>".len());
-        let (block, after) = block.split_at(end);
-        pieces.extend([(before, false), (block, true)]);
-        rest = after.strip_prefix('\n').unwrap_or(after);
+    let grammar = GRAMMAR.get_or_init(|| Arc::new(tools::all().grammar()));
+    let (mut parser, mut events) = (Parser::new(Arc::clone(grammar), Mode::Repair), Vec::new());
+    parser.run_at_once();
+    parser.feed(answer.as_bytes(), &mut events);
+    parser.finish(&mut events);
+    let place = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
+    let (mut pieces, mut at) = (Vec::new(), 0);
+    for stretch in parser.take_prose().stretches {
+        let (start, end) = (place(stretch.start), place(stretch.end));
+        let block = answer.get(at..start).unwrap_or_default();
+        let prose = answer.get(start..end).unwrap_or_default();
+        let prose = match block {
+            "" => prose,
+            _ => prose.strip_prefix('\n').unwrap_or(prose),
+        };
+        pieces.extend([(block, true), (prose, false)]);
+        at = end;
     }
-    pieces.push((rest, false));
+    pieces.push((answer.get(at..).unwrap_or_default(), true));
+    pieces.retain(|(text, _)| !text.is_empty());
     pieces
-}
-
-/// Returns the place of a line that starts with a text.
-fn find_line(text: &str, start: &str) -> Option<usize> {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if line.starts_with(start) {
-            return Some(at);
-        }
-        at += line.len();
-    }
-    None
 }
 
 /// Returns a text as a code block that no line of it ends.
@@ -193,11 +198,13 @@ mod tests {
 
     #[test]
     fn blocks_of_an_answer_are_code() {
-        let answer =
-            "I look.\n<tools>\n<command>ls</command>\n</tools>\nThen `<tools>`.\n<tools>cut";
-        let expected = "I look.\n```\n<tools>\n<command>ls</command>\n</tools>\n```\nThen `<tools>`.\n```\n<tools>cut\n```\n";
+        let answer = "I look.\n<tools>\n<command>ls</command>\n</tools>\nThen `<tools>`.\n<tools>\n<command>cut";
+        let expected = "I look.\n```\n<tools>\n<command>ls</command>\n</tools>\n```\nThen `<tools>`.\n```\n<tools>\n<command>cut\n```\n";
         assert_eq!(with_code(answer), expected);
         assert_eq!(with_code("plain"), "plain");
         assert_eq!(without_blocks(answer), "I look.\nThen `<tools>`.");
+        // A block that holds its own end tag as text, and one that is quoted.
+        let answer = "<tools>\n<command>echo '</tools>'</command>\n</tools>\nSo:\n```\n<tools>\n</tools>\n```\n";
+        assert_eq!(without_blocks(answer), "So:\n```\n<tools>\n</tools>\n```");
     }
 }

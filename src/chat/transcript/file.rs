@@ -4,7 +4,7 @@
 //! last line without its end is a record that was not complete: it is left out, and cut off before the next is written.
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -67,6 +67,20 @@ impl Transcript {
         Self::read_from(path, file, redactor)
     }
 
+    /// Reads the start of a transcript alone.
+    ///
+    /// # Errors
+    /// As those of [`Transcript::read`].
+    pub(super) fn read_start(path: &Path, redactor: &Redactor) -> Result<ChatStart, ToolError> {
+        let file = open(path, File::options().read(true))?;
+        let mut line = Vec::new();
+        let most = limits::MAX_TRANSCRIPT_BYTES;
+        let read = BufReader::new(file.take(most)).read_until(b'\n', &mut line);
+        read.map_err(|error| ToolError::from_io(path, &error))?;
+        let parsed = Self::parse(&line, redactor);
+        Ok(parsed.map_err(|reason| no_transcript(path, &reason))?.start)
+    }
+
     fn read_from(path: &Path, file: File, redactor: &Redactor) -> Result<Self, ToolError> {
         let mut bytes = Vec::new();
         let most = limits::MAX_TRANSCRIPT_BYTES;
@@ -77,11 +91,7 @@ impl Transcript {
             return Err(ToolError::new(ErrorCode::FileTooLarge, message)
                 .with_hint("start a new chat; the old one stays readable as a file"));
         }
-        Self::parse(&bytes, redactor).map_err(|reason| {
-            let message = format!("{} is no transcript: {reason}", path.display());
-            ToolError::new(ErrorCode::Io, message)
-                .with_hint("`karyi chats list --all` shows the transcripts that can be read")
-        })
+        Self::parse(&bytes, redactor).map_err(|reason| no_transcript(path, &reason))
     }
 
     /// Parses the bytes of a transcript.
@@ -124,6 +134,12 @@ impl Transcript {
         }
         Ok(transcript)
     }
+}
+
+fn no_transcript(path: &Path, reason: &str) -> ToolError {
+    let message = format!("{} is no transcript: {reason}", path.display());
+    ToolError::new(ErrorCode::Io, message)
+        .with_hint("`karyi chats list --all` shows the transcripts that can be read")
 }
 
 /// Opens a file that is none but a regular one.

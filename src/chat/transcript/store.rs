@@ -78,13 +78,15 @@ impl ChatStore {
         let mut chats = Vec::new();
         for id in self.ids()? {
             let path = path_of(&self.directory, &id);
-            let Ok(transcript) = Transcript::read(&path, &self.redactor) else {
+            // The start first: a whole transcript may be large.
+            if let Some(cwd) = &cwd
+                && Transcript::read_start(&path, &self.redactor)
+                    .is_ok_and(|start| start.cwd != *cwd)
+            {
                 continue;
-            };
-            let is_meant = cwd.as_ref().is_none_or(|cwd| *cwd == transcript.start.cwd);
-            if is_meant {
-                chats.push(summary(id, &transcript));
             }
+            let transcript = Transcript::read(&path, &self.redactor);
+            chats.extend(transcript.ok().map(|transcript| summary(id, &transcript)));
         }
         chats.sort_by_key(|chat| std::cmp::Reverse(chat.changed));
         Ok(chats)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
-use crate::chat::compaction::CompactionEnd;
+use crate::chat::compaction::{self, CompactionEnd};
 use crate::chat::turn::{TurnEnd, TurnReport};
 use crate::cli::assistant::approval_screen::{ApprovalKey, ApprovalScreen, Asked};
 use crate::cli::assistant::completion::{Completion, ProjectFiles, Sources, completion};
@@ -533,6 +533,9 @@ impl App {
                 self.say_faint("there is little to sum up yet");
             }
             WorkEnd::Compaction(CompactionEnd::Cancelled) => self.say_warning("interrupted"),
+            WorkEnd::Compaction(CompactionEnd::Cut) => {
+                self.say_warning(&format!("{}; nothing has changed", compaction::CUT));
+            }
             WorkEnd::Compaction(CompactionEnd::Failed(error)) => self.say_failure(&error),
             WorkEnd::Opened(opening) => {
                 if let Err(error) = opening.and_then(|opening| self.open(*opening)) {
