@@ -6,9 +6,10 @@ use crate::load::{self, Load, SentCounts};
 use crate::report::Report;
 use crate::servers;
 
-/// What is called.
 /// Least calls per second beside those of an axum that only says hello. The aim is 0.30.
 const LEAST_OF_AXUM: f64 = 0.15;
+
+/// Body of a call.
 const BODY: &str = r#"{"tool_name": "search_content", "input": {"query": "严氏家训", "limit": 5}, "context": {"tenant_id": "yantian", "site_id": "yantian-main", "trace_id": "trace-1"}}"#;
 
 /// The query, and the same one so that every call has another text with the same words.

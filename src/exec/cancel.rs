@@ -48,8 +48,10 @@ impl Switch {
     }
 
     fn each_part(&self, act: fn(&Self)) {
-        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts: Vec<Arc<Self>> = parts.iter().filter_map(Weak::upgrade).collect();
+        let parts: Vec<Arc<Self>> = {
+            let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+            parts.iter().filter_map(Weak::upgrade).collect()
+        };
         parts.iter().for_each(|part| act(part));
     }
 
@@ -145,6 +147,15 @@ impl Cancel {
         let mut watcher = self.switch.state.subscribe();
         // `wait_for` fails only when the sender is gone, and `self` owns it.
         let _ = watcher.wait_for(|is_cancelled| *is_cancelled).await;
+    }
+}
+
+/// Cancels something when it is dropped.
+pub struct CancelOnDrop(pub Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

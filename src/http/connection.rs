@@ -25,7 +25,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use crate::exec::cancel::Cancel;
+use crate::exec::cancel::{Cancel, CancelOnDrop};
 use karyi_core::limits;
 
 /// Timeouts of connections.
@@ -78,15 +78,6 @@ impl ClientHandle {
 
     fn is_busy(&self) -> bool {
         self.state.is_busy.load(Ordering::Relaxed)
-    }
-}
-
-/// Cancels something when it is dropped.
-pub struct CancelOnDrop(pub Cancel);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 

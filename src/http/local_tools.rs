@@ -11,14 +11,13 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::exec::Event;
-use crate::exec::cancel::Cancel;
+use crate::exec::cancel::{Cancel, CancelOnDrop};
 use crate::exec::decoder::PreparedCall;
 use crate::exec::message_runner::MessageRunner;
 use crate::exec::output_log::{LogLifetime, OutputLogs};
 use crate::exec::policy_gate::PolicyGate;
 use crate::exec::session_context::SessionContext;
 use crate::exec::shorten;
-use crate::http::connection::CancelOnDrop;
 use crate::render::wire;
 use crate::service::caller::OutputSender;
 use crate::service::envelope::Failure;

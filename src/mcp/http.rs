@@ -19,9 +19,9 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::exec::cancel::Cancel;
+use crate::exec::cancel::{Cancel, CancelOnDrop};
 use crate::http::app_state::AppState;
-use crate::http::connection::{CancelOnDrop, ClientHandle};
+use crate::http::connection::ClientHandle;
 use crate::http::{bodies, headers, problem, routes};
 use crate::mcp::progress::Progress;
 use crate::mcp::replay::ReplaySessionManager;

@@ -7,8 +7,7 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
 use tokio::sync::OnceCell;
 
-use crate::exec::cancel::Cancel;
-use crate::http::connection::CancelOnDrop;
+use crate::exec::cancel::{Cancel, CancelOnDrop};
 use crate::mcp::server::McpContext;
 use crate::mcp::stdio::SiteTools;
 use crate::mcp::{listing, site_call, site_result, tool_result};
