@@ -27,9 +27,8 @@
 //! Ctrl+C. The shell, its directory and other jobs live on, and the next turn tells the model what ran. The switch of the
 //! conversation ends the session as well.
 //!
-//! `rename`, `rewind`, `compact`, `undo_compaction`, `tell` (a text for the model that the user did not type) and
-//! `run_call` (a call of the user, for `!cmd`) work between turns; [`transcript::state::ChatState`] has the plan, title,
-//! tokens and cost.
+//! `rename`, `rewind`, `compact`, `undo_compaction` and `tell` (a text for the model that the user did not type) work
+//! between turns; [`transcript::state::ChatState`] has the plan, title, tokens and cost.
 
 mod answer_end;
 pub mod answer_run;
