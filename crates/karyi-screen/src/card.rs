@@ -33,8 +33,10 @@ pub enum CardEnd {
 #[derive(Debug, Clone, Default)]
 struct OutputTail {
     lines: VecDeque<String>,
-    /// Line without its end.
+    /// Line without its end, as far as its output has come.
     open: String,
+    /// The same line as the terminal shows it before its output comes; empty when nothing is ahead of the output.
+    preview: String,
     /// Lines of the output, kept or not.
     count: usize,
 }
@@ -68,7 +70,7 @@ impl Card {
 
     /// Takes the newest state of the line without an end.
     pub fn set_open_line(&mut self, line: &str) {
-        line.clone_into(&mut self.tail.open);
+        line.clone_into(&mut self.tail.preview);
     }
 
     /// Sets the state beside the title.
@@ -136,7 +138,9 @@ impl Card {
 
     fn tail_lines(&self, most: usize, columns: usize) -> Vec<Line<'static>> {
         let lines = self.tail.lines.iter().map(String::as_str);
-        let open = Some(self.tail.open.as_str()).filter(|line| !line.is_empty());
+        let open = [&self.tail.preview, &self.tail.open];
+        let open = open.into_iter().map(String::as_str);
+        let open = open.filter(|line| !line.is_empty()).take(1);
         let all: Vec<&str> = lines.chain(open).collect();
         let start = all.len().saturating_sub(most);
         let line = |text: &&str| {
@@ -149,6 +153,7 @@ impl Card {
 
 impl OutputTail {
     fn push(&mut self, text: &str) {
+        self.preview.clear();
         let complete = text.bytes().filter(|byte| *byte == b'\n').count();
         self.count += complete;
         let start = text.len().saturating_sub(limits::CARD_TAIL_BYTES);
@@ -228,6 +233,22 @@ mod tests {
             plain_text(&shown[0]),
             "● command cargo test …  0.3 s  waiting for input"
         );
+    }
+
+    #[test]
+    fn a_line_that_was_shown_early_is_shown_once() {
+        let mut card = Card::new("command", "echo half");
+        card.push_output("ha");
+        card.set_open_line("half");
+        let check = |card: &Card, expected: &str| {
+            let shown = card.running_lines(Duration::default(), 40);
+            assert_eq!(texts(&shown)[1..], [format!("  │ {expected}")]);
+        };
+        check(&card, "half");
+        card.push_output("lf\n");
+        check(&card, "half");
+        let ended = card.ended_lines(CardEnd::Good, "", 40);
+        assert_eq!(texts(&ended), ["✓ command echo half", "  │ half"]);
     }
 
     #[test]

@@ -87,6 +87,12 @@ impl KeyPress {
         }
     }
 
+    /// Returns true for a key that was pressed without Ctrl and Alt.
+    #[must_use]
+    pub fn is_plain(self) -> bool {
+        !self.modifiers.control && !self.modifiers.alt
+    }
+
     /// Returns the letter of a key that was pressed with Ctrl alone.
     #[must_use]
     pub fn control_letter(self) -> Option<char> {

@@ -151,11 +151,40 @@ impl ApprovalScreen {
         ApprovalKey::Taken
     }
 
+    /// Takes a paste into the text that is being typed; returns false when none is.
+    pub(super) fn paste(&mut self, text: &str) -> bool {
+        match &mut self.entry {
+            Entry::None => return false,
+            Entry::Reason(input) | Entry::Edit(input) => input.paste(text),
+        }
+        true
+    }
+
+    /// Takes an answer that was typed as a line: a key, or `n` with a reason. Returns false when it is none.
+    pub(super) fn line(&mut self, line: &str) -> bool {
+        let count = self.answers.len();
+        let (word, rest) = line
+            .trim()
+            .split_once(char::is_whitespace)
+            .unwrap_or((line.trim(), ""));
+        match (word, rest.trim()) {
+            ("n", reason) => self.answers.push(CallAnswer::No(reason.to_owned())),
+            ("y" | "Y" | "a" | "w", "") => {
+                for letter in word.chars() {
+                    self.choose(KeyPress::plain(Key::Char(letter)));
+                }
+            }
+            _ => {}
+        }
+        self.answers.len() > count
+    }
+
     fn choose(&mut self, press: KeyPress) -> ApprovalKey {
         let Some(question) = self.question().cloned() else {
             return ApprovalKey::Taken;
         };
         match press.key {
+            _ if !press.is_plain() => {}
             Key::Escape => return ApprovalKey::Interrupt,
             Key::Char('y') => self.answers.push(CallAnswer::Yes),
             Key::Char('Y') => {
@@ -234,10 +263,30 @@ impl ApprovalScreen {
         };
         let keys = match self.opens_at(now) {
             Some(_) => "…".to_owned(),
-            None => keys(question, self.asked.questions.len() - self.answers.len()),
+            None => {
+                let left = self.asked.questions.len() - self.answers.len();
+                keys(question, left) + " · Esc interrupt"
+            }
         };
         let keys = Span::styled(keys, theme::STRONG);
         wrap(&[keys], columns, &[], &[])
+    }
+
+    /// Returns the question for a terminal that only prints, which answers by lines.
+    pub(super) fn plain_lines(&self, columns: usize, now: Instant) -> Vec<Line<'static>> {
+        let Some(question) = self.question() else {
+            return Vec::new();
+        };
+        let (mut lines, _) = self.lines(columns, now);
+        lines.truncate(1 + question.facts().len());
+        let question = CallQuestion {
+            is_editable: false,
+            ..question.clone()
+        };
+        let left = self.asked.questions.len() - self.answers.len();
+        let keys = keys(&question, left) + " · q interrupt; Enter sends";
+        lines.push(Line::from(keys));
+        lines
     }
 }
 
@@ -257,7 +306,6 @@ fn keys(question: &CallQuestion, left: usize) -> String {
     if question.is_editable {
         keys.push_str(" · e edit");
     }
-    keys.push_str(" · Esc interrupt");
     keys
 }
 
@@ -337,6 +385,66 @@ mod tests {
         );
         assert_eq!(shown.key(press, later()), ApprovalKey::Taken);
         assert!(shown.is_over());
+    }
+
+    #[test]
+    fn keys_with_ctrl_or_alt_answer_nothing() {
+        let (mut shown, _answers) = screen(1);
+        for bits in 1..=3_u8 {
+            for letter in ['y', 'Y', 'a', 'w', 'n', 'e'] {
+                let mut press = KeyPress::plain(Key::Char(letter));
+                press.modifiers.control = bits & 1 != 0;
+                press.modifiers.alt = bits & 2 != 0;
+                assert_eq!(shown.key(press, later()), ApprovalKey::Taken);
+                assert!(
+                    !shown.is_over() && matches!(shown.entry, Entry::None),
+                    "{press:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_paste_goes_into_the_reason() {
+        let (mut shown, mut answers) = screen(1);
+        assert!(!shown.paste("y"));
+        typed(&mut shown, "n");
+        assert!(shown.paste("too\nlong"));
+        typed(&mut shown, "\n");
+        shown.finish();
+        let expected = vec![CallAnswer::No("too\nlong".into())];
+        assert_eq!(answers.try_recv().unwrap(), Some(expected));
+    }
+
+    #[test]
+    fn lines_answer_where_no_key_can() {
+        let (mut shown, mut answers) = screen(4);
+        for other in ["", "yes please", "y?", "e", "w", "Yy"] {
+            assert!(!shown.line(other), "{other}");
+        }
+        assert!(shown.line("y") && shown.line("n not this") && shown.line("a") && shown.line("n"));
+        shown.finish();
+        let expected = vec![
+            CallAnswer::Yes,
+            CallAnswer::No("not this".into()),
+            CallAnswer::Always(vec!["git push".into()]),
+            CallAnswer::No(String::new()),
+        ];
+        assert_eq!(answers.try_recv().unwrap(), Some(expected));
+        let (shown, _answers) = screen(1);
+        let texts: Vec<String> = shown
+            .plain_lines(100, later())
+            .iter()
+            .map(plain_text)
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "Run command 0?",
+                "  git push: it is not known to only read",
+                "y yes · n no, with a reason · a always here: git push · q interrupt; Enter sends"
+            ]
+        );
     }
 
     #[test]

@@ -108,6 +108,7 @@ impl Menu {
             Key::Char('c' | 'd') if press.modifiers.control => {
                 return MenuChoice::Command(SlashCommand::Quit);
             }
+            _ if !press.is_plain() => {}
             Key::Char(letter) => {
                 let item = ITEMS.iter().find(|(key, _, _)| *key == letter);
                 return item.map_or(MenuChoice::Open, |(_, _, command)| chosen(*command));
@@ -183,6 +184,10 @@ mod tests {
         assert_eq!(menu.key(KeyPress::control('c')), quit);
         assert_eq!(menu.key(KeyPress::plain(Key::Escape)), MenuChoice::Back);
         assert_eq!(menu.key(KeyPress::plain(Key::Char('x'))), MenuChoice::Open);
+        assert_eq!(menu.key(KeyPress::control('q')), MenuChoice::Open);
+        let mut alt = KeyPress::plain(Key::Char('u'));
+        alt.modifiers.alt = true;
+        assert_eq!(menu.key(alt), MenuChoice::Open);
     }
 
     #[test]
