@@ -454,3 +454,12 @@ fn a_key_that_is_not_utf8_is_not_shown() {
         );
     }
 }
+
+#[test]
+fn a_quiet_answer_cannot_control_the_terminal() {
+    let server = ModelServer::start(vec![Reply::text("a\x1b]52;c;eA==\x07b")]);
+    let (screen, status) = ask(&server, &["--quiet", "what?"]).on_terminal().end();
+    assert_eq!(status, 0);
+    assert!(screen.contains("a␛]52;c;eA==␇b"), "{screen:?}");
+    assert!(!screen.contains("\x1b]52"), "{screen:?}");
+}

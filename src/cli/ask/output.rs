@@ -294,13 +294,8 @@ impl TextOutput {
             return Ok(());
         }
         self.clear_running();
-        let mut out = io::stdout().lock();
-        match out.is_terminal() {
-            true => out.write_all(safe(text).as_bytes())?,
-            false => out.write_all(text.as_bytes())?,
-        }
         self.is_in_line = !text.ends_with('\n');
-        out.flush()
+        print(text)
     }
 
     fn end_line(&mut self) -> io::Result<()> {
@@ -361,7 +356,7 @@ impl TextOutput {
     fn end(&mut self, report: &TurnReport) -> io::Result<()> {
         self.clear_running();
         if self.is_quiet && report.end == TurnEnd::Done {
-            writeln!(io::stdout(), "{}", report.answer)?;
+            print(&format!("{}\n", report.answer))?;
         }
         if self.is_terminal && !self.is_quiet {
             let count =
@@ -379,6 +374,16 @@ impl TextOutput {
         }
         Ok(())
     }
+}
+
+/// Prints prose of the model; a terminal gets nothing of it that it would act on.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.is_terminal() {
+        true => out.write_all(safe(text).as_bytes())?,
+        false => out.write_all(text.as_bytes())?,
+    }
+    out.flush()
 }
 
 /// Returns tool and title of a call, on one line.
