@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -241,22 +242,50 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
             return Ok(refused.exit_code());
         }
     };
-    let files = entry.file_changes();
-    let contents: Vec<Contents> = files.iter().map(|f| Contents::of(&shown, f)).collect();
-    let state = State {
-        is_undone: undone_numbers(&entries).contains(&number),
-        // Undo needs the old contents; for the new ones the hash is enough.
-        has_contents: !contents.iter().any(|found| found.old_is_damaged),
-    };
+    let (contents, state) = contents_and_state(&shown, entry, &entries);
     let text = match is_json {
         true => show_json(&shown, entry, &state, &contents),
-        false => show_text(&shown, entry, &state, &contents),
+        false => {
+            let colour = screen::colour(&io::stdout());
+            show_text(&shown, (entry, &state), &contents, colour)
+        }
     };
     Ok(print(&text))
 }
 
-fn show_text(shown: &HistoryView, entry: &Entry, state: &State, contents: &[Contents]) -> String {
-    let colour = screen::colour(&io::stdout());
+/// Returns a change for people, from the journal of the running session.
+pub(super) fn in_session(journal: &Arc<Journal>, redactor: &Redactor, number: u64) -> String {
+    let shown = HistoryView::new(Arc::clone(journal), redactor.clone());
+    let entries = journal.entries().unwrap_or_default();
+    let Some(entry) = entries.iter().find(|entry| entry.number == number) else {
+        return String::new();
+    };
+    let (contents, state) = contents_and_state(&shown, entry, &entries);
+    show_text(&shown, (entry, &state), &contents, Colour::Off)
+}
+
+/// Reads the contents of a change.
+fn contents_and_state(
+    shown: &HistoryView,
+    entry: &Entry,
+    entries: &[Entry],
+) -> (Vec<Contents>, State) {
+    let files = entry.file_changes();
+    let contents: Vec<Contents> = files.iter().map(|f| Contents::of(shown, f)).collect();
+    let state = State {
+        is_undone: undone_numbers(entries).contains(&entry.number),
+        // Undo needs the old contents; for the new ones the hash is enough.
+        has_contents: !contents.iter().any(|found| found.old_is_damaged),
+    };
+    (contents, state)
+}
+
+fn show_text(
+    shown: &HistoryView,
+    (entry, state): (&Entry, &State),
+    contents: &[Contents],
+    colour: Colour,
+) -> String {
     let mut text = line(entry, state, colour);
     for (file, contents) in entry.file_changes().iter().zip(contents) {
         let _ = writeln!(text, "\n{}", colour.paint(Ink::Heading, &file_line(file)));

@@ -23,6 +23,17 @@ pub(super) struct HistoryView {
     _interrupts: Option<Interrupts>,
 }
 
+impl HistoryView {
+    /// Takes the journal of the running session.
+    pub(super) fn new(journal: Arc<Journal>, redactor: Redactor) -> Self {
+        Self {
+            journal,
+            redactor,
+            _interrupts: None,
+        }
+    }
+}
+
 /// The reason why the journal cannot be shown.
 pub(super) struct JournalUnavailable {
     pub(super) error: ToolError,

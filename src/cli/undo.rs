@@ -59,7 +59,7 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     let view = View {
         redactor: shown.redactor,
         is_dry: args.dry_run,
-        conflict_hint: conflict_hint(&later),
+        conflict_hint: hint_of(&result, &later),
         missing: result.as_ref().map_or(0, |undone| missing(args, undone)),
         colour: screen::colour(&io::stdout()),
     };
@@ -72,6 +72,36 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
             view.print_text(result)
         }
     }
+}
+
+/// Undoes a change of the running session, with its journal. Returns what a person reads about it.
+pub(super) fn in_session(recorder: &Recorder, redactor: &Redactor, number: u64) -> String {
+    let Some(journal) = &recorder.journal else {
+        return String::new();
+    };
+    let recorder = Recorder {
+        tool: "undo".into(),
+        ..recorder.clone()
+    };
+    let mut later = Vec::new();
+    let listed = UndoSelection::for_undo(journal, UndoTarget::Number(number));
+    let result = listed.map_err(UndoError::Other).and_then(|listed| {
+        let mut recovered = listed.recovered.clone();
+        let undone = undo::take_back(&recorder, journal, &listed, &mut recovered);
+        if let Err(UndoError::Conflicts(conflicts)) = &undone {
+            later = listed.later(conflicts);
+        }
+        undone
+    });
+    let view = View {
+        redactor: redactor.clone(),
+        is_dry: false,
+        colour: Colour::Off,
+        conflict_hint: hint_of(&result, &later),
+        missing: 0,
+    };
+    let text = view.text(result);
+    text.shown + &text.said.join("\n") + "\n"
 }
 
 /// Finds the changes to undo and warns about an unreadable part of the list.
@@ -178,7 +208,14 @@ fn numbers(undone: &UndoOutcome) -> String {
 }
 
 /// Returns the hint for a conflict; `later` are the changes to undo first, newest first.
-fn conflict_hint(later: &[u64]) -> String {
+fn hint_of(result: &Result<UndoOutcome, UndoError>, later: &[u64]) -> String {
+    let Err(UndoError::Conflicts(conflicts)) = result else {
+        return String::new();
+    };
+    if conflicts.iter().all(|found| found.now == found.restored) {
+        return "the files are already as undo would make them, so nothing is left to undo"
+            .to_owned();
+    }
     if later.is_empty() {
         return "another program changed them: restore the lines by hand, or undo another change by its \
                 number (`karyi history`)"
@@ -257,46 +294,59 @@ struct View {
     missing: u64,
 }
 
+/// Texts about a result.
+struct UndoText {
+    shown: String,
+    /// Lines for standard error.
+    said: Vec<String>,
+    /// Exit status; nothing when all is well.
+    status: Option<u8>,
+}
+
 impl View {
     fn print_text(&self, result: Result<UndoOutcome, UndoError>) -> ExitCode {
-        match result {
+        let text = self.text(result);
+        let printed = print(&text.shown);
+        text.said.iter().for_each(|line| say(line));
+        text.status.map_or(printed, ExitCode::from)
+    }
+
+    /// Returns the texts about a result, masked: file names may contain values, too.
+    fn text(&self, result: Result<UndoOutcome, UndoError>) -> UndoText {
+        let masked = |text: &str| self.redactor.redact_again(text).into_owned();
+        let mut said = Vec::new();
+        let (shown, status) = match result {
             Ok(undone) => {
-                let code = self.print(&self.done_text(&undone));
                 if let Some(left) = &undone.leftovers {
-                    let left = self.redactor.redact_again(left);
-                    say(&format!("warning: {}", safe_line(&left)));
+                    said.push(format!("warning: {}", safe_line(&masked(left))));
                 }
                 if self.missing > 0 {
-                    say(&format!(
+                    said.push(format!(
                         "{} changes fewer than requested: there are no more to undo",
                         self.missing
                     ));
                 }
-                code
+                (self.done_text(&undone), None)
             }
             Err(UndoError::Other(error)) => {
-                let message = self.redactor.redact_again(&error.message);
-                say(&format!("{}: {message}", error.code.as_str()));
-                say(&format!("hint: {}", error.hint));
-                ExitCode::from(status(&error))
+                let message = masked(&error.message);
+                said.push(format!("{}: {message}", error.code.as_str()));
+                said.push(format!("hint: {}", error.hint));
+                (String::new(), Some(status(&error)))
             }
             Err(UndoError::Conflicts(conflicts)) => {
-                let text: String = conflicts.iter().map(|c| self.conflict_text(c)).collect();
-                let _ = self.print(&text);
-                let message = self
-                    .redactor
-                    .redact_again(&conflict_message(&conflicts))
-                    .into_owned();
-                say(&format!("undo_conflict: {}", safe_line(&message)));
-                say(&format!("hint: {}", self.conflict_hint));
-                ExitCode::from(FAILED)
+                let message = masked(&conflict_message(&conflicts));
+                said.push(format!("undo_conflict: {}", safe_line(&message)));
+                said.push(format!("hint: {}", self.conflict_hint));
+                let text = conflicts.iter().map(|c| self.conflict_text(c));
+                (text.collect(), Some(FAILED))
             }
+        };
+        UndoText {
+            shown: masked(&shown),
+            said,
+            status,
         }
-    }
-
-    /// Prints a text, masked once more: file names may contain values, too.
-    fn print(&self, text: &str) -> ExitCode {
-        print(&self.redactor.redact_again(text))
     }
 
     fn done_text(&self, undone: &UndoOutcome) -> String {

@@ -343,7 +343,8 @@ impl Journal {
 
     /// Returns the last number in use, which the lock file repeats: an emptied or cut list no longer has it,
     /// and numbers must stay unique.
-    pub(super) fn last_number(&self) -> u64 {
+    #[must_use]
+    pub fn last_number(&self) -> u64 {
         let number: Option<u64> = number_in(&self.entries_lock());
         // No list gets this long, so karyi did not write it.
         number.filter(|number| *number < u64::MAX / 2).unwrap_or(0)
