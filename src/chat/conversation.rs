@@ -18,7 +18,7 @@ use crate::chat::transcript::record::{Record, TurnEndRecord, UsageRecord};
 use crate::chat::transcript::state::ChatState;
 use crate::chat::turn::{Prompt, TurnEnd, TurnLimits, TurnReport, UsageSum};
 use crate::exec::cancel::Cancel;
-use karyi_model::{Effort, Model, ModelError, ModelErrorKind, Usage};
+use karyi_model::{Effort, Model, ModelError, ModelErrorKind, ModelRequest, Usage};
 use karyi_vault::redact::{Redacted, Redactor};
 
 /// Messages below which a compaction gains nothing.
@@ -230,6 +230,11 @@ impl Conversation {
         self.window = window;
         let name = self.runner.redactor().redact_whole_again(name);
         self.memory.record(&Record::Model(name));
+    }
+
+    /// Goes on with another start of the requests: the system text, examples and limits, which a model may need.
+    pub fn replace_start(&mut self, start: ModelRequest) {
+        self.memory.replace_start(start);
     }
 
     /// Lets the model sum the conversation up, and goes on with the summary; `focus` says what matters most, and may be

@@ -211,6 +211,32 @@ impl History {
         self.request.messages.truncate(start);
     }
 
+    /// Replaces what the conversation began with, and keeps what was said since.
+    pub(super) fn replace_start(&mut self, start: ModelRequest) {
+        let (before, after) = (self.first, start.messages.len());
+        let moved = |index: usize| (index + after).saturating_sub(before);
+        let current = (
+            &mut self.request.messages,
+            &mut self.reports,
+            &mut self.turns,
+        );
+        let folded = self.folded.iter_mut();
+        let folded = folded.map(|part| (&mut part.messages, &mut part.reports, &mut part.turns));
+        for (messages, reports, turns) in folded.chain([current]) {
+            let end = before.min(messages.len());
+            messages.splice(..end, start.messages.iter().cloned());
+            reports
+                .iter_mut()
+                .for_each(|report| *report = moved(*report));
+            turns
+                .iter_mut()
+                .for_each(|turn| turn.index = moved(turn.index));
+        }
+        let messages = std::mem::take(&mut self.request.messages);
+        self.first = after;
+        self.request = ModelRequest { messages, ..start };
+    }
+
     fn earlier_turns(&self) -> usize {
         self.folded.iter().map(|part| part.turns.len()).sum()
     }
@@ -263,6 +289,41 @@ mod tests {
         assert_eq!(texts.join(" "), turns, "{steps}");
         assert_eq!(history.turn_count(), texts.len());
         assert_eq!(history.request().system.as_str(), "system");
+    }
+
+    #[test]
+    fn another_start_keeps_what_was_said() {
+        let redactor = Redactor::new(&Secrets::default());
+        let text = |text: &str| redactor.redact(text);
+        for (steps, examples, messages) in [
+            ("u1 a2 r3", "", "1 2 3"),
+            ("u1 a2 r3", "x y", "x y 1 2 3"),
+            ("u1 a2 cS u3 a4", "x y", "x y S 3 4"),
+            ("u1 a2 cS u3 a4", "", "S 3 4"),
+        ] {
+            let mut history = history(steps);
+            let texts = history.user_texts();
+            let examples = examples.split_whitespace();
+            history.replace_start(ModelRequest {
+                system: text("other"),
+                messages: examples.map(|word| Message::user(text(word))).collect(),
+                temperature: Some(0.0),
+                ..ModelRequest::default()
+            });
+            let request = history.request().clone();
+            let found: Vec<&str> = request.messages.iter().map(|m| m.text.as_str()).collect();
+            assert_eq!(found.join(" "), messages, "{steps}");
+            assert_eq!(history.user_texts(), texts, "{steps}");
+            assert_eq!(
+                (request.system.as_str(), request.temperature),
+                ("other", Some(0.0))
+            );
+            let count = history.message_count();
+            history.unfold();
+            assert!(history.message_count() >= count);
+            history.rewind(0);
+            assert_eq!(history.message_count(), 0, "{steps}");
+        }
     }
 
     #[test]

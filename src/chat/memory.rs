@@ -4,7 +4,7 @@ use crate::chat::history::History;
 use crate::chat::transcript::file::TranscriptWriter;
 use crate::chat::transcript::record::Record;
 use crate::chat::transcript::state::ChatState;
-use karyi_model::Effort;
+use karyi_model::{Effort, ModelRequest};
 
 /// State of a conversation, saved when it has a transcript.
 #[derive(Default)]
@@ -31,6 +31,11 @@ impl Memory {
             writer,
             problem: None,
         }
+    }
+
+    /// Replaces the start of the requests, which no transcript has.
+    pub(super) fn replace_start(&mut self, start: ModelRequest) {
+        self.state.replace_start(start);
     }
 
     /// Returns the state.

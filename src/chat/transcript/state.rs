@@ -82,6 +82,11 @@ impl ChatState {
         }
     }
 
+    /// Replaces the start of the requests.
+    pub(in crate::chat) fn replace_start(&mut self, start: ModelRequest) {
+        self.change(|history| history.replace_start(start));
+    }
+
     fn begin_turn(&mut self, is_open: bool) {
         self.is_turn_open = is_open;
         self.open_calls.clear();
