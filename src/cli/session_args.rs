@@ -34,6 +34,14 @@ impl OfferArgs {
         self.offer_or(Offer::default())
     }
 
+    /// Returns the arguments that mean the same.
+    pub(super) fn as_args(&self) -> Vec<OsString> {
+        match self.tools.is_empty() {
+            true => Vec::new(),
+            false => vec![format!("--tools={}", self.tools.join(",")).into()],
+        }
+    }
+
     /// As [`Self::offer`], with another default.
     ///
     /// # Errors

@@ -36,6 +36,9 @@ impl Signals {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
+                    if received.is_lent() {
+                        continue;
+                    }
                     let presses = received.note_interrupt();
                     // First, since the job may end at once and the next call start.
                     cancel.interrupt();

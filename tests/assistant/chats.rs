@@ -66,6 +66,28 @@ fn notes_and_commands_of_the_project_are_used() {
 }
 
 #[test]
+fn lines_of_a_file_and_the_output_of_a_job_are_sent() {
+    let server = ModelServer::start(vec![Reply::text("Seen.")]);
+    let karyi = assistant(&server, &[]).file("a", "line 1\nline 2\nline 3\n");
+    let mut terminal = karyi.on_terminal();
+    terminal
+        .expect("/help")
+        .keys("!echo of the job\r")
+        .expect("│ of the job");
+    terminal.keys("@a:2-3 and @job:1\r").expect("Seen.");
+    let asked = server.requests()[0]["messages"][1]["content"].clone();
+    let asked = asked.as_str().unwrap();
+    assert!(asked.contains("@a:2-3 and @job:1\n\n"), "{asked}");
+    assert!(
+        asked.contains("line 2") && !asked.contains("line 1"),
+        "{asked}"
+    );
+    assert!(asked.contains("of the job"), "{asked}");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
 fn a_named_file_is_sent_with_the_text() {
     let server = ModelServer::start(vec![Reply::text("Seen.")]);
     let karyi = assistant(&server, &[]).file("notes.txt", "from the file\n");
@@ -81,6 +103,33 @@ fn a_named_file_is_sent_with_the_text() {
         asked.contains("see @notes.txt please") && asked.contains("from the file"),
         "{asked}"
     );
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn another_model_gets_the_start_that_it_needs() {
+    let server = ModelServer::start(vec![Reply::text("One."), Reply::text("Two.")]);
+    let home = tempfile::tempdir().unwrap();
+    let config = format!(
+        "[models.small]\nprovider = \"openai_chat\"\nmodel = \"s\"\nbase_url = \"{}\"\nkey = \"\"\nsmall = true\n",
+        server.url
+    );
+    std::fs::write(home.path().join("config.toml"), config).unwrap();
+    let karyi = assistant(&server, &[]).env("KARYI_HOME", home.path());
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("/help").keys("one\r").expect("One.");
+    terminal.keys("/model small\r").expect("model: small");
+    terminal.keys("two\r").expect("Two.");
+    let requests = server.requests();
+    assert!(requests[0]["temperature"].is_null(), "{}", requests[0]);
+    assert_eq!(requests[1]["temperature"], 0.0);
+    let messages = |request: usize| requests[request]["messages"].as_array().unwrap();
+    assert_eq!(messages(0)[0], messages(1)[0]);
+    let said = messages(1)
+        .iter()
+        .position(|message| *message == messages(0)[1]);
+    assert!(said.is_some_and(|place| place > 1), "{}", requests[1]);
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }

@@ -199,4 +199,101 @@ fn plain_lines_move_no_cursor() {
     let (screen, status) = terminal.end();
     assert_eq!(status, 0);
     assert!(!screen.contains('\x1b'), "{screen:?}");
+    assert!(screen.contains("goes on with this chat"), "{screen:?}");
+}
+
+#[test]
+fn plain_lines_answer_questions_about_calls_and_for_values() {
+    let block = "<tools><command>touch one</command><command>touch two</command></tools>";
+    let value = "<tools><get_value key=\"TOKEN\" reason=\"to test\"/></tools>";
+    let replies = vec![Reply::text(block), Reply::text(value), Reply::text("Done.")];
+    let server = ModelServer::start(replies);
+    let karyi = assistant(&server, &["--plain", "--mode", "ask", "--vault", "memory"]);
+    let work = karyi.work();
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("> ").keys("go\r").expect("(1 of 2)?");
+    terminal.keys("why?\r").expect("q interrupt").forget();
+    terminal.keys("y\r").expect("(2 of 2)?").keys("n not two\r");
+    terminal
+        .expect("value (hidden")
+        .keys("kP7-vQ2.zL9\r")
+        .expect("keep it")
+        .keys("\r")
+        .expect("Done.");
+    assert!(work.join("one").exists() && !work.join("two").exists());
+    terminal.keys("/quit\r");
+    let (screen, status) = terminal.end();
+    assert_eq!(status, 0);
+    let sent: String = server.raw().into_iter().map(|(_, body)| body).collect();
+    for text in [sent, screen] {
+        assert!(!text.contains("kP7-vQ2.zL9"), "{text}");
+    }
+}
+
+#[test]
+fn without_a_terminal_it_is_said_what_to_use() {
+    let server = ModelServer::start(vec![]);
+    let ran = assistant(&server, &[]).run().exit(2);
+    let said = ran.stderr_text();
+    assert!(said.contains("`karyi ask TEXT`"), "{said}");
+}
+
+#[test]
+fn texts_that_wait_go_on_behind_a_command_and_return_after_a_failure() {
+    let (reply, gate) = Reply::gated(vec!["First.".into()]);
+    let server = ModelServer::start(vec![
+        reply,
+        Reply::text("Second."),
+        Reply::Status(400, "{}"),
+    ]);
+    let mut terminal = assistant(&server, &[]).on_terminal();
+    terminal.expect("/help").keys("one\r").expect("waiting for");
+    terminal
+        .keys("   \t")
+        .keys("\x15/cost\t\t")
+        .expect("after this: /cost");
+    terminal.keys("two\t").keys("three\t").keys("four\t");
+    terminal.expect("after this: four");
+    gate.send(()).unwrap();
+    terminal
+        .expect("1 turn, 1 request")
+        .expect("Second.")
+        .expect("hint:");
+    terminal.expect("\n> four");
+    assert_eq!(server.requests().len(), 3);
+    terminal.keys("\x03\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_new_conversation_shows_nothing_of_the_one_before() {
+    let plan = "<tools><plan><step state=\"active\">look</step></plan></tools>";
+    let server = ModelServer::start(vec![Reply::text(plan), Reply::text("Done.")]);
+    let mut terminal = assistant(&server, &[]).on_terminal();
+    terminal.expect("/help").keys("one\r").expect("Done.");
+    terminal.keys("/todo\r").expect("[>] look").forget();
+    terminal.keys("/clear\r").expect("a new conversation");
+    terminal.keys("/todo\r").expect("the model has no plan");
+    terminal.keys("/cost\r").expect("0 turns, 0 requests");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn undo_takes_back_the_edits_of_the_turn_while_the_screen_lives() {
+    let block =
+        "<tools><edit><file src=\"a\"><find>old</find><replace>new</replace></file></edit></tools>";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("Done.")]);
+    let karyi = assistant(&server, &["--mode", "full"]).file("a", "old\n");
+    let file = karyi.work().join("a");
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("/help").keys("go\r").expect("Done.");
+    terminal.keys("/diff\r").expect("+ new").forget();
+    terminal.keys("/undo\r").expect("undid change");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "old\n");
+    terminal
+        .keys("/undo\r")
+        .expect("the last turn changed no files");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
 }

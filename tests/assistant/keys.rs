@@ -50,6 +50,31 @@ fn commands_are_completed_and_unknown_ones_have_a_neighbour() {
 }
 
 #[test]
+fn the_editor_changes_the_input_while_the_answer_goes_on() {
+    let (reply, gate) = Reply::gated(vec!["Part one.\n\n".into(), "Part two.".into()]);
+    let server = ModelServer::start(vec![reply]);
+    let karyi = assistant(&server, &[]).file(
+        "edit",
+        "echo editing; read line < /dev/tty; printf '%s more\\n' \"$(cat \"$1\")\" > \"$1\"\n",
+    );
+    let editor = format!("sh {}", karyi.work().join("edit").display());
+    let mut terminal = karyi.env("EDITOR", &editor).on_terminal();
+    terminal
+        .expect("/help")
+        .keys("go\r")
+        .expect("waiting for the model");
+    terminal.keys("text\x07").expect("editing").forget();
+    gate.send(()).unwrap();
+    gate.send(()).unwrap();
+    terminal
+        .keys("\r")
+        .expect("Part two.")
+        .expect("> text more");
+    terminal.keys("\x03\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
 fn ctrl_c_opens_the_menu_and_quits_from_it() {
     let server = ModelServer::start(vec![]);
     let mut terminal = assistant(&server, &[]).on_terminal();

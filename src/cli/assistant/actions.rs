@@ -1,15 +1,10 @@
 //! Actions of the commands after a slash.
 
-use std::process::{Command, Stdio};
-
-use anyhow::Context as _;
-
 use crate::approval::Mode;
 use crate::cli::assistant::app::App;
 use crate::cli::assistant::commands::{self, Found, SlashCommand};
 use crate::cli::assistant::rewind_list::TurnStarts;
 use crate::cli::assistant::start::Earlier;
-use crate::cli::own_program;
 use karyi_screen::card::elapsed_text;
 use karyi_screen::theme;
 
@@ -88,12 +83,9 @@ impl App {
             return self.say_busy();
         }
         match self.start.change_model(name) {
-            Ok(model) => {
-                let window = self.start.window();
-                if let Some(parts) = self.talk.idle() {
-                    parts.conversation.replace_model(model, name, window);
-                }
+            Ok(change) => {
                 self.say_faint(&format!("model: {}", self.start.setup.model.name));
+                self.talk.start_model(change);
             }
             Err(error) => self.say_bad(&format!("{error:#}")),
         }
@@ -130,7 +122,7 @@ impl App {
         }
     }
 
-    /// Starts a new conversation; the shell, its jobs and the totals stay.
+    /// Starts a new conversation; the shell and its jobs stay.
     fn clear(&mut self) {
         let begun = match self.talk.idle() {
             Some(parts) => self.start.begin_again(parts),
@@ -138,7 +130,10 @@ impl App {
         };
         self.turn_starts = TurnStarts::default();
         match begun {
-            Ok(()) => self.say_faint("a new conversation; the shell is as it was"),
+            Ok(()) => {
+                self.conversation_changed();
+                self.say_faint("a new conversation; the shell is as it was");
+            }
             Err(error) => self.say_bad(&format!("{error:#}")),
         }
     }
@@ -155,7 +150,10 @@ impl App {
         };
         self.turn_starts = TurnStarts::default();
         match resumed {
-            Ok(text) => self.say_faint(&text),
+            Ok(text) => {
+                self.conversation_changed();
+                self.say_faint(&text);
+            }
             Err(error) => self.say_bad(&format!("{error:#}")),
         }
     }
@@ -215,25 +213,6 @@ impl App {
         });
     }
 
-    /// Undoes the changes of files that the last turn made, newest first.
-    fn undo(&mut self) {
-        if self.talk.is_busy() {
-            return self.say_busy();
-        }
-        if !self.undo_since(self.turn_began_at) {
-            self.say_faint("the last turn changed no files; /diff lists earlier changes");
-        }
-    }
-
-    /// Undoes the changes of files since a change, newest first. Returns false when there are none.
-    pub(super) fn undo_since(&self, change: u64) -> bool {
-        let numbers = self.start.changes_since(change);
-        for number in numbers.iter().rev() {
-            self.run_own(&["undo", &number.to_string()]);
-        }
-        !numbers.is_empty()
-    }
-
     fn say_policy(&self) {
         let mode = self.start.approvals.mode().as_str();
         self.say_faint(&format!("mode of this session: {mode}; the settings say:"));
@@ -242,42 +221,7 @@ impl App {
 
     /// Runs `karyi doctor`, which takes its time.
     fn examine(&self) {
-        let view = self.view.clone();
         self.say_faint("checking what works here");
-        tokio::task::spawn_blocking(move || {
-            let (text, style) = match output(&["doctor"]) {
-                Ok(text) => (text, theme::FAINT),
-                Err(error) => (format!("{error:#}"), theme::BAD),
-            };
-            view.lock().say(&text, style);
-            view.changed.notify_one();
-        });
+        self.run_own(&["doctor"]);
     }
-
-    /// Shows the changes of files of this session.
-    fn show_changes(&mut self) {
-        let numbers = self.start.changes_since(0);
-        if numbers.is_empty() {
-            return self.say_faint("no files were changed; what commands changed is not recorded");
-        }
-        for number in numbers {
-            self.run_own(&["history", "show", &number.to_string()]);
-        }
-    }
-
-    /// Runs a command of karyi itself, and shows what it prints.
-    fn run_own(&self, arguments: &[&str]) {
-        match output(arguments) {
-            Ok(text) => self.say_faint(&text),
-            Err(error) => self.say_bad(&format!("{error:#}")),
-        }
-    }
-}
-
-fn output(arguments: &[&str]) -> anyhow::Result<String> {
-    let mut command = Command::new(own_program::own_program()?);
-    command.args(arguments).stdin(Stdio::null());
-    let output = command.output().context("starting karyi")?;
-    let bytes = [output.stdout, output.stderr].concat();
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

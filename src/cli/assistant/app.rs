@@ -10,9 +10,9 @@ use crate::chat::compaction::{self, CompactionEnd};
 use crate::chat::turn::{TurnEnd, TurnReport};
 use crate::cli::assistant::approval_screen::{ApprovalKey, ApprovalScreen, Asked};
 use crate::cli::assistant::completion::{Completion, ProjectFiles, Sources, completion};
-use crate::cli::assistant::editor;
 use crate::cli::assistant::key_reader::{KeyReader, Typed};
 use crate::cli::assistant::menu::{Menu, MenuChoice, Totals};
+use crate::cli::assistant::outside::{self, Outside};
 use crate::cli::assistant::parts::Opening;
 use crate::cli::assistant::questions::TerminalRequest;
 use crate::cli::assistant::rewind_list::{RewindList, TurnStarts};
@@ -70,6 +70,8 @@ pub(super) struct App {
     /// Time of the last Esc that interrupted nothing.
     escaped_at: Option<Instant>,
     interrupted_at: Option<Instant>,
+    /// Program that is to get the terminal.
+    pub(super) outside: Option<Outside>,
     /// Exit status, once the loop is to end.
     pub(super) exit: Option<u8>,
 }
@@ -114,6 +116,7 @@ impl App {
             context: None,
             since: Instant::now(),
             interrupted_at: None,
+            outside: None,
             exit: None,
         }
     }
@@ -143,7 +146,10 @@ impl App {
             let asked = self.approval.as_ref();
             let keys_count = until(asked.and_then(|asked| asked.opens_at(now)));
             tokio::select! {
-                typed = inputs.typed.recv() => self.typed(typed.unwrap_or(Typed::HungUp)),
+                typed = inputs.typed.recv() => {
+                    self.typed(typed.unwrap_or(Typed::HungUp));
+                    self.run_outside().await;
+                }
                 end = self.talk.ended() => self.ended(end),
                 () = self.view.changed.notified() => self.changed(),
                 Some(request) = inputs.requests.recv() => self.step_aside(request).await,
@@ -160,6 +166,9 @@ impl App {
         self.talk.interrupt();
         // Whatever does not end in time ends with the shell.
         let _ = tokio::time::timeout(limits::CANCEL_GRACE, self.talk.stopped()).await;
+        if let Some(text) = self.talk.idle().and_then(|parts| parts.how_to_go_on()) {
+            self.say_faint(&text);
+        }
         let _ = self.draw(Instant::now());
         self.screen.leave();
         self.exit.unwrap_or_default()
@@ -237,6 +246,13 @@ impl App {
             Typed::HungUp => self.exit = Some(HANGUP),
             Typed::Input(TerminalInput::Key(press)) => self.key(press),
             Typed::Input(TerminalInput::Paste(text)) => {
+                if self
+                    .approval
+                    .as_mut()
+                    .is_some_and(|asked| asked.paste(&text))
+                {
+                    return;
+                }
                 self.overlay = Overlay::None;
                 self.input.paste(&text);
             }
@@ -328,7 +344,7 @@ impl App {
             Key::Enter => self.submit(),
             Key::Escape => self.escape(),
             Key::Tab if modifiers.shift => self.next_mode(),
-            Key::Tab if self.talk.is_busy() && !self.input.is_empty() => {
+            Key::Tab if self.talk.is_busy() && !self.input.text().trim().is_empty() => {
                 let text = self.input.take();
                 self.queue.push_back(text.trim().to_owned());
             }
@@ -345,7 +361,7 @@ impl App {
         match letter {
             'c' => self.control_c(),
             'd' if self.input.is_empty() => self.exit = Some(0),
-            'g' => self.edit_input(),
+            'g' => self.outside = Some(Outside::Editor),
             'j' => self.input.break_line(),
             'l' => self.redraw(),
             'r' => self.overlay = Overlay::Search(self.earlier_inputs()),
@@ -369,12 +385,17 @@ impl App {
             }
         } else if self.talk.is_interruptible() {
             self.talk.interrupt();
-            let mut waiting = self.start.steering.take_all();
-            waiting.extend(self.queue.drain(..));
-            if !waiting.is_empty() {
-                waiting.push(self.input.text());
-                self.input.set_text(waiting.join("\n").trim_end());
-            }
+            self.return_waiting();
+        }
+    }
+
+    /// Returns the texts that wait to the input.
+    fn return_waiting(&mut self) {
+        let mut waiting = self.start.steering.take_all();
+        waiting.extend(self.queue.drain(..));
+        if !waiting.is_empty() {
+            waiting.push(self.input.text());
+            self.input.set_text(waiting.join("\n").trim_end());
         }
     }
 
@@ -414,16 +435,7 @@ impl App {
 
     fn suspend(&mut self) {
         self.leave_terminal();
-        editor::suspend();
-        self.take_terminal();
-    }
-
-    fn edit_input(&mut self) {
-        self.leave_terminal();
-        match editor::edit_text(&self.input.text()) {
-            Ok(text) => self.input.set_text(text.trim_end_matches('\n')),
-            Err(error) => self.say_bad(&format!("{error:#}")),
-        }
+        outside::suspend();
         self.take_terminal();
     }
 
@@ -438,9 +450,9 @@ impl App {
     }
 
     fn complete(&mut self) {
-        let secrets = self.start.setup.context.secrets.clone();
+        let secrets = &self.start.setup.context.secrets;
         let names = || -> Vec<String> {
-            let names = vault::known_names(&secrets);
+            let names = vault::known_names(secrets);
             names.iter().map(ToString::to_string).collect()
         };
         let directory = self.shell.state().directory;
@@ -500,13 +512,7 @@ impl App {
     }
 
     fn start_turn(&mut self, text: &str) {
-        let files = named_files(text, &self.shell.state().directory);
-        self.turn_began_at = self
-            .start
-            .changes_since(0)
-            .last()
-            .copied()
-            .unwrap_or_default();
+        self.turn_began_at = self.start.last_change();
         if let Some(parts) = self.talk.idle() {
             let turn = parts.conversation.state().history().turn_count();
             self.turn_starts.begin(turn, self.turn_began_at);
@@ -514,7 +520,7 @@ impl App {
         }
         let text = UserText {
             text: text.to_owned(),
-            files,
+            files: named_files(text, &self.shell.state().directory),
         };
         self.talk.start_turn(text, self.view.clone());
     }
@@ -543,6 +549,8 @@ impl App {
                     self.exit = Some(crate::cli::USAGE);
                 }
             }
+            WorkEnd::Rewound(text) => self.input.set_text(&text),
+            WorkEnd::Model(request, window) => self.start.take_request(*request, window),
             WorkEnd::Lost => {
                 self.say_bad("the conversation was lost by a bug in karyi");
                 self.exit = Some(crate::cli::BUG);
@@ -552,10 +560,33 @@ impl App {
         for text in self.start.steering.take_all().into_iter().rev() {
             self.queue.push_front(text);
         }
+        self.measure_context();
+        self.send_waiting();
+    }
+
+    /// Sends texts that wait until one of them is work.
+    fn send_waiting(&mut self) {
+        while self.exit.is_none()
+            && !self.talk.is_busy()
+            && let Some(next) = self.queue.pop_front()
+        {
+            self.send(&next);
+        }
+    }
+
+    /// Measures how full the context of the model is.
+    fn measure_context(&mut self) {
         let parts = self.talk.idle();
         self.context = parts.and_then(|parts| parts.conversation.context_use().percent());
-        if let Some(next) = self.queue.pop_front().filter(|_| self.exit.is_none()) {
-            self.send(&next);
+    }
+
+    /// Forgets what is shown of the conversation before: another one has begun.
+    pub(super) fn conversation_changed(&mut self) {
+        self.totals = Totals::default();
+        self.since = Instant::now();
+        self.measure_context();
+        if let Some(parts) = self.talk.idle() {
+            self.view.lock().set_plan(parts.conversation.state().plan());
         }
     }
 
@@ -586,7 +617,11 @@ impl App {
             }
             TurnEnd::Time => self.say_warning("stopped: its time is used up"),
             TurnEnd::Refused(reason) => self.say_warning(&format!("stopped: {reason}")),
-            TurnEnd::ModelFailed(error) => self.say_failure(error),
+            TurnEnd::ModelFailed(error) => {
+                self.say_failure(error);
+                // They would fail as well.
+                self.return_waiting();
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Completions of the input: commands, files of the project, and names of secrets.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ignore::WalkBuilder;
@@ -25,26 +26,32 @@ pub(super) struct Completion {
 
 /// Files of the project, found once.
 #[derive(Clone, Default)]
-pub(super) struct ProjectFiles(Arc<OnceLock<Vec<String>>>);
+pub(super) struct ProjectFiles {
+    found: Arc<OnceLock<Vec<String>>>,
+    /// True once somebody looks for them.
+    is_wanted: Arc<AtomicBool>,
+}
 
 impl ProjectFiles {
     /// Returns true once the files are known.
     pub(super) fn are_known(&self) -> bool {
-        self.0.get().is_some()
+        self.found.get().is_some()
     }
 
     /// Returns the files. Starts to look for them at first; `changed` is told when they are there.
-    fn get(&self, directory: &Path, changed: &Arc<Notify>) -> Vec<String> {
-        if let Some(files) = self.0.get() {
-            return files.clone();
+    fn get(&self, directory: &Path, changed: &Arc<Notify>) -> &[String] {
+        if let Some(files) = self.found.get() {
+            return files;
         }
-        let (files, changed) = (Arc::clone(&self.0), Arc::clone(changed));
-        let directory = directory.to_owned();
-        tokio::task::spawn_blocking(move || {
-            let _ = files.set(files_below(&directory));
-            changed.notify_one();
-        });
-        Vec::new()
+        if !self.is_wanted.swap(true, Ordering::Relaxed) {
+            let (files, changed) = (Arc::clone(&self.found), Arc::clone(changed));
+            let directory = directory.to_owned();
+            tokio::task::spawn_blocking(move || {
+                let _ = files.set(files_below(&directory));
+                changed.notify_one();
+            });
+        }
+        &[]
     }
 }
 
@@ -110,16 +117,17 @@ fn commands(name: &str, custom: &[CustomCommand]) -> Vec<Choice> {
         .collect()
 }
 
-/// Lists files that git would not ignore, by their paths from a directory.
+/// Lists files and directories that git would not ignore, by their paths from a directory.
 fn files_below(directory: &Path) -> Vec<String> {
     let walk = WalkBuilder::new(directory).require_git(false).build();
     let files = walk.filter_map(|entry| {
         let entry = entry.ok()?;
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        let path = entry.path().strip_prefix(directory).ok()?;
-        let path = path.to_str().filter(|_| is_file)?;
+        let kind = entry.file_type()?;
+        let path = entry.path().strip_prefix(directory).ok()?.to_str()?;
+        let end = if kind.is_dir() { "/" } else { "" };
+        let is_named = kind.is_file() || kind.is_dir() && !path.is_empty();
         // A path with blanks could not be told from the text after it.
-        (!path.contains(char::is_whitespace)).then(|| path.to_owned())
+        (is_named && !path.contains(char::is_whitespace)).then(|| format!("{path}{end}"))
     });
     files.take(limits::MAX_COMPLETED_FILES).collect()
 }
@@ -135,7 +143,7 @@ mod tests {
             std::fs::write(directory.path().join(name), "*.key\n").unwrap();
         }
         let files = ProjectFiles::default();
-        files.0.set(files_below(directory.path())).unwrap();
+        files.found.set(files_below(directory.path())).unwrap();
         let sources = Sources {
             files: &files,
             directory: directory.path(),
@@ -165,6 +173,7 @@ mod tests {
         check("/model x", &[], 0);
         check("read @lib", &["@src/lib.rs"], 4);
         check("read @key", &[], 0);
+        check("read @src", &["@src/", "@src/lib.rs"], 4);
         check("use $KARYI{TO", &["$KARYI{TOKEN}"], 9);
         check("plain", &[], 0);
         check("", &[], 0);

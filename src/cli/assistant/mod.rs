@@ -15,10 +15,13 @@ pub(super) mod args;
 mod chat_actions;
 mod commands;
 mod completion;
-mod editor;
 mod frame;
 mod key_reader;
+mod lines;
 mod menu;
+mod outside;
+mod own_commands;
+mod own_options;
 mod parts;
 mod plain;
 mod project;
@@ -29,8 +32,10 @@ mod screen;
 mod shell_watch;
 mod start;
 mod talk;
+mod terminal_loan;
 mod view;
 
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -42,13 +47,14 @@ use crate::cli::assistant::app::{App, Inputs};
 use crate::cli::assistant::approval_screen::{Asked, ScreenApprover};
 use crate::cli::assistant::args::{ChatArgs, ModeName};
 use crate::cli::assistant::key_reader::KeyReader;
+use crate::cli::assistant::own_options::OwnOptions;
 use crate::cli::assistant::questions::{ScreenQuestions, TerminalRequest};
 use crate::cli::assistant::screen::Screen;
 use crate::cli::assistant::shell_watch::ShellWatch;
 use crate::cli::assistant::start::{Earlier, Start};
 use crate::cli::assistant::talk::Talk;
 use crate::cli::assistant::view::SharedView;
-use crate::cli::chat_setup::{ChatSetup, Questions};
+use crate::cli::chat_setup::{self, ChatSetup};
 use crate::cli::model::{self, NO_MODEL};
 use crate::cli::prompt::tty;
 use crate::cli::screen::is_dumb;
@@ -59,8 +65,12 @@ use karyi_core::limits;
 use karyi_pty::lacks_output;
 use karyi_screen::terminal_guard;
 
+/// Message without a terminal.
+const NO_TERMINAL: &str = "the conversation needs a terminal for its input and its output
+hint: `karyi ask TEXT` answers one request without one, and reads standard input; `karyi chat --plain` talks in lines";
+
 /// Questions that the screen gets.
-struct Asking {
+struct Questions {
     requests: mpsc::Receiver<TerminalRequest>,
     asked: mpsc::Receiver<Asked>,
 }
@@ -70,7 +80,11 @@ pub(super) fn chat(args: ChatArgs) -> ExitCode {
     if lacks_output() {
         return fail("the conversation cannot be shown: standard output is closed");
     }
-    let (start, asking) = match prepare(&args) {
+    let is_on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !(args.plain || is_dumb() || is_on_terminal) {
+        return fail(NO_TERMINAL);
+    }
+    let (start, questions) = match prepare(&args) {
         Ok(prepared) => prepared,
         Err(code) => return code,
     };
@@ -82,7 +96,7 @@ pub(super) fn chat(args: ChatArgs) -> ExitCode {
         start.setup.logs.clone(),
         start.setup.context.secrets.clone(),
     );
-    let ended = runtime.block_on(run(start, args, asking));
+    let ended = runtime.block_on(run(start, args, questions));
     terminal_guard::give_back();
     logs.remove();
     vault::record_use(&secrets);
@@ -94,15 +108,18 @@ pub(super) fn chat(args: ChatArgs) -> ExitCode {
 }
 
 /// Prepares model, vault and rules. Questions about them come before the screen.
-fn prepare(args: &ChatArgs) -> Result<(Start, Asking), ExitCode> {
+fn prepare(args: &ChatArgs) -> Result<(Start, Questions), ExitCode> {
     let told = |error: anyhow::Error| fail(&format!("{error:#}"));
     let chosen = model::choose(args.model.as_deref());
     let chosen = chosen.map_err(|error| model::fail_choice(&error))?;
     let registry = args.session.offer.offer().map_err(told)?.registry();
     let (sender, requests) = mpsc::channel(1);
-    let setup = ChatSetup::new(&args.session, chosen, Questions::Asked, |terminal| {
-        ScreenQuestions::new(terminal, sender)
-    });
+    let setup = ChatSetup::new(
+        &args.session,
+        chosen,
+        chat_setup::Questions::Asked,
+        |terminal| ScreenQuestions::new(terminal, sender),
+    );
     let mut setup = setup.map_err(told)?;
     setup.open_vault(&args.session)?;
     let model = model::open(&setup.model, &setup.context.secrets);
@@ -116,12 +133,13 @@ fn prepare(args: &ChatArgs) -> Result<(Start, Asking), ExitCode> {
     let approvals = policy::approvals(&cwd, mode, Some(Arc::new(ScreenApprover(asker))));
     let approvals = approvals.map_err(told)?;
     let mut start = Start::new(setup, model, (approvals, registry));
+    start.own_options = OwnOptions::of(&args.session);
     let named = args.resume.clone().map(Earlier::Named);
     start.earlier = named.or(args.is_continued.then_some(Earlier::Last));
-    Ok((start, Asking { requests, asked }))
+    Ok((start, Questions { requests, asked }))
 }
 
-async fn run(start: Start, args: ChatArgs, asking: Asking) -> anyhow::Result<u8> {
+async fn run(start: Start, args: ChatArgs, questions: Questions) -> anyhow::Result<u8> {
     let signals = Signals::catch().context("catching signals")?;
     let context = &start.setup.context;
     let (sessions, jobs) = (Arc::clone(&context.sessions), start.setup.jobs.clone());
@@ -134,8 +152,8 @@ async fn run(start: Start, args: ChatArgs, asking: Asking) -> anyhow::Result<u8>
     let text = args.text.join(" ");
     let talk = Talk::opening(start.opening(args.session));
     let code = match args.plain || is_dumb() {
-        true => plain::run(start, talk, text, asking.requests).await,
-        false => on_screen(start, talk, text, asking).await,
+        true => plain::run(start, talk, text, questions).await,
+        false => on_screen(start, talk, text, questions).await,
     };
     jobs.close().await;
     watch.abort();
@@ -143,7 +161,12 @@ async fn run(start: Start, args: ChatArgs, asking: Asking) -> anyhow::Result<u8>
 }
 
 /// Runs the conversation on the screen.
-async fn on_screen(start: Start, talk: Talk, text: String, asking: Asking) -> anyhow::Result<u8> {
+async fn on_screen(
+    start: Start,
+    talk: Talk,
+    text: String,
+    questions: Questions,
+) -> anyhow::Result<u8> {
     let terminal = tty::open().context("opening the terminal")?;
     let palette = screen::palette();
     let screen = Screen::open(&terminal, palette).context("taking the terminal")?;
@@ -155,8 +178,8 @@ async fn on_screen(start: Start, talk: Talk, text: String, asking: Asking) -> an
     let shell = ShellWatch::start(sessions, Arc::clone(&view.changed));
     let inputs = Inputs {
         typed,
-        requests: asking.requests,
-        asked: asking.asked,
+        requests: questions.requests,
+        asked: questions.asked,
         resized,
     };
     let mut app = App::new(start, talk, (screen, keys), (view, shell));

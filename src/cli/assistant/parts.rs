@@ -11,6 +11,17 @@ pub(super) struct Parts {
     pub(super) own: AnswerRunner,
 }
 
+impl Parts {
+    /// Returns how the chat goes on later; nothing when nothing was said in it, or it is not saved.
+    pub(super) fn how_to_go_on(&self) -> Option<String> {
+        let chat = &self.conversation;
+        let id = chat
+            .chat_id()
+            .filter(|_| chat.state().history().turn_count() > 0)?;
+        Some(format!("`karyi --resume {id}` goes on with this chat"))
+    }
+}
+
 /// Start of each conversation.
 #[derive(Debug, Default)]
 pub(super) struct Opening {

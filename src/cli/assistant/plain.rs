@@ -1,11 +1,13 @@
 //! The conversation as lines, for terminals that only print: no cursor movement, no keys but those of a line.
 
-use std::io::{self, BufRead as _, Write as _};
-
-use tokio::sync::mpsc;
+use std::io::{self, Write as _};
+use std::time::Instant;
 
 use crate::chat::turn::TurnEnd;
+use crate::cli::assistant::Questions;
+use crate::cli::assistant::approval_screen::{ApprovalScreen, Asked};
 use crate::cli::assistant::commands::{self, Found, SlashCommand};
+use crate::cli::assistant::lines::InputLines;
 use crate::cli::assistant::menu::Totals;
 use crate::cli::assistant::parts::Opening;
 use crate::cli::assistant::questions::TerminalRequest;
@@ -19,67 +21,208 @@ use karyi_screen::styled_line::{Palette, write_line};
 /// Exit status after Ctrl+C.
 const INTERRUPTED: u8 = 130;
 
+/// The conversation as lines.
+struct PlainChat {
+    start: Start,
+    talk: Talk,
+    view: SharedView,
+    totals: Totals,
+    approval: Option<ApprovalScreen>,
+    /// The first text, until it was sent.
+    first: Option<String>,
+    /// True while the mark that asks for a line stands on the terminal.
+    is_asked: bool,
+}
+
 /// Runs the conversation.
 pub(super) async fn run(
-    mut start: Start,
-    mut talk: Talk,
+    start: Start,
+    talk: Talk,
     first: String,
-    mut requests: mpsc::Receiver<TerminalRequest>,
+    mut questions: Questions,
 ) -> anyhow::Result<u8> {
-    let view = SharedView::new(limits::DEFAULT_COLUMNS, Palette::Plain);
     let stop = start.setup.stop_source.clone();
-    let mut lines = lines();
-    let mut totals = Totals::default();
-    let mut first = Some(first).filter(|text| !text.is_empty());
-    let mut is_asked = false;
+    let mut lines = InputLines::start();
+    let mut chat = PlainChat {
+        start,
+        talk,
+        view: SharedView::new(limits::DEFAULT_COLUMNS, Palette::Plain),
+        totals: Totals::default(),
+        approval: None,
+        first: Some(first).filter(|text| !text.is_empty()),
+        is_asked: false,
+    };
     loop {
-        let end = tokio::select! {
-            end = talk.ended() => Some(end),
-            () = view.changed.notified() => None,
-            Some(request) = requests.recv() => {
+        let is_asking = chat.approval.is_some();
+        let exit = tokio::select! {
+            end = chat.talk.ended() => chat.ended(end),
+            () = chat.view.changed.notified() => None,
+            Some(request) = questions.requests.recv(), if !is_asking => {
                 step_aside(request).await;
                 None
             }
-            line = lines.recv(), if !talk.is_busy() => match line.as_deref().map(str::trim) {
-                None | Some("/quit") => return Ok(0),
-                Some(line) => {
-                    is_asked = false;
-                    send(&mut start, &mut talk, &view, (line, &totals));
-                    None
-                }
-            },
+            Some(asked) = questions.asked.recv(), if !is_asking => chat.ask(asked),
+            line = lines.next(), if is_asking || !chat.talk.is_busy() => chat.line(line.as_deref()),
             () = stop.cancel.cancelled() => {
-                return Ok(stop.received.exit_code().unwrap_or(INTERRUPTED));
+                Some(stop.received.exit_code().unwrap_or(INTERRUPTED))
             }
         };
+        print(&chat.view)?;
+        if let Some(exit) = exit {
+            chat.say_how_to_go_on();
+            return Ok(exit);
+        }
+        drop(chat.approval.take_if(|asked| asked.is_over()));
+        chat.prompt()?;
+    }
+}
+
+impl PlainChat {
+    /// Takes the end of the work; returns the exit status when the program ends with it.
+    fn ended(&mut self, end: WorkEnd) -> Option<u8> {
+        self.approval = None;
+        self.view.lock().end_turn();
         match end {
-            None => {}
-            Some(WorkEnd::Command | WorkEnd::Compaction(_)) => view.lock().end_turn(),
-            Some(WorkEnd::Turn(report)) => {
-                totals.add(&report);
-                view.lock().end_turn();
-                print(&view)?;
+            WorkEnd::Command
+            | WorkEnd::Compaction(_)
+            | WorkEnd::Rewound(_)
+            | WorkEnd::Model(..) => {}
+            WorkEnd::Turn(report) => {
+                self.totals.add(&report);
+                // A lost output shows at the next print.
+                let _ = print(&self.view);
                 if let TurnEnd::ModelFailed(error) = &report.end {
                     say(&format!("{}: {}", error.code(), error.message));
                 }
             }
-            Some(WorkEnd::Opened(opening)) => {
-                if let Err(error) =
-                    opening.and_then(|opening| open(&mut start, &mut talk, *opening))
-                {
+            WorkEnd::Opened(opening) => {
+                if let Err(error) = opening.and_then(|opening| self.open(*opening)) {
                     say(&format!("{error:#}"));
-                    return Ok(USAGE);
+                    return Some(USAGE);
                 }
-                if let Some(text) = first.take() {
-                    send(&mut start, &mut talk, &view, (&text, &totals));
+                if let Some(text) = self.first.take() {
+                    self.send(&text);
                 }
             }
-            Some(WorkEnd::Lost) => return Ok(BUG),
+            WorkEnd::Lost => return Some(BUG),
         }
-        print(&view)?;
-        if !talk.is_busy() && !std::mem::replace(&mut is_asked, true) {
-            prompt()?;
+        None
+    }
+
+    fn open(&mut self, opening: Opening) -> anyhow::Result<()> {
+        let (parts, earlier) = self.start.open(opening)?;
+        self.talk.open(parts);
+        if let Some(text) = earlier {
+            self.view.lock().say(&text, karyi_screen::theme::FAINT);
         }
+        Ok(())
+    }
+
+    /// Asks about calls.
+    fn ask(&mut self, asked: Asked) -> Option<u8> {
+        let approval = ApprovalScreen::new(asked, Instant::now());
+        let mut view = self.view.lock();
+        view.extend(approval.texts());
+        view.extend(approval.plain_lines(limits::DEFAULT_COLUMNS, Instant::now()));
+        drop(view);
+        self.approval = Some(approval);
+        self.is_asked = false;
+        None
+    }
+
+    /// Takes a line, or the end of the input; returns the exit status when the program ends with it.
+    fn line(&mut self, line: Option<&str>) -> Option<u8> {
+        self.is_asked = false;
+        let line = line.map(str::trim);
+        if let Some(approval) = self.approval.take() {
+            self.answer(approval, line.unwrap_or("q"));
+            return line.is_none().then_some(0);
+        }
+        match line {
+            None | Some("/quit") => return Some(0),
+            Some(line) => self.send(line),
+        }
+        None
+    }
+
+    /// Takes a line as the answer to a question.
+    fn answer(&mut self, mut approval: ApprovalScreen, line: &str) {
+        if line == "q" {
+            return self.talk.interrupt();
+        }
+        approval.line(line);
+        if approval.is_over() {
+            return approval.finish();
+        }
+        let lines = approval.plain_lines(limits::DEFAULT_COLUMNS, Instant::now());
+        self.view.lock().extend(lines);
+        self.approval = Some(approval);
+    }
+
+    /// Says how the chat goes on later.
+    fn say_how_to_go_on(&mut self) {
+        if let Some(text) = self.talk.idle().and_then(|parts| parts.how_to_go_on()) {
+            say(&text);
+        }
+    }
+
+    /// Writes the mark that asks for a line, once.
+    fn prompt(&mut self) -> io::Result<()> {
+        let is_wanted = self.approval.is_some() || !self.talk.is_busy();
+        if !is_wanted || std::mem::replace(&mut self.is_asked, true) {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(b"> ")?;
+        out.flush()
+    }
+
+    /// Sends a line.
+    fn send(&mut self, line: &str) {
+        if let Some(command) = line.strip_prefix('/') {
+            return self.slash(command);
+        }
+        if let Some(script) = line.strip_prefix('!') {
+            let command = UserCommand {
+                script: script.trim_start_matches('!').trim().to_owned(),
+                is_told: !script.starts_with('!'),
+            };
+            return self.talk.start_command(command, self.view.clone());
+        }
+        if !line.is_empty() {
+            self.start_turn(line);
+        }
+    }
+
+    /// Runs the command of a line after its slash.
+    fn slash(&mut self, command: &str) {
+        let custom = &self.start.project().commands;
+        match commands::parse(command, custom) {
+            Ok((Found::Own(SlashCommand::Cost | SlashCommand::Status), _)) => {
+                say(&self.totals.text());
+            }
+            Ok((Found::Own(SlashCommand::Help), _)) => say(&commands::help(custom)),
+            Ok((Found::Own(SlashCommand::Notes), _)) => say(&self.start.project().report()),
+            Ok((Found::Own(_), _)) => {
+                say("this command needs the screen; start karyi without --plain");
+            }
+            Ok((Found::Custom(command), rest)) => {
+                let text = command.expand(rest);
+                self.start_turn(&text);
+            }
+            Err(message) => say(&message),
+        }
+    }
+
+    fn start_turn(&mut self, text: &str) {
+        if let Some(parts) = self.talk.idle() {
+            self.start.tell_heading(&mut parts.conversation);
+        }
+        let text = UserText {
+            text: text.to_owned(),
+            files: named_files(text, &self.start.setup.context.sessions.cwd()),
+        };
+        self.talk.start_turn(text, self.view.clone());
     }
 }
 
@@ -91,55 +234,6 @@ async fn step_aside(request: TerminalRequest) {
     }
 }
 
-fn open(start: &mut Start, talk: &mut Talk, opening: Opening) -> anyhow::Result<()> {
-    let (parts, _) = start.open(opening)?;
-    talk.open(parts);
-    Ok(())
-}
-
-/// Sends a line.
-fn send(start: &mut Start, talk: &mut Talk, view: &SharedView, (line, totals): (&str, &Totals)) {
-    if let Some(command) = line.strip_prefix('/') {
-        let custom = &start.project().commands;
-        match commands::parse(command, custom) {
-            Ok((Found::Own(SlashCommand::Cost | SlashCommand::Status), _)) => say(&totals.text()),
-            Ok((Found::Own(SlashCommand::Help), _)) => say(&commands::help(custom)),
-            Ok((Found::Own(SlashCommand::Notes), _)) => say(&start.project().report()),
-            Ok((Found::Own(_), _)) => {
-                say("this command needs the screen; start karyi without --plain");
-            }
-            Ok((Found::Custom(command), rest)) => {
-                let text = command.expand(rest);
-                start_turn(start, talk, view, &text);
-            }
-            Err(message) => say(&message),
-        }
-        return;
-    }
-    if let Some(script) = line.strip_prefix('!') {
-        let command = UserCommand {
-            script: script.trim_start_matches('!').trim().to_owned(),
-            is_told: !script.starts_with('!'),
-        };
-        return talk.start_command(command, view.clone());
-    }
-    if !line.is_empty() {
-        start_turn(start, talk, view, line);
-    }
-}
-
-fn start_turn(start: &mut Start, talk: &mut Talk, view: &SharedView, line: &str) {
-    let files = named_files(line, &start.setup.context.sessions.cwd());
-    if let Some(parts) = talk.idle() {
-        start.tell_heading(&mut parts.conversation);
-    }
-    let text = UserText {
-        text: line.to_owned(),
-        files,
-    };
-    talk.start_turn(text, view.clone());
-}
-
 fn print(view: &SharedView) -> io::Result<()> {
     let mut bytes = Vec::new();
     for line in view.lock().take_history() {
@@ -149,27 +243,4 @@ fn print(view: &SharedView) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(&bytes)?;
     out.flush()
-}
-
-fn prompt() -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(b"> ")?;
-    out.flush()
-}
-
-/// Reads lines in a thread that is left alone at the end.
-fn lines() -> mpsc::Receiver<String> {
-    let (sender, lines) = mpsc::channel(1);
-    // Without a thread the input ends at once.
-    let _ = std::thread::Builder::new()
-        .name("lines".into())
-        .spawn(move || {
-            let mut lines = io::stdin().lock().lines();
-            while let Some(Ok(line)) = lines.next() {
-                if sender.blocking_send(line).is_err() {
-                    return;
-                }
-            }
-        });
-    lines
 }

@@ -2,7 +2,9 @@
 
 use crate::cli::assistant::app::{App, Overlay};
 use crate::cli::assistant::rewind_list::{Parts, RewindChoice, RewindList};
+use crate::cli::assistant::talk::WorkEnd;
 use karyi_screen::keys::KeyPress;
+use karyi_screen::theme;
 
 impl App {
     /// Opens the list of texts.
@@ -35,25 +37,33 @@ impl App {
     }
 
     fn rewind(&mut self, turn: usize, text: &str, parts: Parts) {
-        if parts.files
-            && let Some(change) = self.turn_starts.of(turn)
-        {
-            self.undo_since(change);
-        }
-        let Some(open) = self.talk.idle() else {
+        if self.talk.is_busy() {
             return self.say_busy();
+        }
+        let change = self.turn_starts.of(turn).filter(|_| parts.files);
+        let undo = change.map(|change| self.undone_since(change));
+        let files = async {
+            if let Some(undo) = undo {
+                undo.await;
+            }
         };
-        if parts.talk {
-            open.conversation.rewind(turn);
-            self.turn_starts.forget_from(turn);
-            self.input.set_text(text);
-            self.say_faint(&format!("back to before text {}", turn + 1));
-        } else {
+        if !parts.talk {
             let told = format!(
                 "The user undid your edits of files since their text {}: read a file again before you edit it.",
                 turn + 1
             );
-            open.conversation.tell(&told);
+            return self.talk.start_own(files, move |conversation| {
+                conversation.tell(&told);
+                WorkEnd::Command
+            });
         }
+        self.turn_starts.forget_from(turn);
+        let (view, text) = (self.view.clone(), text.to_owned());
+        self.talk.start_own(files, move |conversation| {
+            conversation.rewind(turn);
+            let said = format!("back to before text {}", turn + 1);
+            view.lock().say(&said, theme::FAINT);
+            WorkEnd::Rewound(text)
+        });
     }
 }

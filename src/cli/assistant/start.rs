@@ -12,6 +12,7 @@ use crate::chat::steering::Steering;
 use crate::chat::transcript::export;
 use crate::chat::transcript::state::ChatState;
 use crate::chat::turn::TurnLimits;
+use crate::cli::assistant::own_options::OwnOptions;
 use crate::cli::assistant::parts::{Opening, Parts};
 use crate::cli::assistant::project::Project;
 use crate::cli::chat_setup::{self, ChatSetup, Watcher};
@@ -22,8 +23,10 @@ use crate::exec::approval::Approvals;
 use crate::tool::Registry;
 use crate::tools::Call;
 use karyi_core::limits;
+use karyi_files::transaction::Recorder;
 use karyi_files::undo::undone_numbers;
-use karyi_model::{Effort, Model};
+use karyi_model::{Effort, Model, ModelRequest};
+use karyi_vault::redact::{Redacted, Redactor};
 
 /// An earlier chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +49,9 @@ pub(super) struct Start {
     pub(super) earlier: Option<Earlier>,
     /// Texts that join the turn that goes on.
     pub(super) steering: Steering,
-    /// True until the first text was sent, which has the directory and the date.
+    /// Options for the commands that it starts.
+    pub(super) own_options: OwnOptions,
+    /// True until the first text was sent, which the directory and the date go with.
     has_heading: bool,
 }
 
@@ -66,6 +71,7 @@ impl Start {
             home: std::env::var_os("HOME").map(PathBuf::from),
             earlier: None,
             steering: Steering::default(),
+            own_options: OwnOptions::default(),
             has_heading: true,
         }
     }
@@ -154,7 +160,10 @@ impl Start {
             }
         };
         let (transcript, writer) = store.resume(&id)?;
-        let text = export::text(&id, &transcript);
+        let mut text = export::text(&id, &transcript);
+        if let Some(damage) = transcript.damage.sentence() {
+            text.push_str(&format!("the file of this chat was damaged: {damage}\n"));
+        }
         let state = ChatState::replay(self.opening.request.clone(), &transcript);
         parts.conversation.enter_chat(state, Some(writer));
         self.has_heading = false;
@@ -194,11 +203,6 @@ impl Start {
         }
     }
 
-    /// Returns the tokens of the model's context.
-    pub(super) fn window(&self) -> Option<u64> {
-        self.opening.window
-    }
-
     /// Returns the effort that conversations ask for.
     pub(super) fn effort(&self) -> Option<Effort> {
         self.opening.request.effort
@@ -209,31 +213,79 @@ impl Start {
         self.opening.request.effort = effort;
     }
 
-    /// Asks another model from now on.
+    /// Asks another model from now on. Returns what the conversation needs for it.
     ///
     /// # Errors
     /// There is no such model, or its key has no value.
-    pub(super) fn change_model(&mut self, name: &str) -> anyhow::Result<Arc<dyn Model>> {
+    pub(super) fn change_model(&mut self, name: &str) -> anyhow::Result<ModelChange> {
         let chosen = model::choose(Some(name))?;
-        let opened = model::open(&chosen, &self.setup.context.secrets)?;
-        self.opening.window = opened.config().context;
+        let model = model::open(&chosen, &self.setup.context.secrets)?;
         self.setup.model = chosen;
-        self.model = Arc::clone(&opened);
-        Ok(opened)
+        self.model = Arc::clone(&model);
+        Ok(ModelChange {
+            model,
+            name: name.to_owned(),
+            system: self.opening.request.system.clone(),
+            effort: self.opening.request.effort,
+            redactor: self.setup.redactor.clone(),
+            registry: Arc::clone(&self.registry),
+        })
     }
 
-    /// Returns the numbers of the changes of files that this session made after a change and that are not undone, oldest
-    /// first.
+    /// Returns the numbers of the changes of files that this session made after a change and did not undo, oldest first.
     pub(super) fn changes_since(&self, number: u64) -> Vec<u64> {
-        let recorder = &self.setup.context.recorder;
-        let entries = recorder.journal.as_ref();
-        let entries = entries.and_then(|journal| journal.entries_and_damage().ok());
-        let entries = entries.map(|(entries, _)| entries).unwrap_or_default();
-        let undone = undone_numbers(&entries);
-        let own = entries
-            .iter()
-            .filter(|entry| entry.session == recorder.session && !undone.contains(&entry.number));
-        let later = own.filter(|entry| entry.number > number);
-        later.map(|entry| entry.number).collect()
+        changes_since(&self.setup.context.recorder, number)
     }
+
+    /// Takes the start of conversations with another model, and the tokens of its context.
+    pub(super) fn take_request(&mut self, request: ModelRequest, window: Option<u64>) {
+        self.opening.request = request;
+        self.opening.window = window;
+    }
+
+    /// Returns the number of the last change of files.
+    pub(super) fn last_change(&self) -> u64 {
+        let journal = self.setup.context.recorder.journal.as_ref();
+        journal.map_or(0, |journal| journal.last_number())
+    }
+}
+
+/// A change of the model.
+pub(super) struct ModelChange {
+    model: Arc<dyn Model>,
+    name: String,
+    system: Redacted,
+    effort: Option<Effort>,
+    redactor: Redactor,
+    registry: Arc<Registry<Call>>,
+}
+
+impl ModelChange {
+    /// Changes a conversation. Returns the start of those that follow, and the tokens of the model's context.
+    pub(super) async fn apply(
+        self,
+        conversation: &mut Conversation,
+    ) -> (ModelRequest, Option<u64>) {
+        let (system, model) = (self.system.as_str(), self.model.as_ref());
+        let made = chat_setup::request(system, &self.redactor, &self.registry, model);
+        let (mut request, facts) = made.await;
+        request.effort = self.effort;
+        let window = model.config().context.or(facts.context);
+        conversation.replace_model(self.model, &self.name, window);
+        conversation.replace_start(request.clone());
+        (request, window)
+    }
+}
+
+/// Returns the numbers of the changes of files that this session made after a change and did not undo, oldest first.
+pub(super) fn changes_since(recorder: &Recorder, number: u64) -> Vec<u64> {
+    let journal = recorder.journal.as_ref();
+    let entries = journal.and_then(|journal| journal.entries().ok());
+    let entries = entries.unwrap_or_default();
+    let undone = undone_numbers(&entries);
+    let own = entries.iter().filter(|entry| {
+        let is_own = entry.session == recorder.session && entry.undoes.is_empty();
+        is_own && entry.number > number && !undone.contains(&entry.number)
+    });
+    own.map(|entry| entry.number).collect()
 }

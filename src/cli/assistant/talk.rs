@@ -1,25 +1,37 @@
 //! The conversation and the shell of the assistant, and the work that is under way on them.
 
 use std::future::pending;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::chat::answer_run::AnswerRunner;
 use crate::chat::compaction::CompactionEnd;
+use crate::chat::conversation::Conversation;
 use crate::chat::observer::{ChatEvent, Observer};
 use crate::chat::turn::{Prompt, TurnReport};
 use crate::cli::assistant::parts::{Opening, Parts};
+use crate::cli::assistant::start::ModelChange;
 use crate::cli::assistant::view::SharedView;
 use crate::exec::cancel::Cancel;
+use crate::tool::sessions::JOB_PREFIX;
 use crate::tools::Call;
+use karyi_model::ModelRequest;
 
 /// A text of the user, with the files that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UserText {
     pub(super) text: String,
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<NamedFile>,
+}
+
+/// A file, a directory or the output of a job that a text names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedFile {
+    src: String,
+    /// Its lines, as `<read>` takes them.
+    lines: Option<String>,
 }
 
 /// A command of the user.
@@ -38,6 +50,10 @@ pub(super) enum WorkEnd {
     Command,
     /// The conversation was summed up, or not.
     Compaction(CompactionEnd),
+    /// The conversation is as before a text, which is edited again.
+    Rewound(String),
+    /// The model was changed: the start of conversations, and the tokens of its context.
+    Model(Box<ModelRequest>, Option<u64>),
     /// The start of conversations is known.
     Opened(anyhow::Result<Box<Opening>>),
     /// A bug ended it, and the conversation with it.
@@ -106,8 +122,8 @@ impl Talk {
     pub(super) fn start_turn(&mut self, text: UserText, mut view: SharedView) {
         self.start(move |mut parts, cancel| async move {
             let mut attached = String::new();
-            for path in &text.files {
-                if let Some(report) = read(&mut parts.own, path, &cancel).await {
+            for file in &text.files {
+                if let Some(report) = read(&mut parts.own, file, &cancel).await {
                     attached.push_str(&report);
                     attached.push('\n');
                 }
@@ -136,6 +152,27 @@ impl Talk {
                 }
             }
             (Some(parts), WorkEnd::Command)
+        });
+    }
+
+    /// Changes the model.
+    pub(super) fn start_model(&mut self, change: ModelChange) {
+        self.start(|mut parts, _| async move {
+            let (request, window) = change.apply(&mut parts.conversation).await;
+            (Some(parts), WorkEnd::Model(Box::new(request), window))
+        });
+    }
+
+    /// Does work that nothing else may go beside, and then changes the conversation.
+    pub(super) fn start_own(
+        &mut self,
+        work: impl Future<Output = ()> + Send + 'static,
+        then: impl FnOnce(&mut Conversation) -> WorkEnd + Send + 'static,
+    ) {
+        self.start(|mut parts, _| async move {
+            work.await;
+            let end = then(&mut parts.conversation);
+            (Some(parts), end)
         });
     }
 
@@ -196,13 +233,8 @@ impl Talk {
 }
 
 /// Returns the report of a file.
-async fn read(
-    runner: &mut AnswerRunner,
-    path: &std::path::Path,
-    cancel: &Cancel,
-) -> Option<String> {
-    let src = path.to_str()?;
-    let arguments = json!({"files": [{"src": src}]});
+async fn read(runner: &mut AnswerRunner, file: &NamedFile, cancel: &Cancel) -> Option<String> {
+    let arguments = json!({"files": [{"src": file.src, "lines": file.lines}]});
     let call = serde_json::from_value(arguments).map(Call::Read).ok()?;
     runner.replace_cancel(cancel);
     let report = runner.run_shown_call(call, &mut Silence).await?;
@@ -216,18 +248,42 @@ impl Observer for Silence {
     fn event(&mut self, _: &ChatEvent<'_>) {}
 }
 
-/// Returns the files that a text names as `@PATH`, if they exist in a directory.
-pub(super) fn named_files(text: &str, directory: &std::path::Path) -> Vec<PathBuf> {
+/// Returns what a text names as `@PATH`, `@PATH:LINES` or `@job:ID`: files and directories that exist below a directory,
+/// and jobs.
+pub(super) fn named_files(text: &str, directory: &Path) -> Vec<NamedFile> {
     let words = text.split_whitespace();
     let names = words.filter_map(|word| word.strip_prefix('@'));
-    let paths = names.map(|name| name.trim_end_matches([',', '.', ';', ':', ')', '?']));
-    let mut found: Vec<PathBuf> = Vec::new();
-    for path in paths.filter(|path| !path.is_empty()).map(PathBuf::from) {
-        if directory.join(&path).exists() && !found.contains(&path) {
-            found.push(path);
+    let names = names.map(|name| name.trim_end_matches([',', '.', ';', ':', ')', '?']));
+    let mut found: Vec<NamedFile> = Vec::new();
+    for file in names.filter_map(|name| named_file(name, directory)) {
+        if !found.contains(&file) {
+            found.push(file);
         }
     }
     found
+}
+
+fn named_file(name: &str, directory: &Path) -> Option<NamedFile> {
+    let exists = |path: &str| !path.is_empty() && directory.join(path).exists();
+    let is_range = |lines: &str| {
+        lines.contains(|c: char| c.is_ascii_digit())
+            && lines.chars().all(|c| c.is_ascii_digit() || c == '-')
+    };
+    let is_job = |name: &str| {
+        let id = name.strip_prefix(JOB_PREFIX);
+        id.is_some_and(|id| !id.is_empty() && id.chars().all(|c| c.is_ascii_digit()))
+    };
+    let (src, lines) = match name.rsplit_once(':') {
+        _ if exists(name) || is_job(name) => (name, None),
+        Some((path, lines)) if is_range(lines) && (exists(path) || is_job(path)) => {
+            (path, Some(lines.to_owned()))
+        }
+        _ => return None,
+    };
+    Some(NamedFile {
+        src: src.to_owned(),
+        lines,
+    })
 }
 
 #[cfg(test)]
@@ -235,11 +291,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_names_files_that_exist() {
+    fn a_text_names_files_directories_and_jobs() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("a.rs"), "").unwrap();
-        let named = |text: &str| named_files(text, directory.path());
-        assert_eq!(named("see @a.rs, and @a.rs"), [PathBuf::from("a.rs")]);
-        assert!(named("mail me@a.rs or @b.rs @").is_empty());
+        std::fs::create_dir(directory.path().join("src")).unwrap();
+        let check = |text: &str, expected: &[(&str, Option<&str>)]| {
+            let found = named_files(text, directory.path());
+            let found: Vec<_> = found
+                .iter()
+                .map(|file| (file.src.as_str(), file.lines.as_deref()))
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("see @a.rs, and @a.rs", &[("a.rs", None)]);
+        check("mail me@a.rs or @b.rs @", &[]);
+        check("@src/ and (@src)", &[("src/", None)]);
+        check("see @a.rs:10-20: why?", &[("a.rs", Some("10-20"))]);
+        check(
+            "@a.rs:7 @a.rs:-5",
+            &[("a.rs", Some("7")), ("a.rs", Some("-5"))],
+        );
+        check("@a.rs:x @b.rs:1 @a.rs:", &[("a.rs", None)]);
+        check(
+            "why does @job:1 fail? @job:2:-50",
+            &[("job:1", None), ("job:2", Some("-50"))],
+        );
+        check("@job:x @job:", &[]);
     }
 }

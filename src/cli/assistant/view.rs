@@ -178,6 +178,11 @@ impl ChatView {
         self.plan.clone()
     }
 
+    /// Sets the steps of the model's plan.
+    pub(super) fn set_plan(&mut self, steps: &[PlanStep]) {
+        self.plan = plan_lines(steps);
+    }
+
     /// Notes that a call which runs waits for the user.
     pub(super) fn set_wait(&mut self, wait: Option<&str>) {
         if let Some((card, _)) = self.cards.values_mut().next_back() {
@@ -202,7 +207,7 @@ impl ChatView {
             }
             ChatEvent::Call(event) => self.call(event),
             ChatEvent::Joined(text) => self.user(text),
-            ChatEvent::Plan(steps) => self.plan = plan_lines(steps),
+            ChatEvent::Plan(steps) => self.set_plan(steps),
             ChatEvent::CompactionStarted => {
                 self.say(
                     "the conversation is being summed up to make room",

@@ -1,0 +1,48 @@
+//! Lines of standard input, one at a time: between two of them the terminal belongs to questions for values.
+
+use std::io;
+
+use tokio::sync::mpsc;
+
+/// Lines of standard input.
+pub(super) struct InputLines {
+    wanted: mpsc::Sender<()>,
+    lines: mpsc::Receiver<String>,
+    is_reading: bool,
+}
+
+impl InputLines {
+    /// Starts the thread that reads. It is left alone at the end.
+    pub(super) fn start() -> Self {
+        let (wanted, mut requests) = mpsc::channel(1);
+        let (sender, lines) = mpsc::channel(1);
+        // Without a thread the input ends at once.
+        let _ = std::thread::Builder::new()
+            .name("lines".into())
+            .spawn(move || {
+                while requests.blocking_recv().is_some() {
+                    let mut line = String::new();
+                    match io::stdin().read_line(&mut line) {
+                        Ok(1..) if sender.blocking_send(line).is_ok() => {}
+                        _ => return,
+                    }
+                }
+            });
+        Self {
+            wanted,
+            lines,
+            is_reading: false,
+        }
+    }
+
+    /// Returns the next line; nothing at the end. Cancel-safe: a read that has begun goes on.
+    pub(super) async fn next(&mut self) -> Option<String> {
+        if !self.is_reading {
+            self.wanted.send(()).await.ok()?;
+            self.is_reading = true;
+        }
+        let line = self.lines.recv().await;
+        self.is_reading = false;
+        line
+    }
+}
