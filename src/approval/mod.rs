@@ -16,4 +16,4 @@ mod wrappers;
 pub use judge::{Judge, Place, Verdict};
 pub use mode::Mode;
 pub use request::{Approver, AskedPart, CallAnswer, CallQuestion, RuleStore};
-pub use rule::{Rule, Rules};
+pub use rule::{Rule, RuleKind, Rules};

@@ -254,6 +254,33 @@ fn is_match(pattern: &str, path: &str) -> bool {
     ends.last() == Some(&true)
 }
 
+/// Effect of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RuleKind {
+    /// Its calls run without a question.
+    #[default]
+    Allow,
+    /// They are always asked about.
+    Ask,
+    /// They never run.
+    Deny,
+}
+
+impl RuleKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+
+    /// Returns the name of its list in settings.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// Rules of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {

@@ -217,7 +217,7 @@ impl Ask {
         match &report.end {
             TurnEnd::Done if report.needs_approval => {
                 say(
-                    "its last calls needed an approval: `--approve full` permits more, and so do rules (`karyi policy`)",
+                    "its last calls needed an approval: `--approve full` permits more, and so does a rule (`karyi policy add`)",
                 );
                 NEEDS_USER
             }

@@ -68,6 +68,8 @@ pub(super) struct ChatSetup {
     pub(super) stop_source: StopSource,
     pub(super) model: ChosenModel,
     pub(super) jobs: Jobs,
+    /// True when the user trusts the project.
+    pub(super) is_trusted: bool,
     questions: Questions,
 }
 
@@ -107,17 +109,23 @@ impl ChatSetup {
             context,
             stop_source,
             model,
+            is_trusted: false,
             questions,
         })
     }
 
-    /// Loads the vault before anything is sent: a value that is not known cannot be masked.
-    pub(super) fn open_vault(&mut self, session: &SessionArgs) -> Result<(), ExitCode> {
+    /// Returns the user to ask before the conversation, if there is one.
+    pub(super) fn asker(&self) -> Option<Asker> {
         let asker = Asker {
             terminal_lock: TerminalLock::default(),
             stop_source: self.stop_source.clone(),
         };
-        let asker = asker.found(self.questions.may_ask());
+        asker.found(self.questions.may_ask())
+    }
+
+    /// Loads the vault before anything is sent: a value that is not known cannot be masked.
+    pub(super) fn open_vault(&mut self, session: &SessionArgs) -> Result<(), ExitCode> {
+        let asker = self.asker();
         let secrets = &self.context.secrets;
         let opened = vault::prepare(secrets, &session.vault, asker, &session.given);
         let opened = opened.map_err(|error| fail_as_given(&error))?;

@@ -5,7 +5,9 @@ mod args;
 mod command;
 mod project;
 mod store;
+mod trust;
 
 pub(super) use args::PolicyArgs;
 pub(super) use command::policy;
 pub(super) use project::approvals;
+pub(super) use trust::is_trusted;

@@ -78,6 +78,16 @@ impl Asker {
         let answer = self.talk(true, |tty| ask_yes(tty, &question, Some(true)));
         answer.unwrap_or(false)
     }
+
+    /// Shows a text and asks a question, which Enter does not answer; `None` when nobody answers. Blocks.
+    pub(super) fn agrees(&self, text: &str, question: &str) -> Option<bool> {
+        let question = format!("{question} [y]es, [n]o: ");
+        let ask = |tty: &mut Tty| {
+            tty.show(text)?;
+            ask_yes(tty, &question, None)
+        };
+        self.talk(true, ask).ok()
+    }
 }
 
 /// Asks for a hidden value that karyi itself needs; `otherwise` names the alternative without a terminal. Blocks.

@@ -12,6 +12,7 @@ use crate::exec::run_context::RunContext;
 use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::Template;
+use karyi_core::shell_word::quote;
 
 /// Call with the decision of the rules.
 #[derive(Debug)]
@@ -364,12 +365,28 @@ fn editable(call: &mut Call) -> Option<&mut Template> {
 }
 
 fn needs_approval(parts: &[AskedPart]) -> ToolError {
+    let rules: Option<Vec<String>> = parts
+        .iter()
+        .map(|part| part.rule.as_ref().map(|rule| quote(rule.as_ref())))
+        .collect();
     let parts: Vec<String> = parts
         .iter()
         .map(|part| format!("`{}`: {}", part.what, part.reason))
         .collect();
     let message = format!("nobody has permitted it; {}", parts.join("; "));
-    ToolError::new(ErrorCode::NeedsApproval, message)
+    let error = ToolError::new(ErrorCode::NeedsApproval, message);
+    match rules {
+        Some(rules) if !rules.is_empty() => {
+            let commands = rules
+                .iter()
+                .map(|rule| format!("`karyi policy add {rule}`"));
+            let commands = commands.collect::<Vec<_>>().join(" and ");
+            error.with_hint(format!(
+                "tell the user what you would run and why; {commands} permits it from the next run on"
+            ))
+        }
+        _ => error,
+    }
 }
 
 fn denied_by(rule: &str) -> ToolError {

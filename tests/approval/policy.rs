@@ -78,3 +78,123 @@ fn a_mistake_in_a_rule_is_an_error_with_its_place() {
         "{error}"
     );
 }
+
+/// Runs `karyi policy` in one place; returns the exit status, standard output and standard error.
+fn policy(karyi: &Karyi, args: &[&str]) -> (i32, String, String) {
+    let output = karyi.command().args(args).output().unwrap();
+    let text = |bytes: &[u8]| {
+        let work = karyi.work().canonicalize().unwrap();
+        String::from_utf8_lossy(bytes).replace(&*work.to_string_lossy(), "WORK")
+    };
+    let code = output.status.code().unwrap();
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn rules_are_added_and_removed_where_they_stand() {
+    let karyi = Karyi::with_args(&["policy"]).file(
+        ".karyi/config.toml",
+        "[approval]\ndeny = [\"curl\"]\nask = [\"rm\"]\n",
+    );
+    let check = |args: &[&str], code: i32, output: &str, error: &str| {
+        let found = policy(&karyi, args);
+        assert_eq!(
+            (found.0, found.1.as_str()),
+            (code, output),
+            "{args:?} {found:?}"
+        );
+        assert!(found.2.contains(error), "{args:?} {found:?}");
+    };
+    check(
+        &["add", "cargo test *"],
+        0,
+        "allow  cargo test *  WORK\n",
+        "",
+    );
+    check(
+        &["add", "--deny", "edit:**/.env"],
+        0,
+        "deny  edit:**/.env  WORK\n",
+        "",
+    );
+    let (code, added, _) = policy(&karyi, &["add", "--user", "--ask", "git push"]);
+    assert!(code == 0 && added.starts_with("ask  git push  "), "{added}");
+    assert!(added.ends_with("/config.toml\n"), "{added}");
+    check(&["add", "edit:~/x"], 2, "", "write the path out");
+    check(&["add", "a; b"], 2, "", "expected one command");
+    check(&["remove", "cargo test *"], 0, "", "");
+    check(&["remove", "edit:**/.env"], 0, "", "");
+    check(&["remove", "cargo test *"], 1, "", "no such rule is stored");
+    check(&["remove", "git push"], 1, "", "approval.ask of ");
+    check(
+        &["remove", "git push"],
+        1,
+        "",
+        "`karyi config edit` opens it",
+    );
+    check(
+        &["remove", "curl"],
+        1,
+        "",
+        "approval.deny of WORK/.karyi/config.toml: edit it",
+    );
+}
+
+#[test]
+fn stored_rules_and_files_are_explained() {
+    let karyi = Karyi::with_args(&["policy"]);
+    for args in [
+        &["add", "cargo test *"] as &[&str],
+        &["add", "--deny", "edit:**/.env"],
+    ] {
+        assert_eq!(policy(&karyi, args).0, 0);
+    }
+    let written = "it is asked about\n  src/a: it writes a file; the rule `edit:src/a` allows it\n";
+    let denied = "it does not run: the rule `edit:**/.env` does not permit it\n";
+    for (call, expected) in [
+        ("cargo test -q", "it runs\n"),
+        ("read:/etc/passwd", "it runs\n"),
+        ("edit:src/a", written),
+        ("edit:sub/.env", denied),
+    ] {
+        let found = policy(&karyi, &["explain", call]);
+        assert_eq!(
+            (found.0, found.1.as_str()),
+            (0, expected),
+            "{call} {found:?}"
+        );
+    }
+}
+
+#[test]
+fn settings_of_a_project_widen_only_when_it_is_trusted() {
+    let karyi = Karyi::with_args(&["policy"])
+        .file(
+            ".karyi/config.toml",
+            "[approval]\nmode = \"full\"\nallow = [\"curl *\"]\n",
+        )
+        .file("sub/x", "");
+    let told = "wants the mode full and rules that allow calls, which does not count";
+    let list = |expected: &[&str]| {
+        let (code, text, error) = policy(&karyi, &["list"]);
+        let lines = text.lines();
+        let lines = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert_eq!(
+            (code, lines.collect::<Vec<_>>()),
+            (0, expected.iter().map(ToString::to_string).collect())
+        );
+        error
+    };
+    assert!(list(&["mode ask"]).contains(told));
+    let trusted = (0, "trusted: WORK\n".to_owned(), String::new());
+    assert_eq!(policy(&karyi, &["trust"]), trusted);
+    let rule = "allow curl * .karyi/config.toml of the project";
+    let lines = ["mode full", "trust yes stored for this project", rule];
+    assert_eq!(list(&lines), "");
+    let (code, text, _) = policy(&karyi, &["untrust", "sub"]);
+    assert_eq!((code, text.as_str()), (0, "not trusted: WORK/sub\n"));
+    assert_eq!(list(&lines), "");
+    policy(&karyi, &["untrust"]);
+    assert!(list(&["mode ask", "trust no stored for this project"]).contains(told));
+    assert_eq!(policy(&karyi, &["trust", "sub/x"]).0, 2);
+}

@@ -143,6 +143,26 @@ fn without_approval_only_reads_run() {
 }
 
 #[test]
+fn a_project_that_is_not_trusted_permits_nothing_and_that_is_told_once() {
+    let block = "<tools><command>touch ran</command><command>touch ran</command></tools>";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("I may not.")]);
+    let karyi = ask(&server, &["why?"]).file(
+        ".karyi/config.toml",
+        "[approval]\nmode = \"full\"\nallow = [\"touch *\"]\n",
+    );
+    let output = run(&karyi);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(!karyi.work().join("ran").exists());
+    assert_eq!(error.matches("which does not count").count(), 1, "{error}");
+    let report = server.requests()[1]["messages"][3]["content"].to_string();
+    assert!(
+        report.contains("`karyi policy add 'touch ran'`"),
+        "{report}"
+    );
+}
+
+#[test]
 fn files_and_standard_input_are_context() {
     let server = ModelServer::start(vec![Reply::text("Yes.")]);
     let karyi = ask(&server, &["--approve", "none", "--file", "f", "is it so?"])

@@ -47,6 +47,10 @@ fn notes_and_commands_of_the_project_are_used() {
         .file(".karyi/commands/review.md", "Review $ARGUMENTS now.\n");
     let mut terminal = karyi.on_terminal();
     terminal
+        .expect(".karyi/commands/review.md")
+        .expect("Do you trust the files in")
+        .keys("y");
+    terminal
         .expect("notes: AGENTS.md")
         .keys("/review a.rs\r")
         .expect("Done.");
@@ -85,6 +89,48 @@ fn lines_of_a_file_and_the_output_of_a_job_are_sent() {
     assert!(asked.contains("of the job"), "{asked}");
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn the_user_is_asked_once_whether_they_trust_a_project() {
+    let server = ModelServer::start(vec![Reply::text("First."), Reply::text("Second.")]);
+    let (home, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(project.path().join("AGENTS.md"), "Always write tests.\n").unwrap();
+    let directory = project.path().to_str().unwrap();
+    let start = || {
+        let karyi = assistant(&server, &["--cwd", directory]);
+        karyi.env("KARYI_HOME", home.path()).on_terminal()
+    };
+    let told = "left out, since you do not trust the project";
+    let mut terminal = start();
+    terminal
+        .expect("| AGENTS.md")
+        .expect("Do you trust the files in");
+    // Enter alone is no answer.
+    terminal.keys("\r").keys("n").expect(told);
+    terminal.keys("go\r").expect("First.").keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+    let mut terminal = start();
+    terminal.expect(told).expect("/help");
+    assert!(!terminal.screen().contains("Do you trust"));
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+    let trust = Karyi::with_args(&["policy", "trust", directory]);
+    trust.env("KARYI_HOME", home.path()).run().exit(0);
+    let mut terminal = start();
+    terminal
+        .expect("notes: AGENTS.md")
+        .keys("go\r")
+        .expect("Second.");
+    assert!(!terminal.screen().contains("Do you trust"));
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+    let systems = server.requests().into_iter();
+    let systems = systems.map(|request| request["messages"][0]["content"].to_string());
+    let has_notes: Vec<bool> = systems
+        .map(|text| text.contains("Always write tests."))
+        .collect();
+    assert_eq!(has_notes, [false, true]);
 }
 
 #[test]

@@ -165,6 +165,7 @@ fn commands_tell_what_is_in_force() {
             "---\ndescription: Ship it\n---\nShip $1.",
         );
     let mut terminal = karyi.on_terminal();
+    terminal.expect("Do you trust the files in").keys("y");
     terminal.expect("/help").expect("notes: AGENTS.md").forget();
     terminal
         .keys("/notes \r")

@@ -16,8 +16,8 @@ const MOST_DEPTH: usize = 5;
 /// Places of notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotePlaces {
-    /// Root of the project.
-    pub project: PathBuf,
+    /// Root of the project; `None` leaves its notes out.
+    pub project: Option<PathBuf>,
     /// Working directory, in the project.
     pub cwd: PathBuf,
     /// Notes of the user for all projects; the first file that exists counts.
@@ -67,12 +67,14 @@ pub fn load(places: &NotePlaces) -> Notes {
         let directory = path.parent().unwrap_or(path);
         reader.add(path, None, directory);
     }
-    let project = places.project.canonicalize();
-    let project = project.unwrap_or_else(|_| places.project.clone());
+    let Some(root) = &places.project else {
+        return reader.finish();
+    };
+    let project = root.canonicalize().unwrap_or_else(|_| root.clone());
     let mut directories: Vec<&Path> = places
         .cwd
         .ancestors()
-        .take_while(|directory| directory.starts_with(&places.project))
+        .take_while(|directory| directory.starts_with(root))
         .collect();
     directories.reverse();
     for directory in directories {
@@ -215,7 +217,7 @@ mod tests {
 
         fn load(&self, cwd: &str) -> Notes {
             load(&NotePlaces {
-                project: self.path("p"),
+                project: Some(self.path("p")),
                 cwd: self.path(cwd),
                 user: vec![self.path("home/none.md"), self.path("home/user.md")],
             })

@@ -130,6 +130,12 @@ fn prepare(args: &ChatArgs) -> Result<(Start, Questions), ExitCode> {
     let (asker, asked) = mpsc::channel(1);
     let mode = args.mode.map(ModeName::mode);
     let cwd = setup.context.sessions.cwd();
+    let user = setup.asker();
+    let is_trusted = policy::is_trusted(&cwd, project::files(&cwd), user.as_ref());
+    setup.is_trusted = is_trusted.map_err(told)?;
+    if let Some(code) = setup.stop_source.received.exit_code() {
+        return Err(ExitCode::from(code));
+    }
     let approvals = policy::approvals(&cwd, mode, Some(Arc::new(ScreenApprover(asker))));
     let approvals = approvals.map_err(told)?;
     let mut start = Start::new(setup, model, (approvals, registry));

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::chat::notes::commands::{self, CustomCommand};
+use crate::chat::notes::commands::{self, CustomCommand, CustomCommands};
 use crate::chat::notes::note_files::{self, LoadedNote, NotePlaces};
-use crate::chat::notes::skills;
+use crate::chat::notes::skills::{self, Skills};
 use karyi_core::limits;
 
 /// Notes of the user for all projects, below the home directory; the first one that exists counts.
@@ -28,18 +28,20 @@ pub(super) struct Project {
 }
 
 impl Project {
-    /// Reads the files of the project of a directory.
-    pub(super) fn load(cwd: &Path, home: Option<&Path>) -> Self {
+    /// Reads the files of the project of a directory; before the user trusts it, only the user's own notes.
+    pub(super) fn load(cwd: &Path, home: Option<&Path>, is_trusted: bool) -> Self {
         let project = note_files::project_root(cwd);
         let user = |home: &Path| USER_NOTES.map(|name| home.join(name)).to_vec();
         let notes = note_files::load(&NotePlaces {
-            project: project.clone(),
+            project: is_trusted.then(|| project.clone()),
             cwd: cwd.to_owned(),
             user: home.map(user).unwrap_or_default(),
         });
-        let skills = skills::find(&project);
-        let commands = commands::find(&project);
-        let problems = [notes.problems, skills.problems, commands.problems];
+        let (skills, commands, left_out) = match is_trusted {
+            true => (skills::find(&project), commands::find(&project), None),
+            false => (Skills::default(), CustomCommands::default(), left_out(cwd)),
+        };
+        let problems = [notes.problems, skills.problems, commands.problems].into_iter();
         let short = |note: LoadedNote| LoadedNote {
             path: short(&note.path, &project),
             ..note
@@ -49,7 +51,7 @@ impl Project {
         Self {
             text: texts.join("\n"),
             notes: notes.files.into_iter().map(short).collect(),
-            problems: problems.into_iter().flatten().collect(),
+            problems: left_out.into_iter().chain(problems.flatten()).collect(),
             commands: commands.commands,
         }
     }
@@ -79,6 +81,30 @@ impl Project {
         lines.extend(self.problems.clone());
         lines.join("\n")
     }
+}
+
+/// Returns the files of the project of a directory that count when the user trusts it.
+pub(super) fn files(cwd: &Path) -> Vec<String> {
+    let project = note_files::project_root(cwd);
+    let notes = note_files::load(&NotePlaces {
+        project: Some(project.clone()),
+        cwd: cwd.to_owned(),
+        user: Vec::new(),
+    });
+    let notes = notes.files.into_iter().map(|note| note.path);
+    let skills = skills::find(&project).skills.into_iter();
+    let commands = commands::find(&project).commands.into_iter();
+    let files = notes.chain(skills.map(|skill| skill.path));
+    let files = files.chain(commands.map(|command| command.path));
+    let shown = |path: PathBuf| short(&path, &project).display().to_string();
+    files.map(shown).collect()
+}
+
+/// Returns a sentence about files that do not count because the user does not trust the project, if there are any.
+fn left_out(cwd: &Path) -> Option<String> {
+    let files = files(cwd).join(", ");
+    let why = "since you do not trust the project (`karyi policy trust`)";
+    (!files.is_empty()).then(|| format!("left out, {why}: {files}"))
 }
 
 fn short(path: &Path, project: &Path) -> PathBuf {

@@ -84,10 +84,11 @@ impl Start {
         let (registry, model) = (Arc::clone(&self.registry), Arc::clone(&self.model));
         let redactor = self.setup.redactor.clone();
         let (cwd, home) = (self.setup.context.sessions.cwd(), self.home.clone());
+        let is_trusted = self.setup.is_trusted;
         async move {
             let known = Arc::clone(&registry);
             let read = tokio::task::spawn_blocking(move || {
-                let project = Project::load(&cwd, home.as_deref());
+                let project = Project::load(&cwd, home.as_deref(), is_trusted);
                 let system = chat_setup::system(&session, &known, "")?;
                 anyhow::Ok((system + &project.text, project))
             });

@@ -1,6 +1,7 @@
 //! Rules of Codex: calls of `prefix_rule` with a list of words and a decision. Other code in them is passed over.
 
-use crate::cli::import::found::{Found, RuleList};
+use crate::approval::RuleKind;
+use crate::cli::import::found::Found;
 use karyi_core::shell_word::quote;
 
 /// Adds the rules of a file.
@@ -26,16 +27,16 @@ pub(super) fn add(text: &str, found: &mut Found) {
 }
 
 /// Returns the list that the decision of a rule belongs to: `allow` without one; nothing when it is not certain.
-fn decision(call: &str) -> Option<RuleList> {
+fn decision(call: &str) -> Option<RuleKind> {
     let mut decisions = arguments(call, "decision");
     let Some(first) = decisions.next() else {
-        return Some(RuleList::Allow);
+        return Some(RuleKind::Allow);
     };
     let (text, _) = text_of(first).filter(|_| decisions.next().is_none())?;
     match text {
-        "allow" => Some(RuleList::Allow),
-        "prompt" => Some(RuleList::Ask),
-        "forbidden" => Some(RuleList::Deny),
+        "allow" => Some(RuleKind::Allow),
+        "prompt" => Some(RuleKind::Ask),
+        "forbidden" => Some(RuleKind::Deny),
         _ => None,
     }
 }
@@ -105,8 +106,8 @@ mod tests {
         let mut found = Found::default();
         add(text, &mut found);
         let expected = [
-            (RuleList::Ask, "a 'b c' *".to_owned()),
-            (RuleList::Deny, "decision *".to_owned()),
+            (RuleKind::Ask, "a 'b c' *".to_owned()),
+            (RuleKind::Deny, "decision *".to_owned()),
         ];
         assert_eq!(found.rules, expected);
         assert_eq!(found.skipped.len(), 6, "{:?}", found.skipped);

@@ -4,32 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::approval::RuleKind;
 use karyi_core::limits;
-
-/// List of rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RuleList {
-    /// Calls that run without a question.
-    Allow,
-    /// Calls that are always asked about.
-    Ask,
-    /// Calls that never run.
-    Deny,
-}
-
-impl RuleList {
-    /// Every list, in the order of the settings.
-    pub(super) const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
-
-    /// Returns the name of the setting.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
-}
 
 /// Owner of a file with settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,7 +23,7 @@ pub(super) struct Found {
     /// Files that were read.
     pub(super) files: Vec<PathBuf>,
     /// Rules with their lists.
-    pub(super) rules: Vec<(RuleList, String)>,
+    pub(super) rules: Vec<(RuleKind, String)>,
     /// Model as `PROVIDER:NAME`.
     pub(super) model: Option<String>,
     /// Names of MCP servers.
@@ -60,7 +36,7 @@ pub(super) struct Found {
 
 impl Found {
     /// Returns the rules of a list, each once.
-    pub(super) fn list(&self, list: RuleList) -> Vec<&str> {
+    pub(super) fn list(&self, list: RuleKind) -> Vec<&str> {
         let mut rules: Vec<&str> = Vec::new();
         for (of, rule) in &self.rules {
             if *of == list && !rules.contains(&rule.as_str()) {
@@ -71,8 +47,8 @@ impl Found {
     }
 
     /// Adds a rule, or tells that it cannot be taken over.
-    pub(super) fn add(&mut self, list: RuleList, source: &str, rule: Option<String>) {
-        let rule = rule.filter(|_| list != RuleList::Allow || self.origin == Origin::User);
+    pub(super) fn add(&mut self, list: RuleKind, source: &str, rule: Option<String>) {
+        let rule = rule.filter(|_| list != RuleKind::Allow || self.origin == Origin::User);
         match rule {
             Some(rule) => self.rules.push((list, rule)),
             None => self.skip(list.as_str(), source),

@@ -11,9 +11,10 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
+use crate::approval::RuleKind;
 use crate::chat::notes::note_files::project_root;
 use crate::cli::config::{self, Imported};
-use crate::cli::import::found::{Found, RuleList};
+use crate::cli::import::found::Found;
 use crate::cli::import::sources::Places;
 use crate::cli::{fail_any, print};
 use crate::render::paint::safe_line;
@@ -66,7 +67,7 @@ fn imported(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         return Ok(print("no settings were found\n"));
     }
     found.drop_broken(config::is_rule);
-    let lists = RuleList::ALL.map(|list| (list.as_str(), found.list(list)));
+    let lists = RuleKind::ALL.map(|list| (list.as_str(), found.list(list)));
     let imported = config::import(&lists, found.model.as_deref(), args.dry_run)?;
     Ok(print(&shown(&found, &imported, args.dry_run)))
 }

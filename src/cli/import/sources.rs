@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::approval::RuleKind;
 use crate::cli::import::codex_rules;
-use crate::cli::import::found::{Found, Origin, RuleList, command_rule};
+use crate::cli::import::found::{Found, Origin, command_rule};
 
 /// Places of settings.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ pub(super) fn claude_code(places: &Places) -> anyhow::Result<Found> {
         let Some(settings) = found.read_json(&file)? else {
             continue;
         };
-        for list in RuleList::ALL {
+        for list in RuleKind::ALL {
             let rules = settings.pointer(&format!("/permissions/{}", list.as_str()));
             for rule in texts(rules) {
                 found.add(list, rule, claude_rule(rule));
@@ -167,7 +168,7 @@ fn opencode_rules(settings: &Value, found: &mut Found) {
         };
         for (pattern, action) in patterns {
             let action = action.as_str().unwrap_or_default();
-            let list = RuleList::ALL
+            let list = RuleKind::ALL
                 .into_iter()
                 .find(|list| list.as_str() == action);
             let source = format!("{name} {pattern}");
@@ -201,8 +202,8 @@ pub(super) fn gemini(places: &Places) -> anyhow::Result<Found> {
         };
         found.add_servers(settings.get("mcpServers"));
         let lists = [
-            (RuleList::Allow, ["/tools/allowed", "/allowedTools"]),
-            (RuleList::Deny, ["/tools/exclude", "/excludeTools"]),
+            (RuleKind::Allow, ["/tools/allowed", "/allowedTools"]),
+            (RuleKind::Deny, ["/tools/exclude", "/excludeTools"]),
         ];
         for (list, names) in lists {
             for rule in names
@@ -267,7 +268,7 @@ mod tests {
     }
 
     fn check(found: &Found, rules: &[&str], model: Option<&str>, servers: &[&str], left: &[&str]) {
-        let shown = |(list, rule): &(RuleList, String)| format!("{} {rule}", list.as_str());
+        let shown = |(list, rule): &(RuleKind, String)| format!("{} {rule}", list.as_str());
         let shown: Vec<String> = found.rules.iter().map(shown).collect();
         assert_eq!(shown, rules);
         assert_eq!(found.model.as_deref(), model);

@@ -1,7 +1,9 @@
 //! Arguments of `karyi policy`.
 
+use std::path::PathBuf;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 
 use crate::approval::Mode;
 
@@ -18,8 +20,10 @@ A rule is a command, such as `git push`, or `edit:` with a pattern of paths. `*`
 
 Examples:
   karyi policy explain 'git status > out'
+  karyi policy explain edit:src/main.rs
+  karyi policy add 'cargo test *'
+  karyi policy add --user --deny 'edit:**/.env'
   karyi policy remove 'cargo test *'
-  karyi config set approval.deny 'git push,edit:secrets/**'
 
 Exit status:
   0    done
@@ -35,9 +39,9 @@ pub(super) enum PolicyCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Say of a command whether it runs, is asked about, or is denied, and why; run nothing
+    /// Say of a call whether it runs, is asked about, or is denied, and why; run nothing
     Explain {
-        /// Script of the shell
+        /// Script of the shell, or `edit:` or `read:` with the path of a file
         #[arg(value_name = "CMD")]
         script: String,
         /// How much runs without a question [default: `approval.mode` in config.toml, else ask]
@@ -47,7 +51,33 @@ pub(super) enum PolicyCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Remove a rule that the answer "always" has stored for this project
+    /// Add a rule that allows calls in this project
+    Add {
+        /// A command, or `edit:` with a pattern of paths
+        rule: String,
+        /// Ask about its calls instead
+        #[arg(long, conflicts_with = "deny")]
+        ask: bool,
+        /// Never run its calls
+        #[arg(long)]
+        deny: bool,
+        /// In all projects: the rule goes into config.toml
+        #[arg(long)]
+        user: bool,
+    },
+    /// Trust a project: the assistant uses its notes, skills and commands, and its settings may allow calls
+    Trust {
+        /// A directory of the project [default: this one]
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+    /// Trust a project no longer
+    Untrust {
+        /// A directory of the project [default: this one]
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+    /// Remove a rule that is stored for this project
     Remove {
         /// The rule, as `karyi policy list` shows it
         rule: String,

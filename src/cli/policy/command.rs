@@ -1,13 +1,16 @@
 //! `karyi policy`: shows and removes rules, and explains what they decide.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value as Json, json};
 
-use crate::approval::{AskedPart, Mode, Verdict};
+use crate::approval::{AskedPart, Mode, Rule, RuleKind, Verdict};
+use crate::cli::config::{self, Settings};
 use crate::cli::policy::args::{PolicyArgs, PolicyCommand};
-use crate::cli::policy::project::ProjectPolicy;
+use crate::cli::policy::project::{PROJECT_SETTINGS, ProjectPolicy, Source, project};
+use crate::cli::policy::store::ApprovalStore;
 use crate::cli::{fail, print, say};
 use crate::exec::approval::{ApprovalOptions, Approvals};
 use crate::render::paint::safe_line;
@@ -21,7 +24,22 @@ pub(in crate::cli) fn policy(args: PolicyArgs) -> ExitCode {
     let done = match args.command {
         PolicyCommand::List { json } => list(json),
         PolicyCommand::Explain { script, mode, json } => explain(&script, mode, json),
-        PolicyCommand::Remove { rule, json } => remove(&rule, json),
+        PolicyCommand::Add {
+            rule,
+            ask,
+            deny,
+            user,
+        } => {
+            let kind = match (ask, deny) {
+                (true, _) => RuleKind::Ask,
+                (_, true) => RuleKind::Deny,
+                _ => RuleKind::Allow,
+            };
+            add(kind, rule.trim(), user)
+        }
+        PolicyCommand::Trust { dir } => set_trusted(dir, true),
+        PolicyCommand::Untrust { dir } => set_trusted(dir, false),
+        PolicyCommand::Remove { rule, json } => remove(rule.trim(), json),
     };
     done.unwrap_or_else(|error| fail(&format!("{error:#}")))
 }
@@ -40,14 +58,55 @@ fn list(is_json: bool) -> anyhow::Result<ExitCode> {
         });
         return Ok(print(&format!("{}\n", Json::Array(rules.collect()))));
     }
-    let line = |(kind, rule, source): (&str, &crate::approval::Rule, super::project::Source)| {
+    let line = |(kind, rule, source): (&str, &Rule, Source)| {
         let rule = safe_line(rule.as_str()).into_owned();
         format!("{kind:<5}  {rule:<40}  {}\n", source.as_str())
     };
-    let mode = format!("mode   {:<40}\n", policy.mode.as_str());
+    let mut start = format!("mode   {:<40}\n", policy.mode.as_str());
+    if let Some(is_trusted) = policy.trust {
+        let word = if is_trusted { "yes" } else { "no" };
+        let source = Source::Stored.as_str();
+        start.push_str(&format!("trust  {word:<40}  {source}\n"));
+    }
+    if let Some(ignored) = &policy.ignored {
+        say(ignored);
+    }
     Ok(print(
-        &rules.map(line).fold(mode, |text, line| text + &line),
+        &rules.map(line).fold(start, |text, line| text + &line),
     ))
+}
+
+fn add(kind: RuleKind, rule: &str, is_for_all: bool) -> anyhow::Result<ExitCode> {
+    let parsed =
+        Rule::parse(rule).map_err(|why| anyhow::anyhow!("`{}`: {why}", safe_line(rule)))?;
+    let place = match is_for_all {
+        true => {
+            let lists = [(kind.as_str(), vec![parsed.as_str()])];
+            config::import(&lists, None, false)?.file
+        }
+        false => {
+            let policy = here()?;
+            policy.store.add(kind, &[parsed.to_string()])?;
+            policy.project
+        }
+    };
+    let (kind, rule) = (kind.as_str(), safe_line(parsed.as_str()));
+    let place = place.display().to_string();
+    Ok(print(&format!("{kind}  {rule}  {}\n", safe_line(&place))))
+}
+
+fn set_trusted(directory: Option<PathBuf>, is_trusted: bool) -> anyhow::Result<ExitCode> {
+    let directory = directory.unwrap_or_else(|| PathBuf::from("."));
+    ensure!(
+        directory.is_dir(),
+        "expected a directory, found none at {}",
+        safe_line(&directory.display().to_string())
+    );
+    let project = project(&directory);
+    ApprovalStore::of(&project)?.set_trusted(is_trusted)?;
+    let word = if is_trusted { "trusted" } else { "not trusted" };
+    let project = project.display().to_string();
+    Ok(print(&format!("{word}: {}\n", safe_line(&project))))
 }
 
 fn explain(script: &str, mode: Option<Mode>, is_json: bool) -> anyhow::Result<ExitCode> {
@@ -57,7 +116,7 @@ fn explain(script: &str, mode: Option<Mode>, is_json: bool) -> anyhow::Result<Ex
         rules: policy.all_rules(),
         ..ApprovalOptions::new(mode.unwrap_or(policy.mode), policy.project)
     };
-    let call = command(script)?;
+    let call = call(script)?;
     let verdict = Approvals::new(options).judge(&call, cwd, true);
     Ok(print(&match is_json {
         true => format!("{}\n", object(&verdict)),
@@ -65,15 +124,16 @@ fn explain(script: &str, mode: Option<Mode>, is_json: bool) -> anyhow::Result<Ex
     }))
 }
 
-/// Returns the call that runs a script.
-fn command(script: &str) -> anyhow::Result<Call> {
+/// Returns the call that runs a script, or that reads or writes the file after `read:` or `edit:`.
+fn call(text: &str) -> anyhow::Result<Call> {
+    let (tool, arguments) = match text.split_once(':') {
+        Some(("edit", path)) => ("edit", json!({ "files": [{ "src": path, "content": "" }] })),
+        Some(("read", path)) => ("read", json!({ "files": [{ "src": path }] })),
+        _ => ("command", json!({ "text": text })),
+    };
     let registry = tools::registry();
-    let arguments = json!({ "text": script });
-    let call = registry
-        .get("command")
-        .map(|entry| (entry.from_json)(arguments));
-    call.context("the tool `command` is missing")?
-        .context("reading the script")
+    let entry = registry.get(tool).context("the tool is missing")?;
+    (entry.from_json)(arguments).with_context(|| format!("reading `{}`", safe_line(text)))
 }
 
 fn text(verdict: &Verdict) -> String {
@@ -115,14 +175,41 @@ fn object(verdict: &Verdict) -> Json {
 
 fn remove(rule: &str, is_json: bool) -> anyhow::Result<ExitCode> {
     let policy = here()?;
-    let is_removed = policy.store.remove(rule.trim())?;
+    let is_removed = policy.store.remove(rule)?;
     if is_json {
         print(&format!("{}\n", json!({ "removed": is_removed })));
     } else if !is_removed {
-        say("no such rule is stored for this project; `karyi policy list` shows all rules");
+        say(&elsewhere(&policy, rule)?);
     }
     Ok(match is_removed {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(NO_RULE),
+    })
+}
+
+/// Returns a sentence about a rule that is not stored for the project: where it stands, if it does.
+fn elsewhere(policy: &ProjectPolicy, rule: &str) -> anyhow::Result<String> {
+    let found = policy
+        .listed()
+        .find(|(_, listed, _)| listed.as_str() == rule);
+    let Some((kind, _, source)) = found else {
+        return Ok(
+            "no such rule is stored for this project; `karyi policy list` shows all rules"
+                .to_owned(),
+        );
+    };
+    Ok(match source {
+        Source::Settings => {
+            let file = Settings::load()?.file.display().to_string();
+            let file = safe_line(&file);
+            format!("the rule stands in approval.{kind} of {file}: `karyi config edit` opens it")
+        }
+        Source::Stored | Source::Project => {
+            let file = policy.project.join(PROJECT_SETTINGS).display().to_string();
+            format!(
+                "the rule stands in approval.{kind} of {}: edit it",
+                safe_line(&file)
+            )
+        }
     })
 }

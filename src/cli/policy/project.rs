@@ -4,9 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::approval::{Approver, Mode, Rule, Rules};
+use crate::chat::notes::note_files::project_root;
 use crate::cli::config::Settings;
 use crate::cli::policy::store::ApprovalStore;
+use crate::cli::say;
 use crate::exec::approval::{ApprovalOptions, Approvals};
+
+/// Settings of a project, in its directory.
+pub(super) const PROJECT_SETTINGS: &str = ".karyi/config.toml";
 
 /// Source of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +41,10 @@ pub(super) struct ProjectPolicy {
     pub(super) project: PathBuf,
     /// Mode of the settings; the file of the project can only make it stricter, unless it is trusted.
     pub(super) mode: Mode,
+    /// Answer of the user to the question of trust, if they have given one.
+    pub(super) trust: Option<bool>,
+    /// Sentence about settings of the project that do not count before it is trusted.
+    pub(super) ignored: Option<String>,
     /// Rules, with their sources.
     pub(super) rules: Vec<(Source, Rules)>,
     /// Keeps the rules of the answer "always".
@@ -51,15 +60,14 @@ impl ProjectPolicy {
         let project = project(cwd);
         let store = ApprovalStore::of(&project)?;
         let settings = Settings::load()?;
-        let own = Settings::load_from(project.join(".karyi/config.toml"))?;
-        let is_trusted = store.is_trusted()?;
-        let stored = Rules {
-            allow: store.rules()?,
-            ..Rules::default()
-        };
+        let own = Settings::load_from(project.join(PROJECT_SETTINGS))?;
+        let trust = store.trust()?;
+        let is_trusted = trust == Some(true);
+        let stored = store.rules()?;
+        let mode = settings.mode().unwrap_or_default();
+        let ignored = ignored(&own, mode).filter(|_| !is_trusted);
         let mut of_project = Rules::default();
         of_project.add_project(own.rules(), is_trusted);
-        let mode = settings.mode().unwrap_or_default();
         let mode = match own.mode() {
             Some(wanted) if is_trusted => wanted,
             Some(wanted) => mode.min(wanted),
@@ -73,6 +81,8 @@ impl ProjectPolicy {
         Ok(Self {
             project,
             mode,
+            trust,
+            ignored,
             rules,
             store,
         })
@@ -103,14 +113,28 @@ impl ProjectPolicy {
     }
 }
 
-/// Returns the project of a directory: the nearest one around it that git knows, else the directory itself.
-fn project(cwd: &Path) -> PathBuf {
-    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-    let found = cwd.ancestors().find(|place| place.join(".git").exists());
-    found.unwrap_or(&cwd).to_owned()
+/// Returns the sentence about what the file of a project wants to widen, if it does.
+fn ignored(own: &Settings, mode: Mode) -> Option<String> {
+    let wanted = own.mode().filter(|wanted| *wanted > mode);
+    let mode = wanted.map(|wanted| format!("the mode {}", wanted.as_str()));
+    let allows = !own.rules().allow.is_empty();
+    let rules = allows.then(|| "rules that allow calls".to_owned());
+    let wanted: Vec<String> = mode.into_iter().chain(rules).collect();
+    (!wanted.is_empty()).then(|| {
+        format!(
+            "{PROJECT_SETTINGS} of the project wants {}, which does not count: `karyi policy trust` trusts the project",
+            wanted.join(" and ")
+        )
+    })
 }
 
-/// Returns the approvals of a session that works in a directory. Without a mode that of the settings holds.
+/// Returns the project of a directory, without links in its path.
+pub(super) fn project(cwd: &Path) -> PathBuf {
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    project_root(&cwd)
+}
+
+/// Returns the approvals of a session that works in a directory, and says what the project may not widen. Without a mode that of the settings holds.
 ///
 /// # Errors
 /// A file with rules cannot be read, or has a mistake.
@@ -120,6 +144,9 @@ pub(in crate::cli) fn approvals(
     approver: Option<Arc<dyn Approver>>,
 ) -> anyhow::Result<Approvals> {
     let policy = ProjectPolicy::of(cwd)?;
+    if let Some(ignored) = &policy.ignored {
+        say(ignored);
+    }
     Ok(Approvals::new(ApprovalOptions {
         mode: mode.unwrap_or(policy.mode),
         rules: policy.all_rules(),

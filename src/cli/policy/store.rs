@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
-use crate::approval::{Rule, RuleStore};
+use crate::approval::{Rule, RuleKind, RuleStore, Rules};
 use crate::cli::config;
 use crate::cli::state_dir::state_dir;
 use crate::render::paint::safe_line;
@@ -42,39 +42,44 @@ impl ApprovalStore {
         Self { directory, project }
     }
 
-    /// Returns the stored rules that allow.
+    /// Returns the stored rules.
     ///
     /// # Errors
     /// The file cannot be read, or has a mistake.
-    pub(super) fn rules(&self) -> anyhow::Result<Vec<Rule>> {
+    pub(super) fn rules(&self) -> anyhow::Result<Rules> {
         let document = self.document()?;
-        let list = self.entry(&document).and_then(|entry| entry.get("allow"));
-        let texts = list.and_then(Item::as_array).into_iter().flatten();
-        let rules = texts.map(|text| {
-            let text = text.as_str().unwrap_or_default();
-            Rule::parse(text).map_err(|why| anyhow::anyhow!("{}: {why}", self.shown()))
-        });
-        rules.collect()
+        let entry = self.entry(&document);
+        let rules = |kind: RuleKind| -> anyhow::Result<Vec<Rule>> {
+            let list = entry.and_then(|entry| entry.get(kind.as_str()));
+            let texts = list.and_then(Item::as_array).into_iter().flatten();
+            let rules = texts.map(|text| {
+                let text = text.as_str().unwrap_or_default();
+                Rule::parse(text).map_err(|why| anyhow::anyhow!("{}: {why}", self.shown()))
+            });
+            rules.collect()
+        };
+        Ok(Rules {
+            allow: rules(RuleKind::Allow)?,
+            ask: rules(RuleKind::Ask)?,
+            deny: rules(RuleKind::Deny)?,
+        })
     }
 
-    /// Returns true when the user trusts the project: its own file may then allow calls.
+    /// Returns true when the user trusts the project, so that its own file may allow calls and the model gets its notes;
+    /// `None` when they have not said so.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(super) fn is_trusted(&self) -> anyhow::Result<bool> {
+    pub(super) fn trust(&self) -> anyhow::Result<Option<bool>> {
         let document = self.document()?;
         let trusted = self.entry(&document).and_then(|entry| entry.get("trusted"));
-        Ok(trusted.and_then(Item::as_bool).unwrap_or(false))
+        Ok(trusted.and_then(Item::as_bool))
     }
 
     /// Records whether the user trusts the project.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the question on the screen is not there yet")
-    )]
     pub(super) fn set_trusted(&self, is_trusted: bool) -> anyhow::Result<()> {
         self.change(|entry| {
             entry.insert("trusted", Item::Value(is_trusted.into()));
@@ -83,14 +88,14 @@ impl ApprovalStore {
         .map(drop)
     }
 
-    /// Adds rules that allow.
+    /// Adds rules.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub(super) fn add(&self, rules: &[String]) -> anyhow::Result<()> {
+    pub(super) fn add(&self, kind: RuleKind, rules: &[String]) -> anyhow::Result<()> {
         self.change(|entry| {
             let list = entry
-                .entry("allow")
+                .entry(kind.as_str())
                 .or_insert(Item::Value(Value::Array(Array::new())));
             if let Some(list) = list.as_array_mut() {
                 for rule in rules {
@@ -107,18 +112,21 @@ impl ApprovalStore {
         .map(drop)
     }
 
-    /// Removes a rule; returns true when it was there.
+    /// Removes a rule from all lists; returns true when it was there.
     ///
     /// # Errors
     /// The file cannot be read or written.
     pub(super) fn remove(&self, rule: &str) -> anyhow::Result<bool> {
         self.change(|entry| {
-            let Some(list) = entry.get_mut("allow").and_then(Item::as_array_mut) else {
-                return false;
-            };
-            let before = list.len();
-            list.retain(|known| known.as_str() != Some(rule));
-            list.len() < before
+            let mut is_removed = false;
+            for kind in RuleKind::ALL {
+                if let Some(list) = entry.get_mut(kind.as_str()).and_then(Item::as_array_mut) {
+                    let before = list.len();
+                    list.retain(|known| known.as_str() != Some(rule));
+                    is_removed |= list.len() < before;
+                }
+            }
+            is_removed
         })
     }
 
@@ -205,7 +213,7 @@ fn implicit_table() -> Item {
 
 impl RuleStore for ApprovalStore {
     fn allow(&self, rules: &[String]) -> Result<(), ToolError> {
-        self.add(rules)
+        self.add(RuleKind::Allow, rules)
             .map_err(|error| ToolError::new(ErrorCode::Io, format!("{error:#}")))
     }
 }
@@ -224,20 +232,26 @@ mod tests {
             store(project)
                 .rules()
                 .unwrap()
+                .allow
                 .iter()
                 .map(ToString::to_string)
                 .collect()
         };
         assert_eq!(rules("/a"), [""; 0]);
         store("/a")
-            .add(&["cargo test".to_owned(), "git push".to_owned()])
+            .add(
+                RuleKind::Allow,
+                &["cargo test".to_owned(), "git push".to_owned()],
+            )
             .unwrap();
-        store("/a").add(&["cargo test".to_owned()]).unwrap();
+        let again = ["cargo test".to_owned()];
+        store("/a").add(RuleKind::Allow, &again).unwrap();
         store("/b").set_trusted(true).unwrap();
         assert_eq!(rules("/a"), ["cargo test", "git push"]);
         assert_eq!(rules("/b"), [""; 0]);
-        let trusted = ["/a", "/b", "/c"].map(|project| store(project).is_trusted().unwrap());
-        assert_eq!(trusted, [false, true, false]);
+        store("/c").set_trusted(false).unwrap();
+        let trusted = ["/a", "/b", "/c"].map(|project| store(project).trust().unwrap());
+        assert_eq!(trusted, [None, Some(true), Some(false)]);
         assert!(store("/a").remove("git push").unwrap());
         assert!(!store("/a").remove("git push").unwrap());
         assert_eq!(rules("/a"), ["cargo test"]);
@@ -246,9 +260,11 @@ mod tests {
             fs::metadata(&file).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        let text =
-            "[projects.\"/a\"]\nallow = [\"cargo test\"]\n\n[projects.\"/b\"]\ntrusted = true\n";
+        let text = "[projects.\"/a\"]\nallow = [\"cargo test\"]\n\n[projects.\"/b\"]\ntrusted = true\n\n[projects.\"/c\"]\ntrusted = false\n";
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        store("/d").add(RuleKind::Deny, &["rm".to_owned()]).unwrap();
+        assert_eq!(store("/d").rules().unwrap().deny.len(), 1);
+        assert!(store("/d").remove("rm").unwrap());
     }
 
     #[test]
@@ -261,7 +277,7 @@ mod tests {
         let error = store.rules().unwrap_err().to_string();
         assert!(error.contains("only you can write"), "{error}");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(store.rules().unwrap().len(), 1);
+        assert_eq!(store.rules().unwrap().allow.len(), 1);
         fs::write(&file, "[").unwrap();
         assert!(store.rules().is_err());
         fs::write(&file, "[projects.\"/a\"]\nallow = [\"a; b\"]\n").unwrap();
