@@ -165,8 +165,9 @@ fn notes_of_a_hundred_kilobytes_are_cut_and_this_is_said() {
     let server = ModelServer::start(vec![Reply::text("Done.")]);
     let karyi = assistant(&server, &[]).file("AGENTS.md", "0123456789\n".repeat(9_500));
     let mut terminal = karyi.on_terminal();
+    terminal.expect("Do you trust the files in").keys("y");
     terminal
-        .expect("AGENTS.md")
+        .expect("notes: AGENTS.md")
         .expect("/help")
         .keys("go\r")
         .expect("Done.");
