@@ -114,7 +114,8 @@ pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
         }
     }
     while rest.iter().any(JudgedCall::is_asked) {
-        let questions: Vec<CallQuestion> = rest.iter().map(JudgedCall::question).collect();
+        let asked = rest.iter().filter(|call| call.is_asked());
+        let questions: Vec<CallQuestion> = asked.map(JudgedCall::question).collect();
         let mut answers = match answers(run, &questions).await {
             Answers::Given(answers) => answers.into_iter(),
             Answers::Nobody => break,
@@ -127,6 +128,11 @@ pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
             }
         };
         while let Some(call) = rest.pop_front() {
+            // What the rules allow waits for its turn only, and is checked again when it starts.
+            if !call.is_asked() {
+                decided.push(call.without_person());
+                continue;
+            }
             let answer = answers.next().unwrap_or(CallAnswer::No(String::new()));
             let parts = call.question().parts;
             let is_changed = matches!(answer, CallAnswer::Edited(_));
@@ -213,10 +219,7 @@ fn decide(
             }
         }
     }
-    // A call that was only held is still checked when it starts.
-    if !parts.is_empty() {
-        prepared.approved = Approved::ByPerson;
-    }
+    prepared.approved = Approved::ByPerson;
     approvals.accept(parts);
     (prepared, Ok(()))
 }

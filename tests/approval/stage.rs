@@ -14,10 +14,9 @@ fn allowed_calls_run_at_once_and_nothing_after_an_asked_one_before_the_end() {
         let mut stage = Stage::new("/bin/bash", Mode::Ask, &["touch after"]);
         let first = "<tools>\n<command>echo one</command><!--ran-->\n<read><file src=\".\"/></read><!--ran-->\n";
         let rest = "<command>touch asked</command>\n<command>touch after</command>\n<command>echo last</command>\n";
-        stage.person.answers(vec![
-            vec![no("not now"), no(""), no("")],
-            vec![no("no"), no("no")],
-        ]);
+        stage
+            .person
+            .answers(vec![vec![no("not now")], vec![no("no")]]);
         let after = stage.file("after");
         let person = stage.person.clone();
         let results = stage
@@ -40,11 +39,8 @@ fn allowed_calls_run_at_once_and_nothing_after_an_asked_one_before_the_end() {
         assert_eq!(
             asked,
             [
-                vec!["3: touch asked: no rule allows it", "4: ", "5: "],
-                vec![
-                    "4: touch after: it may build on call 3, which was denied",
-                    "5: ",
-                ],
+                vec!["3: touch asked: no rule allows it"],
+                vec!["4: touch after: it may build on call 3, which was denied"],
             ]
         );
         stage.close().await;
@@ -89,10 +85,7 @@ fn calls_after_a_changed_one_are_asked_about_again() {
         let mut stage = Stage::new("/bin/bash", Mode::Ask, &["touch b"]);
         let block = "<tools><command>touch a</command><command>touch b</command><command>echo c</command></tools>";
         let edited = CallAnswer::Edited("touch d".to_owned());
-        stage.person.answers(vec![
-            vec![edited, CallAnswer::Yes, CallAnswer::Yes],
-            vec![no(""), CallAnswer::Yes],
-        ]);
+        stage.person.answers(vec![vec![edited], vec![no("")]]);
         let results = stage.message(block).await;
         assert_eq!(
             results,
@@ -106,7 +99,7 @@ fn calls_after_a_changed_one_are_asked_about_again() {
         assert_eq!(there, [false, false, true]);
         let asked = stage.person.asked();
         let again = "2: touch b: it may build on call 1, which was changed";
-        assert_eq!(asked[1], [again, "3: "]);
+        assert_eq!(asked[1], [again]);
         stage.close().await;
     });
 }
