@@ -19,8 +19,8 @@ use crate::exec::run_context::RunContext;
 use crate::exec::shorten;
 use crate::tool::sessions::JOB_PREFIX;
 use crate::tool::{Answer, Context, Effect, Seconds, Spec, Use};
-use crate::tools::Call;
 use crate::tools::core::edit;
+use crate::tools::{Call, counted_texts};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::ShortenedText;
 use karyi_core::limits;
@@ -153,8 +153,10 @@ impl CallResult {
 
     /// Shortens the result of the tool, and adds it to the masked rest.
     fn seal(self, run: &RunContext) -> Redacted<Outcome> {
-        let fields = self.fields.map_by(run.context.shown, |mut fields, shown| {
-            shorten::shorten_files(&mut fields, &shown);
+        let counted = counted_texts(&self.outcome.tool);
+        let shown = (run.context.shown, counted);
+        let fields = self.fields.map_by(shown, |mut fields, (shown, counted)| {
+            shorten::shorten_files(&mut fields, counted, &shown);
             fields
         });
         let mut outcome = run.context.redactor.seal(self.outcome);

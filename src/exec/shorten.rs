@@ -4,6 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::tool::context::ShownTexts;
+use crate::tool::{CountedKind, CountedTexts};
+use crate::tools::counted_texts;
 use karyi_core::head_tail::{Cap, before_marker};
 use karyi_core::limits;
 use karyi_core::outcome::Outcome;
@@ -16,9 +18,17 @@ struct Part {
     line_bytes: usize,
 }
 
-/// Shortens what `read` shows of each file.
-pub fn shorten_files(fields: &mut Map<String, Value>, shown: &ShownTexts) {
-    for file in items(fields, "files") {
+/// Shortens what a result shows of each file.
+pub fn shorten_files(
+    fields: &mut Map<String, Value>,
+    counted: &[CountedTexts],
+    shown: &ShownTexts,
+) {
+    let is_of_file = |texts: &&CountedTexts| texts.kind == CountedKind::NumberedLines;
+    let Some(texts) = counted.iter().find(is_of_file) else {
+        return;
+    };
+    for file in items(fields, texts.list) {
         let part = match file.shift_remove("max_bytes") {
             // No more than these bytes were read.
             Some(_) => Part {
@@ -32,7 +42,7 @@ pub fn shorten_files(fields: &mut Map<String, Value>, shown: &ShownTexts) {
                 line_bytes: shown.line_bytes,
             },
         };
-        shorten_file(file, part);
+        shorten_file(file, texts.text, part);
     }
 }
 
@@ -50,29 +60,27 @@ pub fn fit(outcome: &mut Outcome, left: &mut usize) {
         }
         *left = left.saturating_sub(output.text.len());
     }
-    fit_lists(&mut outcome.fields, left);
+    fit_lists(&mut outcome.fields, counted_texts(&outcome.tool), left);
 }
 
-/// Lists whose items have texts with counts of their own.
-const LISTS: [&str; 2] = ["files", "searches"];
-
-fn fit_lists(fields: &mut Map<String, Value>, left: &mut usize) {
-    for list in LISTS {
-        for item in items(fields, list) {
-            fit_item(item, left);
+fn fit_lists(fields: &mut Map<String, Value>, counted: &[CountedTexts], left: &mut usize) {
+    for texts in counted {
+        for item in items(fields, texts.list) {
+            fit_item(item, *texts, left);
         }
     }
 }
 
-/// Shortens the data of any tool to that many bytes of texts: lists lose their last items, long texts their end.
-pub fn fit_data(fields: &mut Map<String, Value>, most: usize) {
+/// Shortens the data of a tool to that many bytes of texts: lists lose their last items, long texts their end.
+pub fn fit_data(tool: &str, fields: &mut Map<String, Value>, most: usize) {
+    let counted = counted_texts(tool);
     let (mut left, mut lost) = (most, OmittedCounts::default());
     for (name, value) in fields.iter_mut() {
-        if !LISTS.contains(&name.as_str()) {
+        if !counted.iter().any(|texts| texts.list == name) {
             fit_value(value, &mut left, &mut lost);
         }
     }
-    fit_lists(fields, &mut left);
+    fit_lists(fields, counted, &mut left);
     if lost.items + lost.bytes > 0 {
         add(fields, "omitted_items", lost.items);
         add(fields, "omitted_bytes", lost.bytes);
@@ -125,36 +133,41 @@ fn text_bytes(value: &Value) -> usize {
     }
 }
 
-fn fit_item(item: &mut Map<String, Value>, left: &mut usize) {
-    if text(item, "diff").is_some_and(|diff| diff.len() > *left) {
-        let diff = item.shift_remove("diff");
-        let lines = diff.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let is_changed = |line: &&str| line.starts_with(['+', '-']);
-        let lines = lines.lines().filter(is_changed).count();
-        add(item, "diff_omitted_lines", lines as u64);
-    }
-    if text(item, "output").is_some_and(|output| output.len() > *left) {
+fn fit_item(item: &mut Map<String, Value>, texts: CountedTexts, left: &mut usize) {
+    let name = texts.text;
+    if text(item, name).is_some_and(|text| text.len() > *left) {
         let part = Part {
             lines: usize::MAX,
             bytes: *left,
             line_bytes: usize::MAX,
         };
-        match item.contains_key("first_line") {
-            true => shorten_file(item, part),
-            false => shorten_lines(item, part),
+        match texts.kind {
+            CountedKind::Diff => remove_diff(item, name),
+            CountedKind::NumberedLines if item.contains_key("first_line") => {
+                shorten_file(item, name, part);
+            }
+            CountedKind::NumberedLines | CountedKind::Lines => shorten_lines(item, name, part),
         }
     }
-    let texts = ["diff", "output"].map(|name| text(item, name).map_or(0, str::len));
-    *left = left.saturating_sub(texts.iter().sum());
+    *left = left.saturating_sub(text(item, name).map_or(0, str::len));
+}
+
+/// Leaves a diff out, and counts its lines.
+fn remove_diff(item: &mut Map<String, Value>, name: &str) {
+    let diff = item.shift_remove(name);
+    let lines = diff.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let is_changed = |line: &&str| line.starts_with(['+', '-']);
+    let lines = lines.lines().filter(is_changed).count();
+    add(item, &format!("{name}_omitted_lines"), lines as u64);
 }
 
 /// End of a hint that names the lines that follow.
 const SHOWS_MORE: &str = " shows more";
 
 /// Shortens the text of a file; the hint names the lines that follow.
-fn shorten_file(file: &mut Map<String, Value>, part: Part) {
+fn shorten_file(file: &mut Map<String, Value>, name: &str, part: Part) {
     let count = |file: &Map<String, Value>, name| file.get(name).and_then(Value::as_u64);
-    let (Some(first), Some(Value::String(text))) = (count(file, "first_line"), file.get("output"))
+    let (Some(first), Some(Value::String(text))) = (count(file, "first_line"), file.get(name))
     else {
         return;
     };
@@ -190,16 +203,16 @@ fn shorten_file(file: &mut Map<String, Value>, part: Part) {
     }
     add(file, "omitted_bytes", taken.omitted_bytes);
     add(file, "omitted_lines", all - taken.lines);
-    file.insert("output".into(), taken.text.into());
+    file.insert(name.into(), taken.text.into());
 }
 
 /// Shortens a list of lines: matches or entries.
-fn shorten_lines(item: &mut Map<String, Value>, part: Part) {
-    let taken = text(item, "output").map(|text| (take(text, part), text.lines().count() as u64));
+fn shorten_lines(item: &mut Map<String, Value>, name: &str, part: Part) {
+    let taken = text(item, name).map(|text| (take(text, part), text.lines().count() as u64));
     if let Some((taken, all)) = taken {
         add(item, "omitted_lines", all - taken.lines);
         add_hint(item, "the report is full: ask for less at once");
-        item.insert("output".into(), taken.text.into());
+        item.insert(name.into(), taken.text.into());
     }
 }
 
@@ -311,7 +324,7 @@ mod tests {
             bytes,
             line_bytes,
         };
-        shorten_file(&mut file, part);
+        shorten_file(&mut file, "output", part);
         assert_eq!(Value::Object(file), expected);
     }
 
@@ -376,7 +389,7 @@ mod tests {
             let Value::Object(mut data) = data else {
                 panic!("{data} is no object");
             };
-            fit_data(&mut data, most);
+            fit_data("get_site_map", &mut data, most);
             assert_eq!(Value::Object(data), expected);
         };
         let whole = json!({"name": "n", "items": [{"a": "bb"}, {"a": "cc"}], "total": 2});

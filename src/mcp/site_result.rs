@@ -46,7 +46,7 @@ fn from_envelope(envelope: Envelope, most_bytes: usize) -> Result<CallToolResult
     let result = match envelope.output {
         Some(output) if envelope.success => match output.to_value() {
             Value::Object(mut fields) => {
-                shorten::fit_data(&mut fields, most_bytes);
+                shorten::fit_data(&audit.tool_name, &mut fields, most_bytes);
                 success(fields)
             }
             other => CallToolResult::structured(other),
@@ -56,7 +56,7 @@ fn from_envelope(envelope: Envelope, most_bytes: usize) -> Result<CallToolResult
                 Some(Value::Object(fields)) => fields,
                 _ => Map::new(),
             };
-            shorten::fit_data(&mut fields, most_bytes);
+            shorten::fit_data(&audit.tool_name, &mut fields, most_bytes);
             fields.insert("status".into(), json!(Status::Error.as_str()));
             fields.insert("code".into(), json!(envelope.error_code));
             fields.insert("type".into(), json!(envelope.error_type));

@@ -49,7 +49,7 @@ pub use schema::ArgumentSchema;
 pub use seconds::Seconds;
 pub use service::Service;
 pub use site::SiteAccess;
-pub use spec::{Example, Form, Spec};
+pub use spec::{CountedKind, CountedTexts, Example, Form, Spec};
 
 /// Treatment of placeholders in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,8 @@ pub trait Tool {
     const SPEC: Spec;
     /// Name for people, when the wire name with spaces is not good enough.
     const TITLE: Option<&'static str> = None;
+    /// Texts of the result that a report may shorten.
+    const COUNTED: &'static [CountedTexts] = &[];
     /// Properties for callers of a server.
     const SERVICE: Service = Service::LOCAL;
 

@@ -58,6 +58,28 @@ impl Family {
     }
 }
 
+/// List of a tool's result whose items have a text with counts of its own, which a report may shorten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedTexts {
+    /// Name of the list.
+    pub list: &'static str,
+    /// Name of the text in each item.
+    pub text: &'static str,
+    /// The way to shorten it.
+    pub kind: CountedKind,
+}
+
+/// Way to shorten a counted text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountedKind {
+    /// Lines of a file from `first_line` on, in an item that has it; other lines else.
+    NumberedLines,
+    /// Lines that stand alone, such as matches.
+    Lines,
+    /// Changed lines, which are shown whole or not at all.
+    Diff,
+}
+
 /// The XML form of a tool's arguments.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {

@@ -8,7 +8,7 @@ pub mod site;
 
 use crate::tool::registry::{self, Entry, Lazy, Registry};
 use crate::tool::schema::ArgumentSchema;
-use crate::tool::{Answer, Context, Effect, Fields, Seconds, Spec, Tool, Use};
+use crate::tool::{Answer, Context, CountedTexts, Effect, Fields, Seconds, Spec, Tool, Use};
 use karyi_core::error::ToolError;
 use karyi_core::secret::{SecretName, Template};
 use karyi_vault::redact::Redacted;
@@ -45,6 +45,18 @@ macro_rules! tools {
                     },
                 },
             )*]))
+        }
+
+        /// Returns the texts of a tool's result that a report may shorten; none for an unknown tool.
+        #[must_use]
+        pub fn counted_texts(tool: &str) -> &'static [CountedTexts] {
+            $(
+                $(#[$cfg])*
+                if tool == <$tool as Tool>::SPEC.name {
+                    return <$tool as Tool>::COUNTED;
+                }
+            )*
+            &[]
         }
 
         impl Call {

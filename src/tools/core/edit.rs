@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::tool::effect::Access;
 use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+use crate::tool::{
+    Answer, ArgumentSchema, Context, CountedKind, CountedTexts, Effect, Service, Tool, Use,
+};
 use crate::tool::{context, decode, normalise};
 use karyi_core::call::{RawBody, RawElement, RawText};
 use karyi_core::error::{ErrorCode, ToolError};
@@ -197,6 +199,12 @@ pub struct FileResult {
 impl Tool for Edit {
     type Args = Args;
     type Output = Output;
+
+    const COUNTED: &'static [CountedTexts] = &[CountedTexts {
+        list: "files",
+        text: "diff",
+        kind: CountedKind::Diff,
+    }];
 
     const SPEC: Spec = Spec {
         name: "edit",

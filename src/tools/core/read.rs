@@ -13,7 +13,9 @@ use crate::tool::effect::Access;
 use crate::tool::service::Hints;
 use crate::tool::sessions::{JOB_PREFIX, JobFiles};
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+use crate::tool::{
+    Answer, ArgumentSchema, Context, CountedKind, CountedTexts, Effect, Service, Tool, Use,
+};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::Status;
@@ -261,6 +263,19 @@ impl Tool for Read {
             },
         ],
     };
+    const COUNTED: &'static [CountedTexts] = &[
+        CountedTexts {
+            list: "files",
+            text: "output",
+            kind: CountedKind::NumberedLines,
+        },
+        CountedTexts {
+            list: "searches",
+            text: "output",
+            kind: CountedKind::Lines,
+        },
+    ];
+
     const SERVICE: Service = Service::LOCAL.with_hints(Hints::READ_ONLY);
 
     fn effect(args: &Args) -> Effect {
