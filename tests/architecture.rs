@@ -396,7 +396,15 @@ fn the_engine_of_a_session_is_made_of_parts() {
         .collect();
     let engine = engine.join("\n");
     let field = Regex::new(r"(?m)^    (?:pub\([a-z]+\) )?[a-z_]+: ").unwrap();
-    for name in ["Engine", "Job", "Output", "JobWatch", "JobLines"] {
+    for name in [
+        "Engine",
+        "State",
+        "ShellState",
+        "Job",
+        "Output",
+        "JobWatch",
+        "JobLines",
+    ] {
         let start = format!("struct {name} {{\n");
         let (_, rest) = engine.split_once(&start).unwrap();
         let (fields, _) = rest.split_once("\n}\n").unwrap();

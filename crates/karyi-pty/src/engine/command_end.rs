@@ -32,7 +32,7 @@ impl Engine {
         }
         let place = live.input_location();
         let mut state = self.shared.lock();
-        if !mark.lacks_values && !state.script.was_begun() && place == InputLocation::Stdin {
+        if !mark.lacks_values && !state.shell.script.was_begun() && place == InputLocation::Stdin {
             match state.resend(live, self.shared.dialect) {
                 Resubmission::Sent => return,
                 Resubmission::Exhausted => {
@@ -100,25 +100,25 @@ impl Engine {
         if !after.is_empty() {
             let _ = live.write_lines(&after);
         }
-        state.cwd = match job.original_directory.clone() {
+        state.shell.cwd = match job.original_directory.clone() {
             Some(original_directory) if original_directory.is_dir() => original_directory,
             // The session's own directory is gone, so the shell stays where it is.
             Some(_) => mark.cwd,
-            None if mark.cwd == state.cwd => mark.cwd,
+            None if mark.cwd == state.shell.cwd => mark.cwd,
             None => live.directory(mark.cwd),
         };
-        let has_begun = state.script.was_begun();
+        let has_begun = state.shell.script.was_begun();
         if mark.lacks_values {
-            state.secrets.forget();
+            state.shell.secrets.forget();
         } else if !has_begun {
-            state.variables.forget();
+            state.shell.variables.forget();
         }
-        state.was_in_other_directory =
-            job.original_directory.is_some() || state.was_in_other_directory && !has_begun;
-        state.last_status = mark.status;
-        state.shows_screen = false;
-        state.has_children = self.background.has_children();
-        state.has_left_children |= state.has_children || job.script.may_leave;
+        state.seen.was_in_other_directory =
+            job.original_directory.is_some() || state.seen.was_in_other_directory && !has_begun;
+        state.shell.last_status = mark.status;
+        state.seen.shows_screen = false;
+        state.seen.has_children = self.background.has_children();
+        state.seen.has_left_children |= state.seen.has_children || job.script.may_leave;
         state.history.store_background(job.number, left);
         let answer = match mark.lacks_values {
             true => state.end_unrun_job(job.number, delivery::not_delivered()),

@@ -47,8 +47,9 @@ impl State {
     /// # Errors
     /// There is no shell, or its files cannot be written.
     pub(crate) fn start_job(&mut self, start: JobStart<'_>) -> Result<(), ToolError> {
-        let live = self.live.clone().ok_or_else(no_shell)?;
-        self.script
+        let live = self.shell.live.clone().ok_or_else(no_shell)?;
+        self.shell
+            .script
             .write(start.script)
             .map_err(|error| failure(&error))?;
         let (script, dialect) = (start.script, start.dialect);
@@ -58,7 +59,7 @@ impl State {
         job.send(&live, dialect, self.is_alone(&job))
             .map_err(|error| failure(&error))?;
         // Not earlier: a job that was not sent has requested no snapshot.
-        self.needs_snapshot = may_define(script);
+        self.snapshots.is_needed = may_define(script);
         self.history.begin(job.number);
         self.job = Some(job);
         Ok(())
@@ -87,8 +88,8 @@ impl State {
         wanted: Option<&'a Path>,
     ) -> Option<&'a Path> {
         let back = || {
-            let is_needed = self.was_in_other_directory && !live.is_in(&self.cwd);
-            (is_needed && may_enter(&self.cwd).is_ok()).then_some(self.cwd.as_path())
+            let is_needed = self.seen.was_in_other_directory && !live.is_in(&self.shell.cwd);
+            (is_needed && may_enter(&self.shell.cwd).is_ok()).then_some(self.shell.cwd.as_path())
         };
         wanted.or_else(back)
     }
@@ -101,9 +102,11 @@ impl State {
     ) -> Result<(), Box<Job>> {
         job.move_to_next_shell();
         let is_alone = self.is_alone(&job);
-        match &self.live {
+        match &self.shell.live {
             // The file may have been created anew, without the script.
-            Some(live) if !self.script.is_empty() && job.send(live, dialect, is_alone).is_ok() => {
+            Some(live)
+                if !self.shell.script.is_empty() && job.send(live, dialect, is_alone).is_ok() =>
+            {
                 self.job = Some(job);
                 Ok(())
             }
@@ -120,17 +123,17 @@ impl State {
     ) -> JobLines {
         let (dialect, paths) = (start.dialect, &live.paths);
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        if self.needs_snapshot {
-            self.requested_snapshots += 1;
+        if self.snapshots.is_needed {
+            self.snapshots.requested += 1;
             before.extend(dialect.snapshot_line(paths).into_bytes());
         }
         let saving = before.len();
         let (taking, forgetting) = own;
         before.extend(taking.into_bytes());
         after.extend(forgetting.into_bytes());
-        let status = dialect.status_line(paths, self.last_status);
+        let status = dialect.status_line(paths, self.shell.last_status);
         if start.cwd.is_some() {
-            after.extend(dialect.directory_line(&self.cwd));
+            after.extend(dialect.directory_line(&self.shell.cwd));
         }
         let required_directory = self.required_directory(live, start.cwd);
         let prelude = required_directory.map(|directory| {
@@ -156,7 +159,7 @@ impl State {
 
     /// Returns true if no process besides a job uses the terminal, now or after the job has ended.
     fn is_alone(&self, job: &Job) -> bool {
-        !self.has_children && !job.script.may_leave
+        !self.seen.has_children && !job.script.may_leave
     }
 
     /// Creates the job of a command.
@@ -170,13 +173,14 @@ impl State {
         Ok(Job {
             number,
             script,
-            original_directory: start.cwd.map(|_| self.cwd.clone()),
+            original_directory: start.cwd.map(|_| self.shell.cwd.clone()),
             lines: self.lines_around(live, &start, own),
             marks: JobMarks::new(number),
             typed: TypedInput::default(),
             output: JobOutput {
                 sink: start.sink.map(|sink| Arc::new(Mutex::new(sink))),
-                may_notify: (self.has_left_children || script.may_leave) && !script.may_list_jobs,
+                may_notify: (self.seen.has_left_children || script.may_leave)
+                    && !script.may_list_jobs,
             },
             secrets,
             was_moved: false,

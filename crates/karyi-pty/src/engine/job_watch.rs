@@ -86,8 +86,8 @@ impl JobWatch {
         let finding = self.watch.add(activity, now, cost);
         let mut state = shared.lock();
         let job = state.watched().0;
-        state.observation.record(job, finding, &self.watch);
-        let is_attached = state.call.is_some() || state.observation.has_waiters();
+        state.seen.observation.record(job, finding, &self.watch);
+        let is_attached = state.call.is_some() || state.seen.observation.has_waiters();
         self.next_scan = now
             + match is_attached {
                 true => self.watch.pause(),

@@ -159,7 +159,7 @@ impl Engine {
     fn read_snapshot(&mut self) {
         if let Some(running) = &self.running {
             self.snapshots.read(&running.child.snapshots);
-            self.shared.lock().snapshot = self.snapshots.last.clone();
+            self.shared.lock().snapshots.last = self.snapshots.last.clone();
         }
     }
 
@@ -221,7 +221,7 @@ impl Engine {
     fn process_orders(&mut self) {
         while !self.is_done {
             // One by one, so that a failing start ends as soon as the session is closed.
-            let order = self.shared.lock().orders.pop_front();
+            let order = self.shared.lock().owner.orders.pop_front();
             let Some(order) = order else {
                 return;
             };

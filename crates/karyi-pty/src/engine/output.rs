@@ -137,7 +137,7 @@ impl Output {
         let may_notify = state.job.as_ref().is_none_or(|job| job.output.may_notify);
         mark_extractor.await_mark(state.awaited_mark());
         tracker.follow(job, may_notify);
-        tracker.show_to_person(state.is_persons);
+        tracker.show_to_person(state.person.has_terminal);
         let mut push = |sink: &mut dyn FnMut(&[u8])| {
             let (used, mark) = mark_extractor.push(bytes, &mut |output| {
                 tracker.send_output(output, &live.master, sink);
@@ -167,7 +167,7 @@ impl Output {
             state = shared.lock();
             result
         };
-        state.shows_screen = tracker.is_full_screen();
+        state.seen.shows_screen = tracker.is_full_screen();
         self.unsent.start += used;
         mark
     }

@@ -37,7 +37,7 @@ impl Engine {
         };
         // Most commands have ended before this thread wakes.
         job.lines.send_last(&live);
-        let is_due = state.observation.is_due();
+        let is_due = state.seen.observation.is_due();
         drop(state);
         if self.watch.follow(watched) {
             Output::begin_call(&self.shared);
@@ -104,7 +104,7 @@ impl Engine {
     /// Kills the shell of a job that has closed the shell's input.
     fn kill_if_input_lost(&mut self, live: &LiveShell) {
         let state = self.shared.lock();
-        let script = state.script.identity();
+        let script = state.shell.script.identity();
         let job = state.job.as_ref();
         let may_close = job.is_some_and(|job| job.script.may_close_input);
         drop(state);
@@ -332,7 +332,7 @@ impl Engine {
             if state.call.is_none() {
                 return;
             }
-            if state.answers.take().is_some() {
+            if state.person.answers.take().is_some() {
                 // The next scan finds out if it waits.
                 self.watch.scan_at(Instant::now());
                 return;
@@ -372,8 +372,8 @@ impl Engine {
         // A command that came first is followed by its own snapshot.
         if state.job.is_none() {
             let _ = live.write_lines(line.as_bytes());
-            state.requested_snapshots += 1;
-            state.needs_snapshot = false;
+            state.snapshots.requested += 1;
+            state.snapshots.is_needed = false;
         }
         drop(state);
         registry::reap_orphans();

@@ -19,7 +19,7 @@ impl State {
         exit_code: i32,
         has_stopped: bool,
     ) -> Option<CallOutcome> {
-        self.last_status = exit_code;
+        self.shell.last_status = exit_code;
         self.record_end(job, exit_code);
         let status = match exit_code {
             _ if has_stopped => Status::Stopped,
@@ -74,8 +74,8 @@ impl State {
         } else {
             Ok(Progress {
                 exit_code,
-                cwd: Some(self.cwd.clone()),
-                restarted: self.restart.take(),
+                cwd: Some(self.shell.cwd.clone()),
+                restarted: self.shell.restart.take(),
                 unsent_bytes,
                 ..Progress::of(status)
             })
@@ -102,7 +102,7 @@ impl State {
     pub(crate) fn report(&mut self, progress: Progress) {
         if self.call.is_some() {
             let unsent_bytes = self.unsent_bytes();
-            let restarted = self.restart.take();
+            let restarted = self.shell.restart.take();
             self.reply(Ok(Progress {
                 restarted,
                 unsent_bytes,

@@ -23,22 +23,22 @@ impl Engine {
         if self.running.is_some() {
             return Ok(());
         }
-        let cwd = self.shared.lock().cwd.clone();
+        let cwd = self.shared.lock().shell.cwd.clone();
         let restart = self.restart_in(cwd, true)?;
-        self.shared.lock().restart = Some(restart);
+        self.shared.lock().shell.restart = Some(restart);
         Ok(())
     }
 
     /// Restores the session's files when a command has removed them.
     pub(crate) fn restore_files(&mut self) -> Result<(), ToolError> {
-        if self.shared.lock().script.exists() {
+        if self.shared.lock().shell.script.exists() {
             return Ok(());
         }
         let script = self.launcher.restore_files(self.running.as_mut())?;
         if self.running.is_some() {
             self.snapshots.forget_partial();
         }
-        self.shared.lock().script = script;
+        self.shared.lock().shell.script = script;
         Ok(())
     }
 
@@ -56,16 +56,16 @@ impl Engine {
         let may_leave = script.is_some_and(|script| script.may_leave);
         let mut left = self.background.left_by_shell(running.live.pid, may_leave);
         let mut state = self.shared.lock();
-        state.live = None;
+        state.shell.live = None;
         // The job stays until there is a shell for another one.
         let job = state.job.as_ref();
         let number = job.map(|job| job.number);
-        let has_begun = state.script.was_begun();
+        let has_begun = state.shell.script.was_begun();
         let is_unread = job
             .is_some_and(|job| job.is_unread(&running.live) || !has_begun && job.may_be_resent());
-        let reported = self.reported_cwd(job, state.requested_snapshots);
+        let reported = self.reported_cwd(job, state.snapshots.requested);
         let is_known = reported.is_some() || !job.is_some_and(|job| job.script.may_move);
-        let cwd = reported.unwrap_or_else(|| state.cwd.clone());
+        let cwd = reported.unwrap_or_else(|| state.shell.cwd.clone());
         drop(state);
         let restart = self.restart_in(cwd, is_known);
         // Drop those that ended with the shell.
@@ -77,7 +77,7 @@ impl Engine {
         state
             .history
             .store_background(number.unwrap_or_default(), left);
-        state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
+        state.shell.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
         let job = match job {
             Some(job) if is_unread => match state.restart_unread_job(job, self.shared.dialect) {
                 Ok(()) => return,
@@ -117,7 +117,7 @@ impl Engine {
         let snapshot = self.launcher.usable(self.snapshots.last.clone());
         let (fit, left_out) = match &snapshot {
             Some(whole) => {
-                let secrets = self.shared.lock().secrets.clone();
+                let secrets = self.shared.lock().shell.secrets.clone();
                 let (fit, left_out) = whole.without_secrets(&secrets);
                 (Some(fit), left_out)
             }
@@ -134,7 +134,7 @@ impl Engine {
         };
         let is_lost = |name: &&&str| !restored.contains(*name);
         let lost = dialect.restorable().iter().filter(is_lost);
-        let is_there = is_known && self.shared.lock().cwd == cwd;
+        let is_there = is_known && self.shared.lock().shell.cwd == cwd;
         let place = |is_wanted: bool| ["cwd"].into_iter().filter(move |_| is_wanted);
         let lost = place(!is_there)
             .chain(lost.copied())

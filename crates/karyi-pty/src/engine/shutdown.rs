@@ -38,7 +38,7 @@ impl Engine {
                 break;
             }
             last = Some(name);
-            self.shared.lock().last_signal = Some(name);
+            self.shared.lock().owner.last_signal = Some(name);
             if self.wait_until_gone(&mut round, jobs_until) {
                 break;
             }
@@ -68,7 +68,7 @@ impl Engine {
         {
             return;
         }
-        self.shared.lock().last_signal = Some("HUP");
+        self.shared.lock().owner.last_signal = Some("HUP");
         live.signal_shell(Signal::SIGSTOP);
         round.held_back = Some(live.pid);
         let mut pause = limits::WAIT_SCAN_MIN;
@@ -159,9 +159,9 @@ impl Engine {
         }
         registry::unregister(&self.shared.tag);
         let mut state = self.shared.lock();
-        state.live = None;
+        state.shell.live = None;
         state.job = None;
-        state.is_closed = true;
+        state.owner.is_closed = true;
         state.reply(Ok(Progress::killed()));
     }
 }

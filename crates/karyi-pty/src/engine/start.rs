@@ -38,7 +38,7 @@ impl Engine {
     /// # Errors
     /// `session_failed` when it does not answer, not even without the user's start-up files.
     pub(crate) fn start(&mut self) -> Result<(), ToolError> {
-        let cwd = self.shared.lock().cwd.clone();
+        let cwd = self.shared.lock().shell.cwd.clone();
         match self.launcher.take_fork_state() {
             Some(fork_state) => {
                 self.start_shell(&cwd, fork_state.snapshot.as_ref(), &fork_state.exports)
@@ -72,7 +72,7 @@ impl Engine {
             self.launcher.avoid_startup_files();
             let (name, why) = (&self.shared.name, error.message);
             let note = format!("{name} runs without its start-up files, with which {why}");
-            self.shared.lock().rc_failure = Some(note);
+            self.shared.lock().shell.rc_failure = Some(note);
             kept = exported;
         }
         initial.rc_limit = None;
@@ -103,7 +103,7 @@ impl Engine {
         initial: InitialState<'_>,
         limit: Duration,
     ) -> Result<(), (ToolError, Vec<u8>)> {
-        let size = self.shared.lock().size;
+        let size = self.shared.lock().shell.size;
         let spawned = self.restore_files();
         let spawned = spawned.and_then(|()| self.launcher.spawn(initial.cwd, size));
         let mut running = spawned.map_err(|error| (error, Vec::new()))?;
@@ -182,7 +182,7 @@ impl Engine {
             "{name} stopped reading its start-up files after {seconds} s; what they had set by then stays, and \
              --rc-timeout SECONDS gives them longer"
         );
-        self.shared.lock().rc_failure = Some(note);
+        self.shared.lock().shell.rc_failure = Some(note);
     }
 
     /// Sends a new shell its first lines and waits for its first mark.
@@ -210,8 +210,8 @@ impl Engine {
         });
         commands.extend_from_slice(initial.exports);
         let mut state = self.shared.lock();
-        let secrets = state.secrets.named();
-        state.variables = ShellVariables::of(&secrets);
+        let secrets = state.shell.secrets.named();
+        state.shell.variables = ShellVariables::of(&secrets);
         drop(state);
         commands.extend_from_slice(&assignments(dialect, &secrets));
         if !commands.is_empty() {
@@ -305,6 +305,7 @@ impl Engine {
     pub(crate) fn is_ordered_to_end(&self) -> bool {
         let state = self.shared.lock();
         state
+            .owner
             .orders
             .iter()
             .any(|order| matches!(order, Order::Close(_) | Order::Abandon))
@@ -320,10 +321,10 @@ impl Engine {
             .enable_if_possible(self.shared.dialect, &live.paths, live.process.as_ref());
         let _ = std::fs::remove_file(running.live.paths.file("restore"));
         let mut state = self.shared.lock();
-        state.cwd = running.live.directory(mark.cwd);
-        state.live = Some(running.live.clone());
-        state.last_status = 0;
-        state.requested_snapshots = 0;
+        state.shell.cwd = running.live.directory(mark.cwd);
+        state.shell.live = Some(running.live.clone());
+        state.shell.last_status = 0;
+        state.snapshots.requested = 0;
         drop(state);
         self.snapshots.received = 0;
         self.output.follow_new_shell();

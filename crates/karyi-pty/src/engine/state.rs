@@ -37,38 +37,76 @@ pub(crate) enum Order {
     Abandon,
 }
 
+/// State of a session.
 pub(crate) struct State {
-    pub(crate) live: Option<Arc<LiveShell>>,
+    pub(crate) shell: ShellState,
     pub(crate) job: Option<Job>,
     pub(crate) call: Option<PendingCall>,
-    /// Pending orders, in this order.
-    pub(crate) orders: VecDeque<Order>,
+    pub(crate) person: PersonState,
+    pub(crate) owner: OwnerState,
+    pub(crate) snapshots: SnapshotState,
+    pub(crate) seen: SeenState,
+    pub(crate) history: JobHistory,
     /// Number of the last mark or call.
     pub(crate) numbers: u64,
-    /// Set while a person answers the job of the call: it does not end the call by waiting. The flag is true when
-    /// another call answers instead.
-    pub(crate) answers: Option<Arc<AtomicBool>>,
-    /// True while a person has the terminal: what they see and type passes as it is, and no call ends because the job
-    /// waits.
-    pub(crate) is_persons: bool,
     /// Output from before the next call.
     pub(crate) backlog: Vec<u8>,
+}
+
+/// The shell that runs, and what the next one gets from it.
+pub(crate) struct ShellState {
+    pub(crate) live: Option<Arc<LiveShell>>,
     pub(crate) cwd: PathBuf,
     pub(crate) size: Size,
     pub(crate) last_status: i32,
     /// A restart that was not reported yet.
     pub(crate) restart: Option<Restart>,
+    pub(crate) script: ScriptFile,
+    /// Secrets as the shells of the session know them.
+    pub(crate) secrets: ShellSecrets,
+    /// Secrets that the shell has variables for.
+    pub(crate) variables: ShellVariables,
+    /// Reason why the shell runs without the user's start-up files, or with a part of them.
+    pub(crate) rc_failure: Option<String>,
+    /// True if a caller has taken that reason.
+    pub(crate) is_rc_failure_taken: bool,
+}
+
+/// What a person does at the terminal.
+#[derive(Default)]
+pub(crate) struct PersonState {
+    /// Set while a person answers the job of the call: it does not end the call by waiting. The flag is true when
+    /// another call answers instead.
+    pub(crate) answers: Option<Arc<AtomicBool>>,
+    /// True while a person has the terminal: what they see and type passes as it is, and no call ends because the job
+    /// waits.
+    pub(crate) has_terminal: bool,
+}
+
+/// What the owner of the session wants.
+#[derive(Default)]
+pub(crate) struct OwnerState {
+    /// Pending orders, in this order.
+    pub(crate) orders: VecDeque<Order>,
     pub(crate) is_closed: bool,
-    /// The last snapshot, which a restart would restore.
-    pub(crate) snapshot: Option<Snapshot>,
-    pub(crate) history: JobHistory,
     /// The last signal that was needed to end the session.
     pub(crate) last_signal: Option<&'static str>,
-    /// True if a script since the last snapshot may have defined something that only a snapshot can show.
-    pub(crate) needs_snapshot: bool,
-    /// Number of snapshots requested from the running shell.
-    pub(crate) requested_snapshots: u64,
-    pub(crate) script: ScriptFile,
+}
+
+/// Snapshots of the shell.
+#[derive(Default)]
+pub(crate) struct SnapshotState {
+    /// The last one, which a restart would restore.
+    pub(crate) last: Option<Snapshot>,
+    /// True if a script since then may have defined something that only a snapshot can show.
+    pub(crate) is_needed: bool,
+    /// Number of those requested from the running shell.
+    pub(crate) requested: u64,
+}
+
+/// What was seen of the job and of what commands left.
+#[derive(Default)]
+pub(crate) struct SeenState {
     /// Last observed state of the job.
     pub(crate) observation: Observation,
     /// True if the job shows the alternate screen.
@@ -79,14 +117,6 @@ pub(crate) struct State {
     pub(crate) has_children: bool,
     /// True if a command has left a child: the shell may tell of its end at any later time.
     pub(crate) has_left_children: bool,
-    /// Reason why the shell runs without the user's start-up files, or with a part of them.
-    pub(crate) rc_failure: Option<String>,
-    /// True if a caller has taken that reason.
-    pub(crate) is_rc_failure_taken: bool,
-    /// Secrets as the shells of the session know them.
-    pub(crate) secrets: ShellSecrets,
-    /// Secrets that the shell has variables for.
-    pub(crate) variables: ShellVariables,
 }
 
 pub(crate) struct Shared {
@@ -139,37 +169,30 @@ impl Shared {
 impl State {
     pub(crate) fn new(cwd: PathBuf, script: ScriptFile, secrets: ShellSecrets) -> Self {
         Self {
-            live: None,
+            shell: ShellState {
+                live: None,
+                cwd,
+                size: Size {
+                    rows: limits::TERMINAL_ROWS,
+                    columns: limits::TERMINAL_COLUMNS,
+                },
+                last_status: 0,
+                restart: None,
+                script,
+                secrets,
+                variables: ShellVariables::default(),
+                rc_failure: None,
+                is_rc_failure_taken: false,
+            },
             job: None,
             call: None,
-            orders: VecDeque::new(),
-            numbers: 0,
-            answers: None,
-            is_persons: false,
-            backlog: Vec::new(),
-            cwd,
-            size: Size {
-                rows: limits::TERMINAL_ROWS,
-                columns: limits::TERMINAL_COLUMNS,
-            },
-            last_status: 0,
-            restart: None,
-            is_closed: false,
-            snapshot: None,
-            needs_snapshot: false,
-            requested_snapshots: 0,
-            rc_failure: None,
-            is_rc_failure_taken: false,
+            person: PersonState::default(),
+            owner: OwnerState::default(),
+            snapshots: SnapshotState::default(),
+            seen: SeenState::default(),
             history: JobHistory::default(),
-            last_signal: None,
-            observation: Observation::default(),
-            shows_screen: false,
-            was_in_other_directory: false,
-            has_children: false,
-            has_left_children: false,
-            script,
-            secrets,
-            variables: ShellVariables::default(),
+            numbers: 0,
+            backlog: Vec::new(),
         }
     }
 
@@ -220,9 +243,9 @@ impl State {
 
     /// Returns true if a person answers the job of the call.
     pub(crate) fn has_person(&self) -> bool {
-        let answers = self.answers.as_ref();
+        let answers = self.person.answers.as_ref();
         let is_answered = answers.is_some_and(|is_over| !is_over.load(Ordering::Relaxed));
-        self.call.is_some() && (self.is_persons || is_answered)
+        self.call.is_some() && (self.person.has_terminal || is_answered)
     }
 
     /// Records a key for the job: after an interrupt it must not begin.
@@ -247,12 +270,12 @@ impl State {
 
     /// Returns true if the shell can take a command, or a job runs.
     pub(crate) fn is_ready(&self) -> bool {
-        self.live.is_some() && (self.job.is_some() || self.script.exists())
+        self.shell.live.is_some() && (self.job.is_some() || self.shell.script.exists())
     }
 
     /// Records the exit status of a job.
     pub(crate) fn record_end(&mut self, job: u64, status: i32) {
-        self.observation.notify_waiters();
+        self.seen.observation.notify_waiters();
         self.history.end(job, status);
     }
 }

@@ -156,7 +156,7 @@ impl Session {
     ) -> Result<Progress, ToolError> {
         let reply = {
             let mut state = self.job_state()?;
-            let live = state.live.clone().ok_or_else(state::no_shell)?;
+            let live = state.shell.live.clone().ok_or_else(state::no_shell)?;
             let reply = self.attach(
                 &mut state,
                 sink,
@@ -182,7 +182,7 @@ impl Session {
 
     /// Lets a person answer the job of the next call, which does not end by waiting until the flag is set.
     pub fn set_answers(&self, answers: Option<Arc<AtomicBool>>) {
-        self.shared().lock().answers = answers;
+        self.shared().lock().person.answers = answers;
     }
 
     /// Types the keys of the person who answers the job, if it waits for them by then; returns true if it does.
@@ -198,7 +198,7 @@ impl Session {
             tokio::time::sleep(limits::WAIT_SCAN_MAX).await;
         }
         let mut state = self.shared().lock();
-        let live = state.live.clone().filter(|_| state.has_person());
+        let live = state.shell.live.clone().filter(|_| state.has_person());
         let (Some(live), Some(job)) = (live, &mut state.job) else {
             return false;
         };
@@ -211,9 +211,9 @@ impl Session {
     #[must_use]
     pub fn interrupt(&self) -> bool {
         let mut state = self.shared().lock();
-        state.answers = None;
+        state.person.answers = None;
         state.record_key(Key::INTERRUPT);
-        let live = state.live.as_ref().filter(|_| state.job.is_some());
+        let live = state.shell.live.as_ref().filter(|_| state.job.is_some());
         live.is_some_and(|live| live.press(Key::INTERRUPT).is_ok())
     }
 
@@ -225,7 +225,7 @@ impl Session {
             .job
             .as_ref()
             .is_some_and(|job| job.typed.open_line_bytes() > 0);
-        let live = state.live.as_ref().filter(|_| has_bytes);
+        let live = state.shell.live.as_ref().filter(|_| has_bytes);
         live.is_some_and(|live| live.watched_terminal().is_canonical())
     }
 
@@ -250,10 +250,10 @@ impl Session {
             return Err(ToolError::new(ErrorCode::BadValue, message));
         }
         let mut state = self.shared().lock();
-        state.size = Size { rows, columns };
-        match &state.live {
+        state.shell.size = Size { rows, columns };
+        match &state.shell.live {
             Some(live) => live
-                .resize(state.size)
+                .resize(state.shell.size)
                 .map_err(|error| state::failure(&error)),
             None => Ok(()),
         }
@@ -262,14 +262,14 @@ impl Session {
     /// Returns the rows and columns of the terminal.
     #[must_use]
     pub fn size(&self) -> (u16, u16) {
-        let size = self.shared().lock().size;
+        let size = self.shared().lock().shell.size;
         (size.rows, size.columns)
     }
 
     /// Returns the shell's directory after the last command.
     #[must_use]
     pub fn cwd(&self) -> PathBuf {
-        self.shared().lock().cwd.clone()
+        self.shared().lock().shell.cwd.clone()
     }
 
     /// Returns the name of the shell.
@@ -294,8 +294,8 @@ impl Session {
     #[must_use]
     pub fn take_startup_note(&self) -> Option<String> {
         let mut state = self.shared().lock();
-        let note = state.rc_failure.clone();
-        let was_taken = std::mem::replace(&mut state.is_rc_failure_taken, note.is_some());
+        let note = state.shell.rc_failure.clone();
+        let was_taken = std::mem::replace(&mut state.shell.is_rc_failure_taken, note.is_some());
         note.filter(|_| !was_taken)
     }
 
@@ -303,7 +303,7 @@ impl Session {
     #[must_use]
     pub fn saved_at(&self) -> Option<Instant> {
         let state = self.shared().lock();
-        state.snapshot.as_ref().map(|snapshot| snapshot.taken)
+        state.snapshots.last.as_ref().map(|snapshot| snapshot.taken)
     }
 
     /// Returns true if a command holds the terminal.
@@ -317,9 +317,10 @@ impl Session {
     pub fn full_screen_program(&self) -> Option<String> {
         let state = self.shared().lock();
         let live = state
+            .shell
             .live
             .clone()
-            .filter(|_| state.shows_screen && state.job.is_some())?;
+            .filter(|_| state.seen.shows_screen && state.job.is_some())?;
         drop(state);
         live.foreground_program()
     }
@@ -344,10 +345,10 @@ impl Session {
         let (reply, done) = oneshot::channel();
         {
             let mut state = self.shared().lock();
-            if state.is_closed {
+            if state.owner.is_closed {
                 return None;
             }
-            state.orders.push_back(make(reply));
+            state.owner.orders.push_back(make(reply));
         }
         self.shared().alarm.ring();
         done.await.ok()
@@ -363,7 +364,7 @@ impl Session {
         if state.job.is_some() || state.call.is_some() {
             return Err(busy_error());
         }
-        let sink = match state.live {
+        let sink = match state.shell.live {
             Some(_) => sink.take(),
             None => None,
         };
@@ -377,9 +378,9 @@ impl Session {
             state.backlog = earlier_output;
         }
         let own = std::mem::take(&mut request.bindings);
-        state.secrets.remember(&own);
-        let named = state.secrets.named();
-        let secrets = state.variables.update(own, named);
+        state.shell.secrets.remember(&own);
+        let named = state.shell.secrets.named();
+        let secrets = state.shell.variables.update(own, named);
         let started = state.start_job(JobStart {
             dialect: self.shared().dialect,
             script: &request.script,
@@ -389,7 +390,7 @@ impl Session {
         });
         if started.is_err() {
             state.call = None;
-            state.variables.forget();
+            state.shell.variables.forget();
         }
         // Unlock first: dropping the reply locks the state, too.
         drop(state);
@@ -407,7 +408,7 @@ impl Session {
             return Err(busy_error());
         }
         if state.job.is_none() {
-            let status = (state.numbers > 1).then_some(state.last_status);
+            let status = (state.numbers > 1).then_some(state.shell.last_status);
             return Err(pending_call::no_job_error(status));
         }
         Ok(state)
@@ -448,11 +449,11 @@ struct ClosingGuard(Arc<Shared>);
 impl Drop for ClosingGuard {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        state.is_closed = true;
-        state.live = None;
+        state.owner.is_closed = true;
+        state.shell.live = None;
         state.job = None;
         state.call = None;
-        state.orders.clear();
+        state.owner.orders.clear();
         drop(state);
         registry::unregister(&self.0.tag);
     }
@@ -461,10 +462,10 @@ impl Drop for ClosingGuard {
 impl Drop for Owner {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
-        if state.is_closed {
+        if state.owner.is_closed {
             return;
         }
-        state.orders.push_back(Order::Abandon);
+        state.owner.orders.push_back(Order::Abandon);
         drop(state);
         // At once, because the program may exit before the thread acts.
         registry::kill_all(&self.shared.tag);

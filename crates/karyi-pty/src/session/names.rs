@@ -63,16 +63,16 @@ impl Session {
             timeout: Some(limits::NAMES_TIMEOUT),
             ..CommandRequest::default()
         };
-        let status = self.shared().lock().last_status;
+        let status = self.shared().lock().shell.last_status;
         let ended = self.command(request, Box::new(sink)).await;
         let progress = ended?;
         {
             let mut state = self.shared().lock();
-            state.last_status = status;
+            state.shell.last_status = status;
             // The words of the script are not those of a definition.
-            state.needs_snapshot = false;
+            state.snapshots.is_needed = false;
             if progress.restarted.is_some() {
-                state.restart = progress.restarted;
+                state.shell.restart = progress.restarted;
             }
         }
         if progress.exit_code.is_none() {

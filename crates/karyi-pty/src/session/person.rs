@@ -17,8 +17,8 @@ impl Session {
     /// queries, because the terminal of the person does. A stopped job goes on.
     pub fn give_to_person(&self, is_given: bool) {
         let mut state = self.shared().lock();
-        state.is_persons = is_given;
-        let live = state.live.clone().filter(|_| state.job.is_some());
+        state.person.has_terminal = is_given;
+        let live = state.shell.live.clone().filter(|_| state.job.is_some());
         drop(state);
         if let Some(group) = live
             .filter(|_| is_given)
@@ -36,7 +36,7 @@ impl Session {
     /// The terminal is gone.
     pub fn type_as_is(&self, keys: &[u8]) -> io::Result<Option<usize>> {
         let mut state = self.shared().lock();
-        let Some(live) = state.live.clone().filter(|_| state.job.is_some()) else {
+        let Some(live) = state.shell.live.clone().filter(|_| state.job.is_some()) else {
             return Ok(None);
         };
         if keys.contains(&INTERRUPT) {

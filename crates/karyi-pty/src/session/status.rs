@@ -66,7 +66,7 @@ impl Session {
     /// Returns the last signal that was needed to end the session.
     #[must_use]
     pub fn last_signal(&self) -> Option<&'static str> {
-        self.shared().lock().last_signal
+        self.shared().lock().owner.last_signal
     }
 
     /// Returns the state of the job in the foreground, or `None` when none runs. The session's thread makes a new
@@ -76,19 +76,19 @@ impl Session {
         {
             let mut state = self.shared().lock();
             state.job.as_ref()?;
-            state.observation.waiters.push(reply);
+            state.seen.observation.waiters.push(reply);
         }
         self.shared().alarm.ring();
         let _ = tokio::time::timeout(limits::STATUS_SCAN_TIMEOUT, looked).await;
         let state = self.shared().lock();
         let number = state.job.as_ref()?.number;
-        Some(state.observation.status_of(number))
+        Some(state.seen.observation.status_of(number))
     }
 
     /// Returns true if the terminal collects a line without showing it, as for a password.
     #[must_use]
     pub fn hides_typing(&self) -> bool {
-        let live = self.shared().lock().live.clone();
+        let live = self.shared().lock().shell.live.clone();
         live.is_some_and(|live| live.watched_terminal().hides_line())
     }
 
@@ -107,13 +107,13 @@ impl Session {
     /// Returns the number of scans so far.
     #[must_use]
     pub fn scan_count(&self) -> u64 {
-        self.shared().lock().observation.scans
+        self.shared().lock().seen.observation.scans
     }
 
     /// Returns the process group in the foreground of the terminal.
     #[must_use]
     pub fn foreground_group(&self) -> Option<i32> {
-        let live = self.shared().lock().live.clone()?;
+        let live = self.shared().lock().shell.live.clone()?;
         Some(tcgetpgrp(&live.master).ok()?.as_raw())
     }
 
@@ -132,9 +132,9 @@ impl Session {
     #[must_use]
     pub fn fork_state(&self) -> ForkState {
         let state = self.shared().lock();
-        let (live, cwd) = (state.live.clone(), state.cwd.clone());
-        let snapshot = state.snapshot.clone();
-        let skips_rc = state.rc_failure.is_some();
+        let (live, cwd) = (state.shell.live.clone(), state.shell.cwd.clone());
+        let snapshot = state.snapshots.last.clone();
+        let skips_rc = state.shell.rc_failure.is_some();
         drop(state);
         let mut exports = Vec::new();
         let (mut place, mut is_there) = (cwd.clone(), true);

@@ -91,7 +91,7 @@ impl Session {
 
     /// Returns the processes of the job in the foreground and all their descendants.
     async fn processes(&self) -> Vec<Process> {
-        let Some(live) = self.shared().lock().live.clone() else {
+        let Some(live) = self.shared().lock().shell.live.clone() else {
             return Vec::new();
         };
         let found = tokio::task::spawn_blocking(move || {
@@ -117,7 +117,7 @@ impl Session {
             if self.job() != Some(job) {
                 return true;
             }
-            let live = self.shared().lock().live.clone();
+            let live = self.shared().lock().shell.live.clone();
             if let Some(group) = live.and_then(|live| step.next_group(&live)) {
                 // Off the runtime's thread, because it scans processes.
                 let work = move || group.signal_all(signal);
