@@ -112,6 +112,17 @@ impl Provider {
         all.into_iter().find(|provider| provider.as_str() == name)
     }
 
+    /// Returns the end of the address of a request for an answer; no address has it in front of that.
+    pub(crate) fn request_path(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "/chat/completions",
+            Self::OpenAiResponses => "/responses",
+            Self::Anthropic => "/messages",
+            Self::Gemini => "/models",
+            Self::Ollama => "/chat",
+        }
+    }
+
     /// Returns the URL of the provider's own service.
     #[must_use]
     pub fn base_url(self) -> &'static str {

@@ -135,6 +135,7 @@ impl Exchange {
 
     /// Sends a request, and returns an answer with a status of success.
     pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ModelError> {
+        let path = self.server().path_of(request.path());
         let request = (self.authorize)(request, self.key.as_ref());
         let sent = self
             .client
@@ -152,7 +153,10 @@ impl Exchange {
         let should_retry = answer.header("x-should-retry").map(str::to_owned);
         let body = answer.start(limits::MODEL_ERROR_BYTES).await;
         let account = server_error::account_of_body(&body);
-        let error = self.reported(Some(status), &account);
+        let mut error = self.reported(Some(status), &account);
+        if status == 404 && error.kind == ModelErrorKind::Protocol {
+            error.hint = format!("check `base_url`: the server has no path {path}");
+        }
         Err(server_error::with_wait(
             error,
             wait,

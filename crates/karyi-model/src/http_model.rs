@@ -66,6 +66,12 @@ impl HttpModel {
             Provider::Gemini => (Box::new(gemini::Gemini), gemini::authorize),
             Provider::Ollama => (Box::new(ollama::Ollama), openai_chat::authorize),
         };
+        let mut config = config;
+        let url = config.base_url.trim_end_matches('/');
+        // People copy the whole address of a request.
+        if let Some(base) = url.strip_suffix(config.provider.request_path()) {
+            config.base_url = base.to_owned();
+        }
         let exchange = Exchange::new(config, key, authorize, limits)?;
         let shared = Arc::new(Shared { exchange, protocol });
         Ok(Self { shared })

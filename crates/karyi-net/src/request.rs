@@ -61,6 +61,12 @@ impl HttpRequest {
         Self::new(Method::POST, path.into(), Body::Form(parts))
     }
 
+    /// Returns the path as it was given.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     fn new(method: Method, path: String, body: Body) -> Self {
         let headers = HeaderMap::new();
         let has_secret = false;

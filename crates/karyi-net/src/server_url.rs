@@ -110,6 +110,12 @@ impl ServerUrl {
         path.rsplit('/').next().unwrap_or_default()
     }
 
+    /// Returns the path at the server that a request of a path asks for.
+    #[must_use]
+    pub fn path_of(&self, path: &str) -> String {
+        self.join(path).path().to_owned()
+    }
+
     /// Returns the URL of a path, perhaps with a query: below this address, or from the root of the server if it
     /// begins with a slash. It never leads to another host.
     pub(crate) fn join(&self, path: &str) -> Url {

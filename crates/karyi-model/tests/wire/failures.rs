@@ -469,3 +469,37 @@ async fn a_dropped_start_of_the_conversation_is_an_error() {
     assert_eq!(error.code(), "model_context");
     assert!(error.message.contains("dropped the start"), "{error}");
 }
+
+#[test]
+fn the_whole_address_of_a_request_is_taken_as_its_base() {
+    let check = |provider: Provider, url: &str, expected: &str| {
+        let config = ModelConfig {
+            base_url: url.into(),
+            ..ModelConfig::new(provider, "m")
+        };
+        let model = HttpModel::new(config, None).unwrap();
+        assert_eq!(model.config().base_url, expected);
+    };
+    check(
+        Provider::OpenAiChat,
+        "https://h/v1/chat/completions",
+        "https://h/v1",
+    );
+    check(
+        Provider::OpenAiChat,
+        "https://h/v1/chat/completions/",
+        "https://h/v1",
+    );
+    check(
+        Provider::OpenAiChat,
+        "https://h/v1/chat",
+        "https://h/v1/chat",
+    );
+    check(
+        Provider::OpenAiResponses,
+        "https://h/v1/responses",
+        "https://h/v1",
+    );
+    check(Provider::Anthropic, "https://h/v1/messages", "https://h/v1");
+    check(Provider::Ollama, "http://h/api/chat", "http://h/api");
+}

@@ -68,6 +68,8 @@ async fn a_decision_of_the_server_is_final() {
             (error.code(), error.status, told.retries.len()),
             (code, Some(status), 0)
         );
+        let names_path = error.hint.contains("no path /base/chat/completions");
+        assert_eq!(names_path, status == 404, "{error:?}");
     }
     let server = ScriptedServer::once(vec![answer("503 Bad", "x-should-retry: false\r\n", "")]);
     let told = ask(Provider::OpenAiChat, &server).await;
