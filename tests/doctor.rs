@@ -233,3 +233,21 @@ fn the_state_directory_is_checked() {
     assert!(found.contains("nothing can be written to "), "{found}");
     assert!(advice.contains("KARYI_HOME"), "{advice}");
 }
+
+#[test]
+fn a_mistake_in_the_settings_is_no_missing_shell() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("config.toml"), "shel = 'bash'\n").unwrap();
+    let karyi = doctor(&["--json"]).env("KARYI_HOME", home.path());
+    let report = karyi.run().json();
+    let session = find(&report, "session");
+    assert!(
+        session["found"].to_string().contains("config.toml:1:1"),
+        "{session:#}"
+    );
+    let text = session.to_string();
+    assert!(
+        text.contains("karyi config edit") && !text.contains("install bash"),
+        "{text}"
+    );
+}

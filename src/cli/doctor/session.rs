@@ -10,6 +10,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::cli::args::DoctorArgs;
+use crate::cli::config::SettingsError;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{self, SessionUse, ShellNames};
 use karyi_core::limits;
@@ -151,8 +152,9 @@ async fn version(path: &Path, arguments: &[&str]) -> String {
 
 /// Starts the session that `karyi run` or `karyi mcp` would start, and runs commands in it.
 async fn session(label: &str, session_use: SessionUse, args: &DoctorArgs) -> Vec<Check> {
-    let advice = "install bash, or name a shell with --shell";
-    let failed = |found: String| vec![Check::missing(label, found, "nothing can run", advice)];
+    let failed_with =
+        |found: String, advice: &str| vec![Check::missing(label, found, "nothing can run", advice)];
+    let failed = |found| failed_with(found, "install bash, or name a shell with --shell");
     let names = ShellNames::find(args.shell.as_deref(), session_use, &shell::search_path());
     let options = names.and_then(|names| {
         let rc = match session_use == SessionUse::Conversation || names.requested.is_some() {
@@ -163,6 +165,9 @@ async fn session(label: &str, session_use: SessionUse, args: &DoctorArgs) -> Vec
     });
     let (options, place) = match options {
         Ok(options) => options,
+        Err(error) if error.is::<SettingsError>() => {
+            return failed_with(format!("{error:#}"), "correct it with `karyi config edit`");
+        }
         Err(error) => return failed(format!("{error:#}")),
     };
     let start = Instant::now();
