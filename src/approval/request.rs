@@ -47,7 +47,10 @@ impl CallQuestion {
     #[must_use]
     pub fn facts(&self) -> Vec<String> {
         let fact = |part: &AskedPart| format!("{}: {}", part.what, part.reason);
-        self.parts.iter().map(fact).collect()
+        match self.parts.is_empty() {
+            true => vec!["it waits for the answer to a call before it".to_owned()],
+            false => self.parts.iter().map(fact).collect(),
+        }
     }
 
     /// Returns the rules that the answer "always" stores; `None` when it is not offered.

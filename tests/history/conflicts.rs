@@ -139,3 +139,16 @@ fn an_undo_below_later_changes_names_them() {
     assert!(short.status.success() && said.contains(expected), "{said}");
     assert_eq!(read(&karyi, "a").as_deref(), Some("one\n"));
 }
+
+#[test]
+fn files_that_are_as_undo_would_make_them_leave_nothing_to_do() {
+    let karyi = Karyi::new().file("a", "one\n");
+    let script =
+        "<tools><edit><file src=\"a\"><find>one</find><replace>two</replace></file></edit></tools>";
+    text(&run(&karyi, script), 0);
+    std::fs::write(karyi.work().join("a"), "one\n").unwrap();
+    let told = again(&karyi, &["undo"]).stderr;
+    let told = String::from_utf8_lossy(&told).into_owned();
+    let hint = "hint: the files are already as undo would make them, so nothing is left to undo\n";
+    assert!(told.ends_with(hint), "{told}");
+}
