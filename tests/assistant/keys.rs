@@ -106,3 +106,107 @@ fn a_long_paste_is_sent_whole_and_shown_as_its_lines() {
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }
+
+#[test]
+fn the_whole_chat_is_shown_in_the_pager() {
+    let server = ModelServer::start(vec![Reply::text("It is \x1b]52;c;eA==\x07so.")]);
+    let karyi =
+        assistant(&server, &[]).file("page", "echo paging; cat \"$1\"; read line < /dev/tty\n");
+    let pager = format!("sh {}", karyi.work().join("page").display());
+    let mut terminal = karyi.env("PAGER", &pager).on_terminal();
+    terminal
+        .expect("/help")
+        .keys("is it?\r")
+        .expect("so.")
+        .forget();
+    terminal
+        .keys("draft\x0f")
+        .expect("paging")
+        .expect("is it?")
+        .expect("It is ␛]52;c;eA==␇so.");
+    terminal.forget().keys("\r").expect("> draft");
+    terminal.keys("\x03\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_running_command_becomes_a_job() {
+    let block = "<tools><command>echo begun; sleep 600</command></tools>\n";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("It goes on.")]);
+    let mut terminal = assistant(&server, &["--mode", "full"]).on_terminal();
+    terminal.expect("/help").keys("wait\r").expect("│ begun");
+    terminal.keys("\x02").expect("It goes on.").forget();
+    terminal
+        .keys("/jobs\r")
+        .expect("running")
+        .expect("sleep 600");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn earlier_inputs_are_there_in_the_next_run() {
+    let server = ModelServer::start(vec![Reply::text("One."), Reply::text("Two.")]);
+    let home = tempfile::tempdir().unwrap();
+    let value = "kP7-vQ2.zL9-tR4w";
+    let prepared = || {
+        let karyi = assistant(&server, &["--vault", "env"]).env("KARYI_VAR_TOKEN", value);
+        karyi.env("KARYI_HOME", home.path()).on_terminal()
+    };
+    let mut terminal = prepared();
+    terminal
+        .expect("/help")
+        .keys(&format!("is {value} good?\r"))
+        .expect("One.");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+    let kept = std::fs::read_to_string(home.path().join("state/inputs")).unwrap();
+    assert!(!kept.contains(value) && kept.contains("good?"), "{kept}");
+    let mut terminal = prepared();
+    terminal
+        .expect("/help")
+        .keys("\x1b[A")
+        .expect("good?")
+        .keys("\r")
+        .expect("Two.");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn another_window_hears_of_the_end_of_the_work() {
+    let home = tempfile::tempdir().unwrap();
+    for (word, expected) in [
+        ("bell", "\x07"),
+        ("osc9", "\x1b]9;karyi has ended its work\x07"),
+    ] {
+        let config = format!("notify = \"{word}\"\n");
+        std::fs::write(home.path().join("config.toml"), config).unwrap();
+        let server = ModelServer::start(vec![Reply::text("Done.")]);
+        let karyi = assistant(&server, &[]).env("KARYI_HOME", home.path());
+        let mut terminal = karyi.on_terminal();
+        terminal
+            .expect("/help")
+            .keys("\x1b[Ogo\r")
+            .expect("Done.")
+            .expect(expected);
+        terminal.keys("\x04");
+        assert_eq!(terminal.echo_at_end(), (true, 0));
+    }
+}
+
+#[test]
+fn commands_of_karyi_have_the_options_of_the_session() {
+    let server = ModelServer::start(vec![]);
+    let mut terminal = assistant(&server, &["--tools", "core,-get_value"]).on_terminal();
+    terminal.expect("/help").forget();
+    terminal.keys("/tools\r").keys("\r").expect("command");
+    terminal.keys("/todo\r").expect("no plan");
+    assert!(
+        !terminal.screen().contains("get_value"),
+        "{}",
+        terminal.screen()
+    );
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}

@@ -10,6 +10,7 @@ use crate::chat::compaction::{self, CompactionEnd};
 use crate::chat::turn::{TurnEnd, TurnReport};
 use crate::cli::assistant::approval_screen::{ApprovalKey, ApprovalScreen, Asked};
 use crate::cli::assistant::completion::{Completion, ProjectFiles, Sources, completion};
+use crate::cli::assistant::input_history;
 use crate::cli::assistant::key_reader::{KeyReader, Typed};
 use crate::cli::assistant::menu::{Menu, MenuChoice, Totals};
 use crate::cli::assistant::outside::{self, Outside};
@@ -104,7 +105,7 @@ impl App {
             screen,
             keys,
             shell,
-            input: InputBox::default(),
+            input: InputBox::new(input_history::load()),
             overlay: Overlay::None,
             approval: None,
             has_focus: true,
@@ -188,14 +189,14 @@ impl App {
         let approval = ApprovalScreen::new(asked, Instant::now());
         self.view.lock().extend(approval.texts());
         self.approval = Some(approval);
-        self.ring();
+        self.notify("karyi asks about a call");
         self.clock.want();
     }
 
-    /// Rings the bell, unless the user is looking.
-    fn ring(&mut self) {
+    /// Calls the user, unless they are looking.
+    fn notify(&mut self, text: &str) {
         if !self.has_focus {
-            self.screen.ring();
+            self.screen.notify(text);
         }
     }
 
@@ -346,6 +347,7 @@ impl App {
             Key::Tab if modifiers.shift => self.next_mode(),
             Key::Tab if self.talk.is_busy() && !self.input.text().trim().is_empty() => {
                 let text = self.input.take();
+                self.keep_input();
                 self.queue.push_back(text.trim().to_owned());
             }
             Key::Up if self.input.is_empty() && self.edit_waiting() => {}
@@ -359,11 +361,13 @@ impl App {
 
     fn control(&mut self, letter: char, press: KeyPress) {
         match letter {
+            'b' if self.view.lock().has_calls() => self.hand_over(),
             'c' => self.control_c(),
             'd' if self.input.is_empty() => self.exit = Some(0),
             'g' => self.outside = Some(Outside::Editor),
             'j' => self.input.break_line(),
             'l' => self.redraw(),
+            'o' => self.open_transcript(),
             'r' => self.overlay = Overlay::Search(self.earlier_inputs()),
             'z' => self.suspend(),
             _ => {
@@ -476,6 +480,7 @@ impl App {
         if text.is_empty() {
             return;
         }
+        self.keep_input();
         let is_command = text.starts_with(['/', '!']);
         match self.talk.is_busy() {
             true if self.talk.has_turn() && !is_command => {
@@ -505,6 +510,13 @@ impl App {
         self.start_turn(text);
     }
 
+    /// Keeps the newest input for the next runs.
+    fn keep_input(&self) {
+        if let Some(text) = self.input.history().last() {
+            input_history::add(&self.start.setup.redactor.redact_str(text));
+        }
+    }
+
     /// Gives a prompt of the project to the model.
     pub(super) fn ask_model(&mut self, text: &str) {
         self.view.lock().user(text);
@@ -528,7 +540,7 @@ impl App {
     fn ended(&mut self, end: WorkEnd) {
         self.clock.want();
         self.approval = None;
-        self.ring();
+        self.notify("karyi has ended its work");
         // There may be other files now, or the shell may be in another directory.
         self.files = ProjectFiles::default();
         self.view.lock().end_turn();

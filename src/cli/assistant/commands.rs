@@ -227,7 +227,7 @@ pub(super) fn help(custom: &[CustomCommand]) -> String {
         "!COMMAND  run a command in the shell of the session; !!COMMAND does not tell the model\n\
          @PATH     name a file; Tab completes it\n\
          Keys: Enter sends · Alt+Enter, Ctrl+J or \\ and Enter break the line · Esc interrupts · Ctrl+C menu · \
-         Ctrl+R earlier input · Ctrl+G editor · Ctrl+Z suspend · Ctrl+D quit",
+         Ctrl+R earlier input · Ctrl+G editor · Ctrl+O whole chat · Ctrl+B command to the jobs · Ctrl+Z suspend · Ctrl+D quit",
     );
     text
 }

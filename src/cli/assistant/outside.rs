@@ -1,19 +1,23 @@
-//! Programs that get the terminal for a while: the user's editor for a long input, and the shell after Ctrl+Z.
+//! Programs that get the terminal for a while: the user's editor and pager, and the shell after Ctrl+Z.
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 
 use anyhow::Context as _;
 use nix::sys::signal::Signal;
+use tempfile::NamedTempFile;
 use tokio::process::Command;
 
 use crate::cli::prompt::tty::{has_shell, stop_job};
 
 /// A program that gets the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outside {
     /// The user's editor, for the input.
     Editor,
+    /// The user's pager, for this text.
+    Pager(String),
 }
 
 /// Returns the text as it was edited in the user's editor.
@@ -21,25 +25,41 @@ pub(super) enum Outside {
 /// # Errors
 /// There is no editor, or it failed; the text stays as it was.
 pub(super) async fn edit_text(text: &str) -> anyhow::Result<String> {
-    let file = tempfile::Builder::new()
-        .prefix("karyi-input-")
-        .suffix(".md")
-        .tempfile()
-        .context("creating a file for the editor")?;
-    fs::write(file.path(), text).context("writing the text for the editor")?;
-    let editor = chosen(&["VISUAL", "EDITOR"], "vi");
-    let status = program(&editor)
-        .arg(file.path())
-        .status()
-        .await
-        .with_context(|| format!("starting the editor {}", editor.display()))?;
-    anyhow::ensure!(
-        status.success(),
-        "the editor {} ended with {status}; VISUAL or EDITOR names another one",
-        editor.display()
-    );
+    let file = file_with(text)?;
+    let (program, variables) = (chosen(&["VISUAL", "EDITOR"], "vi"), "VISUAL or EDITOR");
+    run("editor", &program, file.path(), variables).await?;
     let edited = fs::read(file.path()).context("reading the text from the editor")?;
     Ok(String::from_utf8_lossy(&edited).into_owned())
+}
+
+/// Shows a text in the user's pager.
+///
+/// # Errors
+/// There is no pager, or it failed.
+pub(super) async fn page(text: &str) -> anyhow::Result<()> {
+    let file = file_with(text)?;
+    let program = chosen(&["PAGER"], "less");
+    run("pager", &program, file.path(), "PAGER").await
+}
+
+/// Makes a file with a text, which only the user may read.
+fn file_with(text: &str) -> anyhow::Result<NamedTempFile> {
+    let mut named = tempfile::Builder::new();
+    let file = named.prefix("karyi-").suffix(".md").tempfile();
+    let file = file.context("creating a temporary file")?;
+    fs::write(file.path(), text).context("writing a temporary file")?;
+    Ok(file)
+}
+
+async fn run(what: &str, name: &OsString, file: &Path, variables: &str) -> anyhow::Result<()> {
+    let shown = name.display();
+    let status = program(name).arg(file).status().await;
+    let status = status.with_context(|| format!("starting the {what} {shown}"))?;
+    anyhow::ensure!(
+        status.success(),
+        "the {what} {shown} ended with {status}; {variables} names another one"
+    );
+    Ok(())
 }
 
 /// Returns the program that a variable names, else the usual one.

@@ -22,16 +22,40 @@ pub(super) struct Screen {
     guard: TerminalGuard,
     region: LiveRegion,
     size: Size,
+    notice: Notice,
+}
+
+/// How the user is called to this window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// The bell.
+    Bell,
+    /// A notification of the desktop, by the sequence OSC 9.
+    Osc9,
+    /// Not at all.
+    Off,
+}
+
+impl Notice {
+    /// Returns the one of a word in the settings.
+    pub(super) fn of(word: Option<&str>) -> Self {
+        match word {
+            Some("osc9") => Self::Osc9,
+            Some("off") => Self::Off,
+            _ => Self::Bell,
+        }
+    }
 }
 
 impl Screen {
     /// Takes the terminal.
-    pub(super) fn open(terminal: &File, palette: Palette) -> io::Result<Self> {
+    pub(super) fn open(terminal: &File, palette: Palette, notice: Notice) -> io::Result<Self> {
         Ok(Self {
             out: terminal.try_clone()?,
             guard: TerminalGuard::take(terminal.try_clone()?)?,
             region: LiveRegion::new(palette, reflow()),
             size: size(),
+            notice,
         })
     }
 
@@ -51,9 +75,13 @@ impl Screen {
         self.region.draw(&mut self.out, self.size, history, region)
     }
 
-    /// Rings the bell.
-    pub(super) fn ring(&mut self) {
-        let _ = self.out.write_all(b"\x07");
+    /// Calls the user to this window.
+    pub(super) fn notify(&mut self, text: &str) {
+        let _ = match self.notice {
+            Notice::Bell => self.out.write_all(b"\x07"),
+            Notice::Osc9 => write!(self.out, "\x1b]9;{text}\x07"),
+            Notice::Off => Ok(()),
+        };
     }
 
     /// Gives a text to the clipboard, if the terminal lets programs do that (OSC 52).

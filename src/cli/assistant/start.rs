@@ -20,6 +20,7 @@ use crate::cli::chats;
 use crate::cli::model;
 use crate::cli::session_args::SessionArgs;
 use crate::exec::approval::Approvals;
+use crate::render::paint::safe;
 use crate::tool::Registry;
 use crate::tools::Call;
 use karyi_core::limits;
@@ -49,6 +50,8 @@ pub(super) struct Start {
     pub(super) earlier: Option<Earlier>,
     /// Texts that join the turn that goes on.
     pub(super) steering: Steering,
+    /// Id of the chat.
+    chat_id: Option<String>,
     /// Options for the commands that it starts.
     pub(super) own_options: OwnOptions,
     /// True until the first text was sent, which the directory and the date go with.
@@ -71,6 +74,7 @@ impl Start {
             home: std::env::var_os("HOME").map(PathBuf::from),
             earlier: None,
             steering: Steering::default(),
+            chat_id: None,
             own_options: OwnOptions::default(),
             has_heading: true,
         }
@@ -165,6 +169,7 @@ impl Start {
         if let Some(damage) = transcript.damage.sentence() {
             text.push_str(&format!("the file of this chat was damaged: {damage}\n"));
         }
+        self.chat_id = Some(id);
         let state = ChatState::replay(self.opening.request.clone(), &transcript);
         parts.conversation.enter_chat(state, Some(writer));
         self.has_heading = false;
@@ -179,10 +184,21 @@ impl Start {
         let store = chats::store(self.setup.redactor.clone())?;
         let cwd = self.setup.context.sessions.cwd();
         let writer = store.create(&cwd, &self.setup.model.name)?;
+        self.chat_id = Some(writer.id().to_owned());
         let state = ChatState::new(History::new(self.opening.request.clone()));
         parts.conversation.enter_chat(state, Some(writer));
         self.has_heading = true;
         Ok(())
+    }
+
+    /// Returns the whole chat as a page, safe to show.
+    ///
+    /// # Errors
+    /// There is no chat yet, or it cannot be read.
+    pub(super) fn chat_page(&self) -> anyhow::Result<String> {
+        let id = self.chat_id.as_deref().context("there is no chat yet")?;
+        let chat = chats::store(self.setup.redactor.clone())?.read(id)?;
+        Ok(safe(&export::markdown(id, &chat)).into_owned())
     }
 
     /// Returns what the project tells.

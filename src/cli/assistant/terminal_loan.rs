@@ -1,7 +1,7 @@
 //! Lends the terminal to another program; the conversation goes on meanwhile.
 
 use crate::cli::assistant::app::App;
-use crate::cli::assistant::outside::{Outside, edit_text};
+use crate::cli::assistant::outside::{Outside, edit_text, page};
 
 impl App {
     /// Runs the program that was asked for, if one was.
@@ -16,19 +16,35 @@ impl App {
         let text = self.input.text();
         let run = async {
             match outside {
-                Outside::Editor => edit_text(&text).await,
+                Outside::Editor => edit_text(&text).await.map(Some),
+                Outside::Pager(text) => page(&text).await.map(|()| None),
             }
         };
         let ended = tokio::select! {
-            ended = run => Some(ended),
-            () = stop.cancel.cancelled() => None,
+            ended = run => ended,
+            () = stop.cancel.cancelled() => Ok(None),
         };
         stop.received.lend(false);
         match ended {
-            Some(Ok(text)) => self.input.set_text(text.trim_end_matches('\n')),
-            Some(Err(error)) => self.say_bad(&format!("{error:#}")),
-            None => {}
+            Ok(Some(text)) => self.input.set_text(text.trim_end_matches('\n')),
+            Ok(None) => {}
+            Err(error) => self.say_bad(&format!("{error:#}")),
         }
         self.take_terminal();
+    }
+
+    /// Lets the pager show the whole chat.
+    pub(super) fn open_transcript(&mut self) {
+        match self.start.chat_page() {
+            Ok(text) => self.outside = Some(Outside::Pager(text)),
+            Err(error) => self.say_bad(&format!("{error:#}")),
+        }
+    }
+
+    /// Lets the running command go on as a job.
+    pub(super) fn hand_over(&self) {
+        for terminal in self.start.setup.context.sessions.all() {
+            terminal.session.hand_over();
+        }
     }
 }

@@ -173,6 +173,11 @@ impl ChatView {
         lines.split_off(start)
     }
 
+    /// Returns true while a call runs.
+    pub(super) fn has_calls(&self) -> bool {
+        !self.cards.is_empty()
+    }
+
     /// Returns the lines of the model's plan.
     pub(super) fn plan(&self) -> Vec<Line<'static>> {
         self.plan.clone()

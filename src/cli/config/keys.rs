@@ -111,6 +111,13 @@ pub(super) const KEYS: &[Key] = &[
         summary: "Language model to use, a NAME or PROVIDER:MODEL",
     },
     Key {
+        pattern: "notify",
+        kind: Kind::Word(notices),
+        usual: "bell",
+        variable: "",
+        summary: "How the assistant calls you to another window",
+    },
+    Key {
         pattern: "approval.mode",
         kind: Kind::Word(modes),
         usual: "ask",
@@ -243,6 +250,10 @@ const fn of_model(
 
 fn modes() -> Vec<&'static str> {
     Mode::CHOICES.map(Mode::as_str).to_vec()
+}
+
+fn notices() -> Vec<&'static str> {
+    vec!["bell", "osc9", "off"]
 }
 
 fn providers() -> Vec<&'static str> {
