@@ -196,7 +196,7 @@ fn no_value_is_on_the_screen_in_a_request_or_in_the_chat() {
     let mut terminal = karyi.on_terminal();
     terminal
         .expect("/help")
-        .keys(&format!("is {value} the token of @f here?\r"));
+        .keys(&format!("is {value} the token of @f\r"));
     terminal.expect("Seen.");
     terminal.keys("\x04");
     let (screen, status) = terminal.end();

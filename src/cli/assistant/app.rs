@@ -299,7 +299,8 @@ impl App {
             Key::Escape => return,
             Key::Tab | Key::Enter => {
                 if let Some(choice) = completion.list.marked() {
-                    let is_whole = self.input.text() == choice.text;
+                    let is_whole = choice.text.chars().count() == completion.replaced
+                        && self.input.before_caret().ends_with(&choice.text);
                     let text = format!("{} ", choice.text);
                     if press.key == Key::Enter && is_whole {
                         return self.input_key(press);
