@@ -267,7 +267,17 @@ fn files_import_each_other_without_cycles() {
         let targets = targets.filter(|target| *target != source.module).collect();
         edges.insert(&source.module, targets);
     }
-    let cycles = edges.keys().filter(|start| reaches(&edges, start, start));
+    // What imports nothing that is left cannot be in a cycle.
+    let mut left = edges.clone();
+    loop {
+        let count = left.len();
+        let names: BTreeSet<&[String]> = left.keys().copied().collect();
+        left.retain(|_, targets| targets.iter().any(|target| names.contains(target)));
+        if left.len() == count {
+            break;
+        }
+    }
+    let cycles = left.keys().filter(|start| reaches(&edges, start, start));
     let cycles = cycles.map(|module| module.join("::")).collect();
     assert_none(cycles, "files in a cycle of imports");
 }
