@@ -7,6 +7,7 @@ mod commands;
 mod conversation;
 mod keys;
 mod resize;
+mod shell;
 mod tmux;
 
 use crate::ask::server::ModelServer;

@@ -75,6 +75,21 @@ fn the_editor_changes_the_input_while_the_answer_goes_on() {
 }
 
 #[test]
+fn commands_that_are_typed_before_the_start_is_done_wait_for_it() {
+    let server = ModelServer::start(vec![Reply::text("Seen.")]);
+    let mut terminal = assistant(&server, &[]).on_terminal();
+    // The greeting is there before the conversation is.
+    terminal
+        .expect("/help")
+        .keys("/rewind \r/compact \rhello\r");
+    terminal
+        .expect("there is no text to go back to")
+        .expect("Seen.");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
 fn ctrl_c_opens_the_menu_and_quits_from_it() {
     let server = ModelServer::start(vec![]);
     let mut terminal = assistant(&server, &[]).on_terminal();

@@ -92,6 +92,21 @@ impl Tmux {
         lines.join("\n")
     }
 
+    /// Waits until the visible part of the screen is so.
+    #[track_caller]
+    pub fn wait_visible(&self, is_so: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let output = self.run(&["capture-pane", "-p", "-t", "a"]);
+            let screen = String::from_utf8(output.stdout).unwrap();
+            if is_so(&screen) {
+                return screen;
+            }
+            assert!(Instant::now() < deadline, "it never came to it:\n{screen}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Returns the column and the row of the cursor.
     pub fn cursor(&self) -> String {
         self.value("#{cursor_x},#{cursor_y}")

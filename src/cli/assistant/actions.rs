@@ -57,6 +57,7 @@ impl App {
             SlashCommand::Todo => self.say_plan(),
             SlashCommand::Cost => self.say_faint(&self.totals.text()),
             SlashCommand::Status => self.say_status(),
+            SlashCommand::Shell => self.visits.is_wanted = true,
             SlashCommand::Jobs => self.say_jobs(),
             SlashCommand::Tools => self.run_own(&["tools"]),
             SlashCommand::Vars => self.run_own(&["var", "list"]),

@@ -22,6 +22,7 @@ use crate::cli::assistant::shell_watch::ShellWatch;
 use crate::cli::assistant::start::Start;
 use crate::cli::assistant::talk::{Talk, UserCommand, UserText, WorkEnd, named_files};
 use crate::cli::assistant::view::SharedView;
+use crate::cli::assistant::visit_state::ShellVisits;
 use crate::cli::vault;
 use karyi_core::limits;
 use karyi_model::ModelError;
@@ -73,6 +74,7 @@ pub(super) struct App {
     interrupted_at: Option<Instant>,
     /// Program that is to get the terminal.
     pub(super) outside: Option<Outside>,
+    pub(super) visits: ShellVisits,
     /// Exit status, once the loop is to end.
     pub(super) exit: Option<u8>,
 }
@@ -118,6 +120,7 @@ impl App {
             since: Instant::now(),
             interrupted_at: None,
             outside: None,
+            visits: ShellVisits::default(),
             exit: None,
         }
     }
@@ -138,6 +141,9 @@ impl App {
         let mut ticks = tokio::time::interval(limits::CLOCK_STEP);
         self.clock.want();
         while self.exit.is_none() {
+            if self.visits.is_wanted {
+                self.visit_shell(&mut inputs).await;
+            }
             let now = Instant::now();
             if self.clock.take(now) && self.draw(now).is_err() {
                 self.exit = Some(HANGUP);
@@ -212,7 +218,7 @@ impl App {
     }
 
     /// Leaves the terminal to a question until it has its answer.
-    async fn step_aside(&mut self, request: TerminalRequest) {
+    pub(super) async fn step_aside(&mut self, request: TerminalRequest) {
         let (turn, ended) = tokio::sync::oneshot::channel();
         let cancel = self.start.setup.stop_source.cancel.clone();
         self.leave_terminal();
@@ -228,8 +234,23 @@ impl App {
     /// Gives the terminal to another program.
     pub(super) fn leave_terminal(&mut self) {
         let _ = self.draw(Instant::now());
+        self.let_go();
+    }
+
+    /// Leaves the terminal as it is drawn.
+    pub(super) fn let_go(&mut self) {
         self.keys.pause();
         self.screen.leave();
+    }
+
+    /// Ends the program, because the terminal is gone.
+    pub(super) fn hang_up(&mut self) {
+        self.exit = Some(HANGUP);
+    }
+
+    /// Forgets the files of the project: there may be other ones now, or the shell may be in another directory.
+    pub(super) fn forget_files(&mut self) {
+        self.files = ProjectFiles::default();
     }
 
     /// Takes the terminal back.
@@ -433,7 +454,7 @@ impl App {
     }
 
     /// Draws everything again, below what other programs have written.
-    fn redraw(&mut self) {
+    pub(super) fn redraw(&mut self) {
         self.screen.leave();
         self.take_terminal();
     }
@@ -487,6 +508,8 @@ impl App {
             true if self.talk.has_turn() && !is_command => {
                 return self.start.steering.push(text.to_owned());
             }
+            // The conversation is not there yet.
+            true if !self.talk.is_interruptible() => return self.queue.push_back(text.to_owned()),
             true if !text.starts_with('/') => return self.queue.push_back(text.to_owned()),
             _ => {}
         }
@@ -542,8 +565,7 @@ impl App {
         self.clock.want();
         self.approval = None;
         self.notify("karyi has ended its work");
-        // There may be other files now, or the shell may be in another directory.
-        self.files = ProjectFiles::default();
+        self.forget_files();
         self.view.lock().end_turn();
         match end {
             WorkEnd::Turn(report) => self.turn_ended(&report),
@@ -578,9 +600,10 @@ impl App {
     }
 
     /// Sends texts that wait until one of them is work.
-    fn send_waiting(&mut self) {
+    pub(super) fn send_waiting(&mut self) {
         while self.exit.is_none()
             && !self.talk.is_busy()
+            && !self.visits.is_wanted
             && let Some(next) = self.queue.pop_front()
         {
             self.send(&next);

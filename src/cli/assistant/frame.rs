@@ -126,7 +126,7 @@ impl App {
 }
 
 /// Returns a path with `~` for the home directory.
-fn short_path(path: &Path, home: Option<&Path>) -> String {
+pub(super) fn short_path(path: &Path, home: Option<&Path>) -> String {
     let below = home.and_then(|home| path.strip_prefix(home).ok());
     let short: PathBuf = match below {
         Some(below) if below.as_os_str().is_empty() => "~".into(),

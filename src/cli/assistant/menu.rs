@@ -90,6 +90,7 @@ const ITEMS: &[(char, &str, Option<SlashCommand>)] = &[
         "undo the last change of files",
         Some(SlashCommand::Undo),
     ),
+    ('t', "take over the shell", Some(SlashCommand::Shell)),
     ('j', "jobs", Some(SlashCommand::Jobs)),
     ('s', "status", Some(SlashCommand::Status)),
     ('q', "quit", Some(SlashCommand::Quit)),

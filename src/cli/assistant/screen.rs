@@ -84,6 +84,11 @@ impl Screen {
         };
     }
 
+    /// Returns the terminal, to write to it while a program has it.
+    pub(super) fn writer(&self) -> io::Result<File> {
+        self.out.try_clone()
+    }
+
     /// Gives a text to the clipboard, if the terminal lets programs do that (OSC 52).
     pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
         let encoded = STANDARD.encode(text);

@@ -40,6 +40,8 @@ pub const APPROVAL_PAUSE: Duration = Duration::from_millis(400);
 pub const QUIT_WINDOW: Duration = Duration::from_secs(2);
 /// Longest text for the clipboard of the terminal: some take no more than 100,000 bytes of base64.
 pub const MAX_CLIPBOARD_BYTES: usize = 74_000;
+/// Time between two looks at what a program has not read, and at output that is held back, while a person has the shell.
+pub const PERSON_STEP: Duration = Duration::from_millis(25);
 /// Entries of the input's history.
 pub const MAX_INPUT_HISTORY: usize = 1000;
 /// Choices that a list shows.

@@ -1,0 +1,19 @@
+//! State of the visits of the user in the shell, which outlives each of them.
+
+use crate::cli::assistant::person_output::PrivateModes;
+use karyi_screen::input_box::InputBox;
+
+/// Visits of the user in the shell.
+#[derive(Default)]
+pub(super) struct ShellVisits {
+    /// True when the next one is to begin.
+    pub(super) is_wanted: bool,
+    /// The line at the prompt; its history lives as long as the program.
+    pub(super) input: InputBox,
+    /// Modes of the terminal that the program which goes on had turned on.
+    pub(super) modes: PrivateModes,
+    /// Exit status of the last command, unless it is 0.
+    pub(super) exit: Option<i32>,
+    /// True when something was typed.
+    pub(super) is_used: bool,
+}
