@@ -1,8 +1,11 @@
-//! Admits calls: their names, their policies and the user's consent are checked here, once, before they run.
+//! Admits calls: what a person says to them, their names, their policies and the user's consent to secrets are checked
+//! here, once, before they run.
 
 use std::collections::HashMap;
 
+use crate::exec::consent::{self, BlockState, DecidedCall};
 use crate::exec::decoder::PreparedCall;
+use crate::exec::interruption::not_started_error;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
 use crate::tools::Call;
@@ -48,11 +51,58 @@ impl Admission {
         Self { run, names }
     }
 
-    /// Admits calls together: all of them or none.
+    /// Admits the calls of a block together: all of them or none.
     ///
     /// # Errors
     /// The calls, with the errors of those that were refused.
-    pub async fn admit(
+    pub async fn admit(&self, calls: Vec<PreparedCall>) -> Result<Vec<AdmittedCall>, RefusedCalls> {
+        let calls = match self.run.is_dry_run || !self.run.policy_gate.approvals().is_on() {
+            true => calls,
+            false => self.decide(calls).await?,
+        };
+        self.check_all(calls).await
+    }
+
+    /// Admits a call about which rules and person have decided.
+    ///
+    /// # Errors
+    /// The call, with its error.
+    pub async fn admit_decided(
+        &self,
+        (prepared, decision): DecidedCall,
+    ) -> Result<Vec<AdmittedCall>, RefusedCalls> {
+        let calls = vec![prepared];
+        match decision {
+            Ok(()) => self.check_all(calls).await,
+            Err(error) => Err(RefusedCalls {
+                calls,
+                errors: HashMap::from([(0, error)]),
+            }),
+        }
+    }
+
+    /// Asks whether the calls run.
+    async fn decide(&self, calls: Vec<PreparedCall>) -> Result<Vec<PreparedCall>, RefusedCalls> {
+        let (mut judged, mut state) = (Vec::new(), BlockState::default());
+        for prepared in calls {
+            let call = consent::judge(&self.run, prepared, state).await;
+            state.add(&call.prepared.call);
+            judged.push(call);
+        }
+        let (mut calls, mut errors) = (Vec::new(), HashMap::new());
+        for (prepared, decision) in consent::ask(&self.run, judged).await {
+            if let Err(error) = decision {
+                errors.insert(calls.len(), error);
+            }
+            calls.push(prepared);
+        }
+        match errors.is_empty() {
+            true => Ok(calls),
+            false => Err(RefusedCalls { calls, errors }),
+        }
+    }
+
+    async fn check_all(
         &self,
         mut calls: Vec<PreparedCall>,
     ) -> Result<Vec<AdmittedCall>, RefusedCalls> {
@@ -90,12 +140,6 @@ impl Admission {
         let allowed = self.run.policy_gate.check(calls, &self.run.context).await;
         allowed.map_err(|refused| HashMap::from([refused]))
     }
-}
-
-/// Returns the error of a call that was not started because the run was interrupted.
-pub(super) fn not_started_error() -> ToolError {
-    let message = "the run was interrupted before the call could start";
-    ToolError::new(ErrorCode::Cancelled, message)
 }
 
 fn is_undefined(checked: &Result<(), ToolError>) -> bool {

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use tokio::task::JoinSet;
 
 use crate::exec::Event;
-use crate::exec::admission::{AdmittedCall, RefusedCalls, not_started_error};
+use crate::exec::admission::{AdmittedCall, RefusedCalls};
 use crate::exec::call_run;
 use crate::exec::cancel::Cancel;
 use crate::exec::decoder::PreparedCall;
 use crate::exec::directory_change::{DirectoryChange, has_relative_path};
+use crate::exec::interruption::not_started_error;
 use crate::exec::plan::{Claim, Planner};
 use crate::exec::run_context::RunContext;
 use crate::tool::Effect;

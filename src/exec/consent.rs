@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::approval::{AskedPart, CallAnswer, CallQuestion, Verdict, judge};
-use crate::exec::admission::not_started_error;
 use crate::exec::call_title::title;
 use crate::exec::decoder::{Approved, PreparedCall};
+use crate::exec::interruption::not_started_error;
 use crate::exec::jobs::JobTarget;
 use crate::exec::live_names::{changed_names, note_start};
 use crate::exec::run_context::RunContext;

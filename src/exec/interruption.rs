@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Instant;
 
 use crate::tool::sessions::Terminal;
-use karyi_core::error::ErrorCode;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
 /// Way to stop the command on a terminal.
@@ -44,6 +44,12 @@ pub(super) async fn stop<T>(
         }
     }
     None
+}
+
+/// Returns the error of a call that was not started because the run was interrupted.
+pub(super) fn not_started_error() -> ToolError {
+    let message = "the run was interrupted before the call could start";
+    ToolError::new(ErrorCode::Cancelled, message)
 }
 
 /// Ends the command; returns false when none runs, as before the shell has begun it, and nothing when it survives.

@@ -11,7 +11,6 @@ use crate::exec::admission::{Admission, AdmittedCall, RefusedCalls};
 use crate::exec::block_run::BlockRun;
 use crate::exec::call_run;
 use crate::exec::cancel::Cancel;
-use crate::exec::consent::{self, BlockState};
 use crate::exec::decoder::{DecodedItem, MessageDecoder, MessageProgress, PreparedCall};
 use crate::exec::open_block::OpenBlock;
 use crate::exec::policy_gate::UnknownName;
@@ -201,12 +200,8 @@ impl MessageRunner {
 
     /// Runs one block. In a dry run, the values it asks for count as defined for the blocks after it.
     async fn run_block(&self, block: Block, promised: &mut Vec<SecretName>) {
-        let calls = match self.decide(block.calls).await {
-            Ok(calls) => calls,
-            Err(refused) => return self.report_refused(refused).await,
-        };
         let admission = Admission::open(self.run.clone(), promised).await;
-        let admitted = admission.admit(calls).await;
+        let admitted = admission.admit(block.calls).await;
         // The store may have become readable meanwhile.
         self.warn_of_load_issues().await;
         let calls = match admitted {
@@ -219,30 +214,6 @@ impl MessageRunner {
         let mut block_run = BlockRun::new(self.run.clone(), block.options);
         block_run.push_all(calls).await;
         block_run.finish().await;
-    }
-
-    /// Decides whether the calls of a block run: all or none.
-    async fn decide(&self, calls: Vec<PreparedCall>) -> Result<Vec<PreparedCall>, RefusedCalls> {
-        if self.run.is_dry_run || !self.run.policy_gate.approvals().is_on() {
-            return Ok(calls);
-        }
-        let (mut judged, mut state) = (Vec::new(), BlockState::default());
-        for prepared in calls {
-            let call = consent::judge(&self.run, prepared, state).await;
-            state.add(&call.prepared.call);
-            judged.push(call);
-        }
-        let (mut calls, mut errors) = (Vec::new(), HashMap::new());
-        for (prepared, decision) in consent::ask(&self.run, judged).await {
-            if let Err(error) = decision {
-                errors.insert(calls.len(), error);
-            }
-            calls.push(prepared);
-        }
-        match errors.is_empty() {
-            true => Ok(calls),
-            false => Err(RefusedCalls { calls, errors }),
-        }
     }
 
     /// Warns once about stored values that could not be loaded: an unknown value is not masked.

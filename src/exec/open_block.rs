@@ -1,9 +1,7 @@
 //! Block of which calls already run while the rest of the message is read.
 
-use std::collections::HashMap;
-
 use crate::approval::Verdict;
-use crate::exec::admission::{Admission, RefusedCalls};
+use crate::exec::admission::Admission;
 use crate::exec::block_run::BlockRun;
 use crate::exec::consent::{self, BlockState, DecidedCall, JudgedCall};
 use crate::exec::decoder::PreparedCall;
@@ -51,7 +49,7 @@ impl OpenBlock {
             self.run.complete(finished).await;
         }
         if !self.context.policy_gate.approvals().is_on() {
-            return self.admit(prepared).await;
+            return self.admit((prepared, Ok(()))).await;
         }
         let size = prepared.size_bytes;
         self.state.has_pending = !self.held.is_empty() || !self.run.is_done();
@@ -60,14 +58,14 @@ impl OpenBlock {
         let approver = self.context.policy_gate.approvals().approver();
         let is_asked = matches!(judged.verdict, Verdict::Ask(_)) && approver.is_some();
         if self.held.is_empty() && !is_asked {
-            return self.decided(judged.without_person()).await;
+            return self.admit(judged.without_person()).await;
         }
         self.held_bytes += size;
         if self.held_bytes <= limits::MAX_HELD_BYTES as u64 {
             return self.held.push(judged);
         }
         let message = "the calls that wait for the user are too large together";
-        self.refuse(judged.prepared, needs_approval(message)).await;
+        self.admit((judged.prepared, needs_approval(message))).await;
     }
 
     /// Asks about the calls that wait for the end of the block, while those before them run, and starts the ones that
@@ -91,7 +89,7 @@ impl OpenBlock {
         };
         self.held_bytes = 0;
         for call in decided {
-            self.decided(call).await;
+            self.admit(call).await;
         }
     }
 
@@ -99,34 +97,19 @@ impl OpenBlock {
     pub(super) async fn finish(mut self) {
         for call in std::mem::take(&mut self.held) {
             let message = "the block has no end, so the user was not asked about this call";
-            self.refuse(call.prepared, needs_approval(message)).await;
+            self.admit((call.prepared, needs_approval(message))).await;
         }
         self.run.finish().await;
     }
 
-    async fn decided(&mut self, (prepared, decision): DecidedCall) {
-        match decision {
-            Ok(()) => self.admit(prepared).await,
-            Err(error) => self.refuse(prepared, error).await,
-        }
-    }
-
-    async fn admit(&mut self, prepared: PreparedCall) {
-        match self.admission.admit(vec![prepared]).await {
+    async fn admit(&mut self, decided: DecidedCall) {
+        match self.admission.admit_decided(decided).await {
             Ok(admitted) => self.run.push_all(admitted).await,
             Err(refused) => self.run.push_refused(refused).await,
         }
     }
-
-    async fn refuse(&mut self, prepared: PreparedCall, error: ToolError) {
-        let refused = RefusedCalls {
-            calls: vec![prepared],
-            errors: HashMap::from([(0, error)]),
-        };
-        self.run.push_refused(refused).await;
-    }
 }
 
-fn needs_approval(message: &str) -> ToolError {
-    ToolError::new(ErrorCode::NeedsApproval, message)
+fn needs_approval(message: &str) -> Result<(), ToolError> {
+    Err(ToolError::new(ErrorCode::NeedsApproval, message))
 }
