@@ -105,9 +105,12 @@ impl JudgedCall {
 pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
     let mut decided = Vec::new();
     let mut rest = VecDeque::new();
+    let is_asked = calls.iter().any(JudgedCall::is_asked);
     for mut call in calls {
-        // The answers may take long.
-        call.prepared.approved = Approved::Nothing;
+        if is_asked {
+            // The answers may take long.
+            call.prepared.approved = Approved::Nothing;
+        }
         match call.verdict {
             Verdict::Deny(_) => decided.push(call.without_person()),
             Verdict::Allow(_) | Verdict::Ask(_) => rest.push_back(call),
