@@ -23,7 +23,7 @@ fn karyi(args: &[&str]) -> Karyi {
 
 const FOUND: &str = "read ROOT/home/.claude/settings.json\nread ROOT/work/.mcp.json\n\
     allow: git status\ndeny: rm *\nmodel: anthropic:claude-x\n\
-    not taken over: allow: WebFetch(domain:x)\nMCP server, not taken over: git␛[2Jhub\n";
+    not taken over: allow: WebFetch(domain:x): karyi has rules about commands and changes of files\nMCP server, not taken over: git␛[2Jhub\n";
 
 #[test]
 fn rules_and_the_model_go_into_the_settings_once() {

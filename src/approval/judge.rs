@@ -12,7 +12,7 @@ use crate::approval::mode::Mode;
 use crate::approval::request::AskedPart;
 use crate::approval::rule::{Rule, Rules};
 use crate::approval::script_parts::{self, ScriptParts, Target};
-use crate::approval::wrappers::{self, Unwrapped, program, reads_commands, reason_to_ask};
+use crate::approval::wrappers::{self, InnerCommand, program, reads_commands, reason_to_ask};
 use crate::tool::Effect;
 use crate::tools::Call;
 
@@ -267,7 +267,7 @@ impl Judge<'_> {
         &self,
         command: &SimpleCommand,
         words: &[CommandWord<'_>],
-        inner: &Unwrapped<'_>,
+        inner: &InnerCommand<'_>,
     ) -> Option<(String, bool)> {
         let is_certain =
             |words: &[CommandWord<'_>]| words.first().is_some_and(|name| name.is_certain);

@@ -79,7 +79,7 @@ const SYSTEM_DIRECTORIES: &[&str] = &[
 
 /// Command without the commands that run it.
 #[derive(Debug, Default)]
-pub(super) struct Unwrapped<'a> {
+pub(super) struct InnerCommand<'a> {
     /// Its words; empty when a wrapper has none.
     pub(super) words: Vec<CommandWord<'a>>,
     /// Variables that `env` sets.
@@ -91,10 +91,10 @@ pub(super) struct Unwrapped<'a> {
 }
 
 /// Returns a command without the commands that run it.
-pub(super) fn unwrapped<'a>(words: &[CommandWord<'a>]) -> Unwrapped<'a> {
-    let mut found = Unwrapped {
+pub(super) fn unwrapped<'a>(words: &[CommandWord<'a>]) -> InnerCommand<'a> {
+    let mut found = InnerCommand {
         words: words.to_vec(),
-        ..Unwrapped::default()
+        ..InnerCommand::default()
     };
     found.name_program();
     while let Some(name) = found.words.first().copied() {
@@ -120,7 +120,7 @@ pub(super) fn unwrapped<'a>(words: &[CommandWord<'a>]) -> Unwrapped<'a> {
     found
 }
 
-impl<'a> Unwrapped<'a> {
+impl<'a> InnerCommand<'a> {
     /// Names the program of the command without a directory of the system.
     fn name_program(&mut self) {
         if let Some(name) = self.words.first_mut() {

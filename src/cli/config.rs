@@ -22,8 +22,9 @@ mod settings;
 
 pub(super) use args::ConfigArgs;
 pub(super) use command::config;
+pub(super) use credentials::is_credential;
 pub(super) use error::SettingsError;
 pub(super) use file::write as write_file;
-pub(super) use import::{Imported, import, is_rule};
+pub(super) use import::{ImportResult, import};
 pub(super) use model::{ChosenModel, KeySource, NoModel, chosen_model};
 pub(super) use settings::Settings;

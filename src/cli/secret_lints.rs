@@ -11,6 +11,9 @@ use karyi_vault::policy::Policy;
 use karyi_vault::redact::{has_guessable_password, is_guessable, shortest_password};
 use karyi_vault::visible_bytes;
 
+/// Minimum length of a value that may be a token, in bytes.
+const MIN_TOKEN_BYTES: usize = 20;
+
 /// Warns about a policy under which a secret cannot be used now, probable mistakes, and incomplete masking.
 pub(super) fn warn(name: &SecretName, value: Option<&SecretValue>, policy: Option<&Policy>) {
     let mut likely_mistakes = Vec::new();
@@ -62,6 +65,18 @@ pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
     };
     found.push(format!("the password in the value of {name} {password}"));
     found
+}
+
+/// Returns true when a text looks random: long, in one piece, with letters and digits.
+pub(super) fn is_token(value: &str) -> bool {
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || b"_-+/=".contains(&b);
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
+    value.len() >= MIN_TOKEN_BYTES
+        && value.bytes().all(is_word)
+        && digits * 8 >= value.len()
+        && letters * 4 >= value.len()
+        && !value.starts_with('/')
 }
 
 /// Returns the reason why a value looks public: a path, a public key or a certificate.

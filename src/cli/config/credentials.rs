@@ -42,7 +42,7 @@ const TEXT_TOKENS: &[&str] = &[
 
 /// Returns true when a name ends like that of a credential. Words may be joined in any way: `api_key`, `API-Key`,
 /// `apiKey`.
-pub(super) fn is_credential(name: &str) -> bool {
+pub(in crate::cli) fn is_credential(name: &str) -> bool {
     let words = words(name);
     // Counts, such as `max_tokens`, are no credentials.
     let one = words

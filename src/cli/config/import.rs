@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use toml_edit::{Array, Item, Value};
 
-use crate::approval::Rule;
 use crate::cli::config::settings::Settings;
 use crate::cli::config::{change, file, line_ends, place};
 
 /// Settings that were added, or would be.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Imported {
+pub(in crate::cli) struct ImportResult {
     /// The file.
     pub(in crate::cli) file: PathBuf,
     /// Lists with their new rules.
@@ -19,16 +18,11 @@ pub(in crate::cli) struct Imported {
     pub(in crate::cli) model: Option<String>,
 }
 
-impl Imported {
+impl ImportResult {
     /// Returns true when everything was there already.
     pub(in crate::cli) fn is_nothing(&self) -> bool {
         self.rules.is_empty() && self.model.is_none()
     }
-}
-
-/// Returns true when a text is a rule.
-pub(in crate::cli) fn is_rule(text: &str) -> bool {
-    Rule::parse(text).is_ok()
 }
 
 /// Adds rules to the lists of `[approval]`, and a model unless one is set; a dry run writes nothing.
@@ -39,14 +33,14 @@ pub(in crate::cli) fn import(
     lists: &[(&str, Vec<&str>)],
     model: Option<&str>,
     is_dry_run: bool,
-) -> anyhow::Result<Imported> {
+) -> anyhow::Result<ImportResult> {
     // Other changes wait, so that none is lost.
     let changed = place::place().filter(|_| !is_dry_run);
     let _lock = changed.as_deref().map(file::lock).transpose()?;
     let settings = Settings::load()?;
-    let mut imported = Imported {
+    let mut imported = ImportResult {
         file: settings.file.clone(),
-        ..Imported::default()
+        ..ImportResult::default()
     };
     let mut text = settings.source().to_owned();
     for (name, rules) in lists {

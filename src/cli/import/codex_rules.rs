@@ -1,11 +1,11 @@
 //! Rules of Codex: calls of `prefix_rule` with a list of words and a decision. Other code in them is passed over.
 
 use crate::approval::RuleKind;
-use crate::cli::import::found::Found;
+use crate::cli::import::foreign_settings::ForeignSettings;
 use karyi_core::shell_word::quote;
 
 /// Adds the rules of a file.
-pub(super) fn add(text: &str, found: &mut Found) {
+pub(super) fn add(text: &str, found: &mut ForeignSettings) {
     let code: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim_start().starts_with('#'))
@@ -15,13 +15,15 @@ pub(super) fn add(text: &str, found: &mut Found) {
         let words = list(call, "pattern");
         let source = call.split('\n').next().unwrap_or_default().trim();
         let Some(list) = decision(call) else {
-            found.skip("rule", &format!("prefix_rule({source}"));
+            let why = "its decision is not plainly allow, prompt or forbidden";
+            found.skip("rule", &format!("prefix_rule({source}"), why);
             continue;
         };
         let rule = words.filter(|words| !words.is_empty()).map(|words| {
             let words: Vec<String> = words.into_iter().map(word).collect();
-            format!("{} *", words.join(" "))
+            vec![format!("{} *", words.join(" "))]
         });
+        let rule = rule.ok_or("its words are no plain list of texts");
         found.add(list, &format!("prefix_rule({source}"), rule);
     }
 }
@@ -103,7 +105,7 @@ mod tests {
             prefix_rule(pattern=[\"decision\"], decision=\"forbidden\")\n\
             prefix_rule(pattern=['decision=\"allow\"'], decision=\"forbidden\")\n\
             prefix_rule(";
-        let mut found = Found::default();
+        let mut found = ForeignSettings::default();
         add(text, &mut found);
         let expected = [
             (RuleKind::Ask, "a 'b c' *".to_owned()),

@@ -1,7 +1,7 @@
 //! `karyi import`: takes over what the settings of another assistant say about permissions and the model.
 
 mod codex_rules;
-mod found;
+mod foreign_settings;
 mod sources;
 
 use std::ffi::OsString;
@@ -13,16 +13,16 @@ use clap::{Args, ValueEnum};
 
 use crate::approval::RuleKind;
 use crate::chat::notes::note_files::project_root;
-use crate::cli::config::{self, Imported};
-use crate::cli::import::found::Found;
+use crate::cli::config::{self, ImportResult};
+use crate::cli::import::foreign_settings::ForeignSettings;
 use crate::cli::import::sources::Places;
 use crate::cli::{fail_any, print};
 use crate::render::paint::safe_line;
 
 const IMPORT_HELP: &str = "\
 Rules about commands and edits go into [approval] of config.toml, the model into `model` unless one is set. Of a file in
-the project only rules that ask or deny are taken. Files with keys and logins are never opened; MCP servers are only
-listed.";
+the project only rules that ask or deny are taken. Logins such as auth.json are not opened; MCP servers are only listed,
+and what may be a key is not shown.";
 
 /// Arguments of `karyi import`.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ pub(super) fn import(args: &ImportArgs) -> ExitCode {
 
 fn imported(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let places = places()?;
-    let mut found = match args.assistant {
+    let found = match args.assistant {
         Assistant::ClaudeCode => sources::claude_code(&places),
         Assistant::Codex => sources::codex(&places),
         Assistant::Opencode => sources::opencode(&places),
@@ -66,7 +66,6 @@ fn imported(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     if found.files.is_empty() {
         return Ok(print("no settings were found\n"));
     }
-    found.drop_broken(config::is_rule);
     let lists = RuleKind::ALL.map(|list| (list.as_str(), found.list(list)));
     let imported = config::import(&lists, found.model.as_deref(), args.dry_run)?;
     Ok(print(&shown(&found, &imported, args.dry_run)))
@@ -87,7 +86,7 @@ fn places() -> anyhow::Result<Places> {
 }
 
 /// Returns what was found and what became of it, one line each.
-fn shown(found: &Found, imported: &Imported, is_dry_run: bool) -> String {
+fn shown(found: &ForeignSettings, imported: &ImportResult, is_dry_run: bool) -> String {
     let mut lines: Vec<String> = Vec::new();
     for file in &found.files {
         lines.push(format!("read {}", file.display()));

@@ -1,12 +1,13 @@
 //! The settings of other assistants. Files with keys and logins are never opened.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::approval::RuleKind;
 use crate::cli::import::codex_rules;
-use crate::cli::import::found::{Found, Origin, command_rule};
+use crate::cli::import::foreign_settings::{ForeignSettings, Origin, command_rule};
 
 /// Places of settings.
 #[derive(Debug, Clone)]
@@ -23,8 +24,8 @@ pub(super) struct Places {
 ///
 /// # Errors
 /// A file cannot be read.
-pub(super) fn claude_code(places: &Places) -> anyhow::Result<Found> {
-    let mut found = Found::default();
+pub(super) fn claude_code(places: &Places) -> anyhow::Result<ForeignSettings> {
+    let mut found = ForeignSettings::default();
     let project = places.project.join(".claude");
     let files = [
         (Origin::User, places.home.join(".claude/settings.json")),
@@ -39,7 +40,10 @@ pub(super) fn claude_code(places: &Places) -> anyhow::Result<Found> {
         for list in RuleKind::ALL {
             let rules = settings.pointer(&format!("/permissions/{}", list.as_str()));
             for rule in texts(rules) {
-                found.add(list, rule, claude_rule(rule));
+                found.add(list, rule, claude_rule(list, rule, &places.home));
+                if list == RuleKind::Deny && rule.starts_with("Read(") {
+                    found.skip("deny", rule, "karyi denies changes of it, and no reads");
+                }
             }
         }
         if let Some(model) = settings.get("model").and_then(Value::as_str) {
@@ -54,33 +58,66 @@ pub(super) fn claude_code(places: &Places) -> anyhow::Result<Found> {
     Ok(found)
 }
 
-/// Returns the rule of `Bash(…)`, `Edit(…)` and `Write(…)`.
-fn claude_rule(text: &str) -> Option<String> {
-    let (tool, pattern) = text.strip_suffix(')')?.split_once('(')?;
-    match tool {
-        "Bash" => command_rule(pattern),
-        "Edit" | "Write" => path_rule(pattern),
-        _ => None,
+const OTHER_TOOL: &str = "karyi has rules about commands and changes of files";
+
+/// Result of translating a rule: those of karyi, or the reason why there are none.
+type Translated = Result<Vec<String>, &'static str>;
+
+/// Returns the rules of `Bash(…)`, `Edit(…)` and `Write(…)`, and those of a denied `Read(…)`, which keeps changes out,
+/// too.
+fn claude_rule(list: RuleKind, text: &str, home: &Path) -> Translated {
+    let call = text.strip_suffix(')').and_then(|text| text.split_once('('));
+    match call.ok_or(OTHER_TOOL)? {
+        ("Bash", pattern) => command_rule(pattern),
+        ("Edit" | "Write", pattern) => claude_paths(list, pattern, home),
+        ("Read", pattern) if list == RuleKind::Deny => claude_paths(list, pattern, home),
+        _ => Err(OTHER_TOOL),
     }
 }
 
-/// Returns the rule of a pattern of paths: `//` starts an absolute one, `/` one in the project.
-fn path_rule(pattern: &str) -> Option<String> {
+/// Returns the rules of a pattern of paths, which is one of a `.gitignore`: `//` starts an absolute one, `/` and `./`
+/// one in the project. Others match at any depth: all of them when they narrow, and those of one name when they allow.
+/// What they match may be a directory.
+fn claude_paths(list: RuleKind, pattern: &str, home: &Path) -> Translated {
+    let rooted = ["/", "./", "~/", "**/"];
+    let is_name = !pattern.trim_end_matches('/').contains('/');
+    let is_deep = !rooted.iter().any(|start| pattern.starts_with(start));
+    let is_deep = is_deep && (is_name || list != RuleKind::Allow);
     let path = match (pattern.strip_prefix("//"), pattern.strip_prefix('/')) {
         (Some(path), _) => format!("/{path}"),
         (None, Some(path)) => path.to_owned(),
-        (None, None) => pattern.strip_prefix("./").unwrap_or(pattern).to_owned(),
+        (None, None) if is_deep => format!("**/{pattern}"),
+        (None, None) => pattern.to_owned(),
     };
-    let is_known = !path.is_empty() && !path.starts_with(['~', '!']);
-    is_known.then(|| format!("edit:{path}"))
+    let path = path_of(&path, home)?;
+    let inner =
+        (list != RuleKind::Allow && !path.ends_with(['/', '*'])).then(|| format!("{path}/"));
+    Ok(std::iter::once(path)
+        .chain(inner)
+        .map(|path| format!("edit:{path}"))
+        .collect())
+}
+
+/// Returns a path of a rule, with the home directory in place of `~`.
+fn path_of(path: &str, home: &Path) -> Result<String, &'static str> {
+    if path.starts_with('!') || path.contains(['[', '{', '\\']) {
+        return Err("a pattern of karyi has `*`, `**` and `?` only");
+    }
+    let Some(rest) = path.strip_prefix("~/") else {
+        return Ok(path.to_owned());
+    };
+    let home = home
+        .to_str()
+        .ok_or("the path of the home directory is no UTF-8")?;
+    Ok(format!("{home}/{rest}"))
 }
 
 /// Reads the settings of Codex.
 ///
 /// # Errors
 /// A file cannot be read.
-pub(super) fn codex(places: &Places) -> anyhow::Result<Found> {
-    let mut found = Found::default();
+pub(super) fn codex(places: &Places) -> anyhow::Result<ForeignSettings> {
+    let mut found = ForeignSettings::default();
     let directory = places.home.join(".codex");
     let file = directory.join("config.toml");
     if let Some(text) = found.read(&file)? {
@@ -99,19 +136,12 @@ pub(super) fn codex(places: &Places) -> anyhow::Result<Found> {
         found.servers.extend(names.map(|(name, _)| name.to_owned()));
         for name in ["approval_policy", "sandbox_mode"] {
             if let Some(value) = text(name) {
-                found.skip(name, value);
+                found.skip(name, value, "`approval.mode` says how much runs");
             }
         }
     }
-    let entries = std::fs::read_dir(directory.join("rules"));
-    let mut files: Vec<PathBuf> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|end| end == "rules"))
-        .collect();
-    files.sort();
+    let rules = directory.join("rules");
+    let files = rule_files(&rules).with_context(|| format!("reading {}", rules.display()))?;
     for file in files {
         if let Some(text) = found.read(&file)? {
             codex_rules::add(&text, &mut found);
@@ -120,12 +150,25 @@ pub(super) fn codex(places: &Places) -> anyhow::Result<Found> {
     Ok(found)
 }
 
+/// Returns the files of rules in a directory, sorted; none when it does not exist.
+fn rule_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths = entries.map(|entry| Ok(entry?.path()));
+    let mut files = paths.collect::<std::io::Result<Vec<PathBuf>>>()?;
+    files.retain(|path| path.extension().is_some_and(|end| end == "rules"));
+    files.sort();
+    Ok(files)
+}
+
 /// Reads the settings of opencode.
 ///
 /// # Errors
 /// A file cannot be read.
-pub(super) fn opencode(places: &Places) -> anyhow::Result<Found> {
-    let mut found = Found::default();
+pub(super) fn opencode(places: &Places) -> anyhow::Result<ForeignSettings> {
+    let mut found = ForeignSettings::default();
     let directories = [
         (Origin::User, places.config.join("opencode")),
         (Origin::Project, places.project.clone()),
@@ -140,7 +183,7 @@ pub(super) fn opencode(places: &Places) -> anyhow::Result<Found> {
             if let Some(model) = settings.get("model").and_then(Value::as_str) {
                 found.set_model(model, opencode_model(model));
             }
-            opencode_rules(&settings, &mut found);
+            opencode_rules(&settings, &places.home, &mut found);
         }
     }
     Ok(found)
@@ -159,11 +202,12 @@ fn opencode_model(model: &str) -> Option<String> {
     Some(format!("{provider}:{name}"))
 }
 
-fn opencode_rules(settings: &Value, found: &mut Found) {
+fn opencode_rules(settings: &Value, home: &Path, found: &mut ForeignSettings) {
     let permissions = settings.get("permission").and_then(Value::as_object);
     for (name, value) in permissions.into_iter().flatten() {
         let Some(patterns) = value.as_object() else {
-            found.skip(&format!("permission {name}"), &value.to_string());
+            let why = "`approval.mode` says how much runs";
+            found.skip(&format!("permission {name}"), &value.to_string(), why);
             continue;
         };
         for (pattern, action) in patterns {
@@ -174,12 +218,14 @@ fn opencode_rules(settings: &Value, found: &mut Found) {
             let source = format!("{name} {pattern}");
             let rule = match name.as_str() {
                 "bash" => command_rule(pattern),
-                "edit" => path_rule(pattern),
-                _ => None,
+                // A star stands for slashes, too.
+                "edit" => path_of(&pattern.replace('*', "**").replace("****", "**"), home)
+                    .map(|path| vec![format!("edit:{path}")]),
+                _ => Err(OTHER_TOOL),
             };
             match list {
                 Some(list) => found.add(list, &source, rule),
-                None => found.skip(action, &source),
+                None => found.skip(action, &source, "its action is none of allow, ask and deny"),
             }
         }
     }
@@ -189,8 +235,8 @@ fn opencode_rules(settings: &Value, found: &mut Found) {
 ///
 /// # Errors
 /// A file cannot be read.
-pub(super) fn gemini(places: &Places) -> anyhow::Result<Found> {
-    let mut found = Found::default();
+pub(super) fn gemini(places: &Places) -> anyhow::Result<ForeignSettings> {
+    let mut found = ForeignSettings::default();
     for (origin, directory) in [
         (Origin::User, &places.home),
         (Origin::Project, &places.project),
@@ -222,14 +268,16 @@ pub(super) fn gemini(places: &Places) -> anyhow::Result<Found> {
 }
 
 /// Returns the rule of `run_shell_command(…)`, which is the start of a command.
-fn gemini_rule(text: &str) -> Option<String> {
-    let (tool, start) = text.strip_suffix(')')?.split_once('(')?;
-    let is_shell = matches!(tool, "run_shell_command" | "ShellTool");
-    let rule = Some(start).filter(|_| is_shell).and_then(command_rule)?;
-    match rule.ends_with(" *") {
-        true => Some(rule),
-        false => Some(format!("{rule} *")),
-    }
+fn gemini_rule(text: &str) -> Translated {
+    let call = text.strip_suffix(')').and_then(|text| text.split_once('('));
+    let ("run_shell_command" | "ShellTool", start) = call.ok_or(OTHER_TOOL)? else {
+        return Err(OTHER_TOOL);
+    };
+    let start = start
+        .trim()
+        .trim_end_matches('*')
+        .trim_end_matches([' ', ':']);
+    command_rule(&format!("{start} *"))
 }
 
 /// Returns the texts in a list.
@@ -256,18 +304,29 @@ mod tests {
             tree
         }
 
-        fn found(&self, read: fn(&Places) -> anyhow::Result<Found>) -> Found {
+        fn found(&self, read: fn(&Places) -> anyhow::Result<ForeignSettings>) -> ForeignSettings {
             let path = |name: &str| self.0.path().join(name);
-            read(&Places {
+            let found = read(&Places {
                 home: path("home"),
                 config: path("home/.config"),
                 project: path("p"),
-            })
-            .unwrap()
+            });
+            let mut found = found.unwrap();
+            let root = self.0.path().to_str().unwrap();
+            for (_, rule) in &mut found.rules {
+                *rule = rule.replace(root, "ROOT");
+            }
+            found
         }
     }
 
-    fn check(found: &Found, rules: &[&str], model: Option<&str>, servers: &[&str], left: &[&str]) {
+    fn check(
+        found: &ForeignSettings,
+        rules: &[&str],
+        model: Option<&str>,
+        servers: &[&str],
+        left: &[&str],
+    ) {
         let shown = |(list, rule): &(RuleKind, String)| format!("{} {rule}", list.as_str());
         let shown: Vec<String> = found.rules.iter().map(shown).collect();
         assert_eq!(shown, rules);
@@ -282,11 +341,11 @@ mod tests {
             (
                 "home/.claude/settings.json",
                 r#"{"permissions": {"allow": ["Bash(git status)", "Bash(npm run test:*)", "WebFetch(domain:x)", "Bash", "Read"],
-                    "deny": ["Bash(curl:*)", "Edit(//etc/**)"]}, "model": "claude-x"}"#,
+                    "deny": ["Bash(curl:*)", "Edit(//etc/**)", "Read(.env)", "Bash(x --token abc)"]}, "model": "claude-x"}"#,
             ),
             (
                 "p/.claude/settings.local.json",
-                r#"{"permissions": {"allow": ["Bash(rm *)"], "ask": ["Bash(git push *)", "Edit(/src/**)", "Edit(~/x)"]}, "model": "claude-y"}"#,
+                r#"{"permissions": {"allow": ["Bash(rm *)"], "ask": ["Bash(git push *)", "Edit(/src/**)", "Edit(~/x)", "Edit(doc/*)", "Edit(![a])"]}, "model": "claude-y"}"#,
             ),
             ("home/.claude/.credentials.json", "{"),
             (
@@ -300,16 +359,24 @@ mod tests {
             "allow npm run test *",
             "deny curl *",
             "deny edit:/etc/**",
+            "deny edit:**/.env",
+            "deny edit:**/.env/",
             "ask git push *",
             "ask edit:src/**",
+            "ask edit:ROOT/home/x",
+            "ask edit:ROOT/home/x/",
+            "ask edit:**/doc/*",
         ];
+        let other = "karyi has rules about commands and changes of files";
         let left = [
-            "allow: WebFetch(domain:x)",
-            "allow: Bash",
-            "allow: Read",
-            "allow: Bash(rm *), in the project",
-            "ask: Edit(~/x), in the project",
-            "model: claude-y, in the project",
+            &format!("allow: WebFetch(domain:x): {other}"),
+            &format!("allow: Bash: {other}"),
+            &format!("allow: Read: {other}"),
+            "deny: Read(.env): karyi denies changes of it, and no reads",
+            "deny: what may hold a key and is not shown: store the key with `karyi var set`, and do without it in a rule",
+            "allow: Bash(rm *), in the project: a project cannot allow anything",
+            "ask: Edit(![a]), in the project: a pattern of karyi has `*`, `**` and `?` only",
+            "model: claude-y, in the project: the user alone chooses the model",
         ];
         check(
             &found,
@@ -336,7 +403,7 @@ mod tests {
         ]);
         let found = tree.found(codex);
         let rules = ["allow git status *", "deny rm *"];
-        let left = ["approval_policy: never"];
+        let left = ["approval_policy: never: `approval.mode` says how much runs"];
         check(
             &found,
             &rules,
@@ -351,18 +418,25 @@ mod tests {
         let tree = Tree::new(&[
             (
                 "home/.config/opencode/opencode.jsonc",
-                "{\n// mine\n\"model\": \"anthropic/claude-x\", \"permission\": {\"edit\": \"ask\", \"bash\": {\"git push *\": \"ask\", \"*\": \"allow\"}},\n\"mcp\": {\"a\": {}},\n}",
+                "{\n// mine\n\"model\": \"anthropic/claude-x\", \"permission\": {\"webfetch\": \"ask\", \"edit\": {\"src/*\": \"allow\", \"~/x\": \"deny\"}, \"bash\": {\"git push *\": \"ask\", \"*\": \"allow\"}},\n\"mcp\": {\"a\": {}},\n}",
             ),
             (
                 "home/.gemini/settings.json",
                 r#"{"model": {"name": "gemini-x"}, "tools": {"allowed": ["run_shell_command(git)", "read_file"], "exclude": ["run_shell_command(rm -rf)"]}}"#,
             ),
         ]);
-        let left = ["permission edit: \"ask\"", "allow: bash *"];
+        let left = [
+            "permission webfetch: \"ask\": `approval.mode` says how much runs",
+            "allow: bash *: it fits every command, which is what `approval.mode` is for",
+        ];
         let found = tree.found(opencode);
         check(
             &found,
-            &["ask git push *"],
+            &[
+                "allow edit:src/**",
+                "deny edit:ROOT/home/x",
+                "ask git push *",
+            ],
             Some("anthropic:claude-x"),
             &["a"],
             &left,
@@ -374,11 +448,27 @@ mod tests {
             &rules,
             Some("gemini:gemini-x"),
             &[],
-            &["allow: read_file"],
+            &["allow: read_file: karyi has rules about commands and changes of files"],
         );
         let nothing = Tree::new(&[]).found(gemini);
         check(&nothing, &[], None, &[], &[]);
         assert!(nothing.files.is_empty());
+    }
+
+    #[test]
+    fn a_directory_of_rules_that_cannot_be_read_is_told() {
+        let tree = Tree::new(&[("home/.codex/rules", "no directory")]);
+        let home = tree.0.path().join("home");
+        let error = codex(&Places {
+            config: home.clone(),
+            project: home.clone(),
+            home,
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.starts_with("reading ") && error.ends_with(".codex/rules"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -28,8 +28,6 @@ const TELLING: &str = "KEY TOKEN SECRET PASS PWD CREDENTIAL AUTH PRIVATE DSN SIG
 const HARMLESS: &str = "_ID _NAME _USER _HOST _PORT _PATH _FILE _DIR _URL";
 /// Start of a key in PEM.
 const PEM: &str = "-----BEGIN ";
-/// Minimum length of a value that may be a token, in bytes.
-const MIN_TOKEN_BYTES: usize = 20;
 
 /// Stores values of a file.
 pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> CommandResult {
@@ -216,7 +214,7 @@ fn reason_to_leave(entry: &Entry) -> Option<&'static str> {
         None
     } else if let Some(kind) = secret_lints::public_kind(value) {
         Some(kind)
-    } else if is_token(value) {
+    } else if secret_lints::is_token(value) {
         None
     } else if HARMLESS.split(' ').any(|end| key.ends_with(end)) {
         Some("its name says that it is no secret")
@@ -225,18 +223,6 @@ fn reason_to_leave(entry: &Entry) -> Option<&'static str> {
     } else {
         Some("neither its name nor its value looks like a secret")
     }
-}
-
-/// Returns true when a text looks random: long, in one piece, with letters and digits.
-fn is_token(value: &str) -> bool {
-    let is_word = |b: u8| b.is_ascii_alphanumeric() || b"_-+/=".contains(&b);
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
-    value.len() >= MIN_TOKEN_BYTES
-        && value.bytes().all(is_word)
-        && digits * 8 >= value.len()
-        && letters * 4 >= value.len()
-        && !value.starts_with('/')
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::approval::RuleKind;
+use crate::approval::{Rule, RuleKind};
+use crate::cli::config::is_credential;
+use crate::cli::secret_lints::is_token;
 use karyi_core::limits;
+use karyi_vault::redact::shortest_password;
 
 /// Owner of a file with settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,7 +22,7 @@ pub(super) enum Origin {
 
 /// Settings that were found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Found {
+pub(super) struct ForeignSettings {
     /// Files that were read.
     pub(super) files: Vec<PathBuf>,
     /// Rules with their lists.
@@ -28,13 +31,13 @@ pub(super) struct Found {
     pub(super) model: Option<String>,
     /// Names of MCP servers.
     pub(super) servers: Vec<String>,
-    /// Settings that cannot be imported, in the words of the other assistant.
+    /// Settings that cannot be imported, in the words of the other assistant, with the reason.
     pub(super) skipped: Vec<String>,
     /// Owner of the file that is read.
     pub(super) origin: Origin,
 }
 
-impl Found {
+impl ForeignSettings {
     /// Returns the rules of a list, each once.
     pub(super) fn list(&self, list: RuleKind) -> Vec<&str> {
         let mut rules: Vec<&str> = Vec::new();
@@ -46,41 +49,49 @@ impl Found {
         rules
     }
 
-    /// Adds a rule, or tells that it cannot be taken over.
-    pub(super) fn add(&mut self, list: RuleKind, source: &str, rule: Option<String>) {
-        let rule = rule.filter(|_| list != RuleKind::Allow || self.origin == Origin::User);
-        match rule {
-            Some(rule) => self.rules.push((list, rule)),
-            None => self.skip(list.as_str(), source),
+    /// Adds rules, or tells why they cannot be taken over.
+    pub(super) fn add(&mut self, list: RuleKind, source: &str, rules: Result<Vec<String>, &str>) {
+        let rules = match self.origin {
+            Origin::Project if list == RuleKind::Allow => Err("a project cannot allow anything"),
+            _ => rules,
+        };
+        let rules = rules.and_then(|rules| {
+            let broken = rules.iter().any(|rule| Rule::parse(rule).is_err());
+            match (may_hold_key(source), broken) {
+                (true, _) => Err("store the key with `karyi var set`, and do without it in a rule"),
+                (_, true) => Err("karyi cannot read it as one command without expansions"),
+                _ => Ok(rules),
+            }
+        });
+        match rules {
+            Ok(rules) => self
+                .rules
+                .extend(rules.into_iter().map(|rule| (list, rule))),
+            Err(why) => self.skip(list.as_str(), source, why),
         }
     }
 
     /// Takes the model over, when it is the user's own and karyi knows its provider.
     pub(super) fn set_model(&mut self, source: &str, model: Option<String>) {
-        match model.filter(|_| self.origin == Origin::User) {
-            Some(model) => self.model = Some(model),
-            None => self.skip("model", source),
+        match (model, self.origin) {
+            (Some(model), Origin::User) => self.model = Some(model),
+            (_, Origin::Project) => self.skip("model", source, "the user alone chooses the model"),
+            (None, _) => self.skip("model", source, "karyi does not know its provider"),
         }
     }
 
-    /// Tells of something that cannot be taken over.
-    pub(super) fn skip(&mut self, name: &str, source: &str) {
+    /// Tells of something that cannot be taken over. A key is not shown.
+    pub(super) fn skip(&mut self, name: &str, source: &str, why: &str) {
         let project = match self.origin {
             Origin::User => "",
             Origin::Project => ", in the project",
         };
-        self.skipped.push(format!("{name}: {source}{project}"));
-    }
-
-    /// Leaves rules out that karyi does not take.
-    pub(super) fn drop_broken(&mut self, is_rule: fn(&str) -> bool) {
-        let (rules, broken): (Vec<_>, Vec<_>) = std::mem::take(&mut self.rules)
-            .into_iter()
-            .partition(|(_, rule)| is_rule(rule));
-        self.rules = rules;
-        let broken = broken.into_iter();
-        let broken = broken.map(|(list, rule)| format!("{}: {rule}", list.as_str()));
-        self.skipped.extend(broken);
+        let source = match may_hold_key(source) {
+            true => "what may hold a key and is not shown",
+            false => source,
+        };
+        self.skipped
+            .push(format!("{name}: {source}{project}: {why}"));
     }
 
     /// Adds the names of the servers in a table.
@@ -130,18 +141,55 @@ impl Found {
     }
 }
 
-/// Returns the rule of a command pattern with `*` at its end only; nothing for one that matches everything or has a
-/// wildcard elsewhere.
-pub(super) fn command_rule(pattern: &str) -> Option<String> {
+/// Returns the rule of a command pattern with `*` at its end only.
+///
+/// # Errors
+/// It matches everything or has a wildcard elsewhere.
+pub(super) fn command_rule(pattern: &str) -> Result<Vec<String>, &'static str> {
     let pattern = pattern.trim();
     let (words, is_start) = match pattern.strip_suffix(":*").or(pattern.strip_suffix(" *")) {
         Some(words) => (words.trim(), true),
         None => (pattern, false),
     };
-    let is_plain = !words.is_empty() && !words.contains(['*', '?', '\n']);
-    is_plain.then(|| match is_start {
+    if words.is_empty() || matches!(words, "*") {
+        return Err("it fits every command, which is what `approval.mode` is for");
+    }
+    if words.contains(['*', '?', '\n']) {
+        return Err("a rule of karyi has a wildcard as its last word only");
+    }
+    Ok(vec![match is_start {
         true => format!("{words} *"),
         false => words.to_owned(),
+    }])
+}
+
+/// Returns true for a text that may hold a key: as the value of a name that says so, in a URL, or as a word that looks
+/// random.
+fn may_hold_key(text: &str) -> bool {
+    let quotes = ['"', '\'', '(', ')', ',', '[', ']'];
+    let is_value = |text: &str| !text.is_empty() && !text.starts_with(['$', '*', '-', '<']);
+    let is_random = |piece: &str| {
+        let is_hash = piece
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        is_token(piece) && !is_hash
+    };
+    let mut follows_name = false;
+    text.split_whitespace().any(|word| {
+        let word = word.trim_matches(quotes);
+        let (name, value) = word.split_once(['=', ':']).unwrap_or((word, ""));
+        let (name, value) = (name.trim_matches(quotes), value.trim_matches(quotes));
+        let is_name = name.starts_with('-') || word.contains(['=', ':']);
+        let is_credential = is_name && is_credential(name.trim_start_matches('-'))
+            || ["bearer", "basic"]
+                .iter()
+                .any(|kind| name.eq_ignore_ascii_case(kind));
+        let follows = std::mem::replace(&mut follows_name, is_credential && value.is_empty());
+        let is_piece = |c: char| !(c.is_ascii_alphanumeric() || "_-+".contains(c));
+        follows && is_value(word)
+            || is_credential && is_value(value)
+            || shortest_password(word).is_some()
+            || word.split(is_piece).any(is_random)
     })
 }
 
@@ -203,7 +251,8 @@ mod tests {
     #[test]
     fn patterns_become_rules_or_are_left() {
         let check = |pattern: &str, rule: Option<&str>| {
-            assert_eq!(command_rule(pattern).as_deref(), rule, "{pattern}");
+            let found = command_rule(pattern).ok().map(|rules| rules.concat());
+            assert_eq!(found.as_deref(), rule, "{pattern}");
         };
         check("git status", Some("git status"));
         check("npm run test:*", Some("npm run test *"));
@@ -219,6 +268,33 @@ mod tests {
             "a\nb",
         ] {
             check(wide, None);
+        }
+    }
+
+    #[test]
+    fn keys_are_known_and_ordinary_rules_are_none() {
+        for (text, expected) in [
+            ("Bash(curl -H \"Authorization: Bearer abcdef\" *)", true),
+            ("Bash(API_KEY=abcdef make)", true),
+            ("Bash(login --password hunter2)", true),
+            ("Bash(login --token=hunter2)", true),
+            ("Bash(psql postgres://me:Zk7qPw2L@db/x)", true),
+            ("Bash(x sk-ant-api03-4k2jh34k5jh23k4jh5)", true),
+            ("Bash(API_KEY=$API_KEY make)", false),
+            ("Bash(kubectl get secret web)", false),
+            ("Bash(login --password *)", false),
+            ("Bash(npm run test:*)", false),
+            (
+                "Bash(git show 3f2a9c0d1e4b5a6978c0d1e2f3a4b5c6d7e8f901)",
+                false,
+            ),
+            ("Edit(src/**/*.rs)", false),
+            (
+                "prefix_rule(pattern=[\"git\", \"push\"], decision=\"prompt\")",
+                false,
+            ),
+        ] {
+            assert_eq!(may_hold_key(text), expected, "{text}");
         }
     }
 }
