@@ -71,6 +71,8 @@ pub const MAX_CHAT_TITLE_CHARS: usize = 80;
 pub const MAX_CHAT_ANSWER_BYTES: usize = 1 << 20;
 /// Bytes of all notes of a project in a system prompt, and of one skill or command: what a small model can still follow.
 pub const MAX_NOTES_BYTES: usize = 32 << 10;
+/// Most files of notes that are read, imports among them.
+pub const MAX_NOTE_FILES: usize = 100;
 /// Most skills of a project that a system prompt lists.
 pub const MAX_SKILLS: usize = 100;
 /// Bytes of the description of a skill; the rest is left out.

@@ -90,6 +90,8 @@ pub fn load(places: &NotePlaces) -> Notes {
 struct NoteReader {
     files: Vec<NoteFile>,
     seen: BTreeSet<PathBuf>,
+    /// True if there are more files than are read.
+    is_full: bool,
     problems: Vec<String>,
 }
 
@@ -109,6 +111,10 @@ impl NoteReader {
         (importer, depth): (Option<&Path>, usize),
         imports_inside: &Path,
     ) {
+        if self.files.len() >= limits::MAX_NOTE_FILES {
+            self.is_full = true;
+            return;
+        }
         let text = match project_file::read(path, inside, limits::MAX_NOTES_BYTES as u64) {
             Ok(Some(text)) => text,
             // Not every word after an @ is a file.
@@ -144,21 +150,33 @@ impl NoteReader {
     /// Makes the text. When the room is used up, the farthest files are left out.
     fn finish(mut self) -> Notes {
         let mut room = limits::MAX_NOTES_BYTES;
+        if self.is_full {
+            let most = limits::MAX_NOTE_FILES;
+            let problem = format!("notes after the first {most} files are left out");
+            self.problems.push(problem);
+        }
         let mut sections = Vec::new();
         let mut files = Vec::new();
         for file in self.files.iter().rev() {
             let path = file.path.display();
             let whole = file.text.text.trim();
-            let text = whole_lines(whole, room);
-            room -= text.len();
-            let left_out = file.text.left_out + (whole.len() - text.len()) as u64;
             let mut section = format!("Notes from {path}");
             if let Some(importer) = &file.importer {
                 section.push_str(&format!(", which {} names", importer.display()));
             }
+            let most = limits::MAX_NOTES_BYTES;
+            room = room.saturating_sub(section.len());
+            if room == 0 {
+                self.problems.push(format!(
+                    "{path}: it is left out, since all notes together have {most} bytes"
+                ));
+                continue;
+            }
+            let text = whole_lines(whole, room);
+            room -= text.len();
+            let left_out = file.text.left_out + (whole.len() - text.len()) as u64;
             section.push_str(&format!(":\n\n{text}\n"));
             if left_out > 0 {
-                let most = limits::MAX_NOTES_BYTES;
                 section.push_str(&format!("[... {left_out} more bytes: `read` them]\n"));
                 self.problems.push(format!(
                     "{path}: {left_out} bytes are left out, since all notes together have {most}"
@@ -325,6 +343,36 @@ mod tests {
             "{:?}",
             notes.problems
         );
+    }
+
+    #[test]
+    fn a_file_without_room_has_no_section() {
+        let near = "near\n".repeat(limits::MAX_NOTES_BYTES / 5);
+        let tree = Tree::new(&[
+            ("p/AGENTS.md", "far\n"),
+            ("p/a/AGENTS.md", "middle\n"),
+            ("p/a/b/AGENTS.md", &near),
+        ]);
+        let notes = tree.load("p/a/b");
+        assert_eq!(tree.names(&notes), ["p/a/b/AGENTS.md"]);
+        assert!(notes.text.len() <= limits::MAX_NOTES_BYTES + 400);
+        let left_out = notes.problems.iter();
+        let left_out = left_out.filter(|problem| problem.contains("AGENTS.md: it is left out"));
+        assert_eq!(left_out.count(), 2, "{:?}", notes.problems);
+    }
+
+    #[test]
+    fn the_number_of_files_is_limited() {
+        let names: Vec<String> = (0..limits::MAX_NOTE_FILES)
+            .map(|at| format!("p/{at}.md"))
+            .collect();
+        let all: String = (0..names.len()).map(|at| format!("@{at}.md\n")).collect();
+        let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
+        files.push(("p/AGENTS.md", &all));
+        let notes = Tree::new(&files).load("p");
+        assert_eq!(notes.files.len(), limits::MAX_NOTE_FILES);
+        let problem = "notes after the first 100 files are left out";
+        assert_eq!(notes.problems, [problem]);
     }
 
     #[test]
