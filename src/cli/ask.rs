@@ -18,13 +18,11 @@ use crate::cli::ask::args::{ApproveMode, AskArgs};
 use crate::cli::chat_setup::{self, ChatSetup, Questions, Watcher};
 use crate::cli::config::ChosenModel;
 use crate::cli::model::{self, NO_MODEL};
-use crate::cli::run;
 use crate::cli::signals::Signals;
-use crate::cli::{control_socket, fail, policy, runtime, say, vault};
+use crate::cli::{control_socket, fail, policy, say};
 use crate::exec::policy_gate::PolicyGate;
 use crate::render::paint::safe_line;
 use crate::tool::Registry;
-use crate::tool::context::Boxed;
 use crate::tools::Call;
 use karyi_model::{Model, ModelRequest, Usage};
 use karyi_pty::lacks_output;
@@ -51,30 +49,12 @@ pub(super) fn ask(args: AskArgs) -> ExitCode {
         Ok(ask) => ask,
         Err(error) => return fail(&format!("{error:#}")),
     };
-    if let Err(code) = ask.setup.open_vault(&ask.args.session) {
-        return code;
-    }
-    let model = match model::open(&ask.setup.model, &ask.setup.context.secrets) {
+    let model = match ask.setup.open_model(&ask.args.session) {
         Ok(model) => model,
-        Err(error) => {
-            say(&format!("{error:#}"));
-            return ExitCode::from(NO_MODEL);
-        }
+        Err(code) => return code,
     };
-    let runtime = match runtime::runtime(false) {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("{error:#}")),
-    };
-    let (logs, secrets) = (ask.setup.logs.clone(), ask.setup.context.secrets.clone());
-    let ended = runtime.block_on(ask.run(model));
-    logs.remove();
-    vault::record_use(&secrets);
-    runtime.shutdown_background();
-    match ended {
-        Ok(code) => ExitCode::from(code),
-        Err(error) if run::is_broken_pipe(&error) => ExitCode::from(super::BROKEN_PIPE),
-        Err(error) => fail(&format!("{error:#}")),
-    }
+    let kept = (ask.setup.logs.clone(), ask.setup.context.secrets.clone());
+    chat_setup::run_to_end(kept, ask.run(model))
 }
 
 /// A request that is being worked on.
@@ -109,11 +89,8 @@ impl Ask {
         let context = &self.setup.context;
         let sessions = Arc::clone(&context.sessions);
         let watch = tokio::spawn(signals.watch(sessions, self.setup.stop_source.clone()));
-        let secrets = context.secrets.clone();
-        let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
-        let cwd = context.sessions.cwd();
-        let of = ("ask", self.setup.model.name.clone());
-        let _control_socket = control_socket::open(of, &cwd, Arc::new(get));
+        let model_name = &self.setup.model.name;
+        let _control_socket = control_socket::open_for("ask", model_name, context);
         let registry = Arc::new(self.args.session.offer.offer()?.registry());
         let started = Instant::now();
         let opening = self.request(&registry, model.as_ref());

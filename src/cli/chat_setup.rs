@@ -10,12 +10,15 @@ use tokio::sync::mpsc;
 use crate::chat::answer_run::AnswerRunner;
 use crate::chat::example;
 use crate::cli::config::ChosenModel;
+use crate::cli::model::{self, NO_MODEL};
 use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
 use crate::cli::session_args::SessionArgs;
 use crate::cli::shell::{self, SessionUse, ShellNames};
 use crate::cli::terminal_lock::TerminalLock;
 use crate::cli::tools::var_names;
-use crate::cli::{fail_as_given, fail_with, model, run, undo_journal, vault};
+use crate::cli::{
+    BROKEN_PIPE, fail, fail_as_given, fail_with, run, runtime, say, undo_journal, vault,
+};
 use crate::exec::Event;
 use crate::exec::jobs::Jobs;
 use crate::exec::output_log::OutputLogs;
@@ -30,7 +33,9 @@ use karyi_core::head_tail::Cap;
 use karyi_core::limits;
 use karyi_model::{Model, ModelRequest, OutputForm, Provider, ServerFacts};
 use karyi_pty::guard;
+use karyi_screen::terminal_guard;
 use karyi_vault::redact::{Redacted, Redactor};
+use karyi_vault::session::Secrets;
 
 /// Permission to ask the user for values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +129,7 @@ impl ChatSetup {
     }
 
     /// Loads the vault before anything is sent: a value that is not known cannot be masked.
-    pub(super) fn open_vault(&mut self, session: &SessionArgs) -> Result<(), ExitCode> {
+    fn open_vault(&mut self, session: &SessionArgs) -> Result<(), ExitCode> {
         let asker = self.asker();
         let secrets = &self.context.secrets;
         let opened = vault::prepare(secrets, &session.vault, asker, &session.given);
@@ -137,6 +142,15 @@ impl ChatSetup {
         let compared = self.policy_gate.compare_names(&known);
         compared.map_err(|error| fail_with(&error))?;
         Ok(())
+    }
+
+    /// Loads the vault, and opens the model with its key.
+    pub(super) fn open_model(&mut self, session: &SessionArgs) -> Result<Arc<dyn Model>, ExitCode> {
+        self.open_vault(session)?;
+        model::open(&self.model, &self.context.secrets).map_err(|error| {
+            say(&format!("{error:#}"));
+            ExitCode::from(NO_MODEL)
+        })
     }
 
     /// Returns a runner of answers.
@@ -170,6 +184,27 @@ impl ChatSetup {
             jobs: self.jobs.clone(),
             policy_gate,
         }
+    }
+}
+
+/// Runs a conversation, whose logs and secrets are these, and returns the exit status of the program.
+pub(super) fn run_to_end(
+    (logs, secrets): (OutputLogs, Secrets),
+    conversation: impl Future<Output = anyhow::Result<u8>>,
+) -> ExitCode {
+    let runtime = match runtime::runtime(false) {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("{error:#}")),
+    };
+    let ended = runtime.block_on(conversation);
+    terminal_guard::give_back();
+    logs.remove();
+    vault::record_use(&secrets);
+    runtime.shutdown_background();
+    match ended {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if run::is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
+        Err(error) => fail(&format!("{error:#}")),
     }
 }
 

@@ -27,6 +27,7 @@ use crate::cli::vault;
 use crate::exec::resolve;
 use crate::mcp::stdio::SecretsGetter;
 use crate::render::paint::safe_line;
+use crate::tool::context::{Boxed, Context};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
@@ -313,6 +314,17 @@ impl Drop for ControlSocket {
         self.task.abort();
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// As [`open`], of a session whose secrets are known.
+pub(super) fn open_for(what: &str, source: &str, context: &Context) -> Option<ControlSocket> {
+    let secrets = context.secrets.clone();
+    let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
+    open(
+        (what, source.to_owned()),
+        &context.sessions.cwd(),
+        Arc::new(get),
+    )
 }
 
 /// Opens the control socket of this session; `what` describes its script or client, its directory and its secrets.

@@ -12,13 +12,14 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 
 use crate::cli::args::{ColorMode, RunArgs, VarsMode};
-use crate::cli::control_socket::{self, ControlSocket};
+use crate::cli::control_socket;
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::keyboard::Keyboard;
 use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
 use crate::cli::screen::{self, CancelOnPanic, Screen, Shown};
 use crate::cli::shell::SessionUse;
 use crate::cli::signals::Signals;
+use crate::cli::state_dir;
 use crate::cli::terminal_lock::TerminalLock;
 use crate::cli::undo_journal;
 use crate::cli::vault;
@@ -35,7 +36,7 @@ use crate::render::Format;
 use crate::render::paint::Colour;
 use crate::render::text_report::Detail;
 use crate::tool::Registry;
-use crate::tool::context::{Boxed, Context, ShownTexts};
+use crate::tool::context::{Context, ShownTexts};
 use crate::tools::Call;
 use karyi_core::error::ToolError;
 use karyi_core::head_tail::Cap;
@@ -293,7 +294,7 @@ impl Run {
         let watch = signals.watch(sessions, self.stop_source.clone());
         let watch = tokio::spawn(watch);
         // Open as long as the session is there. Whatever holds that up, signals are heard meanwhile.
-        let _control_socket = self.open_control_socket();
+        let _control_socket = control_socket::open_for("run", &self.origin, &self.context);
         self.keyboard = self.open_keyboard(&inputs);
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
@@ -308,14 +309,6 @@ impl Run {
         }
         let received = &self.stop_source.received;
         Ok(received.exit_code().unwrap_or(total.status().exit_code()))
-    }
-
-    /// Opens the socket for `karyi var set --session`.
-    fn open_control_socket(&self) -> Option<ControlSocket> {
-        let secrets = self.context.secrets.clone();
-        let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
-        let cwd = self.context.sessions.cwd();
-        control_socket::open(("run", self.origin.clone()), &cwd, Arc::new(get))
     }
 
     /// Opens the keyboard for commands that wait, where a person watches and does not type the script.
@@ -468,7 +461,7 @@ fn origin(args: &RunArgs) -> String {
 
 /// Returns how the user is asked: by the flag, else by `KARYI_VARS_MODE`.
 fn asking(args: &RunArgs) -> anyhow::Result<Asking> {
-    let told = std::env::var_os("KARYI_VARS_MODE").filter(|text| !text.is_empty());
+    let told = state_dir::variable("KARYI_VARS_MODE");
     let mode = match (args.vars_mode, told) {
         (Some(mode), _) => mode,
         (None, None) => VarsMode::Interactive,

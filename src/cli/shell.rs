@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
 use crate::cli::config::Settings;
+use crate::cli::state_dir::variable;
 use karyi_core::limits;
 use karyi_pty::usable_shell;
 
@@ -40,7 +41,6 @@ impl ShellNames {
         session_use: SessionUse,
         search_path: &OsStr,
     ) -> anyhow::Result<Self> {
-        let variable = |name| std::env::var_os(name).filter(|text: &OsString| !text.is_empty());
         let named = variable("KARYI_SHELL").map(PathBuf::from);
         let (requested, mut place) = match (flag, named) {
             (Some(path), _) => (Some(path.to_owned()), "--shell".to_owned()),

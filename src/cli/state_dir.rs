@@ -87,7 +87,8 @@ fn data_place() -> anyhow::Result<PathBuf> {
     Ok(Path::new(&base).join(below))
 }
 
-fn variable(name: &str) -> Option<OsString> {
+/// Returns the value of an environment variable, unless it is empty.
+pub(super) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 

@@ -332,7 +332,7 @@ pub(super) fn identity_file(flags: &VaultFlags) -> Option<PathBuf> {
 /// Returns the service name of karyi's values in the keyring, which depends on the home, so that tests and second
 /// installations stay apart.
 pub(super) fn service() -> String {
-    match std::env::var_os("KARYI_HOME").filter(|home| !home.is_empty()) {
+    match state_dir::variable("KARYI_HOME") {
         None => "karyi".to_owned(),
         Some(home) => {
             let home = absolute(Path::new(&home));

@@ -55,14 +55,6 @@ impl Card {
         }
     }
 
-    /// Returns tool and title on one line.
-    #[must_use]
-    pub fn heading(&self) -> String {
-        format!("{} {}", self.tool, self.title)
-            .trim_end()
-            .to_owned()
-    }
-
     /// Takes output. Only the end of a long one is looked at.
     pub fn push_output(&mut self, text: &str) {
         self.tail.push(text);

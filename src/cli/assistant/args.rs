@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::approval::Mode;
@@ -33,7 +34,7 @@ pub(in crate::cli) struct ChatArgs {
     pub(in crate::cli) model: Option<String>,
     /// Calls that run without asking [default: `mode` of [approval] in config.toml, else ask]
     #[arg(long, value_enum, value_name = "MODE")]
-    pub(in crate::cli) mode: Option<ModeName>,
+    pub(in crate::cli) mode: Option<Mode>,
     /// Go on with the last chat of this directory
     #[arg(long = "continue", short = 'c')]
     pub(in crate::cli) is_continued: bool,
@@ -98,27 +99,19 @@ impl StartArgs {
     }
 }
 
-/// Calls that run without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum ModeName {
-    /// Those that only read; all others are refused
-    ReadOnly,
-    /// Those that only read, and those that a rule allows
-    Ask,
-    /// The same, and changes of files in the project
-    Edits,
-    /// All but those that a rule denies or asks about
-    Full,
-}
+impl ValueEnum for Mode {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::CHOICES
+    }
 
-impl ModeName {
-    /// Returns the mode.
-    pub(in crate::cli) fn mode(self) -> Mode {
-        match self {
-            Self::ReadOnly => Mode::ReadOnly,
-            Self::Ask => Mode::Ask,
-            Self::Edits => Mode::Edits,
-            Self::Full => Mode::Full,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Nothing => return None,
+            Self::ReadOnly => "Those that only read; all others are refused",
+            Self::Ask => "Those that only read, and those that a rule allows",
+            Self::Edits => "The same, and changes of files in the project",
+            Self::Full => "All but those that a rule denies or asks about",
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
     }
 }

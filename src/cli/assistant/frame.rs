@@ -115,7 +115,8 @@ impl App {
             exit: view.last_exit.filter(|exit| *exit != 0),
             program: shell.wait.map(|wait| wait.as_str().to_owned()),
             is_waiting: shell.wait.is_some(),
-            jobs: usize::from(shell.has_job && !self.talk.is_busy()),
+            // What works now is no job.
+            jobs: if self.talk.is_busy() { 0 } else { shell.jobs },
             model: self.start.setup.model.name.clone(),
             context: self.context,
             tokens: self.totals.tokens(),

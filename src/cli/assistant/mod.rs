@@ -51,7 +51,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::assistant::app::{App, Inputs};
 use crate::cli::assistant::approval_screen::{Asked, ScreenApprover};
-use crate::cli::assistant::args::{ChatArgs, ModeName};
+use crate::cli::assistant::args::ChatArgs;
 use crate::cli::assistant::key_reader::KeyReader;
 use crate::cli::assistant::own_options::OwnOptions;
 use crate::cli::assistant::questions::{ScreenQuestions, TerminalRequest};
@@ -62,15 +62,13 @@ use crate::cli::assistant::talk::Talk;
 use crate::cli::assistant::view::SharedView;
 use crate::cli::chat_setup::{self, ChatSetup};
 use crate::cli::config::Settings;
-use crate::cli::model::{self, NO_MODEL};
+use crate::cli::model;
 use crate::cli::prompt::tty;
 use crate::cli::screen::is_dumb;
 use crate::cli::signals::Signals;
-use crate::cli::{control_socket, fail, policy, runtime, say, vault};
-use crate::tool::context::Boxed;
+use crate::cli::{control_socket, fail, policy};
 use karyi_core::limits;
 use karyi_pty::lacks_output;
-use karyi_screen::terminal_guard;
 
 /// Message without a terminal.
 const NO_TERMINAL: &str = "the conversation needs a terminal for its input and its output
@@ -95,23 +93,9 @@ pub(super) fn chat(args: ChatArgs) -> ExitCode {
         Ok(prepared) => prepared,
         Err(code) => return code,
     };
-    let runtime = match runtime::runtime(false) {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("{error:#}")),
-    };
-    let (logs, secrets) = (
-        start.setup.logs.clone(),
-        start.setup.context.secrets.clone(),
-    );
-    let ended = runtime.block_on(run(start, args, questions));
-    terminal_guard::give_back();
-    logs.remove();
-    vault::record_use(&secrets);
-    runtime.shutdown_background();
-    match ended {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => fail(&format!("{error:#}")),
-    }
+    let context = &start.setup.context;
+    let kept = (start.setup.logs.clone(), context.secrets.clone());
+    chat_setup::run_to_end(kept, run(start, args, questions))
 }
 
 /// Prepares model, vault and rules. Questions about them come before the screen.
@@ -128,14 +112,8 @@ fn prepare(args: &ChatArgs) -> Result<(Start, Questions), ExitCode> {
         |terminal| ScreenQuestions::new(terminal, sender),
     );
     let mut setup = setup.map_err(told)?;
-    setup.open_vault(&args.session)?;
-    let model = model::open(&setup.model, &setup.context.secrets);
-    let model = model.map_err(|error| {
-        say(&format!("{error:#}"));
-        ExitCode::from(NO_MODEL)
-    })?;
+    let model = setup.open_model(&args.session)?;
     let (asker, asked) = mpsc::channel(1);
-    let mode = args.mode.map(ModeName::mode);
     let cwd = setup.context.sessions.cwd();
     let user = setup.asker();
     let is_trusted = policy::is_trusted(&cwd, project::files(&cwd), user.as_ref());
@@ -143,7 +121,7 @@ fn prepare(args: &ChatArgs) -> Result<(Start, Questions), ExitCode> {
     if let Some(code) = setup.stop_source.received.exit_code() {
         return Err(ExitCode::from(code));
     }
-    let approvals = policy::approvals(&cwd, mode, Some(Arc::new(ScreenApprover(asker))));
+    let approvals = policy::approvals(&cwd, args.mode, Some(Arc::new(ScreenApprover(asker))));
     let approvals = approvals.map_err(told)?;
     let mut start = Start::new(setup, model, (approvals, registry));
     start.own_options = OwnOptions::of(&args.session);
@@ -158,10 +136,8 @@ async fn run(start: Start, args: ChatArgs, questions: Questions) -> anyhow::Resu
     let (sessions, jobs) = (Arc::clone(&context.sessions), start.setup.jobs.clone());
     let watch = signals.watch(Arc::clone(&sessions), start.setup.stop_source.clone());
     let watch = tokio::spawn(watch);
-    let secrets = context.secrets.clone();
-    let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
-    let of = ("chat", start.setup.model.name.clone());
-    let _control_socket = control_socket::open(of, &sessions.cwd(), Arc::new(get));
+    let model = &start.setup.model.name;
+    let _control_socket = control_socket::open_for("chat", model, context);
     let text = args.text.join(" ");
     let talk = Talk::opening(start.opening(args.session));
     let code = match args.plain || is_dumb() {

@@ -34,8 +34,8 @@ impl Wait {
 pub(super) struct ShellState {
     pub(super) directory: PathBuf,
     pub(super) wait: Option<Wait>,
-    /// True while a command holds the terminal.
-    pub(super) has_job: bool,
+    /// Shells whose terminal a command holds.
+    pub(super) jobs: usize,
 }
 
 /// Watches the shell while it exists.
@@ -92,7 +92,7 @@ async fn look(sessions: &Sessions) -> ShellState {
     };
     for terminal in sessions.all() {
         let status = terminal.session.job_status().await;
-        state.has_job |= status.is_some();
+        state.jobs += usize::from(status.is_some());
         if status == Some(Status::AwaitingInput) {
             state.wait = Some(match terminal.session.hides_typing() {
                 true => Wait::Password,

@@ -8,6 +8,7 @@ use crate::cli::config::check::mismatch;
 use crate::cli::config::keys::{KEYS, Key, Kind, dotted};
 use crate::cli::config::model;
 use crate::cli::config::settings::Settings;
+use crate::cli::state_dir::variable;
 use crate::render::paint::safe_line;
 
 /// Text that stands for one in the fields of a request, which may be a key.
@@ -55,7 +56,7 @@ pub(super) fn entries(settings: &Settings) -> Vec<Entry> {
 
 /// Returns one setting.
 pub(super) fn entry(settings: &Settings, key: &'static Key, path: &[&str]) -> Entry {
-    let variable = std::env::var_os(key.variable).filter(|value| !value.is_empty());
+    let variable = variable(key.variable);
     let (value, source) = match (variable, settings.item(path)) {
         (Some(text), _) => {
             let text = text.to_string_lossy().into_owned();

@@ -1,12 +1,12 @@
 //! Finds and reads `config.toml`.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::cli::config::error::{Fault, SettingsError, shown};
+use crate::cli::state_dir::variable;
 use karyi_core::limits;
 
 /// Name of the file.
@@ -15,7 +15,6 @@ const NAME: &str = "config.toml";
 /// Returns the file's path: in `$KARYI_HOME/config`, or in `$KARYI_HOME` when only that one exists; without that
 /// variable in `karyi` below `$XDG_CONFIG_HOME` or `~/.config`.
 pub(super) fn place() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|text: &OsString| !text.is_empty());
     let directory = |name| variable(name).map(PathBuf::from);
     if let Some(home) = directory("KARYI_HOME") {
         let (new, old) = (home.join("config").join(NAME), home.join(NAME));
