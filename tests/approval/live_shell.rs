@@ -135,3 +135,24 @@ fn another_text_is_no_answer_to_a_question_about_one_call() {
         stage.close().await;
     });
 }
+
+#[test]
+fn a_rule_that_cannot_be_stored_is_told() {
+    block_on(async {
+        let mut stage = Stage::new("/bin/bash", Mode::Ask, &["git status"]);
+        stage
+            .person
+            .is_full
+            .store(true, std::sync::atomic::Ordering::SeqCst);
+        let block =
+            "<tools><command>git() { touch p; }</command><command>git status</command></tools>";
+        let always = CallAnswer::Always(vec!["git status".to_owned()]);
+        stage
+            .person
+            .answers(vec![vec![CallAnswer::Yes], vec![always]]);
+        assert_eq!(stage.message(block).await, ["1 ok", "2 ok"]);
+        let note = "the rule holds for this session only: the disk is full";
+        assert_eq!(stage.warnings, [note]);
+        stage.close().await;
+    });
+}

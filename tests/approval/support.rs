@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use karyi::approval::{Approver, CallAnswer, CallQuestion, Mode, Rule, RuleStore, Rules};
-use karyi::error::ToolError;
+use karyi::error::{ErrorCode, ToolError};
 use karyi::exec::Event;
 use karyi::exec::approval::{ApprovalOptions, Approvals};
 use karyi::exec::cancel::Cancel;
@@ -31,6 +32,8 @@ pub struct Person {
     asked: Mutex<Vec<Vec<String>>>,
     /// Rules that were stored.
     pub stored: Mutex<Vec<String>>,
+    /// Whether rules cannot be stored.
+    pub is_full: AtomicBool,
 }
 
 impl Approver for Person {
@@ -46,6 +49,9 @@ impl Approver for Person {
 
 impl RuleStore for Person {
     fn allow(&self, rules: &[String]) -> Result<(), ToolError> {
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err(ToolError::new(ErrorCode::Io, "the disk is full"));
+        }
         self.stored.lock().unwrap().extend_from_slice(rules);
         Ok(())
     }
@@ -69,6 +75,8 @@ pub struct Stage {
     pub person: Arc<Person>,
     pub approvals: Approvals,
     pub run: RunContext,
+    /// Warnings of the results of the last message.
+    pub warnings: Vec<String>,
     runner: MessageRunner,
     events: mpsc::Receiver<Redacted<Event>>,
 }
@@ -106,6 +114,7 @@ impl Stage {
             dir,
             person,
             approvals,
+            warnings: Vec::new(),
             events,
         }
     }
@@ -146,8 +155,10 @@ impl Stage {
             self.runner.run_message(decoder, receiver, Pace::Stream),
             send
         );
+        self.warnings.clear();
         while let Ok(event) = self.events.try_recv() {
             results.extend(finished(&event));
+            self.warnings.extend(warnings(&event));
         }
         results
     }
@@ -161,6 +172,18 @@ impl Stage {
     pub async fn close(self) {
         self.runner.close().await;
     }
+}
+
+fn warnings(event: &Redacted<Event>) -> Vec<String> {
+    let Event::Finished { outcome, .. } = event.get() else {
+        return Vec::new();
+    };
+    let warnings = outcome.get().fields.get("warnings");
+    let texts = warnings.and_then(|warnings| warnings.as_array());
+    let texts = texts.into_iter().flatten();
+    texts
+        .map(|text| text.as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn finished(event: &Redacted<Event>) -> Option<String> {
