@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
 
 use crate::exec::Event;
 use crate::render::Reporter;
@@ -35,6 +38,8 @@ pub struct AnswerResults {
     pub is_refused: bool,
     /// Offset of results that the model made up.
     pub invented_at: Option<u64>,
+    /// Files and directories that its calls used: those that were read or edited, and the shell's directory.
+    pub touched: Vec<PathBuf>,
 }
 
 /// Collects the results of one answer.
@@ -44,6 +49,8 @@ pub(super) struct ResultCollector {
     titles: HashMap<u64, String>,
     has_report: bool,
     results: AnswerResults,
+    /// Directory of the shell.
+    cwd: PathBuf,
 }
 
 impl ResultCollector {
@@ -51,6 +58,7 @@ impl ResultCollector {
     pub(super) fn new(cwd: String, bytes: usize) -> Self {
         let report = SharedBuffer::default();
         Self {
+            cwd: PathBuf::from(&cwd),
             reporter: Reporter::new(Box::new(Xml::new(report.clone(), cwd)), bytes),
             report,
             titles: HashMap::new(),
@@ -101,6 +109,7 @@ impl ResultCollector {
 
     fn finished(&mut self, index: u64, outcome: &Outcome) {
         self.has_report = true;
+        self.touched(outcome);
         let title = self.titles.remove(&index);
         let text = title.unwrap_or_else(|| {
             let title = outcome.title.as_deref().unwrap_or_default();
@@ -112,6 +121,19 @@ impl ResultCollector {
             is_failure: outcome.status.is_failure(),
             needs_approval: code == Some(ErrorCode::NeedsApproval),
         });
+    }
+
+    /// Notes the files and directories that a call used.
+    fn touched(&mut self, outcome: &Outcome) {
+        let files = outcome.fields.get("files").and_then(Value::as_array);
+        let files = files.into_iter().flatten();
+        let files = files.filter_map(|file| file.get("src")?.as_str());
+        let files = files.map(|src| self.cwd.join(src));
+        self.results.touched.extend(files);
+        if let Some(cwd) = outcome.fields.get("cwd").and_then(Value::as_str) {
+            self.cwd = self.cwd.join(cwd);
+            self.results.touched.push(self.cwd.clone());
+        }
     }
 
     /// Ends the report.

@@ -1,5 +1,6 @@
 //! A conversation: asks the model, runs its answer and gives the report back, until an answer has no call.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::chat::answer_end::{AnswerEnd, Ending};
@@ -9,6 +10,8 @@ use crate::chat::context_use::{self, ContextUse};
 use crate::chat::guards::Guards;
 use crate::chat::history::History;
 use crate::chat::memory::Memory;
+use crate::chat::notes::deeper_notes::DeeperNotes;
+use crate::chat::notes::note_files::LoadedNote;
 use crate::chat::observer::{ChatEvent, Observer};
 use crate::chat::recorder::Recorder;
 use crate::chat::steering::Steering;
@@ -35,6 +38,8 @@ pub struct Conversation {
     window: Option<u64>,
     /// Texts that join a turn.
     steering: Steering,
+    /// Notes of directories that calls come to, if the model is told of them.
+    notes: Option<DeeperNotes>,
 }
 
 /// State of a turn.
@@ -48,6 +53,8 @@ struct Turn {
     /// True when the last answer was asked for again.
     is_repeated: bool,
     is_shortened: bool,
+    /// Files and directories that the last calls used.
+    touched: Vec<PathBuf>,
     /// True when no further compaction is tried.
     is_compaction_off: bool,
     /// Estimated tokens of the answers for which the server counted none.
@@ -72,6 +79,7 @@ impl Conversation {
             cancel,
             window: None,
             steering: Steering::default(),
+            notes: None,
         }
     }
 
@@ -87,12 +95,26 @@ impl Conversation {
         Self { steering, ..self }
     }
 
+    /// Tells the model the notes of directories when its calls first come there.
+    #[must_use]
+    pub fn with_notes(self, notes: Option<DeeperNotes>) -> Self {
+        Self { notes, ..self }
+    }
+
+    /// Returns the notes of directories that the model has got so far.
+    #[must_use]
+    pub fn deeper_notes(&self) -> &[LoadedNote] {
+        let notes = self.notes.as_ref();
+        notes.map(DeeperNotes::files).unwrap_or_default()
+    }
+
     /// Replaces what the conversation remembers: a new chat, or one to go on with. Its records are saved from here on;
     /// nothing of it runs again. The shell and its jobs stay.
     pub fn enter_chat(&mut self, state: ChatState, writer: Option<TranscriptWriter>) {
         let interruption = state.interruption();
         self.runner.plan().replace(state.plan().to_vec());
         self.memory = Memory::resume(state, writer);
+        self.forget_notes();
         if let Some(text) = interruption {
             self.tell(&text);
             self.record_end("interrupted", 0);
@@ -159,6 +181,7 @@ impl Conversation {
             }
             if turn.steps > 0 {
                 self.compact_if_full(&mut turn, cancel, observer).await;
+                self.tell_notes(&turn.touched, observer);
                 self.join_texts(observer);
             }
             turn.steps += 1;
@@ -187,6 +210,33 @@ impl Conversation {
             usage: turn.usage.total,
             cost: turn.usage.cost(),
             needs_approval: turn.needs_approval,
+        }
+    }
+
+    /// Tells the notes of directories again when calls come there: the model does not have them any more.
+    fn forget_notes(&mut self) {
+        if let Some(notes) = &mut self.notes {
+            notes.forget();
+        }
+    }
+
+    /// Tells the notes of directories to which calls came for the first time.
+    fn tell_notes(&mut self, touched: &[PathBuf], observer: &mut dyn Observer) {
+        let Some(notes) = &mut self.notes else {
+            return;
+        };
+        let notes = notes.of(touched);
+        for problem in &notes.problems {
+            observer.event(&ChatEvent::Note(problem));
+        }
+        for file in &notes.files {
+            observer.event(&ChatEvent::Note(&format!("notes: {}", file.path.display())));
+        }
+        if !notes.text.is_empty() {
+            self.tell(&format!(
+                "Notes of directories that your calls came to:\n\n{}",
+                notes.text.trim_end()
+            ));
         }
     }
 
@@ -278,6 +328,7 @@ impl Conversation {
         let message = compaction::message(&summary, &plan, &jobs, self.memory.history());
         let message = self.runner.redactor().redact_whole_again(&message);
         self.memory.record(&Record::Compaction(message));
+        self.forget_notes();
         observer.event(&ChatEvent::Compacted(summary.as_str()));
         CompactionEnd::Done
     }
@@ -323,7 +374,8 @@ impl Conversation {
         let answer = self.model.answer(self.memory.history().request());
         let redactor = self.runner.redactor().clone();
         let mut recorder = Recorder::new(&mut self.memory, observer, redactor);
-        let ended = self.runner.run(answer, &mut recorder).await;
+        let mut ended = self.runner.run(answer, &mut recorder).await;
+        turn.touched = std::mem::take(&mut ended.results.touched);
         let cost = self.record_usage(ended.usage);
         turn.usage.add(ended.usage, cost);
         if ended.usage.input.is_none() && ended.usage.output.is_none() {

@@ -200,3 +200,40 @@ fn commands_tell_what_is_in_force() {
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }
+
+#[test]
+fn notes_of_a_deeper_directory_are_told_once_when_a_call_comes_there() {
+    let read = "<tools><read><file src=\"sub/a\"/></read></tools>\n";
+    let again = "<tools><command>cd sub; pwd</command></tools>\n";
+    let server = ModelServer::start(vec![
+        Reply::text(read),
+        Reply::text(again),
+        Reply::text("Done."),
+    ]);
+    let karyi = assistant(&server, &["--mode", "full"])
+        .file("AGENTS.md", "Be quick.\n")
+        .file("sub/AGENTS.md", "Be careful here.\n")
+        .file("sub/a", "text\n");
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("Do you trust the files in").keys("y");
+    terminal.expect("/help").keys("go\r");
+    terminal
+        .expect("notes: sub/AGENTS.md")
+        .expect("Done.")
+        .expect("360 tokens")
+        .forget();
+    terminal
+        .keys("/notes \r")
+        .expect("25 of 32768 bytes of notes:")
+        .expect("16  sub/AGENTS.md");
+    let requests = server.requests();
+    let told = |number: usize| {
+        requests[number]["messages"]
+            .to_string()
+            .matches("Be careful here.")
+            .count()
+    };
+    assert_eq!([told(0), told(1), told(2)], [0, 1, 1]);
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}

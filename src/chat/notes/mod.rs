@@ -4,6 +4,7 @@
 //! Nothing that a file says is run.
 
 pub mod commands;
+pub mod deeper_notes;
 mod front_matter;
 mod imports;
 pub mod note_files;

@@ -62,7 +62,7 @@ pub fn project_root(cwd: &Path) -> PathBuf {
 /// Reads the notes of a project. The texts of all of them together have a limit; the nearest ones come first.
 #[must_use]
 pub fn load(places: &NotePlaces) -> Notes {
-    let mut reader = NoteReader::default();
+    let mut reader = NoteReader::new(limits::MAX_NOTES_BYTES);
     if let Some(path) = places.user.iter().find(|path| path.is_file()) {
         let directory = path.parent().unwrap_or(path);
         reader.add(path, None, directory);
@@ -78,16 +78,14 @@ pub fn load(places: &NotePlaces) -> Notes {
         .collect();
     directories.reverse();
     for directory in directories {
-        let names = NAMES.map(|name| directory.join(name));
-        if let Some(path) = names.iter().find(|path| path.symlink_metadata().is_ok()) {
-            reader.add(path, Some(&project), &project);
-        }
+        reader.add_directory(directory, &project);
     }
     reader.finish()
 }
 
-#[derive(Default)]
-struct NoteReader {
+/// Reader of notes that have so much room.
+pub(super) struct NoteReader {
+    room: usize,
     files: Vec<NoteFile>,
     seen: BTreeSet<PathBuf>,
     /// True if there are more files than are read.
@@ -96,6 +94,24 @@ struct NoteReader {
 }
 
 impl NoteReader {
+    pub(super) fn new(room: usize) -> Self {
+        Self {
+            room,
+            files: Vec::new(),
+            seen: BTreeSet::new(),
+            is_full: false,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Adds the notes of a directory, if it has any.
+    pub(super) fn add_directory(&mut self, directory: &Path, project: &Path) {
+        let names = NAMES.map(|name| directory.join(name));
+        if let Some(path) = names.iter().find(|path| path.symlink_metadata().is_ok()) {
+            self.add(path, Some(project), project);
+        }
+    }
+
     /// Adds a file and what it imports. The file lies in `inside`, its imports in `imports_inside`.
     fn add(&mut self, path: &Path, inside: Option<&Path>, imports_inside: &Path) {
         let imports_inside = imports_inside.canonicalize();
@@ -148,8 +164,8 @@ impl NoteReader {
     }
 
     /// Makes the text. When the room is used up, the farthest files are left out.
-    fn finish(mut self) -> Notes {
-        let mut room = limits::MAX_NOTES_BYTES;
+    pub(super) fn finish(mut self) -> Notes {
+        let mut room = self.room;
         if self.is_full {
             let most = limits::MAX_NOTE_FILES;
             let problem = format!("notes after the first {most} files are left out");

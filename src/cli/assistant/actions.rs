@@ -64,7 +64,7 @@ impl App {
             SlashCommand::Undo => self.undo(),
             SlashCommand::Diff => self.show_changes(),
             SlashCommand::Init => self.init(),
-            SlashCommand::Notes => self.say_faint(&self.start.project().report()),
+            SlashCommand::Notes => self.say_notes(),
             SlashCommand::Config => self.run_own(&["config", "list"]),
             SlashCommand::Policy => self.say_policy(),
             SlashCommand::Doctor => self.examine(),

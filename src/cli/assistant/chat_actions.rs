@@ -39,6 +39,16 @@ impl App {
         self.say_faint(&text);
     }
 
+    /// Shows which notes the model gets.
+    pub(super) fn say_notes(&mut self) {
+        let deeper = self
+            .talk
+            .idle()
+            .map(|parts| parts.conversation.deeper_notes());
+        let text = self.start.project().report(deeper.unwrap_or_default());
+        self.say_faint(&text);
+    }
+
     /// Writes the chat to a file.
     pub(super) fn export(&mut self, name: &str) {
         match self.exported(name) {

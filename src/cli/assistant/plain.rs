@@ -202,7 +202,11 @@ impl PlainChat {
                 say(&self.totals.text());
             }
             Ok((Found::Own(SlashCommand::Help), _)) => say(&commands::help(custom)),
-            Ok((Found::Own(SlashCommand::Notes), _)) => say(&self.start.project().report()),
+            Ok((Found::Own(SlashCommand::Notes), _)) => {
+                let parts = self.talk.idle();
+                let deeper = parts.map(|parts| parts.conversation.deeper_notes());
+                say(&self.start.project().report(deeper.unwrap_or_default()));
+            }
             Ok((Found::Own(_), _)) => {
                 say("this command needs the screen; start karyi without --plain");
             }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::chat::notes::commands::{self, CustomCommand, CustomCommands};
+use crate::chat::notes::deeper_notes::DeeperNotes;
 use crate::chat::notes::note_files::{self, LoadedNote, NotePlaces};
 use crate::chat::notes::skills::{self, Skills};
 use karyi_core::limits;
@@ -21,6 +22,8 @@ pub(super) struct Project {
     pub(super) text: String,
     /// Notes in it, by their paths from the project.
     notes: Vec<LoadedNote>,
+    /// Notes of its other directories.
+    pub(super) deeper: Option<DeeperNotes>,
     /// Sentences about files that were left out or cut.
     problems: Vec<String>,
     /// Commands of the project.
@@ -48,8 +51,10 @@ impl Project {
         };
         let texts = [notes.text, skills::text(&skills.skills)];
         let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        let deeper = is_trusted.then(|| DeeperNotes::new(&project, cwd, &notes.files));
         Self {
             text: texts.join("\n"),
+            deeper,
             notes: notes.files.into_iter().map(short).collect(),
             problems: left_out.into_iter().chain(problems.flatten()).collect(),
             commands: commands.commands,
@@ -67,9 +72,10 @@ impl Project {
         notes.into_iter().chain(self.problems.clone()).collect()
     }
 
-    /// Returns the notes that the model gets with their sizes, and what was left out.
-    pub(super) fn report(&self) -> String {
-        let mut lines = vec![match self.notes.as_slice() {
+    /// Returns the notes that the model gets with their sizes, those of other directories last, and what was left out.
+    pub(super) fn report(&self, deeper: &[LoadedNote]) -> String {
+        let notes = [self.notes.as_slice(), deeper].concat();
+        let mut lines = vec![match notes.as_slice() {
             [] => "the model gets no notes; /init lets it write AGENTS.md".to_owned(),
             notes => {
                 let sum: usize = notes.iter().map(|note| note.bytes).sum();
@@ -77,7 +83,7 @@ impl Project {
             }
         }];
         let line = |note: &LoadedNote| format!("{:>7}  {}", note.bytes, note.path.display());
-        lines.extend(self.notes.iter().map(line));
+        lines.extend(notes.iter().map(line));
         lines.extend(self.problems.clone());
         lines.join("\n")
     }

@@ -129,7 +129,8 @@ impl Start {
         let mut parts = Parts {
             conversation: conversation
                 .with_window(self.opening.window)
-                .with_steering(self.steering.clone()),
+                .with_steering(self.steering.clone())
+                .with_notes(self.opening.project.deeper.clone()),
             // What the user types needs no consent.
             own: self.runner(Approvals::default()),
         };
