@@ -73,9 +73,8 @@ impl ScriptParts<'_> {
 fn shown(command: &SimpleCommand, text: &str) -> String {
     let assignments = command.assignments.iter();
     let assignments = assignments.map(|one| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:,-".contains(c);
-        let value = match one.is_certain && !one.value.chars().all(is_plain) {
-            true => shell_word::quote(one.value.as_ref()),
+        let value = match one.is_certain {
+            true => shell_word::word(one.value.as_ref()),
             false => one.value.clone(),
         };
         format!("{}={value}", one.name)

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::render::paint::safe_line;
-use karyi_core::shell_word::quote;
+use karyi_core::shell_word;
 
 /// Flags that name a descriptor with a secret.
 const FLAGS: &[&str] = &["--vars-fd", "--age-passphrase-fd"];
@@ -84,18 +84,10 @@ pub(super) fn misplaced_file(error: &clap::Error) -> Option<String> {
     };
     let is_file = word == "-" || Path::new(word).is_file();
     is_file.then(|| {
-        let shown = shell_word(word);
+        let shown = shell_word::word(OsStr::new(word));
+        let shown = safe_line(&shown);
         format!("usage: expected a command, found a file\nhint: did you mean `karyi run {shown}`?")
     })
-}
-
-/// Returns a file name as a shell word, in quotes only when it needs them.
-fn shell_word(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-    match name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => safe_line(&quote(OsStr::new(name))).into_owned(),
-    }
 }
 
 /// Returns the command that was probably meant: the equivalent in `karyi var`, else the parser's best

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::approval::{Approver, AskedPart, Judge, Mode, Place, Rule, RuleStore, Rules, Verdict};
 use crate::tools::Call;
-use karyi_core::error::ToolError;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_files::root::canonical_for_plan;
 use karyi_pty::ShellNames;
 
@@ -169,7 +169,7 @@ impl Approvals {
     ///
     /// # Errors
     /// They hold for this session only.
-    pub fn allow(&self, rules: &[String]) -> Result<(), ToolError> {
+    pub async fn allow(&self, rules: &[String]) -> Result<(), ToolError> {
         let parsed: Vec<Rule> = rules
             .iter()
             .filter_map(|rule| Rule::parse(rule).ok())
@@ -178,11 +178,13 @@ impl Approvals {
         if let Some(mut state) = self.state() {
             Arc::make_mut(&mut state.rules).allow.extend(parsed);
         }
-        let store = self
-            .shared
-            .as_ref()
-            .and_then(|shared| shared.store.as_ref());
-        store.map_or(Ok(()), |store| store.allow(&texts))
+        let shared = self.shared.as_ref();
+        let Some(store) = shared.and_then(|shared| shared.store.clone()) else {
+            return Ok(());
+        };
+        // It may wait for another session.
+        let stored = tokio::task::spawn_blocking(move || store.allow(&texts)).await;
+        stored.unwrap_or_else(|error| Err(ToolError::new(ErrorCode::Io, error.to_string())))
     }
 
     /// Returns true when the shell was asked for its names before the first command.

@@ -12,7 +12,7 @@ use crate::exec::run_context::RunContext;
 use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::Template;
-use karyi_core::shell_word::quote;
+use karyi_core::shell_word;
 
 /// Call with the decision of the rules.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
             let answer = answers.next().unwrap_or(CallAnswer::No(String::new()));
             let parts = call.question().parts;
             let is_changed = matches!(answer, CallAnswer::Edited(_));
-            let (prepared, decision) = decide(run, call.prepared, &parts, answer);
+            let (prepared, decision) = decide(run, call.prepared, &parts, answer).await;
             let cause = match decision.is_err() {
                 true => Some("denied"),
                 false => is_changed.then_some("changed"),
@@ -195,7 +195,7 @@ async fn answers(run: &RunContext, questions: &[CallQuestion]) -> Answers {
 }
 
 /// Applies the answer about a call.
-fn decide(
+async fn decide(
     run: &RunContext,
     mut prepared: PreparedCall,
     parts: &[AskedPart],
@@ -206,7 +206,7 @@ fn decide(
         CallAnswer::No(reason) => return (prepared, Err(denied(&reason))),
         CallAnswer::Yes => {}
         CallAnswer::Always(rules) => {
-            prepared.notes.extend(allow(run, &rules));
+            prepared.notes.extend(allow(run, &rules).await);
         }
         CallAnswer::Edited(text) => {
             if let Some(own) = editable(&mut prepared.call) {
@@ -228,8 +228,8 @@ fn decide(
 }
 
 /// Adds rules that allow; returns a note when they could not be stored.
-fn allow(run: &RunContext, rules: &[String]) -> Option<String> {
-    let error = run.policy_gate.approvals().allow(rules).err()?;
+async fn allow(run: &RunContext, rules: &[String]) -> Option<String> {
+    let error = run.policy_gate.approvals().allow(rules).await.err()?;
     let message = error.message;
     Some(format!("the rule holds for this session only: {message}"))
 }
@@ -307,7 +307,7 @@ async fn ask_one(
     };
     let note = match given {
         Some(CallAnswer::Yes) => None,
-        Some(CallAnswer::Always(rules)) => allow(run, &rules),
+        Some(CallAnswer::Always(rules)) => allow(run, &rules).await,
         Some(CallAnswer::No(reason)) => return Err(denied(&reason)),
         // Another text was not asked for.
         Some(CallAnswer::Edited(_)) | None => return Err(denied("")),
@@ -373,7 +373,11 @@ fn editable(call: &mut Call) -> Option<&mut Template> {
 fn needs_approval(parts: &[AskedPart]) -> ToolError {
     let rules: Option<Vec<String>> = parts
         .iter()
-        .map(|part| part.rule.as_ref().map(|rule| quote(rule.as_ref())))
+        .map(|part| {
+            part.rule
+                .as_ref()
+                .map(|rule| shell_word::word(rule.as_ref()))
+        })
         .collect();
     let parts: Vec<String> = parts
         .iter()

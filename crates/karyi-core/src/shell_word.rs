@@ -12,6 +12,19 @@ pub fn quote(text: &OsStr) -> String {
     quoted
 }
 
+/// Returns text as one word of any shell, in quotes only when it needs them.
+#[must_use]
+pub fn word(text: &OsStr) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match text.to_str() {
+        // zsh expands `=NAME`.
+        Some(word) if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) => {
+            word.to_owned()
+        }
+        _ => quote(text),
+    }
+}
+
 /// Quotes text; unlike [`quote`] it keeps bytes that are not UTF-8.
 #[must_use]
 pub fn quote_bytes(text: &OsStr) -> Vec<u8> {
@@ -39,5 +52,19 @@ mod tests {
         check("", "''");
         check("a b$x\n", "'a b$x\n'");
         check("it's", r"'it'\''s'");
+    }
+
+    #[test]
+    fn plain_words_need_no_quotes() {
+        for (text, expected) in [
+            ("a/b-c_d.e:f=g@h%i+j,k", "a/b-c_d.e:f=g@h%i+j,k"),
+            ("", "''"),
+            ("=ls", "'=ls'"),
+            ("~", "'~'"),
+            ("a b", "'a b'"),
+            ("é", "'é'"),
+        ] {
+            assert_eq!(word(OsStr::new(text)), expected);
+        }
     }
 }

@@ -25,7 +25,7 @@ use super::transaction::{Recorder, Transaction};
 use super::working_copy::WorkingCopies;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-use karyi_core::shell_word::quote;
+use karyi_core::shell_word::word;
 
 pub use super::matching::Scope;
 pub use super::request::{EditPair, FileEdit, WrittenPair};
@@ -360,22 +360,13 @@ fn whole_file_hint(edit: &FileEdit, error: ToolError) -> ToolError {
         ErrorCode::FileTooLarge => "an edit keeps what it renames and deletes for undo",
         _ => return error,
     };
-    let path = shell_word(&edit.path);
+    let path = word(edit.path.as_os_str());
     let how = match (edit.delete, edit.to.as_deref()) {
         (true, _) => format!("rm -r -- {path}"),
-        (false, Some(to)) => format!("mv -- {path} {}", shell_word(to)),
+        (false, Some(to)) => format!("mv -- {path} {}", word(to.as_os_str())),
         (false, None) => return error,
     };
     error.with_hint(format!("{what}; the command `{how}` does it, without undo"))
-}
-
-/// Returns a path as a shell word.
-fn shell_word(path: &Path) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%:".contains(c);
-    match path.to_str() {
-        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
-        _ => quote(path.as_os_str()),
-    }
 }
 
 /// Applies one edit to a working copy, except for its rename.

@@ -34,7 +34,7 @@ pub(super) fn place() -> Option<PathBuf> {
 ///
 /// # Errors
 /// It is no file, cannot be read, or is no UTF-8 text.
-pub(super) fn read(file: &Path) -> Result<Option<String>, SettingsError> {
+pub(in crate::cli) fn read(file: &Path) -> Result<Option<String>, SettingsError> {
     let bytes = match bytes(file) {
         Ok(bytes) => bytes,
         Err(error) if is_absent(&error) => match fs::read_link(file) {

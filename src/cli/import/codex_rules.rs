@@ -2,7 +2,7 @@
 
 use crate::approval::RuleKind;
 use crate::cli::import::foreign_settings::ForeignSettings;
-use karyi_core::shell_word::quote;
+use karyi_core::shell_word::word;
 
 /// Adds the rules of a file.
 pub(super) fn add(text: &str, found: &mut ForeignSettings) {
@@ -20,7 +20,7 @@ pub(super) fn add(text: &str, found: &mut ForeignSettings) {
             continue;
         };
         let rule = words.filter(|words| !words.is_empty()).map(|words| {
-            let words: Vec<String> = words.into_iter().map(word).collect();
+            let words: Vec<String> = words.into_iter().map(|text| word(text.as_ref())).collect();
             vec![format!("{} *", words.join(" "))]
         });
         let rule = rule.ok_or("its words are no plain list of texts");
@@ -40,15 +40,6 @@ fn decision(call: &str) -> Option<RuleKind> {
         "prompt" => Some(RuleKind::Ask),
         "forbidden" => Some(RuleKind::Deny),
         _ => None,
-    }
-}
-
-/// Returns a word as a shell reads it.
-fn word(word: &str) -> String {
-    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:=@%+,".contains(sign);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => quote(word.as_ref()),
     }
 }
 

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::approval::{Rule, RuleKind};
-use crate::cli::config::is_credential;
+use crate::cli::config::{self, is_credential};
 use crate::cli::secret_lints::is_token;
-use karyi_core::limits;
 use karyi_vault::redact::shortest_password;
 
 /// Owner of a file with settings.
@@ -106,23 +105,11 @@ impl ForeignSettings {
     /// # Errors
     /// It cannot be read, or is too large.
     pub(super) fn read(&mut self, path: &Path) -> anyhow::Result<Option<String>> {
-        let shown = path.display();
-        match std::fs::metadata(path) {
-            Ok(found) if !found.is_file() => anyhow::bail!("{shown} is no file"),
-            Ok(found) if found.len() > limits::MAX_SETTINGS_BYTES => {
-                anyhow::bail!(
-                    "{shown} is larger than {} bytes",
-                    limits::MAX_SETTINGS_BYTES
-                )
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => anyhow::bail!("{shown}: {error}"),
+        let text = config::read_file(path)?;
+        if text.is_some() {
+            self.files.push(path.to_owned());
         }
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
-        self.files.push(path.to_owned());
-        Ok(Some(text))
+        Ok(text)
     }
 
     /// Reads a file of JSON, which may have comments and trailing commas; nothing when it does not exist.

@@ -3,8 +3,8 @@
 //! They are in a file of the user and never in the project's directory: whoever can write the project could otherwise
 //! widen what runs.
 
-use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -15,7 +15,7 @@ use crate::cli::config;
 use crate::cli::state_dir::state_dir;
 use crate::render::paint::safe_line;
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_core::limits;
+use karyi_vault::store::private_file;
 
 /// Name of the file.
 const NAME: &str = "approvals.toml";
@@ -150,16 +150,14 @@ impl ApprovalStore {
         };
         let is_own = found.is_file()
             && found.uid() == nix::unistd::geteuid().as_raw()
-            && found.mode() & 0o022 == 0
-            && found.len() <= limits::MAX_SETTINGS_BYTES;
+            && found.mode() & 0o022 == 0;
         ensure!(
             is_own,
             "{}: expected a file of yours that only you can write, found another one: remove it, or correct its \
              owner and mode",
             self.shown()
         );
-        let text =
-            fs::read_to_string(&file).with_context(|| format!("reading {}", self.shown()))?;
+        let text = config::read_file(&file)?.unwrap_or_default();
         let parsed = text.parse::<DocumentMut>();
         parsed.map_err(|error| {
             anyhow::anyhow!("{}: expected TOML: {}", self.shown(), error.message())
@@ -175,17 +173,9 @@ impl ApprovalStore {
         let project = self.project.to_str();
         let project =
             project.context("expected a project whose path is UTF-8, found another encoding")?;
-        let mut directory = fs::DirBuilder::new();
-        std::os::unix::fs::DirBuilderExt::mode(&mut directory, 0o700);
-        directory.recursive(true).create(&self.directory)?;
         // Two sessions may answer "always" at the same time.
-        let lock = self.directory.join("approvals.lock");
-        let lock = File::options()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(lock)?;
-        lock.lock().context("locking the stored rules")?;
+        let lock = private_file::lock(&self.file());
+        let _lock = lock.map_err(|error| anyhow::Error::msg(error.message))?;
         let mut document = self.document()?;
         let projects = document.entry("projects").or_insert_with(implicit_table);
         let projects = projects

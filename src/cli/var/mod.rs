@@ -26,7 +26,7 @@ use crate::cli::vault::{self, VaultFlags, VaultLocation};
 use crate::cli::{fail_as_given, run};
 use crate::render::paint::safe_line;
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_core::shell_word::quote;
+use karyi_core::shell_word;
 use karyi_pty::{guard, inherited};
 use karyi_vault::index::{Index, StoreChoice};
 use karyi_vault::store::Kind;
@@ -108,11 +108,7 @@ fn own_command() -> String {
 
 /// Quotes a word for a shell where necessary.
 pub(super) fn shell_word(word: &OsStr) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
-    match word.to_str() {
-        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
-        _ => safe_line(&quote(word)).into_owned(),
-    }
+    safe_line(&shell_word::word(word)).into_owned()
 }
 
 fn place(flags: &VaultFlags) -> Result<VaultLocation, ToolError> {
