@@ -483,3 +483,24 @@ fn a_quiet_answer_cannot_control_the_terminal() {
     assert!(screen.contains("a␛]52;c;eA==␇b"), "{screen:?}");
     assert!(!screen.contains("\x1b]52"), "{screen:?}");
 }
+
+#[test]
+fn the_page_names_every_event() {
+    let page = include_str!("../../docs/ask.md");
+    let source = include_str!("../../src/cli/ask/output.rs");
+    let event = regex::Regex::new(r#""event": "([a-z]+)""#).unwrap();
+    let found = event.captures_iter(source);
+    let mut events: Vec<&str> = found.map(|found| found.get(1).unwrap().as_str()).collect();
+    events.extend(["end", "started", "output", "finished", "diagnostic"]);
+    events.sort_unstable();
+    events.dedup();
+    assert!(
+        events.contains(&"plan") && events.contains(&"step"),
+        "{events:?}"
+    );
+    // A request gets no further text.
+    events.retain(|event| *event != "joined");
+    for event in events {
+        assert!(page.contains(&format!("`{event}`")), "{event}");
+    }
+}

@@ -179,3 +179,36 @@ fn another_model_gets_the_start_that_it_needs() {
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }
+
+#[test]
+fn a_torn_line_of_a_chat_is_told() {
+    let server = ModelServer::start(vec![Reply::text("First answer.")]);
+    let home = tempfile::tempdir().unwrap();
+    let prepared = |args: &[&str]| {
+        let karyi: Karyi = assistant(&server, &[&["--cwd", "/"], args].concat());
+        karyi.env("KARYI_HOME", home.path()).on_terminal()
+    };
+    let mut terminal = prepared(&[]);
+    terminal
+        .expect("/help")
+        .keys("one\r")
+        .expect("First answer.");
+    terminal.keys("\x04").expect("goes on with this chat");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+    let mut chats = std::fs::read_dir(home.path().join("state/chats")).unwrap();
+    let chat = chats.next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&chat).unwrap();
+    bytes.extend(b"{\"type\":\"us");
+    std::fs::write(&chat, bytes).unwrap();
+    for (args, has_damage) in [(&["--continue"], true), (&["--continue"], false)] {
+        let mut terminal = prepared(args);
+        terminal.expect("First answer.").expect("ask");
+        terminal.keys("/todo\r").expect("no plan");
+        let screen = terminal.screen();
+        let is_told = screen.contains("damaged: the last record was not complete, and 11 bytes");
+        assert_eq!(is_told, has_damage, "{screen}");
+        // The line is cut off before the next record.
+        terminal.keys("/rename one\r").keys("\x04");
+        assert_eq!(terminal.echo_at_end(), (true, 0));
+    }
+}

@@ -125,8 +125,10 @@ fn a_long_paste_is_sent_whole_and_shown_as_its_lines() {
 #[test]
 fn the_whole_chat_is_shown_in_the_pager() {
     let server = ModelServer::start(vec![Reply::text("It is \x1b]52;c;eA==\x07so.")]);
-    let karyi =
-        assistant(&server, &[]).file("page", "echo paging; cat \"$1\"; read line < /dev/tty\n");
+    let karyi = assistant(&server, &[]).file(
+        "page",
+        "trap 'echo trapped' INT; echo paging; cat \"$1\"; read a < /dev/tty; read b < /dev/tty\n",
+    );
     let pager = format!("sh {}", karyi.work().join("page").display());
     let mut terminal = karyi.env("PAGER", &pager).on_terminal();
     terminal
@@ -139,7 +141,9 @@ fn the_whole_chat_is_shown_in_the_pager() {
         .expect("paging")
         .expect("is it?")
         .expect("It is ␛]52;c;eA==␇so.");
-    terminal.forget().keys("\r").expect("> draft");
+    // Ctrl+C is for the pager.
+    terminal.keys("\x03").expect("trapped");
+    terminal.forget().keys("\r\r").expect("> draft");
     terminal.keys("\x03\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }

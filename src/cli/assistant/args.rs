@@ -12,7 +12,8 @@ use crate::cli::session_args::SessionArgs;
 const CHAT_HELP: &str = "\
 Keys:
   Enter sends, Alt+Enter or Ctrl+J breaks the line, Esc interrupts, Ctrl+C opens the menu,
-  Ctrl+D quits, Ctrl+R finds an earlier input, Ctrl+G opens the editor; /help lists the commands
+  Ctrl+D quits, Ctrl+R finds an earlier input, Ctrl+G opens the editor, Ctrl+O shows the
+  whole chat; /help lists the commands
 
 Exit status:
   0    ended by the user
