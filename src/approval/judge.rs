@@ -358,7 +358,8 @@ impl Judge<'_> {
             return finding;
         }
         let inside = path.strip_prefix(project).ok();
-        let guarded = guarded_name(inside.unwrap_or(&path));
+        let guarded = guarded_name(inside.unwrap_or(&path))
+            .or_else(|| guarded_name(written.strip_prefix(project).unwrap_or(&written)));
         let is_meant = |rule: &Rule| {
             rule.has_path(&path, project) && guarded.is_none_or(|name| rule.spells(name))
         };

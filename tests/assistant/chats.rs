@@ -103,6 +103,9 @@ fn the_user_is_asked_once_whether_they_trust_a_project() {
     };
     let told = "left out, since you do not trust the project";
     let mut terminal = start();
+    terminal.expect("Do you trust the files in").keys("\x03");
+    assert_eq!(terminal.echo_at_end(), (true, 130));
+    let mut terminal = start();
     terminal
         .expect("| AGENTS.md")
         .expect("Do you trust the files in");

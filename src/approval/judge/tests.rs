@@ -400,9 +400,10 @@ fn links_are_judged_as_written_and_as_they_lead() {
     let place = Place {
         cwd: "/project".into(),
         project: "/project".into(),
-        real: |path| match path.ends_with("link") {
-            true => "/outside/x".into(),
-            false => path.to_owned(),
+        real: |path| match path.file_name().and_then(|name| name.to_str()) {
+            Some("link") => "/outside/x".into(),
+            Some("hook") => "/project/repo/hook".into(),
+            _ => path.to_owned(),
         },
     };
     let check = |rules: &Rules, expected: &str| {
@@ -414,6 +415,14 @@ fn links_are_judged_as_written_and_as_they_lead() {
         let verdict = judge.script("echo x > link", Some(Path::new("/project")));
         assert_eq!(shown(verdict), expected);
     };
+    let all = rules(&["edit:**"], &[], &[]);
+    let judge = Judge {
+        mode: Mode::Edits,
+        rules: &all,
+        place: &place,
+    };
+    let found = judge.script("echo x > .git/hook", Some(Path::new("/project")));
+    assert!(shown(found).contains("take settings from"));
     check(
         &Rules::default(),
         ">link: it writes a file outside of the project",

@@ -118,8 +118,9 @@ fn prepare(args: &ChatArgs) -> Result<(Start, Questions), ExitCode> {
     let user = setup.asker();
     let is_trusted = policy::is_trusted(&cwd, project::files(&cwd), user.as_ref());
     setup.is_trusted = is_trusted.map_err(told)?;
-    if let Some(code) = setup.stop_source.received.exit_code() {
-        return Err(ExitCode::from(code));
+    if setup.stop_source.cancel.is_cancelled() {
+        let code = setup.stop_source.received.exit_code();
+        return Err(ExitCode::from(code.unwrap_or(plain::INTERRUPTED)));
     }
     let approvals = policy::approvals(&cwd, args.mode, Some(Arc::new(ScreenApprover(asker))));
     let approvals = approvals.map_err(told)?;

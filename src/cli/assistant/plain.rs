@@ -19,7 +19,7 @@ use karyi_core::limits;
 use karyi_screen::styled_line::{Palette, write_line};
 
 /// Exit status after Ctrl+C.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// The conversation as lines.
 struct PlainChat {
