@@ -6,7 +6,9 @@ mod chats;
 mod commands;
 mod conversation;
 mod keys;
+mod requests;
 mod resize;
+mod screens;
 mod shell;
 mod tmux;
 

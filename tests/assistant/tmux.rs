@@ -107,6 +107,12 @@ impl Tmux {
         }
     }
 
+    /// Returns the visible part of the screen with its colours.
+    pub fn in_colour(&self) -> String {
+        let output = self.run(&["capture-pane", "-e", "-p", "-t", "a"]);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Returns the column and the row of the cursor.
     pub fn cursor(&self) -> String {
         self.value("#{cursor_x},#{cursor_y}")
