@@ -121,7 +121,11 @@ mod tests {
         assert_eq!(tcgetattr(&slave).unwrap(), before);
         guard.enter().unwrap();
         assert_eq!(read(&mut master, ENTER.len()), ENTER);
-        drop(guard);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = guard;
+            std::panic::resume_unwind(Box::new("a test"));
+        }));
+        assert!(panicked.is_err());
         assert_eq!(read(&mut master, LEAVE.len()), LEAVE);
         assert_eq!(tcgetattr(&slave).unwrap(), before);
     }
