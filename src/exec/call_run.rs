@@ -10,6 +10,7 @@ use crate::exec::call_title::title;
 use crate::exec::cancel::Cancel;
 use crate::exec::consent;
 use crate::exec::decoder::{Approved, PreparedCall};
+use crate::exec::edit_trial;
 use crate::exec::interruption::{self, StopKind};
 use crate::exec::jobs::JobTarget;
 use crate::exec::output::{Ending, LiveOutput, OutputOwner, WatcherStyle};
@@ -18,17 +19,14 @@ use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
 use crate::exec::shorten;
 use crate::tool::sessions::JOB_PREFIX;
-use crate::tool::{Answer, Context, Effect, Seconds, Spec, Use};
-use crate::tools::core::edit;
+use crate::tool::{Answer, Context, Effect, Seconds, Spec};
 use crate::tools::{Call, counted_texts};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::ShortenedText;
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
-use karyi_core::secret::Template;
 use karyi_files::transaction::Recorder;
 use karyi_vault::redact::Redacted;
-use karyi_vault::substitute;
 
 /// Result of a tool.
 type ToolResult = Result<Answer<Redacted<Map<String, Value>>>, ToolError>;
@@ -533,7 +531,7 @@ pub async fn planned(
     let tool = prepared.call.spec().name;
     let plan = ToolError::new(ErrorCode::DryRun, "nothing is run");
     let failed = |error| Outcome::failed(prepared.id, tool.into(), error);
-    let mut outcome = match trial(run, prepared.call).await {
+    let mut outcome = match edit_trial::trial(&run.context, prepared.call).await {
         None => failed(plan),
         Some(Err(error)) if is_current => failed(error),
         Some(Err(problem)) => {
@@ -554,49 +552,6 @@ pub async fn planned(
         outcome.fields.insert("label".into(), label.into());
     }
     run.context.redactor.seal(outcome)
-}
-
-/// Sign that stands for the `$` of a placeholder that would be written, so that it is not taken for a literal one.
-const WRITTEN: char = '\u{1f}';
-
-/// Tries an edit. Values are only looked for: what it would write keeps its placeholders. An edit that looks for an
-/// unknown value is not tried.
-async fn trial(run: &RunContext, mut call: Call) -> Option<Result<Value, ToolError>> {
-    let mut is_known = true;
-    call.templates(&mut |purpose, template| {
-        let source = template.source();
-        if matches!(purpose, Use::Written) && template.has_secret() {
-            *template = Template::new(source.replace("$KARYI", &format!("{WRITTEN}KARYI")));
-        } else if template.has_placeholder() {
-            match substitute::substitute(source, &run.context.secrets) {
-                Ok(text) => template.resolve(text),
-                Err(_) => is_known = false,
-            }
-        }
-    });
-    let Call::Edit(args) = call else {
-        return None;
-    };
-    if !is_known {
-        return None;
-    }
-    let tried = edit::preview(args, &run.context).await;
-    let redactor = &run.context.redactor;
-    Some(match tried {
-        Ok(answer) => {
-            let files = redactor.redact_result(&answer.output.files);
-            let files = files.unwrap_or_default().get().to_string();
-            let files = files.replace("\\u001fKARYI", "$KARYI");
-            Ok(serde_json::from_str(&files).unwrap_or_default())
-        }
-        Err(error) => {
-            let mut error = redactor.redact_error(error).into_inner();
-            for text in [&mut error.message, &mut error.hint] {
-                *text = text.replace(WRITTEN, "$");
-            }
-            Err(error)
-        }
-    })
 }
 
 /// Returns the outcome of a call whose task panicked.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::approval::{AskedPart, CallAnswer, CallQuestion, Verdict, judge};
 use crate::exec::call_title::title;
 use crate::exec::decoder::{Approved, PreparedCall};
+use crate::exec::edit_trial;
 use crate::exec::interruption::not_started_error;
 use crate::exec::jobs::JobTarget;
 use crate::exec::live_names::{changed_names, note_start};
@@ -92,12 +93,12 @@ impl JudgedCall {
         matches!(self.verdict, Verdict::Ask(_))
     }
 
-    fn question(&self) -> CallQuestion {
-        let parts = match &self.verdict {
+    /// Returns the parts that no rule allows.
+    fn parts(&self) -> Vec<AskedPart> {
+        match &self.verdict {
             Verdict::Ask(parts) => parts.clone(),
             Verdict::Allow(_) | Verdict::Deny(_) => Vec::new(),
-        };
-        question(&self.prepared.id, &self.prepared.call, parts)
+        }
     }
 }
 
@@ -117,8 +118,11 @@ pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
         }
     }
     while rest.iter().any(JudgedCall::is_asked) {
-        let asked = rest.iter().filter(|call| call.is_asked());
-        let questions: Vec<CallQuestion> = asked.map(JudgedCall::question).collect();
+        let mut questions = Vec::new();
+        for call in rest.iter().filter(|call| call.is_asked()) {
+            let (id, call, parts) = (&call.prepared.id, &call.prepared.call, call.parts());
+            questions.push(question(run, id, call, parts).await);
+        }
         let mut answers = match answers(run, &questions).await {
             Answers::Given(answers) => answers.into_iter(),
             Answers::Nobody => break,
@@ -137,7 +141,7 @@ pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
                 continue;
             }
             let answer = answers.next().unwrap_or(CallAnswer::No(String::new()));
-            let parts = call.question().parts;
+            let parts = call.parts();
             let is_changed = matches!(answer, CallAnswer::Edited(_));
             let (prepared, decision) = decide(run, call.prepared, &parts, answer).await;
             let cause = match decision.is_err() {
@@ -298,7 +302,7 @@ async fn ask_one(
         Verdict::Deny(rule) => return Err(denied_by(&rule)),
         Verdict::Ask(parts) => parts,
     };
-    let mut question = question(id, call, parts);
+    let mut question = question(run, id, call, parts).await;
     question.is_editable = false;
     let given = match answers(run, std::slice::from_ref(&question)).await {
         Answers::Given(answers) => answers.into_iter().next(),
@@ -316,12 +320,13 @@ async fn ask_one(
     Ok(note)
 }
 
-fn question(id: &str, call: &Call, parts: Vec<AskedPart>) -> CallQuestion {
+async fn question(run: &RunContext, id: &str, call: &Call, parts: Vec<AskedPart>) -> CallQuestion {
+    let changes = edit_trial::changes(&run.context, call).await;
     CallQuestion {
         id: id.to_owned(),
         tool: call.spec().name,
         title: title(call),
-        text: text(call),
+        text: changes.unwrap_or_else(|| text(call)),
         parts,
         is_editable: matches!(call, Call::Command(_) | Call::Input(_)),
     }

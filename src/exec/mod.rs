@@ -16,6 +16,7 @@ pub mod cancel;
 pub mod consent;
 pub mod decoder;
 mod directory_change;
+mod edit_trial;
 mod interruption;
 pub mod jobs;
 mod live_names;

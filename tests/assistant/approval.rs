@@ -82,3 +82,75 @@ fn the_mode_is_changed_by_command_and_key() {
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }
+
+#[test]
+fn a_draft_answers_nothing() {
+    let block = "<tools><command>touch made</command></tools>";
+    let (reply, gate) = Reply::gated(vec![block.into()]);
+    let server = ModelServer::start(vec![reply, Reply::text("Done.")]);
+    let karyi = assistant(&server, &["--mode", "ask"]);
+    let made = karyi.work().join("made");
+    let mut terminal = karyi.on_terminal();
+    terminal
+        .expect("/help")
+        .keys("go\r")
+        .expect("waiting for the model");
+    terminal.keys("add tests for").expect("> add tests for");
+    gate.send(()).unwrap();
+    terminal.expect("then keys answer");
+    terminal.keys(" your").expect("> add tests for your");
+    assert!(!made.exists());
+    terminal.forget().keys("\x15").expect("y yes");
+    terminal.keys("y").expect("Done.");
+    assert!(made.exists());
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_question_stands_below_the_text_before_it_and_shows_what_goes() {
+    let block = "I replace it.\n<tools><edit><file src=\"f\"><content>new\n</content></file></edit></tools>";
+    let server = ModelServer::start(vec![Reply::text(block), Reply::text("Done.")]);
+    let karyi = assistant(&server, &["--mode", "ask"]).file("f", "old\nkept\n");
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("/help").keys("go\r").expect("Run edit 1?");
+    let screen = terminal.screen();
+    let place = |text: &str| {
+        let found = screen.find(text);
+        found.unwrap_or_else(|| panic!("{text:?} in {screen:?}"))
+    };
+    assert!(place("I replace it.") < place("? edit 1"));
+    assert!(place("? edit 1") < place("f (edited)"));
+    assert!(place("f (edited)") < place("-old") && place("-kept") < place("+new"));
+    terminal.expect("y yes").keys("y").expect("Done.");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_plan_is_asked_for_before_anything_runs() {
+    let block = "<tools><command>touch made</command></tools>";
+    let server = ModelServer::start(vec![
+        Reply::text(block),
+        Reply::text("1. Make it."),
+        Reply::text("Made."),
+    ]);
+    let karyi = assistant(&server, &["--mode", "ask"]);
+    let made = karyi.work().join("made");
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("/help").keys("/plan make it\r");
+    terminal.expect("> make it").expect("1. Make it.");
+    assert!(!made.exists());
+    terminal.keys("/mode full\r").expect("mode: full");
+    terminal.keys("do it\r").expect("Made.");
+    let requests = server.requests();
+    let first = requests[0]["messages"].to_string();
+    assert!(first.contains("Only calls that read run now"), "{first}");
+    let last = requests[2]["messages"].to_string();
+    assert!(
+        last.contains("All calls run without a question now."),
+        "{last}"
+    );
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}

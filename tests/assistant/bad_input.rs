@@ -1,7 +1,6 @@
 //! Small terminals, endless lines, chats that were cut, and two assistants at once.
 
 use std::fs;
-use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -9,7 +8,7 @@ use nix::unistd::Pid;
 use super::assistant;
 use super::tmux::Tmux;
 use crate::ask::server::{ModelServer, Reply};
-use crate::harness::process::wait_until;
+use crate::harness::process::{start_time, wait_for_end, wait_until};
 use crate::harness::{Karyi, skip};
 
 const CALL: &str = "Look:\n\n<tools><command>touch made; echo seen</command></tools>\n";
@@ -65,10 +64,10 @@ fn a_terminal_that_is_closed_during_an_answer_ends_everything() {
     terminal.expect("/help").keys("go\r").expect("sleep 600");
     wait_until(|| fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')));
     let shell = fs::read_to_string(&pid).unwrap();
+    let began = start_time(&shell);
     assert_eq!(terminal.hang_up(), 129);
     server.gone.recv().unwrap();
-    let gone = format!("/proc/{}", shell.trim());
-    wait_until(|| !Path::new(&gone).exists());
+    wait_for_end(&shell, began);
 }
 
 #[test]
@@ -92,10 +91,10 @@ fn after_a_death_every_complete_record_is_there_and_nothing_runs_again() {
     terminal.expect("/help").keys("begin\r");
     wait_until(|| work.join("here").exists());
     let shell = fs::read_to_string(work.join("pid")).unwrap();
+    let began = start_time(&shell);
     kill(Pid::from_raw(terminal.pid()), Signal::SIGKILL).unwrap();
     terminal.wait();
-    let gone = format!("/proc/{}", shell.trim());
-    wait_until(|| !Path::new(&gone).exists());
+    wait_for_end(&shell, began);
     let mut terminal = prepared(&["--continue"]).on_terminal();
     terminal
         .expect("> begin")

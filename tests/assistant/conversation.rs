@@ -161,10 +161,10 @@ fn a_signal_gives_the_terminal_back() {
             std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'))
         });
         let pid = std::fs::read_to_string(&pid).unwrap();
+        let began = crate::harness::process::start_time(&pid);
         kill(Pid::from_raw(terminal.pid()), signal).unwrap();
         assert_eq!(terminal.echo_at_end(), (true, status), "{signal}");
-        let gone = format!("/proc/{}", pid.trim());
-        crate::harness::process::wait_until(|| !std::path::Path::new(&gone).exists());
+        crate::harness::process::wait_for_end(&pid, began);
     }
 }
 

@@ -20,3 +20,17 @@ pub fn wait_until(is_so: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Returns what tells a process from a later one with its number; nothing when there is none.
+pub fn start_time(pid: &str) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19).map(str::to_owned)
+}
+
+/// Waits until a process is gone.
+#[track_caller]
+pub fn wait_for_end(pid: &str, start_time: Option<String>) {
+    assert!(start_time.is_some(), "{pid} was never there");
+    wait_until(|| self::start_time(pid) != start_time);
+}

@@ -21,8 +21,10 @@ pub struct StatusView {
     pub model: String,
     /// Used part of the model's context, in percent.
     pub context: Option<u64>,
-    /// Tokens of the conversation; unknown without.
-    pub tokens: Option<u64>,
+    /// Tokens of the conversation that were counted.
+    pub tokens: u64,
+    /// True when not all of them were counted.
+    pub has_more_tokens: bool,
     /// Cost of the conversation; unknown without.
     pub cost: Option<f64>,
     /// Name of the mode of approval.
@@ -72,13 +74,23 @@ impl StatusView {
         if let Some(percent) = self.context {
             parts.push(Part::new(3, &format!("context {percent} %"), theme::FAINT));
         }
-        let tokens = self.tokens.map_or_else(|| "?".into(), short_count);
+        let tokens = match (self.tokens, self.has_more_tokens) {
+            (0, true) => "?".to_owned(),
+            (tokens, true) => format!("over {}", short_count(tokens)),
+            (tokens, false) => short_count(tokens),
+        };
         parts.push(Part::new(1, &format!("{tokens} tokens"), theme::FAINT));
         let cost = self
             .cost
             .map_or_else(|| "?".into(), |cost| format!("{cost:.2}"));
         parts.push(Part::new(2, &format!("cost {cost}"), theme::FAINT));
-        parts.push(Part::new(7, &self.mode, theme::FAINT));
+        let is_unguarded = self.mode == "full";
+        let style = if is_unguarded {
+            theme::WARNING
+        } else {
+            theme::FAINT
+        };
+        parts.push(Part::new(7, &self.mode, style));
         parts.retain(|part| !part.text.is_empty());
         parts
     }
@@ -137,7 +149,8 @@ mod tests {
             jobs: 1,
             model: "tiny".into(),
             context: Some(12),
-            tokens: Some(12_345),
+            tokens: 12_345,
+            has_more_tokens: false,
             cost: None,
             mode: "ask".into(),
         };

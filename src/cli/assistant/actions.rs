@@ -20,7 +20,7 @@ impl App {
             Ok((Found::Custom(_), _)) if self.talk.is_busy() => self.say_busy(),
             Ok((Found::Custom(command), rest)) => {
                 let prompt = command.expand(rest);
-                self.ask_model(&prompt);
+                self.ask_model(&prompt, &prompt);
             }
             Err(message) => self.say_bad(&message),
         }
@@ -41,6 +41,7 @@ impl App {
             SlashCommand::Model => self.change_model(rest),
             SlashCommand::Effort => self.change_effort(rest),
             SlashCommand::Mode => self.change_mode(rest),
+            SlashCommand::Plan => self.plan(rest),
             SlashCommand::Clear => self.clear(),
             SlashCommand::Compact => match self.talk.is_busy() {
                 true => self.say_busy(),
@@ -108,6 +109,18 @@ impl App {
                 let message = format!("no mode {name:?}; the modes are {}", names.join(", "));
                 self.say_bad(&message);
             }
+        }
+    }
+
+    /// Lets the model plan before anything else runs.
+    fn plan(&mut self, text: &str) {
+        if self.talk.is_busy() {
+            return self.say_busy();
+        }
+        self.start.approvals.set_mode(Mode::ReadOnly);
+        self.say_faint("mode: read-only; /mode or Shift+Tab goes on from the plan");
+        if !text.is_empty() {
+            self.ask_model(text, text);
         }
     }
 

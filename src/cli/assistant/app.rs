@@ -193,7 +193,7 @@ impl App {
     /// Asks about calls.
     fn ask(&mut self, asked: Asked) {
         let approval = ApprovalScreen::new(asked, Instant::now());
-        self.view.lock().extend(approval.texts());
+        self.view.lock().ask(approval.texts());
         self.approval = Some(approval);
         self.notify("karyi asks about a call");
         self.clock.want();
@@ -283,7 +283,11 @@ impl App {
     }
 
     fn key(&mut self, press: KeyPress) {
-        if let Some(mut approval) = self.approval.take() {
+        let is_draft = !self.input.is_empty() && press.key != Key::Escape;
+        if let Some(mut approval) = self
+            .approval
+            .take_if(|asked| !(is_draft && asked.is_choosing()))
+        {
             let taken = approval.key(press, Instant::now());
             if approval.is_over() {
                 approval.finish();
@@ -541,9 +545,9 @@ impl App {
         }
     }
 
-    /// Gives a prompt of the project to the model.
-    pub(super) fn ask_model(&mut self, text: &str) {
-        self.view.lock().user(text);
+    /// Gives a prompt to the model; the history shows what the user typed for it.
+    pub(super) fn ask_model(&mut self, text: &str, shown: &str) {
+        self.view.lock().user(shown);
         self.start_turn(text);
     }
 
@@ -553,6 +557,7 @@ impl App {
             let turn = parts.conversation.state().history().turn_count();
             self.turn_starts.begin(turn, self.turn_began_at);
             self.start.tell_heading(&mut parts.conversation);
+            self.start.tell_mode(&mut parts.conversation);
         }
         let text = UserText {
             text: text.to_owned(),
@@ -663,9 +668,9 @@ impl App {
 
     fn say_failure(&self, error: &ModelError) {
         let redactor = &self.start.setup.redactor;
-        let message = redactor.redact_str(&error.message);
+        let message = redactor.redact_again(&error.message);
         self.say_bad(&format!("{}: {message}", error.code()));
-        self.say_warning(&format!("hint: {}", redactor.redact_str(&error.hint)));
+        self.say_warning(&format!("hint: {}", redactor.redact_again(&error.hint)));
     }
 
     pub(super) fn say_bad(&self, text: &str) {

@@ -43,6 +43,8 @@ pub(super) struct ApprovalScreen {
     entry: Entry,
     /// Time from which on keys count.
     open_at: Instant,
+    /// True while a text stands in the input: what is typed goes on with it.
+    pub(super) has_draft: bool,
 }
 
 /// Text that is being typed for an answer.
@@ -71,6 +73,7 @@ impl ApprovalScreen {
             answers: Vec::new(),
             entry: Entry::None,
             open_at: now + limits::APPROVAL_PAUSE,
+            has_draft: false,
         }
     }
 
@@ -104,6 +107,11 @@ impl ApprovalScreen {
         (self.open_at > now).then_some(self.open_at)
     }
 
+    /// Returns true while a key answers, and no text is typed.
+    pub(super) fn is_choosing(&self) -> bool {
+        matches!(self.entry, Entry::None)
+    }
+
     /// Sends the answers.
     pub(super) fn finish(self) {
         let is_whole = self.answers.len() >= self.asked.questions.len();
@@ -115,7 +123,11 @@ impl ApprovalScreen {
     /// Takes a key.
     pub(super) fn key(&mut self, press: KeyPress, now: Instant) -> ApprovalKey {
         if press.control_letter() == Some('c') {
-            return ApprovalKey::Interrupt;
+            // A text that is being typed is given up first.
+            return match std::mem::replace(&mut self.entry, Entry::None) {
+                Entry::None => ApprovalKey::Interrupt,
+                Entry::Reason(_) | Entry::Edit(_) => ApprovalKey::Taken,
+            };
         }
         if now < self.open_at {
             self.open_at = now + limits::APPROVAL_PAUSE;
@@ -262,6 +274,9 @@ impl ApprovalScreen {
             return Vec::new();
         };
         let keys = match self.opens_at(now) {
+            _ if self.has_draft => {
+                "send your text with Enter, or clear it with Ctrl+U: then keys answer".to_owned()
+            }
             Some(_) => "…".to_owned(),
             None => {
                 let left = self.asked.questions.len() - self.answers.len();

@@ -138,7 +138,7 @@ impl App {
     pub(super) fn init(&mut self) {
         match self.talk.is_busy() {
             true => self.say_busy(),
-            false => self.ask_model(INIT),
+            false => self.ask_model(INIT, "/init"),
         }
     }
 }

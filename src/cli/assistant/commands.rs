@@ -10,6 +10,7 @@ pub(super) enum SlashCommand {
     Model,
     Effort,
     Mode,
+    Plan,
     Clear,
     Compact,
     Context,
@@ -77,6 +78,12 @@ pub(super) const COMMANDS: &[CommandRow] = {
             "mode",
             "[NAME]",
             "show or change the mode of approval",
+        ),
+        row(
+            Is::Plan,
+            "plan",
+            "[TEXT]",
+            "let the model plan first: mode read-only until /mode changes it",
         ),
         row(
             Is::Clear,
@@ -167,6 +174,7 @@ pub(super) const COMMANDS: &[CommandRow] = {
         ),
         row(Is::Doctor, "doctor", "", "check what works on this machine"),
         row(Is::Quit, "quit", "", "end the session"),
+        row(Is::Quit, "exit", "", "the same as /quit"),
     ]
 };
 

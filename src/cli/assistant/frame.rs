@@ -24,6 +24,10 @@ struct Lower {
 impl App {
     /// Draws a frame.
     pub(super) fn draw(&mut self, now: Instant) -> std::io::Result<()> {
+        let has_draft = !self.input.is_empty();
+        if let Some(asked) = &mut self.approval {
+            asked.has_draft = has_draft;
+        }
         let before = self.screen.size();
         let size = self.screen.measure();
         if size != before && self.exit.is_none() {
@@ -120,6 +124,7 @@ impl App {
             model: self.start.setup.model.name.clone(),
             context: self.context,
             tokens: self.totals.tokens(),
+            has_more_tokens: self.totals.has_unknown_tokens,
             cost: self.totals.cost(),
             mode: self.start.approvals.mode().as_str().to_owned(),
         }

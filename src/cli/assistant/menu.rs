@@ -44,9 +44,9 @@ impl Totals {
         }
     }
 
-    /// Returns the tokens of everything.
-    pub(super) fn tokens(&self) -> Option<u64> {
-        (!self.has_unknown_tokens).then_some(self.input + self.output)
+    /// Returns the counted tokens of everything.
+    pub(super) fn tokens(&self) -> u64 {
+        self.input + self.output
     }
 
     /// Returns a sentence for people.
@@ -61,9 +61,10 @@ impl Totals {
         let cost = self
             .cost()
             .map_or("?".to_owned(), |cost| format!("{cost:.4}"));
-        let tokens = match self.has_unknown_tokens {
-            true => "? tokens".to_owned(),
-            false => format!("{input} tokens in, {output} out"),
+        let tokens = match (self.has_unknown_tokens, self.tokens()) {
+            (true, 0) => "? tokens".to_owned(),
+            (true, _) => format!("over {input} tokens in, {output} out"),
+            (false, _) => format!("{input} tokens in, {output} out"),
         };
         let (turns, requests) = (counted(*turns, "turn"), counted(*requests, "request"));
         format!("{turns}, {requests}, {tokens}, cost {cost}")
@@ -201,6 +202,13 @@ mod tests {
             ..Totals::default()
         };
         assert_eq!(totals.text(), "1 turn, 0 requests, ? tokens, cost ?");
-        assert_eq!((totals.cost(), totals.tokens()), (None, None));
+        assert_eq!((totals.cost(), totals.tokens()), (None, 0));
+        let totals = Totals {
+            input: 200,
+            output: 40,
+            ..totals
+        };
+        let text = "1 turn, 0 requests, over 200 tokens in, 40 out, cost ?";
+        assert_eq!(totals.text(), text);
     }
 }

@@ -46,7 +46,7 @@ impl App {
         let undo = move || {
             let numbers = changes_since(&recorder, since);
             if numbers.is_empty() {
-                return "the last turn changed no files; /diff lists earlier changes".to_owned();
+                return "the last turn changed no files by <edit>; /rewind goes back further, and what commands changed is not recorded".to_owned();
             }
             let numbers = numbers.iter().rev();
             let texts = numbers.map(|number| undo::in_session(&recorder, &redactor, *number));

@@ -122,7 +122,7 @@ impl PlainChat {
     fn ask(&mut self, asked: Asked) -> Option<u8> {
         let approval = ApprovalScreen::new(asked, Instant::now());
         let mut view = self.view.lock();
-        view.extend(approval.texts());
+        view.ask(approval.texts());
         view.extend(approval.plain_lines(limits::DEFAULT_COLUMNS, Instant::now()));
         drop(view);
         self.approval = Some(approval);

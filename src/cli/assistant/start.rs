@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use crate::approval::Mode;
 use crate::chat::answer_run::AnswerRunner;
 use crate::chat::conversation::Conversation;
 use crate::chat::history::History;
@@ -56,6 +57,8 @@ pub(super) struct Start {
     pub(super) own_options: OwnOptions,
     /// True until the first text was sent, which the directory and the date go with.
     has_heading: bool,
+    /// Mode that the model knows of.
+    told_mode: Mode,
 }
 
 impl Start {
@@ -65,6 +68,11 @@ impl Start {
         model: Arc<dyn Model>,
         (approvals, registry): (Approvals, Registry<Call>),
     ) -> Self {
+        // What runs without a question is of no concern to it, until it changes.
+        let told_mode = match approvals.mode() {
+            Mode::ReadOnly => Mode::Ask,
+            mode => mode,
+        };
         Self {
             setup,
             approvals,
@@ -77,6 +85,7 @@ impl Start {
             chat_id: None,
             own_options: OwnOptions::default(),
             has_heading: true,
+            told_mode,
         }
     }
 
@@ -172,6 +181,11 @@ impl Start {
         }
         self.chat_id = Some(id);
         let state = ChatState::replay(self.opening.request.clone(), &transcript);
+        if state.interruption().is_some() {
+            text.push_str(
+                "karyi ended during the work on the last text; nothing of it runs again\n",
+            );
+        }
         parts.conversation.enter_chat(state, Some(writer));
         self.has_heading = false;
         Ok(text)
@@ -218,6 +232,14 @@ impl Start {
         if std::mem::take(&mut self.has_heading) {
             let heading = chat_setup::heading(&self.setup.context.sessions.cwd());
             conversation.tell(heading.trim_end());
+        }
+    }
+
+    /// Tells the model a mode of approval that it does not know of.
+    pub(super) fn tell_mode(&mut self, conversation: &mut Conversation) {
+        let mode = self.approvals.mode();
+        if std::mem::replace(&mut self.told_mode, mode) != mode {
+            conversation.tell(told_of(mode));
         }
     }
 
@@ -306,4 +328,17 @@ pub(super) fn changes_since(recorder: &Recorder, number: u64) -> Vec<u64> {
         is_own && entry.number > number && !undone.contains(&entry.number)
     });
     own.map(|entry| entry.number).collect()
+}
+
+/// Returns what the model is told of a mode.
+fn told_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Nothing | Mode::ReadOnly => {
+            "Only calls that read run now; all others are refused. Look at what matters, then give your plan as steps \
+             and stop: the user decides how it goes on."
+        }
+        Mode::Ask => "Calls that do more than read may run again, once the user agrees.",
+        Mode::Edits => "Edits of files in the project run without a question now.",
+        Mode::Full => "All calls run without a question now.",
+    }
 }

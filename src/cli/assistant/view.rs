@@ -123,6 +123,12 @@ impl ChatView {
         self.history.extend(lines);
     }
 
+    /// Adds the texts of calls that the user is asked about to the history.
+    pub(super) fn ask(&mut self, texts: Vec<Line<'static>>) {
+        self.end_answer();
+        self.add(Kind::Card, texts);
+    }
+
     /// Adds a text of the user to the history.
     pub(super) fn user(&mut self, text: &str) {
         self.last = Kind::Other;
@@ -294,7 +300,11 @@ impl ChatView {
     fn finished(&mut self, index: u64, outcome: &Outcome) {
         let own = || Card::new(&outcome.tool, outcome.title.as_deref().unwrap_or_default());
         let card = self.cards.remove(&index).map(|(card, _)| card);
-        let card = card.unwrap_or_else(own);
+        let card = card.unwrap_or_else(|| {
+            // It was not started: what stands before it may still be open.
+            self.end_answer();
+            own()
+        });
         let exit = outcome.fields.get("exit_code").and_then(Value::as_i64);
         self.last_exit = exit.or(self.last_exit);
         let end = match outcome.status {
