@@ -133,6 +133,8 @@ fn the_whole_chat_is_shown_in_the_pager() {
     let mut terminal = karyi.env("PAGER", &pager).on_terminal();
     terminal
         .expect("/help")
+        .keys("\x0f")
+        .expect("there is nothing in this chat yet")
         .keys("is it?\r")
         .expect("so.")
         .forget();

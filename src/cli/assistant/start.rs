@@ -24,6 +24,7 @@ use crate::exec::approval::Approvals;
 use crate::render::paint::safe;
 use crate::tool::Registry;
 use crate::tools::Call;
+use karyi_core::error::ErrorCode;
 use karyi_core::limits;
 use karyi_files::transaction::Recorder;
 use karyi_files::undo::undone_numbers;
@@ -211,8 +212,14 @@ impl Start {
     /// # Errors
     /// There is no chat yet, or it cannot be read.
     pub(super) fn chat_page(&self) -> anyhow::Result<String> {
-        let id = self.chat_id.as_deref().context("there is no chat yet")?;
-        let chat = chats::store(self.setup.redactor.clone())?.read(id)?;
+        const EMPTY: &str = "there is nothing in this chat yet";
+        let id = self.chat_id.as_deref().context(EMPTY)?;
+        let read = chats::store(self.setup.redactor.clone())?.read(id);
+        let chat = read.map_err(|error| match error.code {
+            // Its file begins with the first text.
+            ErrorCode::NotFound => anyhow::anyhow!(EMPTY),
+            _ => error.into(),
+        })?;
         Ok(safe(&export::markdown(id, &chat)).into_owned())
     }
 
