@@ -34,6 +34,8 @@ pub struct Place {
     pub cwd: PathBuf,
     /// Directory of the project, without links in its path.
     pub project: PathBuf,
+    /// Home directory of the user, if it is known.
+    pub home: Option<PathBuf>,
     /// Returns a path without links in it.
     pub real: fn(&Path) -> PathBuf,
 }
@@ -335,7 +337,13 @@ impl Judge<'_> {
     /// Judges a change of a file that is not known before it runs. Rules that deny or ask hold for it as it is written.
     fn unknown_file(&self, shown: &str, file: &str, reason: &str) -> Finding {
         let project = &self.place.project;
-        let path = without_dots(&project.join(file));
+        let starts = ["~/", "$HOME/", "${HOME}/"];
+        let below_home = starts.iter().find_map(|start| file.strip_prefix(start));
+        let path = match (below_home, &self.place.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => project.join(file),
+        };
+        let path = without_dots(&path);
         let finding = self.by_rule(shown, |rule| rule.has_path(&path, project));
         finding.unwrap_or_else(|| self.doubt(shown, reason))
     }

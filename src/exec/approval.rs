@@ -19,6 +19,8 @@ pub struct ApprovalOptions {
     pub rules: Rules,
     /// Directory of the project.
     pub project: PathBuf,
+    /// Home directory of the user, if it is known.
+    pub home: Option<PathBuf>,
     /// Asks a person; without it, what would be asked does not run.
     pub approver: Option<Arc<dyn Approver>>,
     /// Keeps the rules of the answer "always".
@@ -33,6 +35,7 @@ impl ApprovalOptions {
             mode,
             rules: Rules::default(),
             project,
+            home: None,
             approver: None,
             store: None,
         }
@@ -49,6 +52,7 @@ pub struct Approvals {
 struct Shared {
     state: Mutex<State>,
     project: PathBuf,
+    home: Option<PathBuf>,
     store: Option<Arc<dyn RuleStore>>,
     /// Names in the first shell before its first command; `None` when they are not known.
     start: OnceLock<Option<ShellNames>>,
@@ -83,6 +87,7 @@ impl Approvals {
             shared: Some(Arc::new(Shared {
                 state: Mutex::new(state),
                 project: canonical_for_plan(&options.project),
+                home: options.home,
                 store: options.store,
                 start: OnceLock::new(),
             })),
@@ -156,6 +161,7 @@ impl Approvals {
         let place = Place {
             cwd,
             project: self.project().to_owned(),
+            home: self.shared.as_ref().and_then(|shared| shared.home.clone()),
             real: canonical_for_plan,
         };
         Some(work(Judge {

@@ -34,6 +34,7 @@ fn judged(mode: Mode, rules: &Rules, script: &str) -> Verdict {
     let place = Place {
         cwd: "/project".into(),
         project: "/project".into(),
+        home: Some("/home/me".into()),
         real: Path::to_owned,
     };
     let judge = Judge {
@@ -326,7 +327,11 @@ fn deny_is_stronger_than_ask_and_ask_than_allow() {
 #[test]
 fn deny_and_ask_hold_in_every_mode() {
     let check = |mode: Mode, script: &str, expected: &str| {
-        let rules = rules(&[], &["git push --force", "git log"], &["edit:.env"]);
+        let rules = rules(
+            &[],
+            &["git push --force", "git log"],
+            &["edit:.env", "edit:/home/me/.bashrc"],
+        );
         assert_eq!(
             shown(judged(mode, &rules, script)),
             expected,
@@ -344,6 +349,13 @@ fn deny_and_ask_hold_in_every_mode() {
         "cd sub && echo x > .env",
         "denied by the rule `edit:.env`",
     );
+    for script in ["echo x >> ~/.bashrc", "echo x > \"$HOME/.bashrc\""] {
+        check(
+            Mode::Full,
+            script,
+            "denied by the rule `edit:/home/me/.bashrc`",
+        );
+    }
     check(
         Mode::Full,
         "echo x > \"$d/../.env\"",
@@ -400,6 +412,7 @@ fn links_are_judged_as_written_and_as_they_lead() {
     let place = Place {
         cwd: "/project".into(),
         project: "/project".into(),
+        home: Some("/home/me".into()),
         real: |path| match path.file_name().and_then(|name| name.to_str()) {
             Some("link") => "/outside/x".into(),
             Some("hook") => "/project/repo/hook".into(),
@@ -500,6 +513,7 @@ fn calls_of_other_tools_are_judged_by_their_effect() {
     let place = Place {
         cwd: "/project/src".into(),
         project: "/project".into(),
+        home: Some("/home/me".into()),
         real: Path::to_owned,
     };
     let check = |mode: Mode, call: &Call, types_code: bool, expected: &str| {

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::approval::{AskedPart, Mode, Rule, RuleKind, Verdict};
 use crate::cli::config::{self, Settings};
 use crate::cli::policy::args::{PolicyArgs, PolicyCommand};
-use crate::cli::policy::project::{PROJECT_SETTINGS, ProjectPolicy, Source, project};
+use crate::cli::policy::project::{PROJECT_SETTINGS, ProjectPolicy, Source, home, project};
 use crate::cli::policy::store::ApprovalStore;
 use crate::cli::{fail, print, say};
 use crate::exec::approval::{ApprovalOptions, Approvals};
@@ -114,6 +114,7 @@ fn explain(script: &str, mode: Option<Mode>, is_json: bool) -> anyhow::Result<Ex
     let cwd = std::env::current_dir().context("finding the current directory")?;
     let options = ApprovalOptions {
         rules: policy.all_rules(),
+        home: home(),
         ..ApprovalOptions::new(mode.unwrap_or(policy.mode), policy.project)
     };
     let call = call(script)?;

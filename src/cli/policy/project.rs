@@ -134,6 +134,11 @@ pub(super) fn project(cwd: &Path) -> PathBuf {
     project_root(&cwd)
 }
 
+/// Returns the home directory of the user.
+pub(super) fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from)
+}
+
 /// Returns the approvals of a session that works in a directory, and says what the project may not widen. Without a mode that of the settings holds.
 ///
 /// # Errors
@@ -151,6 +156,7 @@ pub(in crate::cli) fn approvals(
         mode: mode.unwrap_or(policy.mode),
         rules: policy.all_rules(),
         project: policy.project,
+        home: home(),
         approver,
         store: Some(Arc::new(policy.store)),
     }))
