@@ -134,18 +134,57 @@ fn a_text_that_waits_is_edited_again_and_returns_on_escape() {
 
 #[test]
 fn a_program_that_waits_is_named_in_the_status_line() {
-    let server = ModelServer::start(vec![]);
+    let name = "<tools><command>read -p 'name: ' x</command></tools>";
+    let secret =
+        "<tools><ctrl end=\"true\">c</ctrl><command>read -s -p 'secret: ' x</command></tools>";
+    let server = ModelServer::start(vec![
+        Reply::text(name),
+        Reply::text("It asks."),
+        Reply::text(secret),
+        Reply::text("Type it."),
+    ]);
+    let mut terminal = assistant(&server, &["--mode", "full"]).on_terminal();
+    terminal
+        .expect("/help")
+        .keys("go\r")
+        .expect("waiting for input")
+        .expect("It asks.");
+    terminal
+        .forget()
+        .keys("go on\r")
+        .expect("Type it.")
+        .expect("waiting for a password");
+    // What may be the password is not sent at once.
+    terminal
+        .keys("hunter2-hunter2\r")
+        .expect("/shell lets you type it");
+    terminal.keys("\x15\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[test]
+fn a_command_of_the_user_that_waits_has_their_keyboard() {
+    let server = ModelServer::start(vec![Reply::text("Seen.")]);
     let mut terminal = assistant(&server, &[]).on_terminal();
     terminal
         .expect("/help")
-        .keys("!read -p 'name: ' x\r")
-        .expect("waiting for input");
+        .keys("!read -s -p 'secret: ' x; echo got ${#x}\r")
+        .expect("Ctrl+] returns");
     terminal
-        .forget()
-        .keys("!read -s -p 'secret: ' x\r")
-        .expect("waiting for a password");
+        .keys("hunter2-hunter2\r")
+        .expect("got 15")
+        .expect("back in the conversation");
+    terminal.keys("what was it?\r").expect("Seen.");
+    let sent = server.requests()[0].to_string();
+    assert!(
+        sent.contains("by hand") && !sent.contains("hunter2"),
+        "{sent}"
+    );
     terminal.keys("\x04");
-    assert_eq!(terminal.echo_at_end(), (true, 0));
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("hunter2"), "{screen}");
+    assert_eq!(status, 0);
 }
 
 #[test]

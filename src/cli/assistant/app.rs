@@ -1,6 +1,7 @@
 //! The loop of the assistant: keys, events of the conversation, questions and time become frames and work.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::Signal;
@@ -18,7 +19,7 @@ use crate::cli::assistant::parts::Opening;
 use crate::cli::assistant::questions::TerminalRequest;
 use crate::cli::assistant::rewind_list::{RewindList, TurnStarts};
 use crate::cli::assistant::screen::Screen;
-use crate::cli::assistant::shell_watch::ShellWatch;
+use crate::cli::assistant::shell_watch::{ShellWatch, Wait};
 use crate::cli::assistant::start::Start;
 use crate::cli::assistant::talk::{Talk, UserCommand, UserText, WorkEnd, named_files};
 use crate::cli::assistant::view::SharedView;
@@ -506,8 +507,17 @@ impl App {
         if text.is_empty() {
             return;
         }
-        self.keep_input();
         let is_command = text.starts_with(['/', '!']);
+        let wait = self.shell.state().wait;
+        if wait == Some(Wait::Password) && !is_command && !self.visits.is_warned {
+            self.visits.is_warned = true;
+            self.say_warning(
+                "a program waits for a password: /shell lets you type it there; Enter sends this to the model",
+            );
+            return self.input.set_text(text);
+        }
+        self.visits.is_warned = false;
+        self.keep_input();
         match self.talk.is_busy() {
             true if self.talk.has_turn() && !is_command => {
                 return self.start.steering.push(text.to_owned());
@@ -532,7 +542,9 @@ impl App {
                 script: script.trim().to_owned(),
                 is_told: !text.starts_with("!!"),
             };
-            self.talk.start_command(command, self.view.clone());
+            let sessions = Arc::clone(&self.start.setup.context.sessions);
+            self.talk
+                .start_command(command, self.view.clone(), sessions);
             return;
         }
         self.start_turn(text);
@@ -575,6 +587,11 @@ impl App {
         match end {
             WorkEnd::Turn(report) => self.turn_ended(&report),
             WorkEnd::Command | WorkEnd::Compaction(CompactionEnd::Done) => {}
+            WorkEnd::Waiting => {
+                self.say_faint("it waits for you: type to it; Ctrl+] returns");
+                self.visits.is_wanted = true;
+                self.visits.is_for_program = true;
+            }
             WorkEnd::Compaction(CompactionEnd::Nothing) => {
                 self.say_faint("there is little to sum up yet");
             }

@@ -88,6 +88,7 @@ impl ApprovalScreen {
                 let style = match (question.tool, line.as_bytes().first()) {
                     ("edit", Some(b'+')) => theme::GOOD,
                     ("edit", Some(b'-')) => theme::BAD,
+                    ("edit", Some(b'@')) => theme::FAINT,
                     _ => Style::new(),
                 };
                 let text = format!("  {}", safe_question(line));

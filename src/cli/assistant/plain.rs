@@ -1,6 +1,7 @@
 //! The conversation as lines, for terminals that only print: no cursor movement, no keys but those of a line.
 
 use std::io::{self, Write as _};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::chat::turn::TurnEnd;
@@ -84,6 +85,7 @@ impl PlainChat {
         self.view.lock().end_turn();
         match end {
             WorkEnd::Command
+            | WorkEnd::Waiting
             | WorkEnd::Compaction(_)
             | WorkEnd::Rewound(_)
             | WorkEnd::Model(..) => {}
@@ -187,7 +189,10 @@ impl PlainChat {
                 script: script.trim_start_matches('!').trim().to_owned(),
                 is_told: !script.starts_with('!'),
             };
-            return self.talk.start_command(command, self.view.clone());
+            let sessions = Arc::clone(&self.start.setup.context.sessions);
+            return self
+                .talk
+                .start_command(command, self.view.clone(), sessions);
         }
         if !line.is_empty() {
             self.start_turn(line);

@@ -44,6 +44,7 @@ impl App {
     /// Gives the shell to the user until they return.
     pub(super) async fn visit_shell(&mut self, inputs: &mut Inputs) {
         self.visits.is_wanted = false;
+        let is_for_program = std::mem::take(&mut self.visits.is_for_program);
         if self.talk.is_busy() {
             return self.say_busy();
         }
@@ -56,7 +57,7 @@ impl App {
         while self.exit.is_none() {
             if session.has_job() {
                 self.visits.is_used = true;
-                if !self.attend(&session, None).await {
+                if !self.attend(&session, None).await || is_for_program {
                     break;
                 }
                 continue;

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -15,8 +16,9 @@ use crate::cli::assistant::parts::{Opening, Parts};
 use crate::cli::assistant::start::ModelChange;
 use crate::cli::assistant::view::SharedView;
 use crate::exec::cancel::Cancel;
-use crate::tool::sessions::JOB_PREFIX;
+use crate::tool::sessions::{JOB_PREFIX, Sessions};
 use crate::tools::Call;
+use karyi_core::outcome::Status;
 use karyi_model::ModelRequest;
 
 /// A text of the user, with the files that it names.
@@ -48,6 +50,8 @@ pub(super) enum WorkEnd {
     Turn(Box<TurnReport>),
     /// A command of the user has ended.
     Command,
+    /// A command of the user waits for what they type.
+    Waiting,
     /// The conversation was summed up, or not.
     Compaction(CompactionEnd),
     /// The conversation is as before a text, which is edited again.
@@ -140,7 +144,12 @@ impl Talk {
     }
 
     /// Runs a command of the user.
-    pub(super) fn start_command(&mut self, command: UserCommand, mut view: SharedView) {
+    pub(super) fn start_command(
+        &mut self,
+        command: UserCommand,
+        mut view: SharedView,
+        sessions: Arc<Sessions>,
+    ) {
         self.start(move |mut parts, cancel| async move {
             parts.own.replace_cancel(&cancel);
             let arguments = json!({"text": command.script});
@@ -151,7 +160,11 @@ impl Talk {
                     parts.conversation.tell(&text);
                 }
             }
-            (Some(parts), WorkEnd::Command)
+            let end = match waits(&sessions).await {
+                true => WorkEnd::Waiting,
+                false => WorkEnd::Command,
+            };
+            (Some(parts), end)
         });
     }
 
@@ -284,6 +297,14 @@ fn named_file(name: &str, directory: &Path) -> Option<NamedFile> {
         src: src.to_owned(),
         lines,
     })
+}
+
+/// Returns true when the program in front of the shell waits for input.
+async fn waits(sessions: &Sessions) -> bool {
+    match sessions.current() {
+        Some(current) => current.session.job_status().await == Some(Status::AwaitingInput),
+        None => false,
+    }
 }
 
 #[cfg(test)]

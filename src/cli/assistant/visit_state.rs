@@ -8,6 +8,10 @@ use karyi_screen::input_box::InputBox;
 pub(super) struct ShellVisits {
     /// True when the next one is to begin.
     pub(super) is_wanted: bool,
+    /// True when it ends with the program in front.
+    pub(super) is_for_program: bool,
+    /// True once the user was told that a program waits for a password.
+    pub(super) is_warned: bool,
     /// The line at the prompt; its history lives as long as the program.
     pub(super) input: InputBox,
     /// Modes of the terminal that the program which goes on had turned on.
