@@ -1,4 +1,4 @@
-//! The settings of other assistants. Files with keys and logins are never opened.
+//! The settings of other assistants. Their files of logins are not opened.
 
 use std::path::{Path, PathBuf};
 
