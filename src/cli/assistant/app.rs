@@ -252,6 +252,10 @@ impl App {
     /// Forgets the files of the project: there may be other ones now, or the shell may be in another directory.
     pub(super) fn forget_files(&mut self) {
         self.files = ProjectFiles::default();
+        // The search that a path waits for is one of the forgotten files.
+        if self.awaits_files && matches!(self.overlay, Overlay::None) {
+            self.complete();
+        }
     }
 
     /// Takes the terminal back.
