@@ -13,7 +13,7 @@ use crate::cli::assistant::approval_screen::{ApprovalKey, ApprovalScreen, Asked}
 use crate::cli::assistant::completion::{Completion, ProjectFiles, Sources, completion};
 use crate::cli::assistant::input_history;
 use crate::cli::assistant::key_reader::{KeyReader, Typed};
-use crate::cli::assistant::menu::{Menu, MenuChoice, Totals};
+use crate::cli::assistant::menu::{Menu, MenuChoice, SessionFacts, Totals};
 use crate::cli::assistant::outside::{self, Outside};
 use crate::cli::assistant::parts::Opening;
 use crate::cli::assistant::questions::TerminalRequest;
@@ -319,6 +319,7 @@ impl App {
             MenuChoice::Open => self.overlay = Overlay::Menu(menu),
             MenuChoice::Back => {}
             MenuChoice::Command(command) => self.command(command, ""),
+            MenuChoice::ShellCommand => self.input.set_text("!"),
         }
     }
 
@@ -458,7 +459,16 @@ impl App {
             self.interrupted_at = Some(Instant::now());
             self.escape();
         } else {
-            self.overlay = Overlay::Menu(Menu::default());
+            self.overlay = Overlay::Menu(Menu::new(self.facts()));
+        }
+    }
+
+    fn facts(&self) -> SessionFacts {
+        let used = self.start.setup.context.secrets.used();
+        SessionFacts {
+            changes: self.start.changes_since(0).len(),
+            secrets: used.iter().map(|name| name.as_str().to_owned()).collect(),
+            jobs: self.shell.state().jobs,
         }
     }
 

@@ -80,30 +80,70 @@ pub(super) enum MenuChoice {
     Back,
     /// It closes, and this runs.
     Command(SlashCommand),
+    /// It closes, and the input begins a command of the shell.
+    ShellCommand,
 }
 
-/// Items: key, words, command.
-const ITEMS: &[(char, &str, Option<SlashCommand>)] = &[
-    ('r', "resume", None),
-    ('d', "changed files", Some(SlashCommand::Diff)),
-    (
-        'u',
-        "undo the last change of files",
-        Some(SlashCommand::Undo),
-    ),
-    ('t', "take over the shell", Some(SlashCommand::Shell)),
-    ('j', "jobs", Some(SlashCommand::Jobs)),
-    ('s', "status", Some(SlashCommand::Status)),
-    ('q', "quit", Some(SlashCommand::Quit)),
-];
+/// Items: key, words, what they do.
+const ITEMS: &[(char, &str, MenuChoice)] = {
+    use MenuChoice::Command;
+    &[
+        ('r', "resume", MenuChoice::Back),
+        ('d', "changed files", Command(SlashCommand::Diff)),
+        (
+            'u',
+            "undo the files of the last turn",
+            Command(SlashCommand::Undo),
+        ),
+        ('t', "take over the shell", Command(SlashCommand::Shell)),
+        ('!', "one command in the shell", MenuChoice::ShellCommand),
+        ('j', "jobs", Command(SlashCommand::Jobs)),
+        ('s', "status", Command(SlashCommand::Status)),
+        ('q', "quit", Command(SlashCommand::Quit)),
+    ]
+};
+
+/// What the session has done so far, beside its requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct SessionFacts {
+    /// Changes of files that were not undone.
+    pub(super) changes: usize,
+    /// Names of the secrets that calls have used.
+    pub(super) secrets: Vec<String>,
+    /// Shells that a command holds.
+    pub(super) jobs: usize,
+}
+
+impl SessionFacts {
+    /// Returns a line for people; empty when there is nothing to tell.
+    fn text(&self) -> String {
+        let mut parts = Vec::new();
+        if self.changes > 0 {
+            parts.push(counted(self.changes as u64, "change") + " of files");
+        }
+        if !self.secrets.is_empty() {
+            parts.push(format!("secrets used: {}", self.secrets.join(", ")));
+        }
+        if self.jobs > 0 {
+            parts.push(counted(self.jobs as u64, "job"));
+        }
+        parts.join(" · ")
+    }
+}
 
 /// The open menu.
 #[derive(Debug, Default)]
 pub(super) struct Menu {
+    facts: SessionFacts,
     marked: usize,
 }
 
 impl Menu {
+    /// Opens the menu.
+    pub(super) fn new(facts: SessionFacts) -> Self {
+        Self { facts, marked: 0 }
+    }
+
     /// Takes a key.
     pub(super) fn key(&mut self, press: KeyPress) -> MenuChoice {
         match press.key {
@@ -113,13 +153,13 @@ impl Menu {
             _ if !press.is_plain() => {}
             Key::Char(letter) => {
                 let item = ITEMS.iter().find(|(key, _, _)| *key == letter);
-                return item.map_or(MenuChoice::Open, |(_, _, command)| chosen(*command));
+                return item.map_or(MenuChoice::Open, |(_, _, choice)| *choice);
             }
             Key::Up => self.marked = (self.marked + ITEMS.len() - 1) % ITEMS.len(),
             Key::Down | Key::Tab => self.marked = (self.marked + 1) % ITEMS.len(),
             Key::Enter => {
                 let item = ITEMS.get(self.marked);
-                return item.map_or(MenuChoice::Back, |(_, _, command)| chosen(*command));
+                return item.map_or(MenuChoice::Back, |(_, _, choice)| *choice);
             }
             Key::Escape => return MenuChoice::Back,
             _ => {}
@@ -136,6 +176,10 @@ impl Menu {
     ) -> Vec<Line<'static>> {
         let heading = format!("{}: {}", elapsed_text(age), totals.text());
         let mut lines = vec![Line::from(Span::styled(heading, theme::FAINT))];
+        let facts = self.facts.text();
+        if !facts.is_empty() {
+            lines.push(Line::from(Span::styled(facts, theme::FAINT)));
+        }
         for (number, (key, words, _)) in ITEMS.iter().enumerate() {
             let text = format!("{key}  {words}");
             lines.push(Line::from(match number == self.marked {
@@ -152,10 +196,6 @@ fn counted(count: u64, word: &str) -> String {
         1 => format!("1 {word}"),
         _ => format!("{count} {word}s"),
     }
-}
-
-fn chosen(command: Option<SlashCommand>) -> MenuChoice {
-    command.map_or(MenuChoice::Back, MenuChoice::Command)
 }
 
 #[cfg(test)]
@@ -190,6 +230,20 @@ mod tests {
         let mut alt = KeyPress::plain(Key::Char('u'));
         alt.modifiers.alt = true;
         assert_eq!(menu.key(alt), MenuChoice::Open);
+        let bang = menu.key(KeyPress::plain(Key::Char('!')));
+        assert_eq!(bang, MenuChoice::ShellCommand);
+    }
+
+    #[test]
+    fn what_was_done_stands_in_a_line() {
+        let menu = Menu::new(SessionFacts {
+            changes: 2,
+            secrets: vec!["TOKEN".into(), "KEY".into()],
+            jobs: 1,
+        });
+        let lines = menu.lines(&Totals::default(), Duration::ZERO, 80);
+        let expected = "2 changes of files · secrets used: TOKEN, KEY · 1 job";
+        assert_eq!(plain_text(&lines[1]), expected);
     }
 
     #[test]
