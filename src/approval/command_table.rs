@@ -60,7 +60,8 @@ const GIT_SHOWN: &str = "-# -p -u -n= -i -s -w -b -z -M? -C? -R -E -F -P -S= -G=
     --shortstat --numstat --patch --no-patch --branches? --tags? --remotes? --diff-filter= --color? --no-color \
     --no-ext-diff --no-textconv --topo-order --date-order --invert-grep --summary --full-history --word-diff? \
     --unified= --cached --staged --check --exit-code --quiet --merge-base --ignore-all-space --ignore-space-change \
-    --no-renames --find-renames? --relative? --raw --minimal --patience --histogram";
+    --no-renames --find-renames? --relative? --raw --minimal --patience --histogram --count --objects --left-right \
+    --parents --children --ancestry-path";
 
 /// Options of git before its command.
 const GIT: &str = "-C= -P --no-pager --no-optional-locks --literal-pathspecs";
@@ -105,14 +106,14 @@ const READERS: &[Reader] = &[
     row("node --version | python3 --version | gcc --version | make --version | git --version", Letters(""), AtMost(0)),
     row("git status", Letters("-s -b -v -z -u? --short --branch --porcelain? --long --untracked-files? --ignored? \
         --show-stash --ahead-behind --no-renames --column?"), Any),
-    row("git log | git diff | git show | git stash list", Letters(GIT_SHOWN), Any),
+    row("git log | git diff | git show | git stash list | git rev-list", Letters(GIT_SHOWN), Any),
     row("git branch", Letters("-a -r -v --all --remotes --list --show-current --contains? --merged? --no-merged? --sort= \
         --format= --points-at= --column?"), AtMost(0)),
     row("git tag", Letters("-l -n? --list --sort= --format= --contains? --points-at="), AtMost(0)),
     row("git remote", Letters("-v --verbose"), AtMost(0)),
     row("git remote get-url", Letters("--all --push"), AtMost(1)),
     row("git rev-parse | git ls-files | git ls-tree | git describe | git merge-base | git show-ref | git for-each-ref | \
-        git rev-list | git name-rev | git check-ignore | git count-objects", Every, Any),
+        git name-rev | git check-ignore | git count-objects", Every, Any),
     row("git cat-file", Letters("-t -s -e -p"), Any),
     row("git blame", Letters("-L= -w -M? -C? -s -e -l -t -p --date= --since= --porcelain --line-porcelain"), Any),
     row("git shortlog", Letters("-s -n -e --all --since= --until="), Any),
@@ -191,7 +192,35 @@ fn check_test(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
     else {
         return Ok(());
     };
-    check_comparisons(words).map_err(|word| Doubt::Word(format!("{word}` of `{}", name.text)))
+    check_comparisons(words)
+        .and_then(|()| check_operands(words.get(1..).unwrap_or_default()))
+        .map_err(|word| Doubt::Word(format!("{word}` of `{}", name.text)))
+}
+
+/// Operators of a test beside those of one letter.
+const TEST_OPERATORS: &str = "= == != < > ! ( ) ] -nt -ot -ef -eq -ne -lt -le -gt -ge";
+
+/// Checks that no word of a test which is expanded may be an operator: it stands between operators.
+fn check_operands<'a>(words: &[CommandWord<'a>]) -> Result<(), &'a str> {
+    let is_operator = |word: &CommandWord<'_>| {
+        let is_letter = word.text.len() == 2 && word.text.starts_with('-');
+        let is_listed = TEST_OPERATORS.split(' ').any(|one| one == word.text);
+        word.is_certain && (is_letter || is_listed)
+    };
+    let count = words.iter().filter(|word| word.text != "]").count();
+    for (at, word) in words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| !word.is_certain)
+    {
+        let is_middle = count == 3 && at == 1;
+        let before = at.checked_sub(1).and_then(|at| words.get(at));
+        let mut sides = before.into_iter().chain(words.get(at + 1));
+        if word.is_split || is_middle || !sides.all(is_operator) {
+            return Err(word.text);
+        }
+    }
+    Ok(())
 }
 
 /// Checks the words of a test.
@@ -300,6 +329,7 @@ const SPECIAL_VARIABLES: &[&str] = &[
     "manpath",
     "mailpath",
     "module_path",
+    "mapfile",
     "prompt",
     "histchars",
     "aliases",
@@ -336,7 +366,7 @@ pub(super) fn option_length(
             .text
             .strip_prefix('-')
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && word.is_certain);
-        is_number || !word.may_be_option()
+        is_number || !word.may_be_option() && !word.is_split
     });
     let listed = |option: &str, end: &str| {
         let mut all = list.split_ascii_whitespace();

@@ -11,6 +11,10 @@ pub struct CommandWord<'a> {
     pub source: &'a str,
     /// True when nothing in it is expanded.
     pub is_certain: bool,
+    /// True when it may become several words, or none.
+    pub is_split: bool,
+    /// True when zsh may read a part of it as code.
+    pub may_hold_code: bool,
 }
 
 impl<'a> CommandWord<'a> {
@@ -19,6 +23,8 @@ impl<'a> CommandWord<'a> {
         text: "$@",
         source: "$@",
         is_certain: false,
+        is_split: true,
+        may_hold_code: false,
     };
 
     /// Returns a word of a script.
@@ -28,6 +34,8 @@ impl<'a> CommandWord<'a> {
             text: &word.text,
             source: script.get(word.span.clone()).unwrap_or_default(),
             is_certain: word.is_certain,
+            is_split: word.is_split,
+            may_hold_code: word.has_group,
         }
     }
 
@@ -53,17 +61,5 @@ impl<'a> CommandWord<'a> {
             let is_split = text.contains(['"', '@', '(', '`', '\\']);
             is_split || !is_harmless(text)
         })
-    }
-
-    /// Returns true when the shell of zsh may read a part of the word as code.
-    #[must_use]
-    pub fn may_hold_code(self) -> bool {
-        let mut before = ' ';
-        let is_opening = |c: char| {
-            let is_code = c == '(' && !"$<>(".contains(before);
-            before = c;
-            is_code
-        };
-        !self.is_certain && self.source.chars().any(is_opening)
     }
 }

@@ -232,7 +232,7 @@ impl Judge<'_> {
         };
         name.text = program(name.text);
         let inner = wrappers::unwrapped(&words);
-        if let Some(finding) = self.by_rule(&shown, |rule| is_named(rule, &words)) {
+        if let Some(finding) = self.by_rule(&shown, |rule| is_named(rule, &words, Rule::names)) {
             return finding;
         }
         if self.mode == Mode::Full {
@@ -276,6 +276,13 @@ impl Judge<'_> {
         if !is_certain(words) || !inner.words.is_empty() && !is_certain(&inner.words) {
             return Some(("its name is not known before it runs".to_owned(), false));
         }
+        if words.iter().any(|word| word.may_hold_code) {
+            return Some(("a pattern of it may run code".to_owned(), false));
+        }
+        let mut narrow = self.rules.deny.iter().chain(&self.rules.ask);
+        if let Some(rule) = narrow.find(|rule| is_named(rule, words, Rule::may_name)) {
+            return Some((format!("the rule `{rule}` may hold for it"), false));
+        }
         let variables = command
             .assignments
             .iter()
@@ -297,9 +304,6 @@ impl Judge<'_> {
         }
         if let Some((name, _)) = variables.first() {
             return Some((format!("it sets the variable {name}"), command.is_certain()));
-        }
-        if words.iter().any(|word| word.may_hold_code()) {
-            return Some(("a pattern of it may run code".to_owned(), false));
         }
         if let Some(doubt) = &inner.doubt {
             return Some((doubt.clone(), true));
@@ -359,6 +363,13 @@ impl Judge<'_> {
             }
         };
         let written = without_dots(&path);
+        // There a name leads elsewhere in each process.
+        if ["/proc", "/dev/fd"]
+            .iter()
+            .any(|place| written.starts_with(place))
+        {
+            return self.unknown_file(shown, file, UNKNOWN_FILE);
+        }
         let path = without_dots(&(self.place.real)(&path));
         let project = &self.place.project;
         let has_path = |rule: &&Rule| [&path, &written].iter().any(|p| rule.has_path(p, project));
@@ -419,11 +430,15 @@ fn is_harmless_variable(name: &str) -> bool {
 }
 
 /// Returns true when a rule names a command, or one that it runs.
-fn is_named(rule: &Rule, words: &[CommandWord<'_>]) -> bool {
+fn is_named(
+    rule: &Rule,
+    words: &[CommandWord<'_>],
+    names: fn(&Rule, &[CommandWord<'_>]) -> bool,
+) -> bool {
     let inner = wrappers::unwrapped(words).words;
-    rule.names(words)
-        || rule.names(&inner)
-        || wrappers::inner_commands(words).any(|words| rule.names(words))
+    names(rule, words)
+        || names(rule, &inner)
+        || wrappers::inner_commands(words).any(|words| names(rule, words))
 }
 
 /// Returns true for a command that asks without a rule that names it, or that runs such a one.

@@ -94,6 +94,16 @@ impl Rule {
     /// Returns true when it names a command, whatever words are added.
     #[must_use]
     pub fn names(&self, words: &[CommandWord<'_>]) -> bool {
+        self.is_found(words, |own, word| own == word.text)
+    }
+
+    /// Returns true when it may name a command by words that are not known before it runs.
+    #[must_use]
+    pub fn may_name(&self, words: &[CommandWord<'_>]) -> bool {
+        self.is_found(words, |own, word| own == word.text || !word.is_certain)
+    }
+
+    fn is_found(&self, words: &[CommandWord<'_>], is_same: IsSame) -> bool {
         let Pattern::Command(_, start, _) = &self.pattern else {
             return false;
         };
@@ -108,9 +118,9 @@ impl Rule {
             Some((topic, rest)) if !topic.text.starts_with('-') => (Some(topic), rest),
             _ => (None, rest),
         };
-        let has = |own: &RuleWord| arguments.iter().any(|word| own.text == word.text);
+        let has = |own: &RuleWord| arguments.iter().any(|word| is_same(&own.text, word));
         is_named
-            && topic.is_none_or(|topic| is_topic(&topic.text, arguments))
+            && topic.is_none_or(|topic| is_topic(&topic.text, arguments, is_same))
             && rest.iter().all(has)
     }
 
@@ -188,18 +198,21 @@ fn command(text: &str) -> Option<Pattern> {
     ))
 }
 
+/// Compares a word of a rule with one of a command.
+type IsSame = fn(&str, &CommandWord<'_>) -> bool;
+
 /// Returns true when a word is the first one that is neither an option nor the value of one.
-fn is_topic(topic: &str, words: &[CommandWord<'_>]) -> bool {
+fn is_topic(topic: &str, words: &[CommandWord<'_>], is_same: IsSame) -> bool {
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
-        if word.text == topic {
+        if is_same(topic, word) {
             return true;
         }
         if !word.text.starts_with('-') {
             return false;
         }
         // The next word may be its value.
-        words.next_if(|next| next.text != topic && !next.text.starts_with('-'));
+        words.next_if(|next| !is_same(topic, next) && !next.text.starts_with('-'));
     }
     false
 }

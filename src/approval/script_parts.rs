@@ -91,7 +91,7 @@ fn doubt_of_head(head: &SimpleCommand, text: &str) -> Option<&'static str> {
         .iter()
         .map(|word| CommandWord::of(word, text))
         .collect();
-    if words.iter().any(|word| word.may_hold_code()) {
+    if words.iter().any(|word| word.may_hold_code) {
         return Some("a pattern of it may run code");
     }
     let first = words.first()?;
@@ -140,11 +140,10 @@ pub(super) fn target<'a>(redirection: &'a Redirection, text: &str) -> Target<'a>
     let names_variable = descriptor
         .as_ref()
         .is_some_and(|name| name.starts_with('{'));
-    let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'-';
     match operator.as_str() {
         _ if names_variable => Target::Unknown(file),
         "<<" | "<<-" | "<<<" => Target::Nothing,
-        "<&" | ">&" if target.is_certain && file.bytes().all(is_digit) => Target::Nothing,
+        "<&" | ">&" if target.is_certain && is_descriptor(file) => Target::Nothing,
         "<" | "<&" if may_connect(target, text) => Target::Network,
         "<" => Target::Nothing,
         // bash takes the sign for the name of the file.
@@ -152,6 +151,12 @@ pub(super) fn target<'a>(redirection: &'a Redirection, text: &str) -> Target<'a>
         _ if HARMLESS_TARGETS.contains(&file) => Target::Nothing,
         _ => Target::File(file),
     }
+}
+
+/// Returns true for what closes or copies a descriptor: `-`, `1` or `1-`.
+fn is_descriptor(word: &str) -> bool {
+    let number = word.strip_suffix('-').unwrap_or(word);
+    word == "-" || !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns true for a file to read from whose name may be one of those by which bash opens a connection. The name is

@@ -25,6 +25,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("builtin", "", 0),
     wrapper("noglob", "", 0),
     wrapper("nocorrect", "", 0),
+    // With an option it takes variables away that the program needs to ask nothing, such as `GIT_PAGER`.
     wrapper("env", "-i -u= --unset= --ignore-environment", 0),
     wrapper("nice", "-n= -# --adjustment=", 0),
     wrapper("stdbuf", "-i= -o= -e=", 0),
@@ -141,13 +142,12 @@ impl<'a> InnerCommand<'a> {
                 _ => option_length(wrapper.options, false, &self.words),
             };
             let (name, option) = (wrapper.name, word.source);
-            if length.is_none() {
+            if length.is_none() || name == "env" && option != "--" {
                 let doubt =
                     format!("the option `{option}` of `{name}` is not known to be harmless");
                 self.doubt.get_or_insert(doubt);
             }
-            self.words
-                .drain(..length.unwrap_or(1).min(self.words.len()));
+            self.skip(length.unwrap_or(1));
         }
         if wrapper.name == "env" {
             while let Some((name, value)) = self
@@ -156,10 +156,20 @@ impl<'a> InnerCommand<'a> {
                 .and_then(|word| word.text.split_once('='))
             {
                 self.variables.push((name, value));
-                self.words.remove(0);
+                self.skip(1);
             }
         }
-        self.words.drain(..wrapper.operands.min(self.words.len()));
+        self.skip(wrapper.operands);
+    }
+
+    /// Skips words before the command. One that may become several may be the command.
+    fn skip(&mut self, count: usize) {
+        for word in self.words.drain(..count.min(self.words.len())) {
+            if word.is_split {
+                let doubt = format!("`{}` may become several words", word.source);
+                self.doubt.get_or_insert(doubt);
+            }
+        }
     }
 }
 

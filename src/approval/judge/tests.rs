@@ -144,6 +144,12 @@ fn ordinary_reading_is_not_asked_about() {
         "(cd sub; ls) && { pwd; }",
         "printf '%s %5.1f%%\\n' a 1.5 b 2; printf '\\033[1m%s\\033[0m' \"$x\"; printf \"a $x\"",
         "wc -l < \"src/$f\"; cat < ~/x < <(ls) < '$x'",
+        "git status && ls -la | head -3; grep -rn \"x\" src | sort | uniq -c",
+        "for f in *.rs; do wc -l \"$f\"; done; [ -f a ] && cat a",
+        "cat <<'EOF'\nit's $(x) }\nEOF\ncat <<-\"END_1\"\n\tEND_1\ncat << \\E\nE",
+        "find . -name '*.rs' | xargs grep -l foo; git -C ~/x -C ../y log -3; git rev-list --count HEAD",
+        "[ -n \"$(git status -s)\" ] && [ ! -d \"$d/x\" ] && test \"$a\" -nt \"$b\" && [ \"$1\" ] && [ $# -gt 0 ]",
+        "echo \"${x:-it's (none)}\" \"${x%.rs}\" ${x:-y} \"a (b)\"; x=\"$(echo '(')\"; ls >&2 2>&-",
         "[ \"$a\" = b ] && [[ $a == b || $a =~ ^c ]] && grep -E 'a$|^b' x",
     ]);
 }
@@ -260,11 +266,119 @@ const HIDDEN_CODE: &[(&str, &str)] = &[
     ("! touch p", "touch p"),
     ("if touch p; then :; fi", "touch p"),
     ("echo x | tee p", "no rule allows it"),
+    ("timeout .{5,/../../../bin/touch,/p} ls", "several words"),
+    ("timeout 5* ls", "several words"),
+    ("timeout $x ls", "`$x`"),
+    (
+        "env -u .{,/../../../bin/touch,/p} ls",
+        "its name is not known",
+    ),
+    ("env LC_{A=1,/../bin/touch} ls", "several words"),
+    (
+        "echo x | xargs -d .{,/../../../bin/touch,/p} cat",
+        "its name is not known",
+    ),
+    ("git -C c{,lone,/../..,c2} log", "`-C`"),
+    ("uniq -f 0{,a} victim", "`-f`"),
+    ("echo ${x:-<(touch p)}", "its expansion"),
+    ("echo ${x:+ <(touch p)}", "its expansion"),
+    ("echo ${x#<(touch p)} ${x/a/>(touch p)}", "its expansion"),
+    ("echo ${x^<(touch p)}", "its expansion"),
+    ("echo ${x-${y-<(touch p)}}", "its expansion"),
+    ("y=${x:-<(touch p)}", "its expansion"),
+    ("x=(${x:-<(touch p)})", "its expansion"),
+    ("cat <<< ${x:-<(touch p)}", "its expansion"),
+    ("for f in ${x:-<(touch p)}; do ls; done", "its expansion"),
+    ("case ${x:-<(touch p)} in a) ls;; esac", "its expansion"),
+    ("[[ a == ${x:-<(touch p)} ]]", "its expansion"),
+    ("[[ a == @(<(touch p)) ]]", "its expansion"),
+    ("echo ${x:-*(e:'touch p':)}", "its expansion"),
+    ("test \"$a\" \"$b\"", "`$a` of `test`"),
+    ("test \"$a\" 'a[$(touch p)]'", "`$a` of `test`"),
+    ("[ a \"$b\" c ]", "`$b` of `[`"),
+    ("[ ! \"$a\" 'a[$(touch p)]' ]", "`$a` of `[`"),
+    ("[ $x ]", "`$x` of `[`"),
+    ("[ -f $x ]", "`$x` of `[`"),
+    ("test {-v,'a[$(zap)]'}", "of `test`"),
+    ("cat <<$'\\x45'\nE\ntouch p\nx45", "its expansion"),
+    ("cat <<-\"\tE\"\n\tE\ntouch p\nE", "its expansion"),
+    ("cat <<'\tE'\n\tE", "its expansion"),
+    ("cat <<\\\tE\n\tE", "its expansion"),
+    ("cat <<E$'\\t'\nE\t", "its expansion"),
+    ("cat <<''\nls\n", "its expansion"),
+    ("env -u GIT_PAGER -u PAGER git log -p", "`-u` of `env`"),
+    ("env -i TERM=xterm git log", "`-i` of `env`"),
+    ("git rev-list --output=p HEAD", "`--output=p`"),
+    ("echo HEAD | xargs git rev-list --output=p", "`--output=p`"),
+    ("echo x >&1-2", ">&1-2: it writes a file"),
+    ("echo x >&--", ">&--: it writes a file"),
+    ("{ ls } always { touch p }", "}: its expansion"),
+    ("if { true } zap", "}: its expansion"),
+    ("if { ls > /dev/null } { zap }", "}: its expansion"),
+    ("echo \"${x/a/'$(touch p)'}\"", "its expansion"),
+    ("echo \"${x/a/'`touch p`'}\"", "its expansion"),
+    ("cat <<E\n${x/a/$'$(touch p)'}\nE", "its expansion"),
+    ("x=(/b*(e:'touch p':))", "its expansion"),
+    ("cat < /dev/nul*(e:'touch p':)", "its expansion"),
+    ("x==(touch p)", "its expansion"),
+    ("x=(=(touch p))", "its expansion"),
+    ("cat <<< =(touch p)", "its expansion"),
+    ("git status *(e:'touch p':)", "a pattern of it"),
+    ("mapfile=(PATH a)", "mapfile may change"),
 ];
 
 #[test]
 fn what_may_hide_code_is_asked_about() {
     asks(HIDDEN_CODE);
+}
+
+#[test]
+fn a_rule_that_may_hold_for_an_unknown_word_asks() {
+    let check = |script: &str, expected: &str| {
+        let rules = rules(
+            &["git *", "xargs git *"],
+            &["git push --force"],
+            &["git tag"],
+        );
+        let found = shown(judged(Mode::Ask, &rules, script));
+        assert_eq!(found, expected, "{script}");
+    };
+    for command in [
+        "git $x a",
+        "git $'\\x74ag' a",
+        "git ta{g,}",
+        "git ta[g] a",
+        "git \"v$x\"",
+        "xargs git",
+        "git -C \"$x\" a",
+    ] {
+        let why = "the rule `git tag` may hold for it";
+        check(command, &format!("{command}: {why}"));
+    }
+    let why = "the rule `git push --force` may hold for it";
+    check("git push \"$x\"", &format!("git push \"$x\": {why}"));
+    check(
+        "git add *.rs; git commit -m \"$x (y)\"; xargs git add",
+        "runs",
+    );
+    check("git commit -m \"$(cat <<'E'\nfix (it)\nE\n)\"", "runs");
+}
+
+#[test]
+fn files_of_processes_are_not_known() {
+    for file in [
+        "/proc/self/cwd/a",
+        "/proc/thread-self/cwd/a",
+        "/dev/fd/9",
+        "/dev/./fd/9",
+    ] {
+        let found = judged(
+            Mode::Edits,
+            &rules(&["edit:/**"], &[], &[]),
+            &format!("cd ..; echo x > {file}"),
+        );
+        assert!(shown(found).contains("not known before it runs"), "{file}");
+    }
 }
 
 #[test]

@@ -24,6 +24,10 @@ pub struct Word {
     pub text: String,
     /// True when the text is final: nothing in it is expanded.
     pub is_certain: bool,
+    /// True when it may become several words, or none.
+    pub is_split: bool,
+    /// True when it has parentheses of a pattern, which zsh may read as code.
+    pub has_group: bool,
     /// Range in the script, quotes included.
     pub span: Span,
     /// Inner text of a final single-quoted part that only a plain prefix precedes.

@@ -91,12 +91,15 @@ impl Lexer<'_> {
             Some(b'\'') => self.single(),
             Some(b'"') => self.double(),
             Some(b'$') => self.dollar(Quoting::Bare),
-            Some(b'`') => self.backtick(),
+            Some(b'`') => {
+                self.list.split_word();
+                self.backtick()
+            }
             _ => {
                 let start = self.at;
                 self.run(b" \t\r\n;&|()<>\\'\"$`");
                 let text = self.text_of(start..self.at);
-                let is_pattern = text.contains(['*', '?', '{', '}', '~', '[', ']', '^']);
+                let is_pattern = text.contains('~') || text.contains(PATTERN_SIGNS);
                 // `=NAME` is the path of a program in zsh.
                 let is_program = text.starts_with('=');
                 let is_keyword = matches!(
@@ -109,8 +112,11 @@ impl Lexer<'_> {
                 let word = self.list.word.as_ref().filter(|word| !word.is_quoted);
                 let begins = word.is_some_and(|word| word.text == text);
                 let is_expanded = is_pattern || is_program && begins;
-                self.list
-                    .add_text("", !is_expanded || is_keyword && begins && ends);
+                let is_certain = !is_expanded || is_keyword && begins && ends;
+                self.list.add_text("", is_certain);
+                if !is_certain && text.trim_start_matches('~').contains(PATTERN_SIGNS) {
+                    self.list.split_word();
+                }
                 Ok(())
             }
         }
@@ -238,6 +244,10 @@ impl Lexer<'_> {
         let ends_test = self.list.in_test && is_plain && word.text == "]]";
         if is_plain && !self.list.in_test && self.keyword(&word.text) {
             return;
+        }
+        if is_plain && word.text == "}" {
+            // In zsh it closes a brace wherever it stands.
+            self.script.doubts.push(word.span.clone());
         }
         self.list.words += 1;
         self.command().words.push(word);
@@ -471,6 +481,9 @@ impl Lexer<'_> {
         before.is_none_or(|byte| signs.contains(byte))
     }
 }
+
+/// Signs of patterns and of braces that are expanded.
+const PATTERN_SIGNS: [char; 7] = ['*', '?', '{', '}', '[', ']', '^'];
 
 /// Operators of redirections, longer ones first.
 const OPERATORS: &[&str] = &[

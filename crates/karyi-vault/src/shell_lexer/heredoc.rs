@@ -16,6 +16,10 @@ impl Lexer<'_> {
                 return self.fail("a placeholder stands in the delimiter of a here-document");
             }
             let (is_quoted, delimiter) = (target.is_quoted, target.span.clone());
+            if !is_plain(self.text_of(delimiter.clone())) {
+                // Shells do not agree on the line that ends it.
+                self.script.doubts.push(delimiter.clone());
+            }
             let (body, end) = self.document_spans(target, operator == "<<-");
             self.list.role = Role::Body(command);
             let has_placeholder = self.next_placeholder() < body.end;
@@ -58,4 +62,16 @@ impl Lexer<'_> {
         }
         (self.at..self.limit, self.limit..self.limit)
     }
+}
+
+/// Returns true for a delimiter that is one plain word, or such a word in quotes.
+fn is_plain(delimiter: &str) -> bool {
+    let quoted = ['\'', '"'].into_iter().find_map(|quote| {
+        let text = delimiter.strip_prefix(quote)?;
+        text.strip_suffix(quote)
+    });
+    let word = quoted.or_else(|| delimiter.strip_prefix('\\'));
+    let word = word.unwrap_or(delimiter);
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    !word.is_empty() && word.bytes().all(is_usual)
 }

@@ -77,6 +77,11 @@ impl List {
         self.is_first() && self.value_at > 0
     }
 
+    /// Returns true when the current word is one of a command: no value of an assignment or array, and no target.
+    pub(super) fn is_argument(&self) -> bool {
+        self.closer != Closer::Array && self.role == Role::Argument && !self.is_assignment()
+    }
+
     /// Returns true in a pattern for text, not for files.
     pub(super) fn in_pattern(&self) -> bool {
         self.in_test || self.cases.last() == Some(&Case::Pattern)
@@ -97,6 +102,13 @@ impl List {
         if let Some(word) = &mut self.word {
             word.text.push_str(text);
             word.is_certain &= is_certain;
+        }
+    }
+
+    /// Marks the current word as one that may become several.
+    pub(super) fn split_word(&mut self) {
+        if let Some(word) = &mut self.word {
+            word.is_split = true;
         }
     }
 

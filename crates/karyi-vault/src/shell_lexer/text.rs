@@ -44,11 +44,25 @@ impl Lexer<'_> {
                 Some(b'$') => self.dollar(quoting)?,
                 Some(b'`') => self.backtick()?,
                 Some(byte) => {
+                    if byte == b'(' {
+                        self.parenthesis(quoting);
+                    }
                     open += usize::from(byte == bracket);
                     open -= usize::from(open > 0 && closers.contains(&byte));
                     self.run(b"\\\"'$`(){}[]/");
                 }
             }
+        }
+    }
+
+    /// Notes a parenthesis that zsh may take for code in a pattern of files, or that may begin a process substitution.
+    fn parenthesis(&mut self, quoting: Quoting) {
+        let before = self.at.saturating_sub(1);
+        let is_bare = quoting == Quoting::Bare;
+        let is_process = matches!(self.text_of(before..self.at), "<" | ">" | "=");
+        let in_braces = self.place.in_braces;
+        if is_bare && in_braces || is_process && (is_bare || in_braces) {
+            self.script.doubts.push(before..self.at + 1);
         }
     }
 
@@ -159,6 +173,10 @@ impl Lexer<'_> {
         self.list.word = word;
         let text = self.text_of(start..self.at);
         self.list.add_text(text, text == "$");
+        let is_number = matches!(text, "$" | "$?" | "$#");
+        if !is_number && (quoting == Quoting::Bare || text.contains('@')) {
+            self.list.split_word();
+        }
         Ok(())
     }
 
@@ -282,7 +300,10 @@ impl Lexer<'_> {
         if is_forced || matches!(self.peek(usize::from(is_colon)), Some(b'=' | b'@')) {
             self.script.doubts.push(self.at..self.at + 1);
         }
-        match self.peek(usize::from(is_colon)) {
+        let start = self.at;
+        let sign = self.peek(usize::from(is_colon));
+        let has_pattern = !is_colon && !matches!(sign, Some(b'=' | b'-' | b'?' | b'+'));
+        match sign {
             sign if is_forced || sign == Some(b'=') => {
                 self.refuse_split(quoting);
                 self.text(OPERAND, quoting)?;
@@ -298,6 +319,10 @@ impl Lexer<'_> {
                 }
             }
             _ => drop(self.text(OPERAND, Quoting::Bare)?),
+        }
+        if has_pattern && quoting != Quoting::Bare && self.text_of(start..self.at).contains('\'') {
+            // Shells do not agree on single quotes in an expansion that is itself quoted.
+            self.script.doubts.push(start..self.at);
         }
         Ok(())
     }
@@ -343,6 +368,13 @@ impl Lexer<'_> {
         let start = self.at;
         let next = self.next;
         self.list.add_text("(", false);
+        self.list.split_word();
+        if let Some(word) = self.list.word.as_mut() {
+            word.has_group = true;
+        }
+        if !self.list.is_argument() {
+            self.script.doubts.push(start..start + 1);
+        }
         self.at += 1;
         self.nested(|lexer| lexer.text(GROUP, Quoting::Bare))?;
         self.list.add_text(")", false);
