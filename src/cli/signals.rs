@@ -14,6 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::prompt::StopSource;
 use crate::tool::sessions::Sessions;
+use karyi_screen::terminal_guard;
 
 /// Signals of a run, caught while this exists.
 pub(super) struct Signals {
@@ -36,7 +37,8 @@ impl Signals {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
-                    if received.is_lent() {
+                    // On a screen Ctrl+C is a key: a signal that comes late was for the program before.
+                    if received.is_lent() || terminal_guard::is_taken() {
                         continue;
                     }
                     let presses = received.note_interrupt();

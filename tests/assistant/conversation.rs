@@ -170,7 +170,9 @@ fn a_command_of_the_user_that_waits_has_their_keyboard() {
     terminal
         .expect("/help")
         .keys("!read -s -p 'secret: ' x; echo got ${#x}\r")
-        .expect("Ctrl+] returns");
+        .expect("Ctrl+] returns")
+        // The screen has left the terminal to the program.
+        .expect("\x1b[?2004l");
     terminal
         .keys("hunter2-hunter2\r")
         .expect("got 15")

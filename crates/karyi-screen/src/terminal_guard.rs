@@ -63,6 +63,24 @@ impl TerminalGuard {
     }
 }
 
+impl TerminalGuard {
+    /// Turns off what the screen had turned on, and keeps the modes: nothing that is typed meanwhile is shown.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn lend(&self) -> io::Result<()> {
+        (&self.terminal).write_all(LEAVE)
+    }
+
+    /// Turns it on again.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn reclaim(&self) -> io::Result<()> {
+        (&self.terminal).write_all(ENTER)
+    }
+}
+
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
         give_back();
@@ -115,6 +133,11 @@ mod tests {
         );
         assert_eq!(read(&mut master, ENTER.len()), ENTER);
         assert!(is_taken());
+        guard.lend().unwrap();
+        assert_eq!(read(&mut master, LEAVE.len()), LEAVE);
+        assert_eq!(tcgetattr(&slave).unwrap(), during);
+        guard.reclaim().unwrap();
+        assert_eq!(read(&mut master, ENTER.len()), ENTER);
         give_back();
         assert!(!is_taken());
         assert_eq!(read(&mut master, LEAVE.len()), LEAVE);

@@ -244,6 +244,21 @@ impl App {
         self.screen.leave();
     }
 
+    /// Leaves the terminal to a program of the session.
+    pub(super) fn lend_terminal(&mut self) {
+        self.keys.pause();
+        self.screen.lend();
+    }
+
+    /// Takes back the terminal that was lent.
+    pub(super) fn reclaim_terminal(&mut self) {
+        if self.screen.reclaim().is_err() {
+            self.exit = Some(HANGUP);
+        }
+        self.keys.resume();
+        self.clock.want();
+    }
+
     /// Ends the program, because the terminal is gone.
     pub(super) fn hang_up(&mut self) {
         self.exit = Some(HANGUP);
@@ -522,8 +537,7 @@ impl App {
             return;
         }
         let is_command = text.starts_with(['/', '!']);
-        let wait = self.shell.state().wait;
-        if wait == Some(Wait::Password) && !is_command && !self.visits.is_warned {
+        if !is_command && !self.visits.is_warned && self.awaits_password() {
             self.visits.is_warned = true;
             self.say_warning(
                 "a program waits for a password: /shell lets you type it there; Enter sends this to the model",
@@ -542,6 +556,17 @@ impl App {
             _ => {}
         }
         self.send(text);
+    }
+
+    /// Returns true while a program in front waits for a password.
+    fn awaits_password(&self) -> bool {
+        let sessions = &self.start.setup.context.sessions;
+        let all = sessions.all();
+        // The state that was seen last may be of a program that has ended.
+        let is_hidden = all
+            .iter()
+            .any(|terminal| terminal.session.has_job() && terminal.session.hides_typing());
+        is_hidden && self.shell.state().wait == Some(Wait::Password)
     }
 
     /// Sends a text while nothing is under way; a command also while something is.

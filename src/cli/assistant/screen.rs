@@ -103,6 +103,17 @@ impl Screen {
         terminal_guard::give_back();
     }
 
+    /// Leaves the terminal to a program of the session; what is typed in between is not shown.
+    pub(super) fn lend(&mut self) {
+        let _ = self.region.finish(&mut self.out, self.size);
+        let _ = self.guard.lend();
+    }
+
+    /// Takes back what was lent.
+    pub(super) fn reclaim(&mut self) -> io::Result<()> {
+        self.guard.reclaim()
+    }
+
     /// Takes the terminal again.
     pub(super) fn enter(&mut self) -> io::Result<()> {
         self.guard.enter()

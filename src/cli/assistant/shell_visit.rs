@@ -220,10 +220,10 @@ impl App {
         let received = self.start.setup.stop_source.received.clone();
         // Ctrl+C is for the program, also in the moments between the modes of the terminal.
         received.lend(true);
-        self.let_go();
+        self.lend_terminal();
         let turn = self.turn(session, script).await;
         session.give_to_person(false);
-        self.take_terminal();
+        self.reclaim_terminal();
         received.lend(false);
         match turn {
             Ok(Turn::Ended(Ok(progress))) => {
