@@ -83,7 +83,7 @@ fn a_chat_is_shown_and_exported() {
     let home = Home::new();
     home.keep(FIRST, Path::new("/p"), "Mend\nit.");
     let shown = "chat 20261128-115700-aa: Mend\n/p, local, started 2026-11-28 11:57 UTC\n\n\
-        > Mend\n> it.\n\n[read a\u{1b}[2Jb: ok]\nI look.\nDone.\n";
+        > Mend\n> it.\n\nI look.\n[read a\u{1b}[2Jb: ok]\nDone.\n";
     home.karyi(&["chats", "show", "2026"])
         .run()
         .stdout_text(shown)

@@ -68,14 +68,25 @@ pub fn text(id: &str, transcript: &Transcript) -> String {
         facts.model,
         facts.started.strftime("%Y-%m-%d %H:%M UTC"),
     );
+    // A call is recorded at its end, which may come before that of its answer.
+    let mut calls = String::new();
     for timed in &transcript.records {
         let part = match &timed.record {
             Record::User { text, .. } => {
                 let text = text.as_str().replace('\n', "\n> ");
-                format!("\n> {text}\n\n")
+                format!("{}\n> {text}\n\n", std::mem::take(&mut calls))
             }
-            Record::Answer(text) => format!("{}\n", without_blocks(text.as_str())),
-            Record::Call(call) => format!("[{} {}: {}]\n", call.tool, call.title, call.status),
+            Record::Answer(text) => {
+                let text = without_blocks(text.as_str());
+                format!("{text}\n{}", std::mem::take(&mut calls))
+            }
+            Record::Call(call) => {
+                calls.push_str(&format!(
+                    "[{} {}: {}]\n",
+                    call.tool, call.title, call.status
+                ));
+                continue;
+            }
             Record::Compaction(_) => "\n(summed up)\n".to_owned(),
             Record::CompactionUndo => "\n(the summary was taken back)\n".to_owned(),
             Record::Rewind(turn) => {
@@ -96,7 +107,7 @@ pub fn text(id: &str, transcript: &Transcript) -> String {
         };
         text.push_str(&part);
     }
-    text
+    text + &calls
 }
 
 /// Returns an answer without its blocks.
