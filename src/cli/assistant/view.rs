@@ -16,7 +16,7 @@ use karyi_screen::card::{Card, CardEnd, elapsed_text};
 use karyi_screen::diff;
 use karyi_screen::markdown::MarkdownStream;
 use karyi_screen::safe_text::{safe, safe_line};
-use karyi_screen::styled_line::{Line, Palette, Span, Style, fit};
+use karyi_screen::styled_line::{Line, Palette, Span, Style, fit, wrap};
 use karyi_screen::theme;
 
 /// A view that the conversation writes and the screen reads.
@@ -110,11 +110,11 @@ impl ChatView {
         std::mem::take(&mut self.history)
     }
 
-    /// Adds a line to the history.
+    /// Adds lines to the history, long ones wrapped between words.
     pub(super) fn say(&mut self, text: &str, style: Style) {
         for line in text.lines() {
-            let line = safe_line(line).into_owned();
-            self.history.push(Line::from(Span::styled(line, style)));
+            let line = Span::styled(safe_line(line).into_owned(), style);
+            self.history.extend(wrap(&[line], self.columns, &[], &[]));
         }
     }
 
