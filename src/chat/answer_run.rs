@@ -6,7 +6,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::chat::answer_end::{AnswerEnd, Ending};
 use crate::chat::call_results::{AnswerResults, ResultCollector};
-use crate::chat::observer::{ChatEvent, Observer};
+use crate::chat::observer::{ChatEvent, Observer, show_reasoning};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::decoder::{MessageDecoder, PreparedCall};
@@ -195,6 +195,8 @@ async fn receive(
     show: &(dyn Fn(&ChatEvent<'_>) + Sync),
 ) -> Received {
     let (mut text, mut usage) = (String::new(), Usage::default());
+    // A value may arrive in pieces.
+    let mut reasoning = run.context.redactor.stream();
     let ending = loop {
         let event = tokio::select! {
             biased;
@@ -204,6 +206,7 @@ async fn receive(
         };
         match event {
             Some(Ok(ModelEvent::Text(piece))) => {
+                show_reasoning(show, |out| reasoning.flush(out));
                 let room = limits::MAX_CHAT_ANSWER_BYTES.saturating_sub(text.len());
                 let end = piece.floor_char_boundary(room);
                 text.push_str(piece.get(..end).unwrap_or_default());
@@ -211,9 +214,7 @@ async fn receive(
                 let _ = chunks.send(Ok(piece.into_bytes())).await;
             }
             Some(Ok(ModelEvent::Reasoning(piece))) => {
-                show(&ChatEvent::Reasoning(
-                    &run.context.redactor.redact_str(&piece),
-                ));
+                show_reasoning(show, |out| reasoning.push(&piece, out));
             }
             Some(Ok(ModelEvent::Usage(later))) => usage = usage.updated_by(later),
             Some(Ok(ModelEvent::Retry(Retry { error, delay }))) => {
@@ -230,6 +231,7 @@ async fn receive(
     };
     // The connection closes before the calls have ended.
     drop(answer);
+    show_reasoning(show, |out| reasoning.cut(out));
     if ending.is_broken() {
         let _ = chunks.send(Err(Unreadable)).await;
     }

@@ -4,7 +4,7 @@
 //! project's notes stays as it is. Nothing in a summary runs.
 
 use crate::chat::history::History;
-use crate::chat::observer::{ChatEvent, Observer};
+use crate::chat::observer::{ChatEvent, Observer, show_reasoning};
 use crate::exec::cancel::Cancel;
 use crate::tool::plan_board::PlanStep;
 use karyi_core::limits;
@@ -89,6 +89,7 @@ async fn receive(
 ) -> Result<Redacted, CompactionEnd> {
     let failed = |error| CompactionEnd::Failed(Box::new(error));
     let mut text = String::new();
+    let mut reasoning = redactor.stream();
     loop {
         let event = tokio::select! {
             biased;
@@ -97,13 +98,17 @@ async fn receive(
         };
         match event {
             Some(Ok(ModelEvent::Text(piece))) => {
+                show_reasoning(|event| observer.event(event), |out| reasoning.flush(out));
                 text.push_str(&piece);
                 if text.len() > limits::MAX_CHAT_ANSWER_BYTES {
                     return Err(CompactionEnd::Cut);
                 }
             }
             Some(Ok(ModelEvent::Reasoning(piece))) => {
-                observer.event(&ChatEvent::Reasoning(&redactor.redact_str(&piece)));
+                show_reasoning(
+                    |event| observer.event(event),
+                    |out| reasoning.push(&piece, out),
+                );
             }
             Some(Ok(ModelEvent::Usage(later))) => *usage = usage.updated_by(later),
             Some(Ok(ModelEvent::Retry(Retry { error, delay }))) => {

@@ -1,6 +1,7 @@
 //! Events of a conversation, for whoever shows them. All texts are redacted.
 
 use karyi_model::{Retry, Usage};
+use karyi_vault::redact::Redacted;
 
 use crate::exec::Event;
 use crate::tool::plan_board::PlanStep;
@@ -36,4 +37,13 @@ pub enum ChatEvent<'a> {
 pub trait Observer: Send {
     /// Shows an event.
     fn event(&mut self, event: &ChatEvent<'_>);
+}
+
+/// Shows the reasoning that a stream lets out.
+pub(super) fn show_reasoning(show: impl FnOnce(&ChatEvent<'_>), pass: impl FnOnce(&mut Redacted)) {
+    let mut text = Redacted::default();
+    pass(&mut text);
+    if !text.as_str().is_empty() {
+        show(&ChatEvent::Reasoning(text.as_str()));
+    }
 }

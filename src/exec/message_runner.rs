@@ -22,6 +22,7 @@ use karyi_core::limits;
 use karyi_core::outcome::JobNews;
 use karyi_core::secret::SecretName;
 use karyi_core::span::Position;
+use karyi_vault::redact::Redacted;
 use karyi_vault::session::{LoadIssue, LoadIssueKind, listed};
 use karyi_vault::substitute;
 
@@ -268,9 +269,13 @@ impl MessageRunner {
     async fn run_streaming(&self, decoder: &mut MessageDecoder, mut chunks: mpsc::Receiver<Chunk>) {
         let mut block: Option<OpenBlock> = None;
         let mut decoded = Vec::new();
+        // A value may arrive in pieces.
+        let mut prose = self.run.context.redactor.second_stream();
         decoder.run_at_once();
         loop {
             let chunk = self.next_while_running(&mut chunks, &mut block).await;
+            let is_cut_off = matches!(chunk, Some(Err(Unreadable)))
+                || chunk.is_none() && self.run.cancel.is_interrupted();
             match &chunk {
                 Some(Ok(bytes)) => decoder.feed(bytes, &mut decoded),
                 Some(Err(Unreadable)) => self.run.emit(Event::Unreadable).await,
@@ -283,10 +288,18 @@ impl MessageRunner {
                 }
             }
             for item in decoded.drain(..) {
-                self.handle(item, &mut block).await;
+                match item {
+                    DecodedItem::Prose(text) => self.emit_prose(|out| prose.push(&text, out)).await,
+                    item => {
+                        self.emit_prose(|out| prose.flush(out)).await;
+                        self.handle(item, &mut block).await;
+                    }
+                }
             }
-            if !matches!(chunk, Some(Ok(_))) {
-                break;
+            match chunk {
+                Some(Ok(_)) => {}
+                _ if is_cut_off => break self.emit_prose(|out| prose.finish_cut(out)).await,
+                _ => break self.emit_prose(|out| prose.finish(out)).await,
             }
         }
         if let Some(block) = block {
@@ -309,6 +322,15 @@ impl MessageRunner {
                 finished = run.next_finished() => finished,
             };
             run.complete(finished).await;
+        }
+    }
+
+    /// Emits prose that a stream lets out.
+    async fn emit_prose(&self, pass: impl FnOnce(&mut Redacted)) {
+        let mut text = Redacted::default();
+        pass(&mut text);
+        if !text.as_str().is_empty() {
+            self.run.emit(Event::Prose(text.into_string())).await;
         }
     }
 
@@ -335,8 +357,8 @@ impl MessageRunner {
                     self.warn_of_load_issues().await;
                 }
             }
-            DecodedItem::DraftsEnded => {}
-            DecodedItem::Prose(text) => self.run.emit(Event::Prose(text)).await,
+            // Prose was masked and emitted before.
+            DecodedItem::DraftsEnded | DecodedItem::Prose(_) => {}
             DecodedItem::Warning(diagnostic) => self.run.emit(Event::Warning(diagnostic)).await,
             DecodedItem::Refused(diagnostic) => self.run.emit(Event::Refused(diagnostic)).await,
         }

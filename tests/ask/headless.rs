@@ -377,6 +377,27 @@ fn texts_reach_the_model_as_they_are_meant() {
 }
 
 #[test]
+fn a_value_in_pieces_is_masked_in_every_form_of_the_output() {
+    let value = "kP7-vQ2.zL9-tR4w";
+    let letters: Vec<char> = format!("It is {value}.").chars().collect();
+    for size in [1, 3, 7, 12, 16, 17] {
+        let pieces: Vec<String> = letters.chunks(size).map(|p| p.iter().collect()).collect();
+        for form in [&[][..], &["--quiet"], &["--json"], &["--jsonl"]] {
+            let server = ModelServer::start(vec![Reply::Text(pieces.clone())]);
+            let args = [form, &["--vault", "env", "which?"]].concat();
+            let output = run(&ask(&server, &args).env("KARYI_VAR_TOKEN", value));
+            let shown = text(&output.stdout);
+            assert!(shown.contains("$KARYI{TOKEN}."), "{size} {form:?} {shown}");
+            let parts: Vec<char> = value.chars().collect();
+            let parts = parts.windows(4).map(|part| part.iter().collect::<String>());
+            for part in parts {
+                assert!(!shown.contains(&part), "{size} {form:?} {shown}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_read_or_asked_is_wrong_usage() {
     let server = ModelServer::start(Vec::new());
     let karyi = ask(&server, &["--file", "pipe", "why?"]);
