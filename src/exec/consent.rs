@@ -14,6 +14,7 @@ use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::Template;
 use karyi_core::shell_word;
+use karyi_vault::redact::Redactor;
 
 /// Call with the decision of the rules.
 #[derive(Debug)]
@@ -302,7 +303,7 @@ async fn ask_one(
         Verdict::Deny(rule) => return Err(denied_by(&rule)),
         Verdict::Ask(parts) => parts,
     };
-    let mut question = question(run, id, call, parts).await;
+    let mut question = question(run, id, call, parts.clone()).await;
     question.is_editable = false;
     let given = match answers(run, std::slice::from_ref(&question)).await {
         Answers::Given(answers) => answers.into_iter().next(),
@@ -316,19 +317,36 @@ async fn ask_one(
         // Another text was not asked for.
         Some(CallAnswer::Edited(_)) | None => return Err(denied("")),
     };
-    run.policy_gate.approvals().accept(&question.parts);
+    run.policy_gate.approvals().accept(&parts);
     Ok(note)
 }
 
 async fn question(run: &RunContext, id: &str, call: &Call, parts: Vec<AskedPart>) -> CallQuestion {
     let changes = edit_trial::changes(&run.context, call).await;
-    CallQuestion {
+    let mut question = CallQuestion {
         id: id.to_owned(),
         tool: call.spec().name,
         title: title(call),
         text: changes.unwrap_or_else(|| text(call)),
         parts,
         is_editable: matches!(call, Call::Command(_) | Call::Input(_)),
+    };
+    mask(&mut question, &run.context.redactor);
+    question
+}
+
+/// Masks the values in a question. A rule that would store one is not offered, and a text that has one is not changed.
+fn mask(question: &mut CallQuestion, redactor: &Redactor) {
+    let is_known = |text: &String| redactor.redact_again(text) != *text;
+    question.is_editable &= !is_known(&question.text);
+    for part in &mut question.parts {
+        part.rule.take_if(|rule| is_known(rule));
+        part.wider_rule.take_if(|rule| is_known(rule));
+        redactor.redact_in_again(&mut part.what);
+        redactor.redact_in_again(&mut part.reason);
+    }
+    for text in [&mut question.title, &mut question.text] {
+        redactor.redact_in_again(text);
     }
 }
 

@@ -154,3 +154,29 @@ fn a_plan_is_asked_for_before_anything_runs() {
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }
+
+#[test]
+fn a_value_is_masked_in_a_question_and_no_rule_with_it_is_stored() {
+    let value = "kP7-vQ2.zL9-tR4w";
+    let block =
+        format!("<tools><command>touch {value}</command><command>touch two</command></tools>");
+    let server = ModelServer::start(vec![Reply::text(&block), Reply::text("Done.")]);
+    let karyi = assistant(&server, &["--mode", "ask", "--vault", "env"]);
+    let karyi = karyi.env("KARYI_VAR_TOKEN", value);
+    let work = karyi.work();
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("/help").keys("go\r");
+    terminal.expect("touch $KARYI{TOKEN}").expect("(1 of 2)?");
+    terminal.expect("Esc interrupt").keys("a");
+    assert!(
+        !terminal.screen().contains("always here: touch k"),
+        "{}",
+        terminal.screen()
+    );
+    terminal.keys("y").expect("a always here: touch two");
+    assert!(!terminal.screen().contains(value), "{}", terminal.screen());
+    terminal.keys("y").expect("Done.");
+    assert!(work.join(value).exists());
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}

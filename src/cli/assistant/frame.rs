@@ -114,8 +114,10 @@ impl App {
     pub(super) fn status(&self) -> StatusView {
         let shell = self.shell.state();
         let view = self.view.lock();
+        let directory = short_path(&shell.directory, self.start.home.as_deref());
+        let redactor = &self.start.setup.context.redactor;
         StatusView {
-            directory: short_path(&shell.directory, self.start.home.as_deref()),
+            directory: redactor.redact_again(&directory).into_owned(),
             exit: view.last_exit.filter(|exit| *exit != 0),
             program: shell.wait.map(|wait| wait.as_str().to_owned()),
             is_waiting: shell.wait.is_some(),
