@@ -74,7 +74,7 @@ pub(super) fn context_use(
     let rest = request.messages.iter().skip(counted);
     let bytes: usize = rest.map(|message| message.text.as_str().len()).sum();
     ContextUse {
-        tokens: known + estimate(bytes + system),
+        tokens: known.saturating_add(estimate(bytes + system)),
         window,
         is_estimate: bytes + system > 0,
     }
@@ -117,6 +117,12 @@ mod tests {
         let found = context_use(&request, count, Some(200));
         assert_eq!((found.tokens, found.percent()), (160, Some(80)));
         assert!(found.is_estimate && found.is_nearly_full());
+        let most = TokenCount {
+            tokens: u64::MAX,
+            messages: 0,
+        };
+        let found = context_use(&request, Some(most), Some(200));
+        assert_eq!(found.tokens, u64::MAX);
         let unknown = context_use(&request, count, None);
         assert_eq!((unknown.percent(), unknown.is_nearly_full()), (None, false));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::chat::answer_end::{AnswerEnd, Ending};
 use crate::chat::answer_run::AnswerRunner;
+use crate::chat::call_results::AnswerResults;
 use crate::chat::compaction::{self, CompactionEnd};
 use crate::chat::context_use::{self, ContextUse};
 use crate::chat::guards::Guards;
@@ -379,7 +380,8 @@ impl Conversation {
         let cost = self.record_usage(ended.usage);
         turn.usage.add(ended.usage, cost);
         if ended.usage.input.is_none() && ended.usage.output.is_none() {
-            let tokens = self.context_use().tokens + context_use::tokens_of(&ended.text);
+            let answer = context_use::tokens_of(&ended.text);
+            let tokens = self.context_use().tokens.saturating_add(answer);
             turn.estimated_tokens = turn.estimated_tokens.saturating_add(tokens);
         }
         self.tell_problem(observer);
@@ -483,7 +485,7 @@ impl Conversation {
             });
         }
         self.record_report(ended.report());
-        turn.guards.check(results).map(TurnEnd::Refused)
+        self.guard(turn, results)
     }
 
     /// Takes an answer that broke off. Without a call it is asked for again, else the model gets the results.
@@ -519,7 +521,15 @@ impl Conversation {
             "{report}\nYour answer broke off here ({error}). The calls above have run, and nothing after them has; go on."
         );
         self.record_report(&told);
-        turn.guards.check(&ended.results).map(TurnEnd::Refused)
+        self.guard(turn, &ended.results)
+    }
+
+    /// Ends a turn that does not get on. What an interruption skipped is no failure.
+    fn guard(&self, turn: &mut Turn, results: &AnswerResults) -> Option<TurnEnd> {
+        if self.runner.is_interrupted() {
+            return None;
+        }
+        turn.guards.check(results).map(TurnEnd::Refused)
     }
 }
 

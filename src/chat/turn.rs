@@ -121,6 +121,8 @@ impl UsageSum {
     /// Returns the tokens so far.
     pub(super) fn tokens(&self) -> u64 {
         let Usage { input, output, .. } = self.total;
-        input.unwrap_or_default() + output.unwrap_or_default()
+        input
+            .unwrap_or_default()
+            .saturating_add(output.unwrap_or_default())
     }
 }

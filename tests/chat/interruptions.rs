@@ -98,3 +98,23 @@ fn an_answer_that_is_cut_is_closed() {
         "model: One.\n<tools>\n<command>X=1</command>\n<command>sleep 600</command>\n</tools>";
     assert_eq!(told[1], expected);
 }
+
+#[test]
+fn equal_calls_that_an_interruption_skips_are_no_failures() {
+    let call = "<command>while :; do sleep 0.01; done</command>";
+    let answer = format!("<tools>{}</tools>", call.repeat(5));
+    let chat = Chat::new();
+    let steps = vec![Step::text(&answer), Step::stop(StopReason::End)];
+    let model = Arc::new(ScriptedModel::new(vec![steps]));
+    run(async {
+        let mut talk = chat.conversation(&model);
+        let cancel = talk.turn_cancel();
+        let mut seen = Seen {
+            cancelled_at: Some(("1", cancel.clone())),
+            ..Seen::default()
+        };
+        let report = talk.turn_until(Prompt::of("Go."), &cancel, &mut seen).await;
+        assert_eq!(report.end, TurnEnd::Cancelled);
+        talk.close().await;
+    });
+}

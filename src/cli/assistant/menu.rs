@@ -27,8 +27,12 @@ impl Totals {
     pub(super) fn add(&mut self, report: &TurnReport) {
         self.turns += 1;
         self.requests += report.steps;
-        self.input += report.usage.input.unwrap_or_default();
-        self.output += report.usage.output.unwrap_or_default();
+        self.input = self
+            .input
+            .saturating_add(report.usage.input.unwrap_or_default());
+        self.output = self
+            .output
+            .saturating_add(report.usage.output.unwrap_or_default());
         self.has_unknown_tokens |= report.usage.input.is_none();
         match report.cost {
             Some(cost) => self.cost = Some(self.cost.unwrap_or_default() + cost),
@@ -46,7 +50,7 @@ impl Totals {
 
     /// Returns the counted tokens of everything.
     pub(super) fn tokens(&self) -> u64 {
-        self.input + self.output
+        self.input.saturating_add(self.output)
     }
 
     /// Returns a sentence for people.
@@ -201,6 +205,8 @@ fn counted(count: u64, word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::turn::TurnEnd;
+    use karyi_model::Usage;
     use karyi_screen::styled_line::plain_text;
 
     #[test]
@@ -244,6 +250,30 @@ mod tests {
         let lines = menu.lines(&Totals::default(), Duration::ZERO, 80);
         let expected = "2 changes of files · secrets used: TOKEN, KEY · 1 job";
         assert_eq!(plain_text(&lines[1]), expected);
+    }
+
+    #[test]
+    fn more_tokens_than_a_number_holds_are_the_largest_number() {
+        let mut totals = Totals {
+            input: u64::MAX,
+            output: u64::MAX,
+            ..Totals::default()
+        };
+        let usage = Usage {
+            input: Some(u64::MAX),
+            output: Some(1),
+            ..Usage::default()
+        };
+        let report = TurnReport {
+            end: TurnEnd::Done,
+            answer: String::new(),
+            steps: 1,
+            usage,
+            cost: None,
+            needs_approval: false,
+        };
+        totals.add(&report);
+        assert_eq!(totals.tokens(), u64::MAX);
     }
 
     #[test]
