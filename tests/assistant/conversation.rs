@@ -272,6 +272,25 @@ fn plain_lines_answer_questions_about_calls_and_for_values() {
 }
 
 #[test]
+fn a_line_before_a_question_is_no_answer_to_it() {
+    let block = "<tools><command>touch one</command></tools>";
+    let (reply, gate) = Reply::gated(vec!["One moment.\n\nI look.\n\n".into(), block.into()]);
+    let server = ModelServer::start(vec![reply, Reply::text("Done.")]);
+    let karyi = assistant(&server, &["--plain", "--mode", "ask"]);
+    let work = karyi.work();
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("> ").keys("go\r");
+    gate.send(()).unwrap();
+    terminal.expect("One moment.").keys("y\r").expect("y\r\n");
+    gate.send(()).unwrap();
+    terminal.expect("Enter sends").keys("n not now\r");
+    terminal.expect("does not want it: not now").expect("Done.");
+    assert!(!work.join("one").exists());
+    terminal.keys("/quit\r");
+    assert_eq!(terminal.end().1, 0);
+}
+
+#[test]
 fn without_a_terminal_it_is_said_what_to_use() {
     let server = ModelServer::start(vec![]);
     let ran = assistant(&server, &[]).run().exit(2);

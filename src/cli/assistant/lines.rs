@@ -2,6 +2,8 @@
 
 use std::io;
 
+use nix::sys::termios::{FlushArg, tcflush};
+use nix::unistd::{getpgrp, tcgetpgrp};
 use tokio::sync::mpsc;
 
 /// Lines of standard input.
@@ -32,6 +34,18 @@ impl InputLines {
             wanted,
             lines,
             is_reading: false,
+        }
+    }
+
+    /// Drops the lines that were typed on a terminal and not read yet.
+    pub(super) fn forget_typed(&mut self) {
+        if tcgetpgrp(io::stdin()) != Ok(getpgrp()) {
+            return;
+        }
+        // A terminal that is gone is noticed by the next read.
+        let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+        if self.lines.try_recv().is_ok() {
+            self.is_reading = false;
         }
     }
 

@@ -62,7 +62,11 @@ pub(super) async fn run(
                 step_aside(request).await;
                 None
             }
-            Some(asked) = questions.asked.recv(), if !is_asking => chat.ask(asked),
+            Some(asked) = questions.asked.recv(), if !is_asking => {
+                // It was typed before the question could be read.
+                lines.forget_typed();
+                chat.ask(asked)
+            }
             line = lines.next(), if is_asking || !chat.talk.is_busy() => chat.line(line.as_deref()),
             () = stop.cancel.cancelled() => {
                 Some(stop.received.exit_code().unwrap_or(INTERRUPTED))
