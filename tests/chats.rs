@@ -164,3 +164,20 @@ fn damage_is_said() {
         .stdout();
     assert!(list.ends_with("[damaged]\n"), "{list}");
 }
+
+#[test]
+fn json_escapes_what_a_terminal_would_act_on() {
+    let home = Home::new();
+    let text = "a\u{202E}b\u{9B}2Jc\u{200B}d";
+    let list = home.karyi(&["chats", "list", "--json"]);
+    home.keep(FIRST, &list.work().canonicalize().unwrap(), text);
+    let show = home.karyi(&["chats", "show", FIRST, "--json"]);
+    let export = home.karyi(&["chats", "export", FIRST, "--format", "json"]);
+    for karyi in [list, show, export] {
+        let output = karyi.run().exit(0).stdout();
+        assert!(output.contains(r"a\u202eb\u009b2Jc\u200bd"), "{output}");
+        let value: Value = serde_json::from_str(&output).unwrap();
+        let chat = value.get(0).unwrap_or(&value);
+        assert_eq!(chat["title"], text);
+    }
+}

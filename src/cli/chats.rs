@@ -12,7 +12,7 @@ use crate::chat::transcript::file::Transcript;
 use crate::chat::transcript::store::{ChatStore, ChatSummary};
 use crate::cli::state_dir::state_dir;
 use crate::cli::{fail_any, print, say};
-use crate::render::paint::{safe, safe_line};
+use crate::render::paint::{safe, safe_json, safe_line};
 use karyi_core::error::ToolError;
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
@@ -112,7 +112,7 @@ fn list(is_all: bool, is_json: bool) -> anyhow::Result<ExitCode> {
     let chats = open()?.list(cwd.as_deref())?;
     if is_json {
         let list: Vec<Value> = chats.iter().map(as_json).collect();
-        return Ok(print(&format!("{}\n", Value::Array(list))));
+        return Ok(print_json(&Value::Array(list)));
     }
     if chats.is_empty() {
         say(match is_all {
@@ -164,7 +164,7 @@ fn line(chat: &ChatSummary, has_directory: bool) -> String {
 fn show(id: &str, is_json: bool) -> anyhow::Result<ExitCode> {
     let (id, transcript) = read(id)?;
     Ok(match is_json {
-        true => print(&format!("{}\n", export::json(&id, &transcript))),
+        true => print_json(&export::json(&id, &transcript)),
         false => print_text(&export::text(&id, &transcript)),
     })
 }
@@ -173,7 +173,7 @@ fn export(id: &str, format: ExportFormat) -> anyhow::Result<ExitCode> {
     let (id, transcript) = read(id)?;
     Ok(match format {
         ExportFormat::Md => print_text(&export::markdown(&id, &transcript)),
-        ExportFormat::Json => print(&format!("{}\n", export::json(&id, &transcript))),
+        ExportFormat::Json => print_json(&export::json(&id, &transcript)),
     })
 }
 
@@ -186,6 +186,11 @@ fn read(id: &str) -> anyhow::Result<(String, Transcript)> {
         say(&format!("{}: {damage}", safe_line(&id)));
     }
     Ok((id, transcript))
+}
+
+/// Prints a JSON value; characters that a terminal would act on are escaped.
+fn print_json(value: &Value) -> ExitCode {
+    print(&format!("{}\n", safe_json(&value.to_string())))
 }
 
 /// Prints a text; a terminal gets nothing of it that it would act on.
