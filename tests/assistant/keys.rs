@@ -1,8 +1,11 @@
 //! Keys of the input: wide characters, completion, the menu, and the end.
 
+use nix::unistd::Pid;
+
 use super::assistant;
 use super::tmux::Tmux;
 use crate::ask::server::{ModelServer, Reply};
+use crate::harness::process::{state, wait_until};
 use crate::harness::skip;
 
 #[test]
@@ -230,4 +233,51 @@ fn commands_of_karyi_have_the_options_of_the_session() {
     );
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_signal_ends_the_assistant_while_a_shell_has_the_terminal() {
+    let server = ModelServer::start(vec![]);
+    let end = "kill %1; wait %1; echo ended with $?";
+    let suspended = format!("exec bash -mc '\"$0\" \"$@\"; echo now stopped; {end}'");
+    let mut terminal = assistant(&server, &[]).on_terminal_through(&suspended);
+    terminal.expect("/help").keys("\x1a").expect("now stopped");
+    terminal.expect("ended with 143");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+
+    let background = format!("exec bash -mc '\"$0\" \"$@\" & read line; {end}'");
+    let mut terminal = assistant(&server, &[]).on_terminal_through(&background);
+    let shell = terminal.pid();
+    wait_until(|| first_child(shell).is_some_and(|child| state(Pid::from_raw(child)) == Some('T')));
+    terminal.keys("\n").expect("ended with 143");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_suspended_assistant_goes_on_in_the_foreground() {
+    let server = ModelServer::start(vec![]);
+    let script = "set -m; \"$0\" \"$@\"; echo now stopped; read line; fg; exit;";
+    let mut terminal = assistant(&server, &[]).on_terminal_through(script);
+    terminal.expect("/help").keys("\x1a").expect("now stopped");
+    assert!(terminal.is_echoing());
+    terminal.forget().keys("\n").expect("cost 0.00");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn a_terminal_that_no_shell_can_give_is_told() {
+    let server = ModelServer::start(vec![]);
+    let script = "true; timeout 60 \"$0\" \"$@\"; echo ended with $?; exit;";
+    let mut terminal = assistant(&server, &[]).on_terminal_through(script);
+    terminal
+        .expect("timeout --foreground")
+        .expect("ended with ");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+fn first_child(parent: i32) -> Option<i32> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let children = std::fs::read_to_string(path).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }

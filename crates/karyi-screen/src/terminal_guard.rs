@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use nix::sys::termios::{
     InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr,
 };
+use nix::unistd::{getpgrp, tcgetpgrp};
 
 /// Turns on pastes as one input, reports of the focus, and kitty's encoding of ambiguous keys.
 const ENTER: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[>1u";
@@ -103,6 +104,10 @@ pub fn give_back() {
     {
         // A terminal that is gone needs nothing.
         let _ = terminal.write_all(LEAVE);
+        // The modes are another program's when that is in the foreground, and a change would stop this one.
+        if tcgetpgrp(&terminal).is_ok_and(|group| group != getpgrp()) {
+            return;
+        }
         let _ = tcsetattr(&terminal, SetArg::TCSANOW, &prior);
     }
 }

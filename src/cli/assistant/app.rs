@@ -14,7 +14,7 @@ use crate::cli::assistant::completion::{Completion, ProjectFiles, Sources, compl
 use crate::cli::assistant::input_history;
 use crate::cli::assistant::key_reader::{KeyReader, Typed};
 use crate::cli::assistant::menu::{Menu, MenuChoice, SessionFacts, Totals};
-use crate::cli::assistant::outside::{self, Outside};
+use crate::cli::assistant::outside::Outside;
 use crate::cli::assistant::parts::Opening;
 use crate::cli::assistant::questions::TerminalRequest;
 use crate::cli::assistant::rewind_list::{RewindList, TurnStarts};
@@ -177,8 +177,10 @@ impl App {
         if let Some(text) = self.talk.idle().and_then(|parts| parts.how_to_go_on()) {
             self.say_faint(&text);
         }
-        let _ = self.draw(Instant::now());
-        self.screen.leave();
+        if karyi_screen::terminal_guard::is_taken() {
+            let _ = self.draw(Instant::now());
+            self.screen.leave();
+        }
         self.exit.unwrap_or_default()
     }
 
@@ -416,7 +418,7 @@ impl App {
             'l' => self.redraw(),
             'o' => self.open_transcript(),
             'r' => self.overlay = Overlay::Search(self.earlier_inputs()),
-            'z' => self.suspend(),
+            'z' => self.outside = Some(Outside::Shell),
             _ => {
                 self.input.key(press);
                 self.complete();
@@ -490,12 +492,6 @@ impl App {
     /// Draws everything again, below what other programs have written.
     pub(super) fn redraw(&mut self) {
         self.screen.leave();
-        self.take_terminal();
-    }
-
-    fn suspend(&mut self) {
-        self.leave_terminal();
-        outside::suspend();
         self.take_terminal();
     }
 

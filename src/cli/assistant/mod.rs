@@ -74,6 +74,10 @@ use karyi_pty::lacks_output;
 const NO_TERMINAL: &str = "the conversation needs a terminal for its input and its output
 hint: `karyi ask TEXT` answers one request without one, and reads standard input; `karyi chat --plain` talks in lines";
 
+/// Message in the background of a terminal.
+const NOT_IN_FRONT: &str = "another program has the terminal, and no shell can give it to karyi
+hint: start karyi in the foreground, such as by `timeout --foreground`";
+
 /// Questions that the screen gets.
 struct Questions {
     requests: mpsc::Receiver<TerminalRequest>,
@@ -161,6 +165,16 @@ async fn on_screen(
     let palette = screen::palette();
     let settings = Settings::load()?;
     let notice = Notice::of(settings.text("notify"));
+    let stop = start.setup.stop_source.clone();
+    let is_reachable = tty::is_in_front(&terminal) || tty::has_shell();
+    anyhow::ensure!(is_reachable, NOT_IN_FRONT);
+    tokio::select! {
+        biased;
+        () = stop.cancel.cancelled() => {
+            return Ok(stop.received.exit_code().unwrap_or(plain::INTERRUPTED));
+        }
+        () = outside::come_to_front(&terminal) => {}
+    }
     let screen = Screen::open(&terminal, palette, notice).context("taking the terminal")?;
     let view = SharedView::new(limits::DEFAULT_COLUMNS, palette);
     let (sender, typed) = mpsc::unbounded_channel();

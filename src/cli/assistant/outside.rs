@@ -1,7 +1,7 @@
 //! Programs that get the terminal for a while: the user's editor and pager, and the shell after Ctrl+Z.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -9,7 +9,8 @@ use nix::sys::signal::Signal;
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
-use crate::cli::prompt::tty::{has_shell, stop_job};
+use crate::cli::prompt::tty::{has_shell, is_in_front, stop_job};
+use karyi_core::limits;
 
 /// A program that gets the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub(super) enum Outside {
     Editor,
     /// The user's pager, for this text.
     Pager(String),
+    /// The shell that started the program, which is stopped.
+    Shell,
 }
 
 /// Returns the text as it was edited in the user's editor.
@@ -78,9 +81,22 @@ fn program(name: &OsString) -> Command {
     command
 }
 
-/// Stops the program until its shell continues it.
-pub(super) fn suspend() {
+/// Stops the program until its shell continues it in the foreground.
+pub(super) async fn suspend(terminal: &File) {
     if has_shell() {
         let _ = stop_job(Signal::SIGTSTP);
+        come_to_front(terminal).await;
+    }
+}
+
+/// Returns once the program is in the foreground of its terminal; until then its shell may continue it. A change of
+/// the terminal from the background would stop the program before it could handle a signal.
+pub(super) async fn come_to_front(terminal: &File) {
+    while !is_in_front(terminal) {
+        // Signals that came with the continuation are handled first.
+        tokio::time::sleep(limits::KEY_WAIT).await;
+        if !is_in_front(terminal) && has_shell() {
+            let _ = stop_job(Signal::SIGTTOU);
+        }
     }
 }

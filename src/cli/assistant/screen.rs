@@ -84,6 +84,11 @@ impl Screen {
         };
     }
 
+    /// Returns the terminal.
+    pub(super) fn terminal(&self) -> &File {
+        &self.out
+    }
+
     /// Returns the terminal, to write to it while a program has it.
     pub(super) fn writer(&self) -> io::Result<File> {
         self.out.try_clone()

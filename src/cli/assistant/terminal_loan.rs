@@ -1,7 +1,8 @@
 //! Lends the terminal to another program; the conversation goes on meanwhile.
 
 use crate::cli::assistant::app::App;
-use crate::cli::assistant::outside::{Outside, edit_text, page};
+use crate::cli::assistant::outside::{Outside, edit_text, page, suspend};
+use crate::cli::prompt::tty::is_in_front;
 
 impl App {
     /// Runs the program that was asked for, if one was.
@@ -14,10 +15,15 @@ impl App {
         // Ctrl+C is for the program.
         stop.received.lend(true);
         let text = self.input.text();
+        let terminal = self.screen.terminal();
         let run = async {
             match outside {
                 Outside::Editor => edit_text(&text).await.map(Some),
                 Outside::Pager(text) => page(&text).await.map(|()| None),
+                Outside::Shell => {
+                    suspend(terminal).await;
+                    Ok(None)
+                }
             }
         };
         let ended = tokio::select! {
@@ -30,7 +36,10 @@ impl App {
             Ok(None) => {}
             Err(error) => self.say_bad(&format!("{error:#}")),
         }
-        self.take_terminal();
+        // A signal may have ended the program while its shell has the terminal.
+        if is_in_front(self.screen.terminal()) {
+            self.take_terminal();
+        }
     }
 
     /// Lets the pager show the whole chat.
