@@ -55,7 +55,7 @@ struct Shared {
     home: Option<PathBuf>,
     store: Option<Arc<dyn RuleStore>>,
     /// Names in the first shell before its first command; `None` when they are not known.
-    start: OnceLock<Option<ShellNames>>,
+    start: Arc<OnceLock<Option<ShellNames>>>,
 }
 
 struct State {
@@ -65,6 +65,17 @@ struct State {
     accepted: BTreeSet<(String, String)>,
     /// Jobs that may take commands from the terminal, by id.
     takes_commands: HashMap<String, bool>,
+}
+
+impl State {
+    fn new(mode: Mode, rules: Rules) -> Mutex<Self> {
+        Mutex::new(Self {
+            mode,
+            rules: Arc::new(rules),
+            accepted: BTreeSet::new(),
+            takes_commands: HashMap::new(),
+        })
+    }
 }
 
 impl fmt::Debug for Approvals {
@@ -77,19 +88,13 @@ impl Approvals {
     /// Creates the approvals of a session.
     #[must_use]
     pub fn new(options: ApprovalOptions) -> Self {
-        let state = State {
-            mode: options.mode,
-            rules: Arc::new(options.rules),
-            accepted: BTreeSet::new(),
-            takes_commands: HashMap::new(),
-        };
         Self {
             shared: Some(Arc::new(Shared {
-                state: Mutex::new(state),
+                state: State::new(options.mode, options.rules),
                 project: canonical_for_plan(&options.project),
                 home: options.home,
                 store: options.store,
-                start: OnceLock::new(),
+                start: Arc::default(),
             })),
             approver: options.approver,
         }
@@ -101,6 +106,22 @@ impl Approvals {
         Self {
             shared: self.shared.clone(),
             approver: Some(approver),
+        }
+    }
+
+    /// Returns approvals for what the user types: every call runs. What is known about the shell's start is shared.
+    #[must_use]
+    pub fn of_person(&self) -> Self {
+        let shared = self.shared.as_ref().map(|shared| Shared {
+            state: State::new(Mode::Full, Rules::default()),
+            project: shared.project.clone(),
+            home: None,
+            store: None,
+            start: Arc::clone(&shared.start),
+        });
+        Self {
+            shared: shared.map(Arc::new),
+            approver: None,
         }
     }
 

@@ -33,6 +33,8 @@ pub mod session_context;
 pub mod shorten;
 pub mod utf8;
 
+pub(crate) use live_names::note_start;
+
 use karyi_core::error::Diagnostic;
 use karyi_core::outcome::{JobNews, Outcome};
 use karyi_vault::redact::Redacted;

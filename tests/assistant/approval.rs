@@ -30,6 +30,30 @@ fn one_screen_asks_about_the_calls_of_a_block() {
 }
 
 #[test]
+fn the_meanings_of_names_are_known_when_the_user_was_first_in_the_shell() {
+    let replies =
+        ["ls -d /", "pwd"].map(|script| format!("<tools><command>{script}</command></tools>"));
+    let [first, second] = replies.each_ref().map(|text| Reply::text(text));
+    let server = ModelServer::start(vec![
+        first,
+        Reply::text("Listed."),
+        second,
+        Reply::text("Done."),
+    ]);
+    let mut terminal = assistant(&server, &["--mode", "ask"]).on_terminal();
+    let own = "!pwd() { echo my''own; }; echo de''fined\r";
+    terminal.expect("/help").keys(own).expect("defined");
+    terminal.keys("go\r").expect("Listed.");
+    terminal
+        .keys("on\r")
+        .expect("it is a function")
+        .expect("y yes");
+    terminal.keys("y").expect("myown").expect("Done.");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
 fn always_holds_for_the_next_call_with_the_same_words() {
     let block = "<tools><command>touch one</command></tools>";
     let replies = vec![Reply::text(block), Reply::text(block), Reply::text("Done.")];

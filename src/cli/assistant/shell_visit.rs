@@ -17,6 +17,7 @@ use crate::cli::assistant::path_completion::complete_path;
 use crate::cli::assistant::person_output::PersonOutput;
 use crate::cli::assistant::raw_terminal::RawTerminal;
 use crate::exec::cancel::Cancel;
+use crate::exec::note_start;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
 use karyi_core::outcome::Status;
@@ -213,6 +214,7 @@ impl App {
     async fn attend(&mut self, session: &Session, script: Option<String>) -> bool {
         if let Some(script) = &script {
             self.show_line(script);
+            note_start(&self.start.approvals, session).await;
         }
         if self.draw_shell().is_err() {
             return false;

@@ -142,7 +142,7 @@ impl Start {
                 .with_steering(self.steering.clone())
                 .with_notes(self.opening.project.deeper.clone()),
             // What the user types needs no consent.
-            own: self.runner(Approvals::default()),
+            own: self.runner(self.approvals.of_person()),
         };
         let earlier = self.earlier.take();
         let text = match earlier {
