@@ -61,27 +61,6 @@ enum Finding {
 /// Variables that may stand before a command.
 const HARMLESS_VARIABLES: &[&str] = &["LANG", "CI", "NO_COLOR", "TERM"];
 
-/// Names in a path whose files run code or guard the user: git's own files, settings of karyi, and files that a shell
-/// reads when it starts or enters a directory.
-const GUARDED_NAMES: &[&str] = &[
-    ".git",
-    ".karyi",
-    "HEAD",
-    ".envrc",
-    ".profile",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".zshenv",
-    ".zprofile",
-    ".zshrc",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".mkshrc",
-];
-
 const UNKNOWN_FILE: &str = "it writes a file that is not known before it runs";
 
 impl Judge<'_> {
@@ -228,6 +207,9 @@ impl Judge<'_> {
         let shown = parts.shown(command);
         let mut words = parts.words(command);
         let Some(name) = words.first_mut() else {
+            if parts.is_bare_redirection(command) {
+                return self.doubt(&shown, "zsh starts a program for a redirection alone");
+            }
             return self.assignments(command, &shown);
         };
         name.text = program(name.text);
@@ -244,7 +226,11 @@ impl Judge<'_> {
                 let own = own
                     .map(|word| word.text)
                     .chain(inner.wrappers.iter().copied());
-                names.extend(own.filter(|name| !name.contains('/')).map(str::to_owned));
+                names.extend(own.map(str::to_owned));
+                // A function may have the whole path of a program for its name.
+                let written = command.words.iter().filter(|word| word.is_certain);
+                let written = written.filter(|word| program(&word.text) != word.text);
+                names.extend(written.map(|word| word.text.clone()));
                 Finding::Fine
             }
             Some((reason, is_storable)) => {
@@ -460,11 +446,12 @@ fn wider_rule(words: &[CommandWord<'_>]) -> Option<String> {
     (is_topic && topic.is_certain && Rule::parse(&rule).is_ok()).then_some(rule)
 }
 
-/// Returns the first part of a path whose files are guarded.
+/// Returns the first part of a path whose files may make other programs run code: it is hidden, or of a repository of
+/// git without a directory of files.
 fn guarded_name(path: &Path) -> Option<&OsStr> {
     path.iter().find(|part| {
-        let mut names = GUARDED_NAMES.iter();
-        names.any(|name| part.eq_ignore_ascii_case(name))
+        let name = part.to_string_lossy().to_lowercase();
+        name.starts_with('.') || name.ends_with(".git") || name == "head"
     })
 }
 

@@ -63,6 +63,19 @@ impl ScriptParts<'_> {
         words.map(|word| CommandWord::of(word, self.text)).collect()
     }
 
+    /// Returns true for redirections without a command. `$(< file)` is none: the shell itself reads the file.
+    pub(super) fn is_bare_redirection(&self, command: &SimpleCommand) -> bool {
+        let [first, rest @ ..] = command.redirections.as_slice() else {
+            return false;
+        };
+        let span = &first.target.span;
+        let before = self.text.get(..span.start).unwrap_or_default().trim_end();
+        let after = self.text.get(span.end..).unwrap_or_default().trim_start();
+        let before = before.strip_suffix('<').unwrap_or_default().trim_end();
+        let is_read = rest.is_empty() && before.ends_with("$(") && after.starts_with(')');
+        !command.is_tail && command.assignments.is_empty() && !is_read
+    }
+
     /// Returns the text of a command.
     pub(super) fn shown(&self, command: &SimpleCommand) -> String {
         shown(command, self.text)

@@ -10,7 +10,7 @@ use crate::exec::approval::Approvals;
 use karyi_pty::{Meaning, Session, ShellNames};
 
 /// Records what the shell has before its first command. Called before every command: the first call counts.
-pub(super) async fn note_start(approvals: &Approvals, session: &Session) {
+pub(crate) async fn note_start(approvals: &Approvals, session: &Session) {
     if !approvals.is_on() || approvals.has_start() {
         return;
     }
@@ -84,6 +84,8 @@ fn change(
     match meaning {
         Meaning::Builtin => None,
         Meaning::Nothing if usual.is_none() => None,
+        // A path is the same program in every search path.
+        Meaning::File(_) if name.contains('/') => None,
         Meaning::Nothing => Some("it is not found any more".to_owned()),
         Meaning::File(_) if start.is_none() => {
             Some("the shell ran before its names were known".to_owned())
@@ -174,6 +176,8 @@ mod tests {
         check("no-such", Meaning::Nothing, &[], &[]);
         check("cd", Meaning::Builtin, &[], &[]);
         check("git", Meaning::Other, &[], &[function]);
+        check("/tmp/sh", Meaning::File("/tmp/sh".into()), &[], &[]);
+        check("/bin/sh", Meaning::Other, &[], &[function]);
         check("ls", Meaning::Alias, &[], &[]);
         check("x", Meaning::Alias, &[], &[alias]);
         check("git", Meaning::Alias, &["alias git='git'"], &[alias]);

@@ -150,6 +150,8 @@ fn ordinary_reading_is_not_asked_about() {
         "find . -name '*.rs' | xargs grep -l foo; git -C ~/x -C ../y log -3; git rev-list --count HEAD",
         "[ -n \"$(git status -s)\" ] && [ ! -d \"$d/x\" ] && test \"$a\" -nt \"$b\" && [ \"$1\" ] && [ $# -gt 0 ]",
         "echo \"${x:-it's (none)}\" \"${x%.rs}\" ${x:-y} \"a (b)\"; x=\"$(echo '(')\"; ls >&2 2>&-",
+        "{ ls; } 2>&1 </dev/null; (ls) &>/dev/null; for f in a; do ls; done < x; [[ a ]] 2>/dev/null",
+        "if ls; then pwd; fi < x; case a in a) ls;; esac < x; (( 1 )) < x; x=$(< a); echo \"$(<b)\"",
         "[ \"$a\" = b ] && [[ $a == b || $a =~ ^c ]] && grep -E 'a$|^b' x",
     ]);
 }
@@ -325,6 +327,13 @@ const HIDDEN_CODE: &[(&str, &str)] = &[
     ("cat <<< =(touch p)", "its expansion"),
     ("git status *(e:'touch p':)", "a pattern of it"),
     ("mapfile=(PATH a)", "mapfile may change"),
+    ("< README.md", "redirection alone"),
+    ("ls; < README.md", "redirection alone"),
+    ("{ ls; } | < README.md", "redirection alone"),
+    ("case a in a) < README.md;; esac", "redirection alone"),
+    ("(< README.md)", "redirection alone"),
+    ("{ < README.md; }", "redirection alone"),
+    ("echo $(< a > /dev/tty)", "redirection alone"),
 ];
 
 #[test]
@@ -362,6 +371,37 @@ fn a_rule_that_may_hold_for_an_unknown_word_asks() {
         "runs",
     );
     check("git commit -m \"$(cat <<'E'\nfix (it)\nE\n)\"", "runs");
+}
+
+#[test]
+fn the_shell_is_asked_about_names_as_they_are_written() {
+    let check = |script: &str, expected: &[&str]| {
+        let found = judged(Mode::Ask, &rules(&["/opt/x/ls"], &[], &[]), script);
+        let expected = expected.iter().map(|&name| name.to_owned()).collect();
+        assert_eq!(found, Verdict::Allow(expected), "{script}");
+    };
+    check("/bin/ls x", &["/bin/ls", "ls"]);
+    check(
+        "command '/usr/bin/cat' a",
+        &["/usr/bin/cat", "cat", "command"],
+    );
+}
+
+#[test]
+fn hidden_files_and_bare_repositories_are_asked_about_in_the_mode_edits() {
+    for (file, runs) in [
+        ("src/a.rs", true),
+        ("a.github", true),
+        ("fix.git/config", false),
+        ("tests/Fix.GIT/hooks/x", false),
+        (".husky/pre-commit", false),
+        (".config/karyi/config.toml", false),
+        ("a/.vimrc", false),
+        ("a/head", false),
+    ] {
+        let found = judged(Mode::Edits, &Rules::default(), &format!("echo x > {file}"));
+        assert_eq!(shown(found) == "runs", runs, "{file}");
+    }
 }
 
 #[test]

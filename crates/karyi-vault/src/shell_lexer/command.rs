@@ -13,6 +13,8 @@ pub struct SimpleCommand {
     pub redirections: Vec<Redirection>,
     /// Number of substitutions, subshells and texts of `eval`, `trap` and `alias` around it.
     pub depth: usize,
+    /// True when a compound command ends right before it, so that its redirections are of that.
+    pub is_tail: bool,
     /// True for the head of a compound command, such as `for x in a b`.
     pub(super) is_head: bool,
 }

@@ -177,9 +177,11 @@ impl Lexer<'_> {
     /// Returns the index of the current command, and starts one if there is none.
     fn begin_command(&mut self) -> usize {
         let (at, depth) = (self.script.commands.len(), self.depth);
+        let is_tail = self.list.is_closed;
         *self.list.command.get_or_insert_with(|| {
             self.script.commands.push(SimpleCommand {
                 depth,
+                is_tail,
                 ..SimpleCommand::default()
             });
             at
@@ -258,6 +260,7 @@ impl Lexer<'_> {
         if ends_test || function.is_some() {
             self.script.functions.extend(function);
             self.end_head();
+            self.list.is_closed = ends_test;
         }
     }
 
@@ -273,6 +276,7 @@ impl Lexer<'_> {
             (Some(Case::Pattern | Case::Body), "esac") if self.list.words == 0 => {
                 self.list.cases.pop();
                 self.end_command();
+                self.list.is_closed = true;
                 return true;
             }
             (Some(Case::Pattern), _) => return false,
@@ -283,6 +287,7 @@ impl Lexer<'_> {
             "if" | "then" | "else" | "elif" | "fi" | "while" | "until" | "do" | "done" | "{"
             | "}" | "!" | "time" | "coproc" | "always" => {
                 self.end_command();
+                self.list.is_closed = matches!(text, "fi" | "done" | "}");
                 let is_portable = text == "time" && self.rest().starts_with(b" -p ");
                 self.at += if is_portable { 3 } else { 0 };
                 return true;
@@ -324,6 +329,7 @@ impl Lexer<'_> {
             }
         }
         (self.list.words, self.list.in_test, self.list.role) = (0, false, Role::Argument);
+        self.list.is_closed = false;
     }
 
     /// Returns true for a blank, and for an operator that only divides words in `[[ ]]`, in an array or before `in`.
@@ -383,13 +389,15 @@ impl Lexer<'_> {
             self.expression()?;
             // A keyword may follow at once.
             self.end_head();
+            self.list.is_closed = true;
         } else if is_first && self.list.cases.last() == Some(&Case::Pattern) {
             self.at += 1;
         } else if self.list.words < 2 && self.opens_function() {
             // A function of zsh may have no name.
         } else if is_first {
             self.at += 1;
-            return self.commands(Closer::Subshell);
+            self.commands(Closer::Subshell)?;
+            self.list.is_closed = true;
         } else {
             self.begin_word()?;
             return self.group();

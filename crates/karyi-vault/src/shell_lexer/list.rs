@@ -49,6 +49,8 @@ pub(super) struct List {
     pub(super) value_at: usize,
     pub(super) role: Role,
     pub(super) in_test: bool,
+    /// True right after a compound command.
+    pub(super) is_closed: bool,
     pub(super) cases: Vec<Case>,
     /// Here-documents whose bodies follow the line: indices of command and redirection.
     pub(super) pending: Vec<(usize, usize)>,
