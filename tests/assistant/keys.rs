@@ -238,12 +238,18 @@ fn commands_of_karyi_have_the_options_of_the_session() {
 #[test]
 fn a_signal_ends_the_assistant_while_a_shell_has_the_terminal() {
     let server = ModelServer::start(vec![]);
-    // The shell may learn late that the job was stopped.
+    // The shell may learn late that the job was stopped. A child that is stopped before its exec would hold up its
+    // parent: so the session has begun.
     let wait = "wait %1; s=$?; while [ $s -gt 147 ]; do wait %1; s=$?; done";
     let end = format!("kill -s TERM %1; kill -s CONT %1; {wait}; echo ended with $s");
     let suspended = format!("exec bash -mc '\"$0\" \"$@\"; echo now stopped; {end}'");
     let mut terminal = assistant(&server, &[]).on_terminal_through(&suspended);
-    terminal.expect("/help").keys("\x1a").expect("now stopped");
+    terminal
+        .expect("/help")
+        .keys("!echo ready\r")
+        .expect("│ ready")
+        .keys("\x1a")
+        .expect("now stopped");
     terminal.expect("ended with 143");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 
@@ -260,7 +266,13 @@ fn a_suspended_assistant_goes_on_in_the_foreground() {
     let server = ModelServer::start(vec![]);
     let script = "set -m; \"$0\" \"$@\"; echo now stopped; read line; fg; exit;";
     let mut terminal = assistant(&server, &[]).on_terminal_through(script);
-    terminal.expect("/help").keys("\x1a").expect("now stopped");
+    // A child that is stopped before its exec would hold up its parent: the shell must have been started.
+    terminal
+        .expect("/help")
+        .keys("!echo ready\r")
+        .expect("│ ready")
+        .keys("\x1a")
+        .expect("now stopped");
     assert!(terminal.is_echoing());
     terminal.forget().keys("\n").expect("cost 0.00");
     terminal.keys("\x04");
