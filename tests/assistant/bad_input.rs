@@ -74,7 +74,9 @@ fn a_terminal_that_is_closed_during_an_answer_ends_everything() {
 #[test]
 fn after_a_death_every_complete_record_is_there_and_nothing_runs_again() {
     let first = "<tools><command>echo run >> runs; echo $$ > pid</command></tools>\n";
-    let second = "<tools><command>echo run >> runs; touch here; sleep 600</command></tools>\n";
+    // A program that has begun has the terminal, whose end reaches it.
+    let second =
+        "<tools><command>echo run >> runs; sh -c 'touch here; exec sleep 600'</command></tools>\n";
     let server = ModelServer::start(vec![
         Reply::text(first),
         Reply::text(second),

@@ -387,8 +387,10 @@ fn many_files_need_few_descriptors_and_their_lack_is_told() {
     for limit in 4..16 {
         let output = run(limit, 1);
         let told = String::from_utf8_lossy(&output.stderr);
+        // A descriptor that another test had open at that moment may leave none for the loader.
+        let is_loaded = !told.contains("error while loading shared libraries");
         assert!(
-            matches!(output.status.code(), Some(0..=3)),
+            matches!(output.status.code(), Some(0..=3)) || !is_loaded,
             "{limit}: {told}"
         );
     }

@@ -14,6 +14,8 @@ pub struct DeeperNotes {
     cwd: PathBuf,
     /// Bytes that the notes in the system text have left for others.
     room: usize,
+    /// Bytes of the texts that were told.
+    used: usize,
     /// Directories whose notes were told.
     told: BTreeSet<PathBuf>,
     files: Vec<LoadedNote>,
@@ -29,6 +31,7 @@ impl DeeperNotes {
             project: real(project),
             cwd: real(cwd),
             room: limits::MAX_NOTES_BYTES.saturating_sub(used),
+            used: 0,
             told: BTreeSet::new(),
             files: Vec::new(),
         }
@@ -42,6 +45,7 @@ impl DeeperNotes {
 
     /// Forgets what was told: the conversation does not have it any more.
     pub fn forget(&mut self) {
+        self.used = 0;
         self.told.clear();
         self.files.clear();
     }
@@ -67,13 +71,13 @@ impl DeeperNotes {
         if directories.is_empty() {
             return Notes::default();
         }
-        let used: usize = self.files.iter().map(|note| note.bytes).sum();
-        let mut reader = NoteReader::new(self.room.saturating_sub(used));
+        let mut reader = NoteReader::new(self.room.saturating_sub(self.used));
         for directory in &directories {
             reader.add_directory(directory, &self.project);
         }
         self.told.extend(directories);
         let mut notes = reader.finish();
+        self.used += notes.text.len();
         for note in &mut notes.files {
             if let Ok(short) = note.path.strip_prefix(&self.project) {
                 note.path = short.to_owned();
@@ -105,9 +109,13 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
+        // The first two files fit whole; the heading of the third and two bytes do.
+        let mut probe = DeeperNotes::new(&project, &project, &[]);
+        let told = probe.of(&[project.join("a/b")]).text.len();
+        let heading = format!("Notes from {}", project.join("c/AGENTS.md").display());
         let first = [LoadedNote {
             path: project.join("AGENTS.md"),
-            bytes: limits::MAX_NOTES_BYTES - 13,
+            bytes: limits::MAX_NOTES_BYTES - told - heading.len() - 2,
         }];
         let mut notes = DeeperNotes::new(&project, &project, &first);
         let mut check = |touched: &[&str], expected: &[&str], problems: usize| {
