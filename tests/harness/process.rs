@@ -21,10 +21,14 @@ pub fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Returns what tells a process from a later one with its number; nothing when there is none.
+/// Returns what tells a process from a later one with its number; nothing when there is none, or it has ended and
+/// waits for the parent that it got.
 pub fn start_time(pid: &str) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
+    if after_name.trim_start().starts_with('Z') {
+        return None;
+    }
     after_name.split_whitespace().nth(19).map(str::to_owned)
 }
 
