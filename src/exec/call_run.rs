@@ -9,7 +9,7 @@ use crate::exec::Event;
 use crate::exec::call_title::title;
 use crate::exec::cancel::Cancel;
 use crate::exec::consent;
-use crate::exec::decoder::{Approved, PreparedCall};
+use crate::exec::decoder::{Approval, PreparedCall};
 use crate::exec::edit_trial;
 use crate::exec::interruption::{self, StopKind};
 use crate::exec::jobs::JobTarget;
@@ -53,8 +53,8 @@ struct CallInfo {
     since: Instant,
     /// True if the call names its time limit.
     is_limited: bool,
-    /// What is approved of it.
-    approved: Approved,
+    /// Its approval so far.
+    approved: Approval,
     /// Set when the next call types into this one.
     hand_over: Cancel,
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::approval::{AskedPart, CallAnswer, CallQuestion, Verdict, judge};
 use crate::exec::call_title::title;
-use crate::exec::decoder::{Approved, PreparedCall};
+use crate::exec::decoder::{Approval, PreparedCall};
 use crate::exec::edit_trial;
 use crate::exec::interruption::not_started_error;
 use crate::exec::jobs::JobTarget;
@@ -62,7 +62,7 @@ pub async fn judge(run: &RunContext, mut prepared: PreparedCall, block: BlockSta
     {
         let parts = changed_names(approvals, &terminal.session, names).await;
         match parts.is_empty() {
-            true => prepared.approved = Approved::Names,
+            true => prepared.approved = Approval::Names,
             false => verdict = Verdict::Ask(parts),
         }
     }
@@ -111,7 +111,7 @@ pub async fn ask(run: &RunContext, calls: Vec<JudgedCall>) -> Vec<DecidedCall> {
     for mut call in calls {
         if is_asked {
             // The answers may take long.
-            call.prepared.approved = Approved::Nothing;
+            call.prepared.approved = Approval::Nothing;
         }
         match call.verdict {
             Verdict::Deny(_) => decided.push(call.without_person()),
@@ -219,7 +219,7 @@ async fn decide(
                     format!("the user has changed the call; in place of it this ran: {text}");
                 prepared.notes.push(note);
                 *own = Template::new(text);
-                prepared.approved = Approved::ByPerson;
+                prepared.approved = Approval::ByPerson;
             }
             let cwd = run.context.sessions.cwd();
             if let Verdict::Deny(rule) = approvals.judge(&prepared.call, cwd, false) {
@@ -227,7 +227,7 @@ async fn decide(
             }
         }
     }
-    prepared.approved = Approved::ByPerson;
+    prepared.approved = Approval::ByPerson;
     approvals.accept(parts);
     (prepared, Ok(()))
 }
@@ -245,7 +245,7 @@ async fn allow(run: &RunContext, rules: &[String]) -> Option<String> {
 /// It must not run.
 pub(super) async fn check_in_session(
     run: &RunContext,
-    (id, approved): (&str, Approved),
+    (id, approved): (&str, Approval),
     call: &Call,
     target: &JobTarget,
 ) -> Result<Option<String>, ToolError> {
@@ -259,11 +259,11 @@ pub(super) async fn check_in_session(
         approvals.note_job(&target.job, judge::takes_commands(args.text.source()));
     }
     let types_code = approvals.takes_commands(&target.job) && !target.job.is_empty();
-    if approved == Approved::ByPerson {
+    if approved == Approval::ByPerson {
         return Ok(None);
     }
     let verdict = match approvals.judge(call, run.context.sessions.cwd(), types_code) {
-        Verdict::Allow(_) if approved == Approved::Names => return Ok(None),
+        Verdict::Allow(_) if approved == Approval::Names => return Ok(None),
         Verdict::Allow(names) => match changed_names(approvals, session, &names).await {
             parts if parts.is_empty() => return Ok(None),
             parts => Verdict::Ask(parts),
@@ -280,11 +280,11 @@ pub(super) async fn check_in_session(
 /// It must not run.
 pub(super) async fn check_outside_session(
     run: &RunContext,
-    (id, approved): (&str, Approved),
+    (id, approved): (&str, Approval),
     call: &Call,
 ) -> Result<Option<String>, ToolError> {
     let approvals = run.policy_gate.approvals();
-    if approved == Approved::ByPerson || !approvals.is_on() {
+    if approved == Approval::ByPerson || !approvals.is_on() {
         return Ok(None);
     }
     let verdict = approvals.judge(call, run.context.sessions.cwd(), true);

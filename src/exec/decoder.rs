@@ -15,9 +15,9 @@ use karyi_core::span::Position;
 use karyi_syntax::grammar::Grammar;
 use karyi_syntax::{Event, Mode, Parser};
 
-/// What the approvals of a session know about a call before its turn.
+/// Approval of a call before its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Approved {
+pub enum Approval {
     /// Nothing.
     #[default]
     Nothing,
@@ -40,8 +40,8 @@ pub struct PreparedCall {
     pub repairs: Vec<&'static str>,
     /// Approximate memory it occupies, in bytes.
     pub size_bytes: u64,
-    /// What is approved of it.
-    pub approved: Approved,
+    /// Its approval so far.
+    pub approved: Approval,
     /// Notes for the model about what happened to it before it ran.
     pub notes: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl PreparedCall {
             call,
             repairs: Vec::new(),
             size_bytes: 0,
-            approved: Approved::default(),
+            approved: Approval::default(),
             notes: Vec::new(),
         }
     }
@@ -292,7 +292,7 @@ impl MessageDecoder {
             repairs: repairs.collect(),
             size_bytes: span.end_offset.saturating_sub(span.start.offset)
                 + limits::CALL_OVERHEAD_BYTES,
-            approved: Approved::default(),
+            approved: Approval::default(),
             notes: Vec::new(),
         })
     }

@@ -107,7 +107,7 @@ const ITEMS: &[(char, &str, MenuChoice)] = {
     ]
 };
 
-/// What the session has done so far, beside its requests.
+/// Changes, secrets and jobs of the session so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SessionFacts {
     /// Changes of files that were not undone.

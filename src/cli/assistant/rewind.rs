@@ -1,7 +1,7 @@
 //! Actions of the list of texts: the talk, the files, or both go back.
 
 use crate::cli::assistant::app::{App, Overlay};
-use crate::cli::assistant::rewind_list::{Parts, RewindChoice, RewindList};
+use crate::cli::assistant::rewind_list::{RewindChoice, RewindList, RewindParts};
 use crate::cli::assistant::talk::WorkEnd;
 use karyi_screen::keys::KeyPress;
 use karyi_screen::theme;
@@ -36,7 +36,7 @@ impl App {
         }
     }
 
-    fn rewind(&mut self, turn: usize, text: &str, parts: Parts) {
+    fn rewind(&mut self, turn: usize, text: &str, parts: RewindParts) {
         if self.talk.is_busy() {
             return self.say_busy();
         }

@@ -29,19 +29,19 @@ impl TurnStarts {
     }
 }
 
-/// What goes back.
+/// Parts of the conversation that go back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct RewindParts {
     pub(super) talk: bool,
     pub(super) files: bool,
 }
 
-/// What goes back, with its name and explanation.
-const PARTS: [(&str, &str, Parts); 3] = [
+/// Choices, each with its name and explanation.
+const PARTS: [(&str, &str, RewindParts); 3] = [
     (
         "talk and files",
         "take both back; what commands changed stays",
-        Parts {
+        RewindParts {
             talk: true,
             files: true,
         },
@@ -49,7 +49,7 @@ const PARTS: [(&str, &str, Parts); 3] = [
     (
         "talk",
         "the model forgets this text and what followed; files stay",
-        Parts {
+        RewindParts {
             talk: true,
             files: false,
         },
@@ -57,7 +57,7 @@ const PARTS: [(&str, &str, Parts); 3] = [
     (
         "files",
         "undo the edits since; what commands changed stays, and so does the talk",
-        Parts {
+        RewindParts {
             talk: false,
             files: true,
         },
@@ -71,7 +71,7 @@ pub(super) struct RewindList {
     texts: Vec<(usize, String)>,
     list: ChoiceList,
     /// The text that was chosen, and what may go back.
-    chosen: Option<(usize, Vec<Parts>)>,
+    chosen: Option<(usize, Vec<RewindParts>)>,
 }
 
 /// Result of a key in the list.
@@ -84,7 +84,7 @@ pub(super) enum RewindChoice {
     /// This text was chosen.
     Turn(usize),
     /// This goes back to before the text.
-    Go(usize, Parts),
+    Go(usize, RewindParts),
 }
 
 impl RewindList {
@@ -138,7 +138,7 @@ impl RewindList {
         let offered = PARTS
             .iter()
             .filter(|(_, _, parts)| has_files || !parts.files);
-        let choice = |(name, detail, _): &(&str, &str, Parts)| Choice {
+        let choice = |(name, detail, _): &(&str, &str, RewindParts)| Choice {
             text: (*name).to_owned(),
             detail: (*detail).to_owned(),
         };
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(key(&mut list, Key::Down), RewindChoice::Open);
         assert_eq!(key(&mut list, Key::Enter), RewindChoice::Turn(0));
         list.ask(0, false);
-        let talk = Parts {
+        let talk = RewindParts {
             talk: true,
             files: false,
         };
@@ -204,7 +204,7 @@ mod tests {
         list.ask(0, true);
         assert_eq!(list.lines(80).len(), 4);
         key(&mut list, Key::Up);
-        let files = Parts {
+        let files = RewindParts {
             talk: false,
             files: true,
         };

@@ -77,7 +77,7 @@ fn claude_rule(list: RuleKind, text: &str, home: &Path) -> Translated {
 
 /// Returns the rules of a pattern of paths, which is one of a `.gitignore`: `//` starts an absolute one, `/` and `./`
 /// one in the project. Others match at any depth: all of them when they narrow, and those of one name when they allow.
-/// What they match may be a directory.
+/// A match may be a directory.
 fn claude_paths(list: RuleKind, pattern: &str, home: &Path) -> Translated {
     let rooted = ["/", "./", "~/", "**/"];
     let is_name = !pattern.trim_end_matches('/').contains('/');
