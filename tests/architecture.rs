@@ -26,7 +26,7 @@ const CRATES: &[(&str, usize)] = &[
     ("karyi-pty", 13_200),
     ("karyi-files", 12_000),
     ("karyi-model", 3_000),
-    ("karyi-net", 1_000),
+    ("karyi-net", 1_500),
     ("karyi-screen", 5_000),
     ("karyi-store", 4_000),
 ];

@@ -217,9 +217,10 @@ const SHOWN_PART: usize = 8;
 /// Makes the error of a failed exchange.
 pub(crate) fn network(error: &NetError) -> ModelError {
     let (kind, is_final) = match error.kind {
-        NetErrorKind::Address | NetErrorKind::Settings | NetErrorKind::Plain => {
-            (ModelErrorKind::Config, true)
-        }
+        NetErrorKind::Address
+        | NetErrorKind::Settings
+        | NetErrorKind::Refused
+        | NetErrorKind::Plain => (ModelErrorKind::Config, true),
         NetErrorKind::Encryption => (ModelErrorKind::Network, true),
         NetErrorKind::Connect | NetErrorKind::Cut => (ModelErrorKind::Network, false),
         NetErrorKind::Timeout => (ModelErrorKind::Timeout, false),
@@ -239,6 +240,7 @@ pub(crate) fn network(error: &NetError) -> ModelError {
         }
         NetErrorKind::Address
         | NetErrorKind::Settings
+        | NetErrorKind::Refused
         | NetErrorKind::Cut
         | NetErrorKind::Timeout
         | NetErrorKind::Protocol => made,

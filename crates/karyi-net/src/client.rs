@@ -15,6 +15,9 @@ use crate::server_url::ServerUrl;
 use crate::tls;
 use karyi_core::limits;
 
+/// Name of this program in requests.
+pub(crate) const USER_AGENT: &str = concat!("karyi/", env!("CARGO_PKG_VERSION"));
+
 /// Settings of a client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientOptions {
@@ -88,7 +91,7 @@ impl HttpClient {
             .retry(retry::never())
             .connect_timeout(limits::CONNECT_TIMEOUT)
             .pool_max_idle_per_host(kept)
-            .user_agent(concat!("karyi/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             // No file of names leads the traffic of this machine elsewhere; a URL has the port.
             .resolve_to_addrs(
                 "localhost",

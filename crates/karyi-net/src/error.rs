@@ -7,6 +7,8 @@ pub enum NetErrorKind {
     Address,
     /// A header cannot be written, or a file of certificates cannot be read.
     Settings,
+    /// The guard does not admit the URL, one of its addresses or a redirect.
+    Refused,
     /// A key would travel unencrypted.
     Plain,
     /// The server cannot be reached.

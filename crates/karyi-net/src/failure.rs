@@ -37,7 +37,7 @@ pub(crate) fn translate(error: &reqwest::Error, host: &str) -> NetError {
 }
 
 /// Returns an error and its causes, the first cause last.
-fn causes(error: &reqwest::Error) -> Vec<&(dyn Error + 'static)> {
+pub(crate) fn causes(error: &reqwest::Error) -> Vec<&(dyn Error + 'static)> {
     let mut chain = Vec::new();
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(cause) = next {

@@ -110,7 +110,7 @@ impl HttpRequest {
 }
 
 /// The library's error does not name the header.
-fn invalid_header(name: &str) -> NetError {
+pub(crate) fn invalid_header(name: &str) -> NetError {
     let message =
         format!("the value of the header {name} contains characters that are not allowed in it");
     NetError::new(NetErrorKind::Settings, message)

@@ -62,6 +62,28 @@ impl HttpResponse {
         next.map_err(|error| translate(&error, &self.host))
     }
 
+    /// Returns the URL that answered.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.inner.url().as_str()
+    }
+
+    /// Returns the body up to `most` bytes, and true when there is more of it.
+    ///
+    /// # Errors
+    /// As [`Self::chunk`].
+    pub async fn body_up_to(mut self, most: usize) -> Result<(Bytes, bool), NetError> {
+        let mut body = BytesMut::new();
+        while body.len() <= most
+            && let Some(piece) = self.chunk().await?
+        {
+            body.extend_from_slice(&piece);
+        }
+        let is_cut = body.len() > most;
+        body.truncate(most);
+        Ok((body.freeze(), is_cut))
+    }
+
     /// Returns the whole body.
     ///
     /// # Errors

@@ -92,15 +92,7 @@ impl ServerUrl {
     /// Returns true when the host is this machine.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        let host = self.host();
-        let is_v4 = host
-            .parse()
-            .is_ok_and(|address: Ipv4Addr| address.is_loopback());
-        let is_v6 = host.parse().is_ok_and(|address: Ipv6Addr| {
-            let mapped = address.to_ipv4_mapped();
-            mapped.map_or(address.is_loopback(), |address| address.is_loopback())
-        });
-        host == "localhost" || is_v4 || is_v6
+        is_loopback(self.host())
     }
 
     /// Returns the last segment of the path; empty without one.
@@ -137,6 +129,18 @@ impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.url.as_str().trim_end_matches('/'))
     }
+}
+
+/// Returns true for a host, without brackets, that is this machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let is_v4 = host
+        .parse()
+        .is_ok_and(|address: Ipv4Addr| address.is_loopback());
+    let is_v6 = host.parse().is_ok_and(|address: Ipv6Addr| {
+        let mapped = address.to_ipv4_mapped();
+        mapped.map_or(address.is_loopback(), |address| address.is_loopback())
+    });
+    host == "localhost" || is_v4 || is_v6
 }
 
 #[cfg(test)]

@@ -34,3 +34,7 @@ pub const MODEL_TAIL_TIMEOUT: Duration = Duration::from_secs(2);
 pub const OLLAMA_CONTEXT: u64 = 32 << 10;
 /// Time in which a server of models on this machine must say that it is there.
 pub const LOCAL_SERVER_TIMEOUT: Duration = Duration::from_millis(300);
+/// Longest URL of a page, in bytes; servers and other clients take no longer ones.
+pub const MAX_URL_BYTES: usize = 8 << 10;
+/// Most redirects that are followed for one request.
+pub const MAX_REDIRECTS: usize = 3;
