@@ -24,6 +24,10 @@ pub use karyi_store as store;
 pub use {karyi_files as files, karyi_model as model, karyi_net as net, karyi_pty as pty};
 pub use {karyi_syntax as syntax, karyi_vault as vault};
 
+// Pages of the web.
+#[cfg(unix)]
+pub mod web;
+
 // What a tool is, and the tools.
 #[cfg(unix)]
 pub mod tool;

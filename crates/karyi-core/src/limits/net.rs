@@ -38,3 +38,7 @@ pub const LOCAL_SERVER_TIMEOUT: Duration = Duration::from_millis(300);
 pub const MAX_URL_BYTES: usize = 8 << 10;
 /// Most redirects that are followed for one request.
 pub const MAX_REDIRECTS: usize = 3;
+/// Most links of a page that get a number: a reader follows few.
+pub const MAX_PAGE_LINKS: usize = 50;
+/// Longest title of a page, in characters.
+pub const MAX_PAGE_TITLE_CHARS: usize = 300;
