@@ -36,6 +36,7 @@ mod mcp;
 mod mcp_clients;
 mod memory;
 mod offer;
+mod own_tools;
 mod parallel;
 mod parse;
 mod reading;

@@ -89,8 +89,7 @@ fn wrong_words_are_wrong_usage() {
     for (words, message) in [
         (
             "reed",
-            "karyi: --tools: \"reed\" is no tool and no family of tools; expected one of core, command, edit, read, \
-                  get_value, input, ctrl, plan\n",
+            "karyi: --tools: \"reed\" is no tool and no family of tools; did you mean read?\n",
         ),
         (
             "-core",

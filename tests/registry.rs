@@ -8,14 +8,15 @@ use karyi::secret::Template;
 use karyi::syntax::Mode;
 use karyi::tool::Registry;
 use karyi::tool::spec::Family;
+use karyi::tools::offer::Offer;
 use karyi::tools::{self, Call};
 use serde_json::{Value, json};
 
 use crate::harness::{Karyi, results};
 
-/// Reads calls; the message must be good.
+/// Reads calls of any tool for scripts; the message must be good.
 fn calls(xml: &str) -> Result<Vec<Call>, String> {
-    calls_of(Arc::new(tools::registry()), xml)
+    calls_of(Arc::new(tools::for_scripts()), xml)
 }
 
 /// The JSON arguments of one call of a site's tool, written as XML.
@@ -62,6 +63,9 @@ fn arguments(call: &Call) -> Value {
         Call::Input(args) => serde_json::to_value(args),
         Call::Ctrl(args) => serde_json::to_value(args),
         Call::Plan(args) => serde_json::to_value(args),
+        Call::ReadFile(args) => serde_json::to_value(args),
+        Call::WriteFile(args) => serde_json::to_value(args),
+        Call::Bash(args) => serde_json::to_value(args),
         Call::GetNpcProfile(args) => serde_json::to_value(args),
         Call::SearchContent(args) => serde_json::to_value(args),
         Call::GetSiteMap(args) => serde_json::to_value(args),
@@ -72,10 +76,15 @@ fn arguments(call: &Call) -> Value {
     value.unwrap()
 }
 
+/// A run that offers the tools of a family.
+fn of_family(family: Family) -> Karyi {
+    Karyi::new().args(&["--json", "--tools", family.as_str()])
+}
+
 #[test]
 fn examples_come_out_as_they_say() {
     let mut offenders = Vec::new();
-    for entry in tools::registry().entries() {
+    for entry in tools::for_scripts().entries() {
         assert!(
             entry.spec.examples.len() >= 2,
             "{} needs two examples",
@@ -83,7 +92,7 @@ fn examples_come_out_as_they_say() {
         );
         for example in entry.spec.examples {
             let script = format!("<tools>{}{}</tools>", example.before, example.xml);
-            let report = Karyi::new().arg("--json").stdin(&script).run().json();
+            let report = of_family(entry.spec.family).stdin(&script).run().json();
             let last = results(&report).last().unwrap().clone();
             let expected = (json!(example.status.as_str()), json!(example.code));
             if (last["status"].clone(), last["code"].clone()) != expected {
@@ -96,7 +105,7 @@ fn examples_come_out_as_they_say() {
 
 #[test]
 fn xml_and_json_spell_the_same_call() {
-    let registry = tools::registry();
+    let registry = tools::for_scripts();
     for entry in registry.entries() {
         for example in entry.spec.examples {
             let decoded = calls(example.xml).unwrap();
@@ -111,7 +120,7 @@ fn xml_and_json_spell_the_same_call() {
 
 #[test]
 fn missing_and_unknown_arguments_are_named() {
-    let registry = tools::registry();
+    let registry = tools::for_scripts();
     let mut offenders = Vec::new();
     for entry in registry.entries() {
         let name = entry.spec.name;
@@ -146,12 +155,12 @@ fn missing_and_unknown_arguments_are_named() {
 }
 
 /// Text parameters that are labels, words and patterns, and those of tools that take no secrets.
-const PLAIN: &[&str] = &["lines", "key", "reason", "note", "step", "state"];
+const PLAIN: &[&str] = &["lines", "key", "reason", "note", "step", "state", "mode"];
 
 #[test]
 fn every_text_may_hold_a_placeholder() {
     let mut offenders = Vec::new();
-    for entry in tools::registry().entries() {
+    for entry in tools::for_scripts().entries() {
         let mut value = filled(&entry.schema.published(), "");
         mark_key(&mut value, entry.spec.name);
         let mut call = (entry.from_json)(value).unwrap();
@@ -226,8 +235,69 @@ fn the_prompt_is_short_and_complete() {
 }
 
 #[test]
+fn the_prompt_of_the_assistant_is_short_and_complete() {
+    let registry = Offer::parse(["assistant"]).unwrap().registry();
+    let text = prompt::prompt(&registry, "");
+    assert!(text.len() <= 6000, "{} bytes", text.len());
+    for entry in registry.entries() {
+        let element = format!("<{}>", entry.spec.name);
+        assert!(text.contains(&element), "{element}");
+    }
+    assert!(text.contains("untrusted"), "{text}");
+}
+
+#[test]
+fn a_family_that_is_not_chosen_is_nowhere() {
+    let core = tools::registry();
+    assert_eq!(core.entries().len(), core.family(Family::Core).count());
+    let offered = tools::registry().grammar().tools;
+    let names: Vec<&str> = offered.iter().map(|rule| rule.name.as_str()).collect();
+    assert!(!names.contains(&"write_file"), "{names:?}");
+    let prompt = prompt::prompt(&core, "");
+    assert!(!prompt.contains("file_cache_dir"), "{prompt}");
+}
+
+/// Fields of the report, which no tool's result may have.
+const OF_THE_REPORT: &[&str] = &[
+    "id",
+    "tool",
+    "status",
+    "code",
+    "message",
+    "names",
+    "output",
+    "duration_ms",
+    "repairs",
+    "jobs",
+    "screen",
+    "output_file",
+    "output_file_complete",
+    "output_file_problem",
+    "title",
+];
+
+#[test]
+fn no_field_of_a_result_is_one_of_the_report() {
+    let mut offenders = Vec::new();
+    for entry in tools::for_scripts().entries() {
+        let Some(schema) = entry.output_schema.as_ref() else {
+            continue;
+        };
+        let fields = schema.published()["properties"].clone();
+        for name in fields.as_object().unwrap().keys() {
+            if OF_THE_REPORT.contains(&name.as_str())
+                || name.starts_with("omitted_") && name != "omitted_bytes"
+            {
+                offenders.push(format!("{}/{name}", entry.spec.name));
+            }
+        }
+    }
+    assert!(offenders.is_empty(), "{offenders:?}");
+}
+
+#[test]
 fn the_page_of_every_tool_names_its_arguments() {
-    let registry = tools::registry();
+    let registry = tools::for_scripts();
     for entry in registry.entries() {
         let page = help::tool(entry);
         for name in text_names(&entry.schema.published()) {
@@ -287,7 +357,8 @@ fn what_a_tool_is_also_called_is_said_of_one_tool() {
             if names.contains(name) {
                 continue;
             }
-            let error = calls(&format!("<ctrl>c</ctrl>\n<{name} x='1'>y</{name}>")).unwrap_err();
+            let script = format!("<ctrl>c</ctrl>\n<{name} x='1'>y</{name}>");
+            let error = calls_of(Arc::new(tools::registry()), &script).unwrap_err();
             assert!(error.starts_with("unexpected-after-end-tag"), "{error}");
         }
     }

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use karyi_core::secret::Template;
 use karyi_vault::shell_lexer::SimpleCommand;
 
 use crate::approval::command_table::{Doubt, check_reads, is_script_variable};
@@ -14,6 +13,8 @@ use crate::approval::rule::{Rule, Rules};
 use crate::approval::script_parts::{self, ScriptParts, Target};
 use crate::approval::wrappers::{self, InnerCommand, program, reads_commands, reason_to_ask};
 use crate::tool::Effect;
+use crate::tool::effect::{Access, PathBase};
+use crate::tool::own_directories;
 use crate::tools::Call;
 
 /// Decision about a call.
@@ -79,13 +80,19 @@ impl Judge<'_> {
                 };
                 self.script(args.text.source(), directory.as_deref())
             }
+            (Call::Bash(args), _) => {
+                let cwd = args.cwd.as_ref().map_or(Some("."), |cwd| match cwd {
+                    cwd if cwd.has_placeholder() => None,
+                    cwd => Some(cwd.source()),
+                });
+                let directory = cwd.map(|cwd| self.place.cwd.join(cwd));
+                self.script(args.cmd.source(), directory.as_deref())
+            }
             (_, Effect::Alone) => Verdict::Allow(Vec::new()),
-            (_, Effect::Files(paths)) => {
-                let written = paths.iter().filter(|path| path.is_write);
-                self.verdict(
-                    written.map(|path| self.file(&path.path)).collect(),
-                    Vec::new(),
-                )
+            (_, effect @ (Effect::Files(_) | Effect::Outside { .. })) => {
+                let written = effect.files().iter().filter(|path| path.is_write);
+                let findings = written.map(|path| self.file(path));
+                self.verdict(findings.collect(), Vec::new())
             }
             (_, Effect::Session) => self.typing(call, types_code),
         }
@@ -315,13 +322,34 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges a change of a file by a tool.
-    fn file(&self, path: &Template) -> Finding {
-        let text = path.source();
-        match path.has_placeholder() {
-            true => self.unknown_file(text, text, UNKNOWN_FILE),
-            false => self.write(text, text, Some(&self.place.cwd)),
+    /// Judges a change of a file by a tool. Those in a directory of the assistant are asked about as a kind.
+    fn file(&self, access: &Access) -> Finding {
+        let (path, text) = (&access.path, access.path.source());
+        match (access.base, path.has_placeholder()) {
+            (PathBase::Session, true) => self.unknown_file(text, text, UNKNOWN_FILE),
+            (PathBase::Session, false) => self.write(text, text, Some(&self.place.cwd)),
+            (base, _) => self.own_file(own_directories::word(base), text),
         }
+    }
+
+    /// Judges a change of a file in a directory of the assistant, which it cannot leave.
+    fn own_file(&self, directory: &str, path: &str) -> Finding {
+        let shown = format!("{directory}/{path}");
+        let place = Path::new("/").join(directory).join(path);
+        let has_path = |rule: &&Rule| rule.has_path(&place, Path::new("/"));
+        if let Some(finding) = self.by_rule(&shown, has_path) {
+            return finding;
+        }
+        let is_allowed =
+            self.mode != Mode::ReadOnly && self.rules.allow.iter().any(|rule| has_path(&rule));
+        if is_allowed || self.mode == Mode::Edits {
+            return Finding::Fine;
+        }
+        let rule = Rule::of_file(&format!("{directory}/**"));
+        self.asked(AskedPart {
+            rule: Some(rule.to_string()),
+            ..AskedPart::new(shown, "it writes a file of the assistant")
+        })
     }
 
     /// Judges a change of a file that is not known before it runs. Rules that deny or ask hold for it as it is written.

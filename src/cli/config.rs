@@ -19,6 +19,7 @@ mod list;
 mod model;
 mod place;
 mod settings;
+mod tools;
 
 pub(super) use args::ConfigArgs;
 pub(super) use command::config;
@@ -29,3 +30,4 @@ pub(super) use import::{ImportResult, import};
 pub(super) use model::{ChosenModel, KeySource, NoModel, chosen_model};
 pub(super) use place::read as read_file;
 pub(super) use settings::Settings;
+pub(super) use tools::tool_settings;

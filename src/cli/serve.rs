@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
+use crate::cli::config::{self, Settings};
 use crate::cli::runtime::{runtime, stopped};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{self, SessionUse, ShellNames};
@@ -80,7 +81,20 @@ pub(super) fn id(text: String) -> anyhow::Result<String> {
     }
 }
 
+/// Checks that the user has switched no tool off that is to be offered.
+fn check_enabled(tools: &[String]) -> anyhow::Result<()> {
+    let settings = Settings::load()?;
+    let mut disabled = settings.disabled_tools();
+    match disabled.find(|name| tools.iter().any(|tool| tool == name)) {
+        Some(name) => {
+            anyhow::bail!("--tools {name}: config.toml switches it off with tools.{name}.enabled")
+        }
+        None => Ok(()),
+    }
+}
+
 fn options(args: ServeArgs) -> anyhow::Result<ServerOptions> {
+    check_enabled(&args.tools)?;
     let rate = |text: &str| match text {
         "off" => Ok(None),
         text => Rate::parse(text)
@@ -206,6 +220,7 @@ fn host_resources(
         secrets,
         names,
         recorder,
+        settings: config::tool_settings(),
     })
 }
 

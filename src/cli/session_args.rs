@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum, ValueHint};
 
+use crate::cli::config::Settings;
 use crate::cli::vault::{GivenArgs, VaultFlags};
 use crate::tool::Seconds;
 use crate::tools::offer::Offer;
@@ -50,7 +51,9 @@ impl OfferArgs {
         if self.tools.is_empty() {
             return Ok(default);
         }
-        Offer::parse(self.tools.iter().map(String::as_str)).context("--tools")
+        let offer = Offer::parse(self.tools.iter().map(String::as_str)).context("--tools")?;
+        let settings = Settings::load()?;
+        Ok(offer.disabling(settings.disabled_tools()))
     }
 }
 

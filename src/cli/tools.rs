@@ -38,7 +38,7 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
             known.join(", ")
         ));
     };
-    let registry = match family.is_for_scripts() {
+    let registry = match *family == Family::Core {
         true => scripts,
         false => tools::all().only(|entry| entry.spec.family == *family),
     };

@@ -176,7 +176,9 @@ impl BlockRun {
     async fn start(&mut self) {
         loop {
             let cwd = self.run.context.sessions.cwd();
-            let resolve = |access: &Access| Claim::of(access, &cwd);
+            let directories = &self.run.context.settings.directories;
+            let resolve =
+                |access: &Access| Claim::of(access, directories.directory(access.base, &cwd));
             let startable = self.planner.startable(&resolve);
             if startable.is_empty() {
                 return;

@@ -13,7 +13,7 @@ use crate::exec::decoder::{Approval, PreparedCall};
 use crate::exec::edit_trial;
 use crate::exec::interruption::{self, StopKind};
 use crate::exec::jobs::JobTarget;
-use crate::exec::output::{Ending, LiveOutput, OutputOwner, WatcherStyle};
+use crate::exec::output::{Ending, LiveOutput, OutputOwner, OutputPipeline, WatcherStyle};
 use crate::exec::output_log::LogLifetime;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
@@ -22,7 +22,7 @@ use crate::tool::sessions::JOB_PREFIX;
 use crate::tool::{Answer, Context, Effect, Seconds, Spec};
 use crate::tools::{Call, counted_texts};
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_core::head_tail::ShortenedText;
+use karyi_core::head_tail::{Cap, ShortenedText};
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
 use karyi_files::transaction::Recorder;
@@ -188,9 +188,57 @@ async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> C
         },
         ..run.context.clone()
     };
-    let result = execute(run, call, context, limits::CANCEL_GRACE).await;
-    let result = CallResult::of(run, info, result);
-    CallResult { note, ..result }
+    let is_outside = matches!(call.effect(), Effect::Outside { is_write: true, .. });
+    let patience = match is_outside {
+        true => limits::NO_GRACE,
+        false => limits::CANCEL_GRACE,
+    };
+    let result = match call.output_cap(&context.settings) {
+        Some(cap) => run_printing(run, info, call, (context, cap)).await,
+        None => CallResult::of(run, info, execute(run, call, context, patience).await),
+    };
+    let mut result = CallResult { note, ..result };
+    let code = result.error.as_ref().map(|error| error.get().code);
+    if is_outside && code == Some(ErrorCode::Cancelled) {
+        let fields = &mut result.outcome.fields;
+        fields.insert("outcome".into(), "unknown".into());
+    }
+    result
+}
+
+/// Runs a call that prints, and shows its output as that of a command.
+async fn run_printing(
+    run: &RunContext,
+    info: &CallInfo,
+    call: Call,
+    (context, cap): (Context, Cap),
+) -> CallResult {
+    let output = OutputPipeline::new(&run.context.redactor, cap, None, None);
+    let owner = OutputOwner {
+        index: info.index,
+        id: run.masked(&info.id),
+    };
+    // Nothing was printed before.
+    let _ = output.attach(owner, watcher_style(run));
+    let (live, printed) = (live_output(run), output.clone());
+    let context = Context {
+        sink: Arc::new(move || printed.sink(live.clone())),
+        ..context
+    };
+    let result = execute(run, call, context, limits::NO_GRACE);
+    let result = show_idle_until(run, &output, result).await;
+    let mut result = CallResult::of(run, info, result);
+    let ending = match result.error {
+        Some(_) => Ending::Broken,
+        None => Ending::Whole,
+    };
+    let (view, rest) = output.detach(ending);
+    if let Some(rest) = rest.filter(|_| run.is_live) {
+        run.emit_sealed(rest).await;
+    }
+    let is_shown = result.error.is_none() || !view.get().text.is_empty();
+    result.output = Some(view).filter(|_| is_shown);
+    result
 }
 
 /// Runs a call that uses a shell.
@@ -216,7 +264,7 @@ async fn run_in_session(run: &RunContext, info: &CallInfo, call: Call) -> CallRe
     target.terminal.session.set_answers(answers);
     let result = execute(run, call, call_context(run, &target), limits::NO_GRACE);
     let result = hand_over_in_time(info, &target, result);
-    let result = show_idle_until(run, &target, result).await;
+    let result = show_idle_until(run, &target.output, result).await;
     let is_cancelled = matches!(&result, Err(error) if error.code == ErrorCode::Cancelled);
     let is_stopped = info.spec.starts_job && run.cancel.has_spared_session();
     let is_stopped = is_stopped && matches!(&result, Ok(answer) if answer.status == Status::Failed);
@@ -274,7 +322,7 @@ fn long_timeout_warning(timeout: Duration) -> Option<String> {
 /// not finished.
 async fn show_idle_until(
     run: &RunContext,
-    target: &JobTarget,
+    output: &OutputPipeline,
     result: impl Future<Output = ToolResult>,
 ) -> ToolResult {
     let mut result = std::pin::pin!(result);
@@ -285,14 +333,14 @@ async fn show_idle_until(
             result = &mut result => return result,
             () = tokio::time::sleep(limits::SHOW_HELD_AFTER), if run.is_live => {}
         }
-        if let Some(event) = target.output.show_idle(run.is_watched) {
+        if let Some(event) = output.show_idle(run.is_watched) {
             run.emit_sealed(event).await;
         }
         let is_due = shown_at.is_none_or(|at| at.elapsed() >= limits::SPINNER_STEP);
         if run.is_watched
             && is_due
             && let Ok(place) = run.events.try_reserve()
-            && let Some(event) = target.output.show_unfinished()
+            && let Some(event) = output.show_unfinished()
         {
             place.send(event);
             shown_at = Some(Instant::now());
@@ -333,11 +381,16 @@ async fn find_target(
     }
 }
 
-fn call_context(run: &RunContext, target: &JobTarget) -> Context {
-    let live = run.is_live.then(|| LiveOutput {
+/// Returns the way to a watcher, if there is one.
+fn live_output(run: &RunContext) -> Option<LiveOutput> {
+    run.is_live.then(|| LiveOutput {
         events: run.events.clone(),
         cancel: run.cancel.clone(),
-    });
+    })
+}
+
+fn call_context(run: &RunContext, target: &JobTarget) -> Context {
+    let live = live_output(run);
     let (output, rest) = (target.output.clone(), target.output.clone());
     Context {
         terminal: Some(target.terminal.clone()),

@@ -10,6 +10,7 @@ use crate::exec::interruption::not_started_error;
 use crate::exec::jobs::JobTarget;
 use crate::exec::live_names::{changed_names, note_start};
 use crate::exec::run_context::RunContext;
+use crate::tool::Effect;
 use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::Template;
@@ -56,7 +57,17 @@ pub async fn judge(run: &RunContext, mut prepared: PreparedCall, block: BlockSta
         .takes_commands
         .unwrap_or_else(|| types_code(run, call));
     let mut verdict = approvals.judge(call, cwd, types_code);
+    if run
+        .context
+        .settings
+        .check_enabled(call.spec().name)
+        .is_err()
+    {
+        // It ends with an error whatever a person says.
+        verdict = Verdict::Allow(Vec::new());
+    }
     if let (Verdict::Allow(names), false) = (&verdict, block.has_pending)
+        && matches!(call.effect(), Effect::Session)
         && let Some(terminal) = run.context.sessions.current()
         && !terminal.session.has_job()
     {
@@ -329,7 +340,7 @@ async fn question(run: &RunContext, id: &str, call: &Call, parts: Vec<AskedPart>
         title: title(call),
         text: changes.unwrap_or_else(|| text(call)),
         parts,
-        is_editable: matches!(call, Call::Command(_) | Call::Input(_)),
+        is_editable: matches!(call, Call::Command(_) | Call::Input(_) | Call::Bash(_)),
     };
     mask(&mut question, &run.context.redactor);
     question
@@ -389,6 +400,7 @@ fn editable(call: &mut Call) -> Option<&mut Template> {
     match call {
         Call::Command(args) => Some(&mut args.text),
         Call::Input(args) => Some(&mut args.text),
+        Call::Bash(args) => Some(&mut args.cmd),
         _ => None,
     }
 }

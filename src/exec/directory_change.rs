@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::tool::Effect;
+use crate::tool::effect::PathBase;
 use crate::tools::Call;
 use karyi_core::outcome::{Outcome, Status};
 use karyi_core::secret::Template;
@@ -75,8 +75,11 @@ pub(super) fn has_relative_path(call: &Call) -> bool {
     };
     match (call, call.effect()) {
         (Call::Command(args), _) => args.cwd.as_ref().is_some_and(is_relative),
-        (_, Effect::Files(accesses)) => accesses.iter().any(|access| is_relative(&access.path)),
-        (_, Effect::Session | Effect::Alone) => false,
+        (Call::Bash(args), _) => args.cwd.as_ref().is_none_or(is_relative),
+        (_, effect) => effect
+            .files()
+            .iter()
+            .any(|access| access.base == PathBase::Session && is_relative(&access.path)),
     }
 }
 

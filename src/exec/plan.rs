@@ -3,7 +3,8 @@
 //! A session call runs alone among calls that touch files, since a script may touch any file and change
 //! the directory. Between two session calls the directory is stable, so paths are resolved when their
 //! group's turn has come: reads share, a write excludes others on an equal, ancestor or descendant path.
-//! Calls with no observable effect start at once.
+//! A call that reaches outside keeps its place among commands and writes; two that only look share, and one that
+//! changes something runs alone. Calls with no observable effect start at once.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -26,8 +27,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Resolves the paths a call may touch, relative to `directory`, and the directories that are searched for
-    /// similar names when a path does not exist.
+    /// Resolves the paths a call may touch, relative to the directory of their base, and the directories that are
+    /// searched for similar names when a path does not exist.
     #[must_use]
     pub fn of(access: &Access, directory: &Path) -> Vec<Self> {
         let touched = PathIdentity::touched(&directory.join(access.path.source()));
@@ -53,6 +54,8 @@ impl Claim {
 enum Footprint {
     Session,
     Files(Vec<Claim>),
+    /// Files, and something outside that is not changed.
+    Look(Vec<Claim>),
     Alone,
     /// The only call, and it only reads: its paths are resolved when another call arrives.
     OnlyReader(Effect),
@@ -65,7 +68,12 @@ impl Footprint {
             // Nothing runs beside it, so nothing conflicts.
             (Self::OnlyReader(_), _) | (_, Self::OnlyReader(_)) => false,
             (Self::Session, _) | (_, Self::Session) => true,
-            (Self::Files(left), Self::Files(right)) => left
+            (Self::Look(_), Self::Files(files)) | (Self::Files(files), Self::Look(_))
+                if files.iter().any(|claim| claim.is_write) =>
+            {
+                true
+            }
+            (Self::Files(left) | Self::Look(left), Self::Files(right) | Self::Look(right)) => left
                 .iter()
                 .any(|a| right.iter().any(|b| a.conflicts_with(b))),
         }
@@ -210,7 +218,7 @@ impl Planner {
     fn take_only_reader(&mut self) -> Option<usize> {
         let is_reader = |waiting: &QueuedCall| match &waiting.effect {
             Effect::Files(accesses) => accesses.iter().all(|access| !access.is_write),
-            Effect::Session | Effect::Alone => false,
+            Effect::Session | Effect::Alone | Effect::Outside { .. } => false,
         };
         if !self.active.is_empty() || self.queue.len() != 1 || !self.queue.iter().all(is_reader) {
             return None;
@@ -273,37 +281,45 @@ fn footprint(
             is_write: access.is_write,
         }],
     };
-    match effect {
-        Effect::Session => Footprint::Session,
-        Effect::Alone => Footprint::Alone,
+    let all = |accesses: &[Access]| match accesses.len() > limits::MAX_CLAIMED_PATHS {
         // Resolving and comparing so many paths would take longer than waiting.
-        Effect::Files(accesses) if accesses.len() > limits::MAX_CLAIMED_PATHS => {
-            Footprint::Files(vec![Claim {
-                place: PathIdentity::everywhere(),
-                is_write: accesses.iter().any(|access| access.is_write),
-            }])
-        }
-        Effect::Files(accesses) => Footprint::Files(accesses.iter().flat_map(claims).collect()),
+        true => vec![Claim {
+            place: PathIdentity::everywhere(),
+            is_write: accesses.iter().any(|access| access.is_write),
+        }],
+        false => accesses.iter().flat_map(claims).collect(),
+    };
+    match effect {
+        Effect::Session | Effect::Outside { is_write: true, .. } => Footprint::Session,
+        Effect::Alone => Footprint::Alone,
+        Effect::Files(accesses) => Footprint::Files(all(accesses)),
+        Effect::Outside { files, .. } => Footprint::Look(all(files)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::effect::PathBase;
     use karyi_core::secret::Template;
     use proptest::prelude::*;
 
     fn effect(word: &str) -> Effect {
         let access = |path: &str, is_write| {
-            Effect::Files(vec![Access {
+            vec![Access {
+                base: PathBase::Session,
                 path: Template::new(path),
                 is_write,
-            }])
+            }]
         };
+        let outside = |is_write, files| Effect::Outside { is_write, files };
         match word.split_once(' ') {
-            Some(("r", path)) => access(path, false),
-            Some(("w", path)) => access(path, true),
+            Some(("r", path)) => Effect::Files(access(path, false)),
+            Some(("w", path)) => Effect::Files(access(path, true)),
+            Some(("get", path)) => outside(false, access(path, true)),
             _ if word == "ask" => Effect::Alone,
+            _ if word == "look" => outside(false, Vec::new()),
+            _ if word == "post" => outside(true, Vec::new()),
             _ => Effect::Session,
         }
     }
@@ -407,6 +423,18 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_reach_outside_keep_their_place() {
+        check(&["look", "look", "r a"], &[&[0, 1, 2]]);
+        check(&["w a", "look", "r b"], &[&[0, 2], &[1]]);
+        check(&["cmd", "look", "look", "cmd"], &[&[0], &[1, 2], &[3]]);
+        check(&["look", "post", "look"], &[&[0], &[1], &[2]]);
+        check(&["r a", "post", "r a"], &[&[0], &[1], &[2]]);
+        check(&["get a", "look", "get b"], &[&[0, 1, 2]]);
+        check(&["get a", "r a", "r b"], &[&[0, 2], &[1]]);
+        check(&["get a", "get a"], &[&[0], &[1]]);
+    }
+
+    #[test]
     fn calls_without_effects_start_at_once() {
         check(&["cmd", "ask", "cmd", "ask"], &[&[0, 1, 3], &[2]]);
     }
@@ -421,6 +449,7 @@ mod tests {
     fn a_call_with_many_paths_is_not_compared_path_by_path() {
         let many = |is_write| {
             let access = |at: usize| Access {
+                base: PathBase::Session,
                 path: Template::new(format!("f{at}")),
                 is_write: is_write && at == 0,
             };
@@ -449,8 +478,8 @@ mod tests {
     proptest! {
         /// Conflicting calls start in document order, the second one after the first has finished.
         #[test]
-        fn conflicting_calls_never_overlap(picks in proptest::collection::vec(0..8usize, 1..60), order in proptest::collection::vec(0..100usize, 200)) {
-            let words = ["r a", "w a", "r d", "w d/x", "cmd", "ask", "r b", "w $KARYI{X}"];
+        fn conflicting_calls_never_overlap(picks in proptest::collection::vec(0..11usize, 1..60), order in proptest::collection::vec(0..100usize, 200)) {
+            let words = ["r a", "w a", "r d", "w d/x", "cmd", "ask", "r b", "w $KARYI{X}", "look", "post", "get a"];
             let effects: Vec<Effect> = picks.iter().map(|p| effect(words[*p])).collect();
             let mut planner = Planner::overlapping();
             for (index, effect) in effects.iter().enumerate() {

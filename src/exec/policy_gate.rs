@@ -240,7 +240,7 @@ impl PolicyGate {
 
     /// Checks one call; returns the names that still need the user's consent.
     fn check_call(&self, call: &mut Call, secrets: &Secrets) -> Result<Vec<SecretName>, ToolError> {
-        let tool = call.spec().name;
+        let tool = call.policy_name();
         let mut to_approve = Vec::new();
         let mut failed = None;
         call.templates(&mut |purpose, template| {

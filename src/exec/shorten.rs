@@ -65,6 +65,9 @@ pub fn fit(outcome: &mut Outcome, left: &mut usize) {
 
 fn fit_lists(fields: &mut Map<String, Value>, counted: &[CountedTexts], left: &mut usize) {
     for texts in counted {
+        if texts.list.is_empty() {
+            fit_item(fields, *texts, left);
+        }
         for item in items(fields, texts.list) {
             fit_item(item, *texts, left);
         }
@@ -76,7 +79,11 @@ pub fn fit_data(tool: &str, fields: &mut Map<String, Value>, most: usize) {
     let counted = counted_texts(tool);
     let (mut left, mut lost) = (most, OmittedCounts::default());
     for (name, value) in fields.iter_mut() {
-        if !counted.iter().any(|texts| texts.list == name) {
+        let is_counted = |texts: &CountedTexts| match texts.list {
+            "" => texts.text == name,
+            list => list == name,
+        };
+        if !counted.iter().any(is_counted) {
             fit_value(value, &mut left, &mut lost);
         }
     }

@@ -24,7 +24,7 @@ use crate::service::envelope::Failure;
 use crate::service::local_tools::{CallFuture, LocalTools};
 use crate::tool::context::{Nobody, ShownTexts};
 use crate::tool::sessions::{JobFiles, Sessions};
-use crate::tool::{Context, FieldText};
+use crate::tool::{Context, FieldText, ToolSettings};
 use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::Cap;
@@ -48,6 +48,8 @@ pub struct HostResources {
     pub names: Vec<SecretName>,
     /// Journal of the changes that callers make.
     pub recorder: Recorder,
+    /// Settings of tools.
+    pub settings: Arc<ToolSettings>,
 }
 
 impl fmt::Debug for HostResources {
@@ -73,6 +75,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         redactor,
         prompter: Arc::new(Nobody),
         saver: None,
+        deadline: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
         idle_sink: Arc::new(|| Box::new(|_| {})),
@@ -82,6 +85,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         site: None,
         plan: Default::default(),
         shown: ShownTexts::default(),
+        settings: Default::default(),
         log: None,
     }
 }
@@ -127,6 +131,7 @@ impl ShellPool {
     fn new_shell(&self, directory: PathBuf) -> PooledShell {
         let context = Context {
             recorder: self.resources.recorder.clone(),
+            settings: Arc::clone(&self.resources.settings),
             ..context(&self.session, &self.root, self.resources.secrets.clone())
         };
         let files = context.job_files.clone();
@@ -243,6 +248,7 @@ impl PooledShell {
         }
         let mut stage = self.work.run_context(events, cancel.clone());
         stage.context.command_timeout = Some(left);
+        stage.context.deadline = Some(deadline);
         stage.is_live = printed.is_some();
         let runner = MessageRunner::new(stage);
         let mut work = pin!(runner.run_call(PreparedCall::standalone(id.clone(), call)));

@@ -10,11 +10,14 @@ use tokio::sync::oneshot;
 use crate::exec::plan::{Claim, Planner};
 use crate::tool::Effect;
 use crate::tool::effect::Access;
+use crate::tool::own_directories::OwnDirectories;
 use crate::tool::sessions::Sessions;
+use crate::tool::settings::ToolSettings;
 
 /// Queue of the calls of one connection.
 pub struct CallQueue {
     sessions: Arc<Sessions>,
+    settings: Arc<ToolSettings>,
     state: Mutex<State>,
 }
 
@@ -53,13 +56,17 @@ impl Drop for Ticket {
 impl CallQueue {
     /// Creates an empty queue.
     #[must_use]
-    pub fn new(sessions: Arc<Sessions>) -> Arc<Self> {
+    pub fn new(sessions: Arc<Sessions>, settings: Arc<ToolSettings>) -> Arc<Self> {
         let state = Mutex::new(State {
             planner: Planner::overlapping(),
             waiting: HashMap::new(),
             next: 0,
         });
-        Arc::new(Self { sessions, state })
+        Arc::new(Self {
+            sessions,
+            settings,
+            state,
+        })
     }
 
     /// Adds a call to the end of the queue.
@@ -97,7 +104,7 @@ impl CallQueue {
     fn advance(&self) {
         let cwd = self.sessions.cwd();
         let mut state = self.lock();
-        for number in startable(&mut state.planner, &cwd) {
+        for number in startable(&mut state.planner, &cwd, &self.settings.directories) {
             if let Some(sender) = state.waiting.remove(&number) {
                 let _ = sender.send(());
             }
@@ -109,8 +116,8 @@ impl CallQueue {
     }
 }
 
-fn startable(planner: &mut Planner, cwd: &Path) -> Vec<usize> {
-    let resolve = |access: &Access| Claim::of(access, cwd);
+fn startable(planner: &mut Planner, cwd: &Path, directories: &OwnDirectories) -> Vec<usize> {
+    let resolve = |access: &Access| Claim::of(access, directories.directory(access.base, cwd));
     planner.startable(&resolve)
 }
 
@@ -120,18 +127,21 @@ mod tests {
     use karyi_pty::{SessionOptions, ShellSecrets, StartupFiles};
 
     fn queue() -> Arc<CallQueue> {
-        CallQueue::new(Arc::new(Sessions::new(SessionOptions {
-            shell: None,
-            preferred_shell: None,
-            bootstrap: "/nowhere".into(),
-            runtime_dir: "/nowhere".into(),
-            cwd: "/".into(),
-            env: Vec::new(),
-            overrides: Vec::new(),
-            rc: StartupFiles::None,
-            fork_state: None,
-            secrets: ShellSecrets::default(),
-        })))
+        CallQueue::new(
+            Arc::new(Sessions::new(SessionOptions {
+                shell: None,
+                preferred_shell: None,
+                bootstrap: "/nowhere".into(),
+                runtime_dir: "/nowhere".into(),
+                cwd: "/".into(),
+                env: Vec::new(),
+                overrides: Vec::new(),
+                rc: StartupFiles::None,
+                fork_state: None,
+                secrets: ShellSecrets::default(),
+            })),
+            Arc::default(),
+        )
     }
 
     fn waiting(queue: &CallQueue) -> (usize, usize) {

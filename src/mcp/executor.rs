@@ -208,7 +208,10 @@ impl Executor {
 impl PreparedSession {
     fn new(work: SessionContext) -> Self {
         Self {
-            queue: CallQueue::new(Arc::clone(&work.context.sessions)),
+            queue: CallQueue::new(
+                Arc::clone(&work.context.sessions),
+                Arc::clone(&work.context.settings),
+            ),
             reported: Mutex::default(),
             shown_cwd: Mutex::new(work.context.sessions.cwd().display().to_string()),
             work,

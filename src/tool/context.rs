@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::tool::plan_board::PlanBoard;
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
+use crate::tool::settings::ToolSettings;
 use crate::tool::site::SiteAccess;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
@@ -182,6 +183,8 @@ pub struct Context {
     pub prompter: Arc<dyn Prompter>,
     /// The store that saves values beyond the session, when there is one.
     pub saver: Option<Arc<dyn SecretSaver>>,
+    /// Time at which the call must have ended, for the caller of a server.
+    pub deadline: Option<Instant>,
     /// Default time limit of a command; unlimited when `None`.
     pub command_timeout: Option<Duration>,
     /// Receives output while the call waits.
@@ -200,6 +203,8 @@ pub struct Context {
     pub shown: ShownTexts,
     /// The plan that the model keeps.
     pub plan: PlanBoard,
+    /// Settings of tools.
+    pub settings: Arc<ToolSettings>,
     /// Adds a line to the log of the program, when it has one.
     pub log: Option<WriteLog>,
 }
@@ -242,6 +247,13 @@ impl Context {
     pub fn path(&self, path: &str) -> Result<PathBuf, ToolError> {
         self.root
             .resolve(&self.directory_for(path)?, Path::new(path))
+    }
+
+    /// Returns the time that is left until the deadline, if there is one.
+    #[must_use]
+    pub fn time_left(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.saturating_duration_since(Instant::now()))
     }
 
     /// Returns the session's directory for a path.

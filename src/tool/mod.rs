@@ -13,6 +13,7 @@ pub mod json_text;
 pub mod lenient;
 pub mod mismatch;
 pub mod normalise;
+pub mod own_directories;
 pub mod plan_board;
 pub mod registry;
 pub mod scalar;
@@ -20,6 +21,7 @@ pub mod schema;
 pub mod seconds;
 pub mod service;
 pub mod sessions;
+pub mod settings;
 #[cfg(feature = "serve")]
 pub mod site;
 #[cfg(not(feature = "serve"))]
@@ -38,6 +40,7 @@ use serde::de::DeserializeOwned;
 
 use karyi_core::call::RawElement;
 use karyi_core::error::ToolError;
+use karyi_core::head_tail::Cap;
 use karyi_core::outcome::Status;
 use karyi_core::secret::{SecretName, Template};
 
@@ -48,6 +51,7 @@ pub use registry::Registry;
 pub use schema::ArgumentSchema;
 pub use seconds::Seconds;
 pub use service::Service;
+pub use settings::ToolSettings;
 pub use site::SiteAccess;
 pub use spec::{CountedKind, CountedTexts, Example, Form, Spec};
 
@@ -98,6 +102,8 @@ pub trait Tool {
     const SPEC: Spec;
     /// Name for people, when the wire name with spaces is not good enough.
     const TITLE: Option<&'static str> = None;
+    /// Name of the tool for which policies of secrets allow it.
+    const POLICY_NAME: &'static str = Self::SPEC.name;
     /// Texts of the result that a report may shorten.
     const COUNTED: &'static [CountedTexts] = &[];
     /// Properties for callers of a server.
@@ -124,6 +130,12 @@ pub trait Tool {
 
     /// Returns the time limit that the call sets.
     fn timeout(_: &Self::Args) -> Option<Seconds> {
+        None
+    }
+
+    /// Returns the limit of the output that a call prints beside its result; `None` when it prints none, or a session
+    /// collects it.
+    fn output_cap(_: &ToolSettings) -> Option<Cap> {
         None
     }
 

@@ -50,6 +50,8 @@ pub fn title(own: Option<&str>, name: &str) -> String {
 /// All tools, in documentation order.
 pub struct Registry<C> {
     entries: Vec<Entry<C>>,
+    /// Tools that are known and in no list: a call of one says why.
+    hidden: Vec<Entry<C>>,
     /// Names of tools that exist and are not offered.
     not_offered: Vec<&'static str>,
 }
@@ -60,6 +62,7 @@ impl<C> Registry<C> {
     pub fn new(entries: Vec<Entry<C>>) -> Self {
         Self {
             entries,
+            hidden: Vec::new(),
             not_offered: Vec::new(),
         }
     }
@@ -79,6 +82,14 @@ impl<C> Registry<C> {
         self.only(is_offered)
     }
 
+    /// Returns the registry with the tools that match left out of lists. Their calls are still read.
+    #[must_use]
+    pub fn hiding(mut self, is_hidden: impl Fn(&Entry<C>) -> bool) -> Self {
+        let (hidden, shown) = self.entries.into_iter().partition(|entry| is_hidden(entry));
+        (self.entries, self.hidden) = (shown, hidden);
+        self
+    }
+
     /// Returns the names of tools that exist and are not offered.
     #[must_use]
     pub fn not_offered(&self) -> &[&'static str] {
@@ -91,7 +102,7 @@ impl<C> Registry<C> {
         self.entries
     }
 
-    /// Returns all tools, in documentation order.
+    /// Returns the tools of a list, in documentation order.
     #[must_use]
     pub fn entries(&self) -> &[Entry<C>] {
         &self.entries
@@ -107,27 +118,36 @@ impl<C> Registry<C> {
     /// Returns the tool `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Entry<C>> {
-        self.entries.iter().find(|entry| entry.spec.name == name)
+        self.known().find(|entry| entry.spec.name == name)
+    }
+
+    fn known(&self) -> impl Iterator<Item = &Entry<C>> {
+        self.entries.iter().chain(&self.hidden)
     }
 
     /// Returns the grammar the parser needs.
     #[must_use]
     pub fn grammar(&self) -> Grammar {
         let rule = |entry: &Entry<C>| entry.schema.element_rule(&entry.spec);
-        let also_called = self.entries.iter().flat_map(|entry| {
+        let also_called = self.known().flat_map(|entry| {
             // A tool that is offered is meant by its name.
             let names = entry.spec.also_called.iter();
             let names = names.filter(|name| self.get(name).is_none());
             names.map(|name| ((*name).to_owned(), entry.spec.name.to_owned()))
         });
         Grammar {
-            tools: self.entries.iter().map(rule).collect(),
+            tools: self.known().map(rule).collect(),
             also_called: also_called.collect(),
+            // A name for which an offered tool is meant is not said to be missing.
             not_offered: self
                 .not_offered
                 .iter()
-                .copied()
-                .map(str::to_owned)
+                .filter(|name| {
+                    !self
+                        .known()
+                        .any(|entry| entry.spec.also_called.contains(name))
+                })
+                .map(|name| (*name).to_owned())
                 .collect(),
         }
     }

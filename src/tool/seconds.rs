@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use karyi_core::error::{ErrorCode, ToolError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -20,6 +21,19 @@ impl Seconds {
         (0.0..=MAX_SECONDS)
             .contains(&seconds)
             .then_some(Self(seconds))
+    }
+
+    /// Checks a limit of a call that needs some time.
+    ///
+    /// # Errors
+    /// `bad_arguments` for 0.
+    pub fn check_positive(self) -> Result<(), ToolError> {
+        if self.0 > 0.0 {
+            return Ok(());
+        }
+        let message = "expected a time limit of more than 0 seconds, found 0";
+        let error = ToolError::new(ErrorCode::BadArguments, message);
+        Err(error.with_hint("leave it out for the usual limit"))
     }
 
     /// Returns the limit as a duration.

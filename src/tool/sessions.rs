@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-use karyi_pty::{Session, SessionOptions};
+use karyi_pty::{Session, SessionOptions, StartupFiles};
 
 /// Prefix of a job id in a path.
 pub const JOB_PREFIX: &str = "job:";
@@ -76,6 +76,21 @@ impl Sessions {
         self.first
             .get_or_try_init(|| Session::start(self.options.clone()))
             .await
+    }
+
+    /// Starts a bash without start-up files, which is none of these shells and ends with its last handle.
+    ///
+    /// # Errors
+    /// There is no bash, or it does not start.
+    pub async fn start_bash(&self, cwd: PathBuf) -> Result<Session, ToolError> {
+        Session::start(SessionOptions {
+            shell: Some("bash".into()),
+            rc: StartupFiles::None,
+            cwd,
+            fork_state: None,
+            ..self.options.clone()
+        })
+        .await
     }
 
     /// Returns all started shells.

@@ -31,19 +31,22 @@ pub struct Spec {
 pub enum Family {
     /// The tools of ToolsXML v1.0.
     Core,
+    /// The tools of an assistant with files, pages and duties of its own.
+    Assistant,
     /// The tools of a site, which a server offers and a script cannot call.
     Site,
 }
 
 impl Family {
     /// Every family, in documentation order.
-    pub const ALL: &[Self] = &[Self::Core, Self::Site];
+    pub const ALL: &[Self] = &[Self::Core, Self::Assistant, Self::Site];
 
     /// Returns the word used in commands and lists.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Core => "core",
+            Self::Assistant => "assistant",
             Self::Site => "site",
         }
     }
@@ -52,18 +55,18 @@ impl Family {
     #[must_use]
     pub fn is_for_scripts(self) -> bool {
         match self {
-            Self::Core => true,
+            Self::Core | Self::Assistant => true,
             Self::Site => false,
         }
     }
 }
 
-/// List of a tool's result whose items have a text with counts of its own, which a report may shorten.
+/// Text of a tool's result, or of the items of a list in it, with counts of its own, which a report may shorten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountedTexts {
-    /// Name of the list.
+    /// Name of the list; empty for a text of the result itself.
     pub list: &'static str,
-    /// Name of the text in each item.
+    /// Name of the text.
     pub text: &'static str,
     /// The way to shorten it.
     pub kind: CountedKind,

@@ -1,6 +1,7 @@
 //! The list of tools in documentation order; the typed [`Call`], the registry and the dispatch are
 //! generated from it.
 
+pub mod assistant;
 pub mod core;
 pub mod offer;
 #[cfg(feature = "serve")]
@@ -8,8 +9,12 @@ pub mod site;
 
 use crate::tool::registry::{self, Entry, Lazy, Registry};
 use crate::tool::schema::ArgumentSchema;
-use crate::tool::{Answer, Context, CountedTexts, Effect, Fields, Seconds, Spec, Tool, Use};
+use crate::tool::spec::Family;
+use crate::tool::{
+    Answer, Context, CountedTexts, Effect, Fields, Seconds, Spec, Tool, ToolSettings, Use,
+};
 use karyi_core::error::ToolError;
+use karyi_core::head_tail::Cap;
 use karyi_core::secret::{SecretName, Template};
 use karyi_vault::redact::Redacted;
 
@@ -66,6 +71,12 @@ macro_rules! tools {
                 match self { $($(#[$cfg])* Self::$variant(_) => <$tool as Tool>::SPEC,)* }
             }
 
+            /// Returns the name of the tool for which policies of secrets allow the call.
+            #[must_use]
+            pub fn policy_name(&self) -> &'static str {
+                match self { $($(#[$cfg])* Self::$variant(_) => <$tool as Tool>::POLICY_NAME,)* }
+            }
+
             /// Returns the resources the call may touch.
             #[must_use]
             pub fn effect(&self) -> Effect {
@@ -96,6 +107,12 @@ macro_rules! tools {
                 match self { $($(#[$cfg])* Self::$variant(args) => <$tool as Tool>::timeout(args),)* }
             }
 
+            /// Returns the limit of the output that the call prints, when no session collects it.
+            #[must_use]
+            pub fn output_cap(&self, settings: &ToolSettings) -> Option<Cap> {
+                match self { $($(#[$cfg])* Self::$variant(_) => <$tool as Tool>::output_cap(settings),)* }
+            }
+
             /// Returns true when the call ends its job, in the foreground or background.
             #[must_use]
             pub fn ends_job(&self) -> bool {
@@ -120,6 +137,7 @@ macro_rules! tools {
             /// # Errors
             /// The call failed.
             pub async fn run<F: Fields>(self, context: &Context) -> Result<Answer<Redacted<F>>, ToolError> {
+                context.settings.check_enabled(self.spec().name)?;
                 match self {
                     $($(#[$cfg])* Self::$variant(args) => {
                         // Boxed separately: the smallest future must not take the size of the largest.
@@ -148,6 +166,9 @@ tools! {
     Input: core::input::Input,
     Ctrl: core::ctrl::Ctrl,
     Plan: core::plan::Plan,
+    ReadFile: assistant::read_file::ReadFile,
+    WriteFile: assistant::write_file::WriteFile,
+    Bash: assistant::bash::Bash,
     #[cfg(feature = "serve")]
     GetNpcProfile: site::get_npc_profile::GetNpcProfile,
     #[cfg(feature = "serve")]
@@ -164,6 +185,12 @@ tools! {
 
 /// Returns the tools that scripts can call.
 #[must_use]
-pub fn registry() -> Registry<Call> {
+pub fn for_scripts() -> Registry<Call> {
     all().only(|entry| entry.spec.family.is_for_scripts())
+}
+
+/// Returns the tools that scripts can call unless other ones were chosen. It remembers the names of those.
+#[must_use]
+pub fn registry() -> Registry<Call> {
+    for_scripts().offering(|entry| entry.spec.family == Family::Core)
 }

@@ -1,16 +1,20 @@
 //! The offer: the tools that a surface has, chosen by words such as `core`, `read` and `-input`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::tool::Registry;
 use crate::tool::spec::Family;
 use crate::tools::{self, Call};
+use karyi_core::similar_names::similar_names;
 
 /// Tools that a surface offers. The default are those of the family `core`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// Names, in documentation order.
     names: Vec<&'static str>,
+    /// Names of tools that the user has switched off.
+    disabled: BTreeSet<String>,
 }
 
 /// Error of words that name no offer.
@@ -28,14 +32,19 @@ impl fmt::Display for OfferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(word) => {
-                let registry = tools::registry();
+                let registry = tools::for_scripts();
                 let names = registry.entries().iter().map(|entry| entry.spec.name);
-                let names: Vec<&str> = script_families().map(Family::as_str).chain(names).collect();
-                let known = names.join(", ");
-                write!(
-                    f,
-                    "{word:?} is no tool and no family of tools; expected one of {known}"
-                )
+                let families: Vec<&str> = script_families().map(Family::as_str).collect();
+                let near = similar_names(word, families.iter().copied().chain(names));
+                write!(f, "{word:?} is no tool and no family of tools; ")?;
+                match near.first() {
+                    Some(near) => write!(f, "did you mean {near}?"),
+                    None => write!(
+                        f,
+                        "the families are {}, and `karyi tools --family NAME` lists the tools of one",
+                        families.join(" and ")
+                    ),
+                }
             }
             Self::NotForScripts(word) => write!(
                 f,
@@ -51,9 +60,10 @@ impl std::error::Error for OfferError {}
 
 impl Default for Offer {
     fn default() -> Self {
-        let mut offer = Self { names: Vec::new() };
-        offer.names.extend(family(Family::Core));
-        offer
+        Self {
+            names: family(Family::Core),
+            disabled: BTreeSet::new(),
+        }
     }
 }
 
@@ -79,7 +89,7 @@ impl Offer {
                 None => names.extend(named(word)?),
             }
         }
-        let in_order = tools::registry().only(|entry| names.contains(&entry.spec.name));
+        let in_order = tools::for_scripts().only(|entry| names.contains(&entry.spec.name));
         let names: Vec<&str> = in_order
             .entries()
             .iter()
@@ -87,8 +97,18 @@ impl Offer {
             .collect();
         match names.is_empty() {
             true => Err(OfferError::Empty),
-            false => Ok(Self { names }),
+            false => Ok(Self {
+                names,
+                disabled: BTreeSet::new(),
+            }),
         }
+    }
+
+    /// Returns the offer with tools that are switched off: they are in no list, and a call of one says why.
+    #[must_use]
+    pub fn disabling<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.disabled = names.into_iter().map(str::to_owned).collect();
+        self
     }
 
     /// Returns the offer without one tool.
@@ -107,7 +127,8 @@ impl Offer {
     /// Returns the registry of the offered tools. It remembers the names of the others, for error messages.
     #[must_use]
     pub fn registry(&self) -> Registry<Call> {
-        tools::registry().offering(|entry| self.has(entry.spec.name))
+        let offered = tools::for_scripts().offering(|entry| self.has(entry.spec.name));
+        offered.hiding(|entry| self.disabled.contains(entry.spec.name))
     }
 }
 
@@ -178,14 +199,14 @@ mod tests {
         let cases: &[(&[&str], &str)] = &[
             (
                 &["core", "reed"],
-                "\"reed\" is no tool and no family of tools; expected one of core, command, edit, read, get_value, \
-                 input, ctrl, plan",
+                "\"reed\" is no tool and no family of tools; did you mean read?",
             ),
             (&["-core"], "no tool is left; name at least one"),
             (&["read", "-read"], "no tool is left; name at least one"),
             (
                 &[""],
-                "\"\" is no tool and no family of tools; expected one of core, command, edit, read, get_value, input, ctrl, plan",
+                "\"\" is no tool and no family of tools; the families are core and assistant, and `karyi tools --family NAME` \
+                 lists the tools of one",
             ),
         ];
         for (words, message) in cases {

@@ -49,6 +49,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         redactor: Redactor::new(secrets),
         prompter: user,
         saver: None,
+        deadline: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
         idle_sink: Arc::new(|| Box::new(|_| {})),
@@ -58,6 +59,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         site: None,
         plan: Default::default(),
         shown: ShownTexts::default(),
+        settings: Default::default(),
         log: None,
     }
 }

@@ -275,6 +275,22 @@ impl Ran {
         self
     }
 
+    /// Returns the directory of the test, above the working directory.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Prepares another run in the same directory.
+    pub fn again(self, args: &[&str]) -> Karyi {
+        Karyi {
+            root: self.root,
+            args: args.iter().map(OsString::from).collect(),
+            stdin: Vec::new(),
+            env: Vec::new(),
+            uid: None,
+        }
+    }
+
     /// Compares one file of the working directory.
     #[track_caller]
     pub fn file(self, path: &str, expected: impl AsRef<[u8]>) -> Self {

@@ -248,6 +248,10 @@ tool_codes! {
     UndoConflict = "undo_conflict", Failed, "undo the later changes first, or restore the wanted lines by hand";
     /// The journal does not hold what the undo needs.
     UndoUnavailable = "undo_unavailable", Failed, "restore the file from version control or a backup";
+    /// The settings switch the tool off.
+    ToolDisabled = "tool_disabled", Failed, "go on without it, or ask the user to switch it on in config.toml";
+    /// A command waits for input, and nobody can give it some.
+    WaitsForInput = "waits_for_input", Failed, "run it with <command>, and answer with <input>";
     /// Two arguments do not go together.
     BadArguments = "bad_arguments", Failed, "see `karyi tools` for the arguments";
     /// A regular expression or glob is broken.

@@ -122,7 +122,7 @@ impl Change {
     }
 
     /// Restricts a new file to its owner when its content is private.
-    pub(super) fn restrict_if_private(&mut self, is_private: IsPrivate<'_>) {
+    pub fn restrict_if_private(&mut self, is_private: IsPrivate<'_>) {
         if let (None, Some(after)) = (&self.before, &mut self.after)
             && after.metadata == MetadataSource::Replaced
             && is_private(&after.bytes)

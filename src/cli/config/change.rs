@@ -59,9 +59,11 @@ pub(super) fn value_of(kind: Kind, text: &str) -> Value {
     let read = match kind {
         Kind::Text | Kind::Url | Kind::Secret | Kind::Word(_) => None,
         Kind::Count | Kind::Tokens => whole(),
-        Kind::Price => whole().or_else(|| text.parse::<f64>().ok().map(Value::from)),
+        Kind::Price | Kind::Seconds => {
+            whole().or_else(|| text.parse::<f64>().ok().map(Value::from))
+        }
         Kind::Flag => text.parse::<bool>().ok().map(Value::from),
-        Kind::Words(_) | Kind::Rules => {
+        Kind::Words(_) | Kind::Texts | Kind::Rules => {
             let words = text.split(',').map(str::trim);
             let words = words.filter(|word| !word.is_empty());
             Some(Value::Array(words.collect::<Array>()))

@@ -156,12 +156,22 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
         Some(number) => other(&number.to_string()),
         None => wrong(),
     };
+    let real = |is_fit: fn(f64) -> bool| match number(item) {
+        Some(number) if number.is_finite() && is_fit(number) => Ok(()),
+        Some(number) => other(&number.to_string()),
+        None => wrong(),
+    };
     match kind {
         Kind::Count => whole(0),
         Kind::Tokens => whole(1),
-        Kind::Price => match number(item) {
-            Some(number) if number.is_finite() && number >= 0.0 => Ok(()),
-            Some(number) => other(&number.to_string()),
+        Kind::Price => real(|number| number >= 0.0),
+        Kind::Seconds => real(|number| number > 0.0),
+        Kind::Texts => match item.as_array() {
+            Some(list) => list.iter().try_for_each(|value| match value.as_str() {
+                Some(text) if !text.trim().is_empty() => Ok(()),
+                Some(_) => other("one with an empty text"),
+                None => other(&format!("one with {}", kind_of_value(value))),
+            }),
             None => wrong(),
         },
         Kind::Flag if item.is_bool() => Ok(()),

@@ -36,6 +36,10 @@ pub(super) enum Kind {
     Url,
     /// Placeholder of a secret, or an empty text.
     Secret,
+    /// List of texts.
+    Texts,
+    /// Number of seconds above 0.
+    Seconds,
     /// One of these words.
     Word(Words),
     /// List of these words.
@@ -57,6 +61,8 @@ impl Kind {
             Self::Flag => "true or false".to_owned(),
             Self::Url => "a URL like http://127.0.0.1:8080/v1".to_owned(),
             Self::Secret => "\"$KARYI{NAME}\"".to_owned(),
+            Self::Texts => "a list of texts".to_owned(),
+            Self::Seconds => "seconds above 0".to_owned(),
             Self::Word(words) => listed(&words()),
             Self::Words(words) => format!("a list of {}", listed(&words())),
             Self::Rules => "a list of commands and `edit:` with patterns of paths".to_owned(),
@@ -127,91 +133,153 @@ pub(super) const KEYS: &[Key] = &[
     rules("approval.allow", "Calls that run without a question"),
     rules("approval.ask", "Calls that are always asked about"),
     rules("approval.deny", "Calls that never run"),
-    of_model(
+    setting(
         "models.*.provider",
         Kind::Word(providers),
         "",
         "Protocol of the server",
     ),
-    of_model(
+    setting(
         "models.*.base_url",
         Kind::Url,
         "the provider's",
         "URL before the protocol's paths",
     ),
-    of_model(
+    setting(
         "models.*.model",
         Kind::Text,
         "",
         "Name of the model at the server",
     ),
-    of_model(
+    setting(
         "models.*.key",
         Kind::Secret,
         "the provider's variable",
         "Secret with the key; \"\" sends none",
     ),
-    of_model(
+    setting(
         "models.*.context",
         Kind::Tokens,
         "asked of the server",
         "Tokens of a prompt and its answer together",
     ),
-    of_model(
+    setting(
         "models.*.max_output",
         Kind::Tokens,
         "that of the server",
         "Tokens of the longest answer",
     ),
-    of_model(
+    setting(
         "models.*.price.input",
         Kind::Price,
         "",
         "Price of a million tokens of the prompt",
     ),
-    of_model(
+    setting(
         "models.*.price.output",
         Kind::Price,
         "",
         "Price of a million tokens of the answer",
     ),
-    of_model(
+    setting(
         "models.*.price.cached",
         Kind::Price,
         "price.input",
         "Price of a million tokens from the cache",
     ),
-    of_model(
+    setting(
         "models.*.extra",
         Kind::Fields,
         "",
         "Fields for the body of each request",
     ),
-    of_model(
+    setting(
         "models.*.small",
         Kind::Flag,
         "asked of the server",
         "A small model, which needs an example",
     ),
-    of_model(
+    setting(
         "models.*.allow_plain",
         Kind::Flag,
         "false",
         "Send the key over http to another machine",
     ),
-    of_model(
+    setting(
         "models.*.system",
         Kind::Word(system_roles),
         "system",
         "Role of the system text",
     ),
-    of_model(
+    setting(
         "models.*.capabilities",
         Kind::Words(capabilities),
         "the provider's",
         "Abilities of the model",
     ),
+    setting(
+        "file_cache_dir",
+        Kind::Text,
+        "in `$XDG_CACHE_HOME`",
+        "Directory of the assistant's files that may be lost",
+    ),
+    setting(
+        "file_state_dir",
+        Kind::Text,
+        "in `$XDG_DATA_HOME`",
+        "Directory of the assistant's lasting files",
+    ),
+    enabled("tools.read_file.enabled"),
+    setting(
+        "tools.read_file.max_bytes",
+        Kind::Tokens,
+        "262144",
+        "Bytes that a result shows of a file",
+    ),
+    setting(
+        "tools.read_file.deny_paths",
+        Kind::Texts,
+        "",
+        "Names and ends of paths that are not read",
+    ),
+    enabled("tools.write_file.enabled"),
+    setting(
+        "tools.write_file.max_bytes",
+        Kind::Tokens,
+        "524288",
+        "Bytes of the content of a call",
+    ),
+    enabled("tools.bash.enabled"),
+    setting(
+        "tools.bash.timeout",
+        Kind::Seconds,
+        "30",
+        "Time limit of a call that names none",
+    ),
+    setting(
+        "tools.bash.max_output_bytes",
+        Kind::Tokens,
+        "262144",
+        "Bytes of output, half from each end",
+    ),
+    setting(
+        "tools.bash.deny_paths",
+        Kind::Texts,
+        "",
+        "Paths that no script names",
+    ),
+    setting(
+        "tools.bash.deny_tokens",
+        Kind::Texts,
+        "",
+        "Words that no script has",
+    ),
 ];
+
+/// Returns the setting that switches a tool on.
+const fn enabled(pattern: &'static str) -> Key {
+    setting(pattern, Kind::Flag, "true", "The tool can be used")
+}
 
 const fn limit(pattern: &'static str, usual: &'static str, summary: &'static str) -> Key {
     Key {
@@ -233,7 +301,7 @@ const fn rules(pattern: &'static str, summary: &'static str) -> Key {
     }
 }
 
-const fn of_model(
+const fn setting(
     pattern: &'static str,
     kind: Kind,
     usual: &'static str,
@@ -389,11 +457,12 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_setting() {
-        let page = include_str!("../../../docs/configuration.md");
-        let found: Vec<&str> = page
-            .lines()
-            .filter(|line| line.starts_with("| `"))
-            .collect();
+        let pages = concat!(
+            include_str!("../../../docs/configuration.md"),
+            include_str!("../../../docs/tool-settings.md")
+        );
+        let lines = pages.lines();
+        let found: Vec<&str> = lines.filter(|line| line.starts_with("| `")).collect();
         let expected: Vec<String> = KEYS.iter().map(row).collect();
         assert_eq!(found, expected, "{}", expected.join("\n"));
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::cli::args::{DiffMode, SessionArgs};
-use crate::cli::config::Settings;
+use crate::cli::config::{self, Settings};
 use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{SessionUse, ShellNames};
@@ -82,6 +82,7 @@ pub(in crate::cli) fn context(
         redactor,
         prompter,
         saver: None,
+        deadline: None,
         command_timeout: args.timeout.map(Seconds::duration),
         sink: Arc::new(|| Box::new(|_| {})),
         idle_sink: Arc::new(|| Box::new(|_| {})),
@@ -91,6 +92,7 @@ pub(in crate::cli) fn context(
         site: None,
         plan: Default::default(),
         shown: shown(args)?,
+        settings: config::tool_settings(),
         log: log::file().map(|_| Arc::new(log::write) as WriteLog),
     })
 }

@@ -479,6 +479,13 @@ fn end_like<'a>(source: &'a str, text: &Template) -> Cow<'a, str> {
     }
 }
 
+/// Ends the last line of the content of a file that is the child of an element.
+pub(in crate::tools) fn end_content(content: &mut Template, element: &RawElement) {
+    if let Some(text) = children(element).first().and_then(text) {
+        end_last_line(content, text);
+    }
+}
+
 /// Ends the last line of a file made of framed text.
 fn end_last_line(text: &mut Template, written: &RawText) {
     let source = text.source();

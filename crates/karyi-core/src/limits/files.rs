@@ -107,3 +107,7 @@ pub const MAX_SEARCH_THREADS: usize = 12;
 pub const MAX_PATTERN_BYTES: usize = 10 << 20;
 /// Age up to which recovery of an incomplete change is retried: 30 days.
 pub const INCOMPLETE_CHANGE_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Bytes of UTF-8 that `read_file` shows of a file, unless the settings say otherwise.
+pub const READ_FILE_TOOL_BYTES: u64 = 256 << 10;
+/// Bytes of the content of one `write_file`, unless the settings say otherwise.
+pub const WRITE_FILE_TOOL_BYTES: u64 = 512 << 10;

@@ -208,3 +208,7 @@ pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 pub const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time a shell may take to tell its version.
 pub const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit of a `bash` call, unless the call or the settings say otherwise.
+pub const BASH_TOOL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of output of a `bash` call, half from each end, unless the settings say otherwise.
+pub const BASH_TOOL_OUTPUT_BYTES: usize = 256 << 10;
