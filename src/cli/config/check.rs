@@ -161,19 +161,22 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
         Some(number) => other(&number.to_string()),
         None => wrong(),
     };
+    let list = |check: &dyn Fn(&str) -> Result<(), Mismatch>| match item.as_array() {
+        Some(list) => list.iter().try_for_each(|value| match value.as_str() {
+            Some(text) => check(text),
+            None => other(&format!("one with {}", kind_of_value(value))),
+        }),
+        None => wrong(),
+    };
     match kind {
         Kind::Count => whole(0),
         Kind::Tokens => whole(1),
         Kind::Price => real(|number| number >= 0.0),
         Kind::Seconds => real(|number| number > 0.0),
-        Kind::Texts => match item.as_array() {
-            Some(list) => list.iter().try_for_each(|value| match value.as_str() {
-                Some(text) if !text.trim().is_empty() => Ok(()),
-                Some(_) => other("one with an empty text"),
-                None => other(&format!("one with {}", kind_of_value(value))),
-            }),
-            None => wrong(),
-        },
+        Kind::Texts => list(&|text| match text.trim() {
+            "" => other("one with an empty text"),
+            _ => Ok(()),
+        }),
         Kind::Flag if item.is_bool() => Ok(()),
         Kind::Flag => wrong(),
         Kind::Text => match item.as_str() {
@@ -192,22 +195,11 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
         Kind::Word(words) => item
             .as_str()
             .map_or_else(wrong, |text| check_word(text, &words())),
-        Kind::Words(words) => match item.as_array() {
-            Some(list) => list.iter().try_for_each(|value| match value.as_str() {
-                Some(text) => check_word(text, &words()),
-                None => other(&format!("one with {}", kind_of_value(value))),
-            }),
-            None => wrong(),
-        },
-        Kind::Rules => match item.as_array() {
-            Some(list) => list.iter().try_for_each(|value| match value.as_str() {
-                Some(text) => Rule::parse(text)
-                    .map(drop)
-                    .or_else(|why| other(&format!("a text that is no rule: {why}"))),
-                None => other(&format!("one with {}", kind_of_value(value))),
-            }),
-            None => wrong(),
-        },
+        Kind::Words(words) => list(&|text| check_word(text, &words())),
+        Kind::Rules => list(&|text| {
+            let rule = Rule::parse(text).map(drop);
+            rule.or_else(|why| other(&format!("a text that is no rule: {why}")))
+        }),
         Kind::Fields if item.is_table_like() => Ok(()),
         Kind::Fields => wrong(),
     }
