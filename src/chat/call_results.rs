@@ -97,6 +97,7 @@ impl ResultCollector {
             // The conversation says itself that an answer broke off.
             Event::Unreadable => return false,
             Event::Output { .. }
+            | Event::Changes { .. }
             | Event::Unfinished { .. }
             | Event::Jobs { .. }
             | Event::Tick

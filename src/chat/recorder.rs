@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::chat::memory::Memory;
 use crate::chat::observer::{ChatEvent, Observer};
 use crate::chat::transcript::record::{CallRecord, Record};
-use crate::exec::Event;
+use crate::exec::{ChangedFile, Event};
 use karyi_core::limits;
 use karyi_core::outcome::Outcome;
 use karyi_vault::redact::Redactor;
@@ -43,6 +43,19 @@ impl<'a> Recorder<'a> {
             status: text(outcome.status.as_str()),
         }));
     }
+
+    /// Records the diffs of an edit; beyond a size the names of its files alone.
+    fn changed(&mut self, files: &[ChangedFile]) {
+        let mut text = String::new();
+        for file in files {
+            match text.len() < limits::MAX_RECORDED_CHANGES_BYTES {
+                true => text.push_str(&file.text()),
+                false => text.push_str(&format!("{}\n", file.heading)),
+            }
+        }
+        let text = self.redactor.redact_whole_again(&text);
+        self.memory.record(&Record::Changes(text));
+    }
 }
 
 impl Observer for Recorder<'_> {
@@ -54,6 +67,7 @@ impl Observer for Recorder<'_> {
             ChatEvent::Call(Event::Finished { index, outcome }) => {
                 self.finished(*index, outcome.get());
             }
+            ChatEvent::Call(Event::Changes { files, .. }) => self.changed(files),
             ChatEvent::Plan(steps) => self.memory.record(&Record::Plan(steps.to_vec())),
             _ => {}
         }

@@ -10,7 +10,7 @@ use crate::exec::call_title::title;
 use crate::exec::cancel::Cancel;
 use crate::exec::consent;
 use crate::exec::decoder::{Approval, PreparedCall};
-use crate::exec::edit_trial;
+use crate::exec::edit_trial::{self, ChangedFile};
 use crate::exec::interruption::{self, StopKind};
 use crate::exec::jobs::JobTarget;
 use crate::exec::output::{Ending, LiveOutput, OutputOwner, OutputPipeline, WatcherStyle};
@@ -25,6 +25,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::{Cap, ShortenedText};
 use karyi_core::limits;
 use karyi_core::outcome::{Outcome, Status};
+use karyi_files::edit::Diffs;
 use karyi_files::transaction::Recorder;
 use karyi_vault::redact::Redacted;
 
@@ -193,10 +194,17 @@ async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> C
         true => limits::NO_GRACE,
         false => limits::CANCEL_GRACE,
     };
+    let changes = unseen_changes(run, info, &call).await;
     let result = match call.output_cap(&context.settings) {
         Some(cap) => run_printing(run, info, call, (context, cap)).await,
         None => CallResult::of(run, info, execute(run, call, context, patience).await),
     };
+    if result.error.is_none()
+        && let Some(files) = changes
+    {
+        let index = info.index;
+        run.emit(Event::Changes { index, files }).await;
+    }
     let mut result = CallResult { note, ..result };
     let code = result.error.as_ref().map(|error| error.get().code);
     if is_outside && code == Some(ErrorCode::Cancelled) {
@@ -239,6 +247,20 @@ async fn run_printing(
     let is_shown = result.error.is_none() || !view.get().text.is_empty();
     result.output = Some(view).filter(|_| is_shown);
     result
+}
+
+/// Returns what an edit is about to change, for a person who watches and has not seen it in a question. The report has
+/// only what the model does not know.
+async fn unseen_changes(
+    run: &RunContext,
+    info: &CallInfo,
+    call: &Call,
+) -> Option<Vec<ChangedFile>> {
+    let is_shown = run.is_watched && run.context.shown.diffs == Diffs::Changed;
+    if !is_shown || info.approved == Approval::ByPerson {
+        return None;
+    }
+    edit_trial::changes(&run.context, call).await
 }
 
 /// Runs a call that uses a shell.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::approval::{AskedPart, CallAnswer, CallQuestion, Verdict, judge};
 use crate::exec::call_title::title;
 use crate::exec::decoder::{Approval, PreparedCall};
-use crate::exec::edit_trial;
+use crate::exec::edit_trial::{self, ChangedFile};
 use crate::exec::interruption::not_started_error;
 use crate::exec::jobs::JobTarget;
 use crate::exec::live_names::{changed_names, note_start};
@@ -334,6 +334,8 @@ async fn ask_one(
 
 async fn question(run: &RunContext, id: &str, call: &Call, parts: Vec<AskedPart>) -> CallQuestion {
     let changes = edit_trial::changes(&run.context, call).await;
+    let changes = changes.filter(|files| files.iter().all(ChangedFile::is_whole));
+    let changes = changes.map(|files| files.iter().map(ChangedFile::text).collect());
     let mut question = CallQuestion {
         id: id.to_owned(),
         tool: call.spec().name,

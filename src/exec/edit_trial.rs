@@ -54,27 +54,56 @@ pub(super) async fn trial(context: &Context, mut call: Call) -> Option<Result<Va
     })
 }
 
-/// Returns the changes that an edit would make, as diffs; nothing when they cannot be shown whole, or it would fail.
-pub(super) async fn changes(context: &Context, call: &Call) -> Option<String> {
-    let mut context = context.clone();
-    context.shown.diffs = Diffs::Full;
-    let files = trial(&context, call.clone()).await?.ok()?;
-    let mut text = String::new();
-    for file in files.as_array()? {
+/// Change that an edit makes to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Path with the kind of the change: `src/a.rs (edited)`.
+    pub heading: String,
+    /// Unified diff; empty for a file without text.
+    pub diff: String,
+    /// Number of changed lines that the diff leaves out.
+    pub omitted_lines: u64,
+}
+
+impl ChangedFile {
+    fn of(file: &Value) -> Self {
         let word = |name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default();
-        let diff = word("diff");
-        let is_cut = |line: &str| line.len() >= limits::MAX_DIFF_LINE_BYTES;
-        if file.get("diff_omitted_lines").is_some() || diff.lines().any(is_cut) {
-            return None;
-        }
         let to = match word("to") {
             "" => String::new(),
             to => format!(" -> {to}"),
         };
-        text.push_str(&format!("{}{to} ({})\n{diff}", word("src"), word("change")));
+        let omitted = file.get("diff_omitted_lines").and_then(Value::as_u64);
+        Self {
+            heading: format!("{}{to} ({})", word("src"), word("change")),
+            diff: word("diff").to_owned(),
+            omitted_lines: omitted.unwrap_or_default(),
+        }
+    }
+
+    /// Returns true when the diff has every changed line as it is.
+    pub(super) fn is_whole(&self) -> bool {
+        let is_cut = |line: &str| line.len() >= limits::MAX_DIFF_LINE_BYTES;
+        self.omitted_lines == 0 && !self.diff.lines().any(is_cut)
+    }
+
+    /// Returns heading and diff, each line with its end.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n{}", self.heading, self.diff);
         if !text.ends_with('\n') {
             text.push('\n');
         }
+        if self.omitted_lines > 0 {
+            text.push_str(&format!("… {} more changed lines\n", self.omitted_lines));
+        }
+        text
     }
-    Some(text)
+}
+
+/// Returns the changes that an edit would make, values masked; nothing for another call, or one that would fail.
+pub(super) async fn changes(context: &Context, call: &Call) -> Option<Vec<ChangedFile>> {
+    let mut context = context.clone();
+    context.shown.diffs = Diffs::Full;
+    let files = trial(&context, call.clone()).await?.ok()?;
+    Some(files.as_array()?.iter().map(ChangedFile::of).collect())
 }

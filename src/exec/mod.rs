@@ -33,6 +33,7 @@ pub mod session_context;
 pub mod shorten;
 pub mod utf8;
 
+pub use edit_trial::ChangedFile;
 pub(crate) use live_names::note_start;
 
 use karyi_core::error::Diagnostic;
@@ -74,6 +75,13 @@ pub enum Event {
         index: u64,
         /// Its text; empty when the line has ended.
         line: Redacted,
+    },
+    /// An edit that nobody was asked about has changed files, for a person who watches.
+    Changes {
+        /// Index of the call in the message.
+        index: u64,
+        /// The files, in the order of the call.
+        files: Vec<ChangedFile>,
     },
     /// A call has its result.
     Finished {

@@ -98,6 +98,10 @@ impl Redactable for Event {
                 .flatten()
                 .for_each(|text| redactor.redact_in_again(text)),
             Self::Prose(text) => redactor.redact_in_again(text),
+            Self::Changes { index: _, files } => files.iter_mut().for_each(|file| {
+                redactor.redact_in_again(&mut file.heading);
+                redactor.redact_in_again(&mut file.diff);
+            }),
             Self::Output { .. }
             | Self::Finished { .. }
             | Self::Unfinished { .. }

@@ -342,6 +342,7 @@ impl<'a> RunningCall<'a> {
                 }
             }
             Event::Started { .. }
+            | Event::Changes { .. }
             | Event::Unfinished { .. }
             | Event::Refused(_)
             | Event::Unreadable

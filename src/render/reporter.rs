@@ -67,7 +67,7 @@ impl Reporter {
                 self.tally.add_refusal();
                 self.diagnostic(Severity::Error, *diagnostic)
             }
-            Event::Started { .. } | Event::Prose(_) => Ok(()),
+            Event::Started { .. } | Event::Changes { .. } | Event::Prose(_) => Ok(()),
             Event::Tick => self.style.tick(),
             Event::MessageEnded {
                 is_interrupted,

@@ -204,3 +204,47 @@ fn a_value_is_masked_in_a_question_and_no_rule_with_it_is_stored() {
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }
+
+#[test]
+fn an_edit_without_a_question_shows_its_diff_and_the_model_gets_none() {
+    let long: String = (1..=30).map(|number| format!("line {number}\n")).collect();
+    let block = format!(
+        "<tools><edit><file src=\"a\"><find>old</find><replace>new $KARYI{{TOKEN}}</replace></file></edit>\
+         <edit><file src=\"b\"><content>{long}</content></file></edit>\
+         <edit><file src=\"a\"><find>absent</find><replace>x</replace></file></edit></tools>"
+    );
+    let server = ModelServer::start(vec![Reply::text(&block), Reply::text("Done.")]);
+    let value = "kP7-vQ2.zL9-tR4w";
+    let karyi = assistant(&server, &["--mode", "edits", "--vault", "env"])
+        .env("KARYI_VAR_TOKEN", value)
+        .file("a", "old\nkept\n")
+        .file("page", "cat \"$1\"; read a < /dev/tty\n");
+    let pager = format!("sh {}", karyi.work().join("page").display());
+    let file = karyi.work().join("a");
+    let mut terminal = karyi.env("PAGER", &pager).on_terminal();
+    terminal.expect("/help").keys("go\r").expect("Done.");
+    let screen = terminal.screen();
+    let plain = screen.replace('\r', "");
+    let shown = "✓ edit a\n     1 - old\n     1 + new $KARYI{TOKEN}\n     2   kept\n\
+        ✓ edit b\n  b (created)\n     1 + line 1\n";
+    assert!(plain.contains(shown), "{plain:?}");
+    let folded = "    19 + line 19\n       … 11 more lines\n✗ edit a";
+    assert!(
+        plain.contains(folded) && !plain.contains(value),
+        "{plain:?}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        format!("new {value}\nkept\n")
+    );
+    let sent = server.requests()[1]["messages"][3].to_string();
+    assert!(sent.contains("<results") && !sent.contains("@@"), "{sent}");
+    // The whole chat has the whole diff.
+    terminal.forget().keys("\x0f").expect("+line 30");
+    terminal
+        .forget()
+        .keys("\r")
+        .expect("240 tokens")
+        .keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}

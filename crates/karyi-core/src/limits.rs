@@ -69,6 +69,8 @@ pub const CHAT_LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 pub const MAX_CHAT_TITLE_CHARS: usize = 80;
 /// Bytes of an answer that a conversation keeps; the rest is shown and run all the same.
 pub const MAX_CHAT_ANSWER_BYTES: usize = 1 << 20;
+/// Size of the diffs of one edit in a transcript, in bytes; files beyond it are named only.
+pub const MAX_RECORDED_CHANGES_BYTES: usize = 64 << 10;
 /// Bytes of all notes of a project in a system prompt, and of one skill or command: what a small model can still follow.
 pub const MAX_NOTES_BYTES: usize = 32 << 10;
 /// Most files of notes that are read, imports among them.

@@ -14,6 +14,8 @@ pub struct Card {
     tool: String,
     title: String,
     tail: OutputTail,
+    /// Lines of what it has changed.
+    changes: Vec<Line<'static>>,
     /// State that differs from running, such as waiting for input.
     note: Option<String>,
 }
@@ -65,6 +67,17 @@ impl Card {
         line.clone_into(&mut self.tail.preview);
     }
 
+    /// Takes the lines of what it has changed, shown once it has ended.
+    pub fn set_changes(&mut self, lines: Vec<Line<'static>>) {
+        self.changes = lines;
+    }
+
+    /// Returns true when it has lines of what it has changed.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     /// Sets the state beside the title.
     pub fn set_note(&mut self, note: Option<String>) {
         self.note = note;
@@ -108,6 +121,19 @@ impl Card {
             lines.push(Line::styled(text, theme::FAINT));
         }
         lines.extend(self.tail_lines(shown, columns));
+        lines.extend(self.change_lines(columns));
+        lines
+    }
+
+    /// Returns the first lines of the changes, and how many there are more.
+    fn change_lines(&self, columns: usize) -> Vec<Line<'static>> {
+        let shown = self.changes.iter().take(limits::CARD_DIFF_LINES);
+        let mut lines: Vec<_> = shown.map(|line| fit(line, columns)).collect();
+        let left_out = self.changes.len() - lines.len();
+        if left_out > 0 {
+            let text = format!("       … {left_out} more lines");
+            lines.push(fit(&Line::styled(text, theme::FAINT), columns));
+        }
         lines
     }
 
@@ -263,6 +289,19 @@ mod tests {
         );
         let card = Card::new("read", "");
         assert_eq!(texts(&card.ended_lines(CardEnd::Good, "", 40)), ["✓ read "]);
+    }
+
+    #[test]
+    fn a_long_change_is_folded() {
+        let mut card = Card::new("edit", "a");
+        let lines = |count: usize| (1..=count).map(|number| Line::raw(format!("+ {number}")));
+        let shown = |card: &Card| texts(&card.ended_lines(CardEnd::Good, "", 22))[1..].to_vec();
+        card.set_changes(lines(20).collect());
+        assert_eq!(shown(&card), texts(&lines(20).collect::<Vec<_>>()));
+        card.set_changes(lines(23).collect());
+        let folded = shown(&card);
+        assert_eq!(folded.len(), 21);
+        assert_eq!(folded[20], "       … 3 more lines");
     }
 
     #[test]

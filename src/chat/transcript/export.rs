@@ -97,6 +97,7 @@ pub fn text(id: &str, transcript: &Transcript) -> String {
             }
             Record::Start(_)
             | Record::Told(_)
+            | Record::Changes(_)
             | Record::Report(_)
             | Record::Usage(_)
             | Record::Shortening
@@ -126,6 +127,7 @@ fn section(record: &Record) -> Option<String> {
             format!("## User\n\n{text}\n\n{}", fenced(attached.as_str()))
         }
         Record::Answer(text) => format!("## Model\n\n{}", with_code(text.as_str())),
+        Record::Changes(text) => format!("### Changes\n\n{}", fenced(text.as_str())),
         Record::Report(text) => format!("### Results\n\n{}", fenced(text.as_str())),
         Record::Told(text) => format!("### Told to the model\n\n{}", fenced(text.as_str())),
         Record::Compaction(text) => format!("## Summary of what came before\n\n{text}"),

@@ -31,6 +31,8 @@ pub enum Record {
     Answer(Redacted),
     /// Result of a call.
     Call(CallRecord),
+    /// Diffs of an edit that ran without a question; the model has not got them.
+    Changes(Redacted),
     /// Report that the model got.
     Report(Redacted),
     /// Tokens and cost of an answer.
@@ -149,6 +151,7 @@ impl Record {
             Self::Told(_) => "told",
             Self::Answer(_) => "answer",
             Self::Call(_) => "call",
+            Self::Changes(_) => "changes",
             Self::Report(_) => "report",
             Self::Usage(_) => "usage",
             Self::Shortening => "shortening",
@@ -173,6 +176,7 @@ impl Record {
             }
             Self::Told(text)
             | Self::Answer(text)
+            | Self::Changes(text)
             | Self::Report(text)
             | Self::Compaction(text)
             | Self::Title(text) => json!({"text": text.as_str()}),
@@ -219,6 +223,7 @@ impl Fields<'_> {
             },
             "told" => Record::Told(self.text("text")?),
             "answer" => Record::Answer(self.text("text")?),
+            "changes" => Record::Changes(self.text("text")?),
             "report" => Record::Report(self.text("text")?),
             "call" => Record::Call(CallRecord {
                 id: self.text("id")?,
@@ -318,6 +323,7 @@ mod tests {
             Record::Told(text("a")),
             Record::Answer(hostile.clone()),
             Record::Report(text("r")),
+            Record::Changes(text("a (edited)\n@@ -1 +1 @@\n-b\n+c\n")),
             Record::Call(CallRecord {
                 id: text("1"),
                 tool: text("command"),

@@ -79,6 +79,7 @@ impl ChatState {
             Record::Plan(steps) => self.plan.clone_from(steps),
             Record::Model(name) => self.model = name.clone(),
             Record::TurnEnd(_) => self.begin_turn(false),
+            Record::Changes(_) => {}
         }
     }
 

@@ -183,6 +183,7 @@ fn call_line(style: &mut dyn Style, event: &Event) -> io::Result<()> {
             diagnostic: (**diagnostic).clone(),
         }),
         Event::Started { .. }
+        | Event::Changes { .. }
         | Event::Prose(_)
         | Event::Unfinished { .. }
         | Event::Jobs { .. }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::chat::observer::{ChatEvent, Observer};
-use crate::exec::Event;
+use crate::exec::{ChangedFile, Event};
 use crate::tool::plan_board::{PlanStep, StepState};
 use karyi_core::error::Code;
 use karyi_core::outcome::{Outcome, Status};
@@ -282,6 +282,11 @@ impl ChatView {
                     card.set_open_line(line.as_str());
                 }
             }
+            Event::Changes { index, files } => {
+                if let Some((card, _)) = self.cards.get_mut(index) {
+                    card.set_changes(change_lines(files));
+                }
+            }
             Event::Finished { index, outcome } => self.finished(*index, outcome.get()),
             // An answer without calls is an ordinary one.
             Event::Warning(warning) if warning.code == Code::NoBlock => {}
@@ -300,7 +305,7 @@ impl ChatView {
     fn finished(&mut self, index: u64, outcome: &Outcome) {
         let own = || Card::new(&outcome.tool, outcome.title.as_deref().unwrap_or_default());
         let card = self.cards.remove(&index).map(|(card, _)| card);
-        let card = card.unwrap_or_else(|| {
+        let mut card = card.unwrap_or_else(|| {
             // It was not started: what stands before it may still be open.
             self.end_answer();
             own()
@@ -313,14 +318,29 @@ impl ChatView {
             Status::Skipped => CardEnd::Open,
             _ => CardEnd::Bad,
         };
+        if !card.has_changes() {
+            card.set_changes(diffs(outcome).flat_map(diff::lines).collect());
+        }
         let lines = card.ended_lines(end, &status_text(outcome, exit), self.columns);
         self.add(Kind::Card, lines);
-        for diff in diffs(outcome) {
-            let lines = diff::lines(diff);
-            let fitted = lines.iter().map(|line| fit(line, self.columns));
-            self.history.extend(fitted);
+    }
+}
+
+/// Returns the lines of what an edit has changed; a change that the title does not tell has a heading.
+fn change_lines(files: &[ChangedFile]) -> Vec<Line<'static>> {
+    let faint = |text: String| Line::styled(text, theme::FAINT);
+    let mut lines = Vec::new();
+    for file in files {
+        if files.len() > 1 || !file.heading.ends_with("(edited)") {
+            lines.push(faint(format!("  {}", safe_line(&file.heading))));
+        }
+        lines.extend(diff::lines(&file.diff));
+        if file.omitted_lines > 0 {
+            let omitted = file.omitted_lines;
+            lines.push(faint(format!("       … {omitted} more changed lines")));
         }
     }
+    lines
 }
 
 /// Returns the lines of a plan.

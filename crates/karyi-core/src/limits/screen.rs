@@ -30,6 +30,8 @@ pub const CARD_TAIL_BYTES: usize = 4 << 10;
 pub const CARD_TAIL_LINES: usize = 4;
 /// Lines of output that a finished call shows.
 pub const CARD_RESULT_LINES: usize = 6;
+/// Lines of a diff that a finished call shows.
+pub const CARD_DIFF_LINES: usize = 20;
 /// Time between two updates of elapsed times on the screen.
 pub const CLOCK_STEP: Duration = Duration::from_millis(500);
 /// Time between two looks at the live shell, for the status line: a question is seen within 100 ms.
