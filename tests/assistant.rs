@@ -10,6 +10,7 @@ mod requests;
 mod resize;
 mod screens;
 mod shell;
+mod start;
 mod tmux;
 
 use crate::ask::server::ModelServer;
@@ -19,7 +20,12 @@ use crate::harness::Karyi;
 fn assistant(server: &ModelServer, args: &[&str]) -> Karyi {
     let first = ["chat", "--no-rc", "--shell", "bash"];
     let all: Vec<&str> = first.iter().chain(args).copied().collect();
-    Karyi::with_args(&all)
+    program(server, &all)
+}
+
+/// Prepares the program with a server of models.
+fn program(server: &ModelServer, args: &[&str]) -> Karyi {
+    Karyi::with_args(args)
         .env("NO_COLOR", "1")
         .env("KARYI_MODEL", "openai_chat:tiny")
         .env("KARYI_MODEL_URL", &server.url)

@@ -134,7 +134,7 @@ fn parsed(arguments: &[OsString]) -> Result<Cli, ExitCode> {
         let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
         let message = match may_hold_value {
             true => usage::without_arguments(&error, arguments),
-            false => usage::misplaced_file(&error),
+            false => None,
         };
         match message {
             Some(message) => say(&message),
@@ -164,8 +164,11 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
     if cli.command.is_some() && cli.start.is_given() {
         return fail("expected the options behind the command, as in `karyi chat --model NAME`");
     }
-    if let Some(arguments) = cli.start.as_ask() {
-        return dispatch(arguments);
+    let checked = cli.start.check_text(Cli::command);
+    match checked.and_then(|()| cli.start.as_ask()) {
+        Ok(None) => {}
+        Ok(Some(arguments)) => return dispatch(arguments),
+        Err(message) => return fail(&message),
     }
     match cli.command {
         Some(Command::Run(args)) => run::run(*args),

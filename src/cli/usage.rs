@@ -77,11 +77,7 @@ pub(super) fn without_arguments(error: &clap::Error, arguments: &[OsString]) -> 
 }
 
 /// Returns the usage error of a file that stands in place of a command.
-pub(super) fn misplaced_file(error: &clap::Error) -> Option<String> {
-    let word = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(word)) => word,
-        _ => return None,
-    };
+pub(super) fn misplaced_file(word: &str) -> Option<String> {
     let is_file = word == "-" || Path::new(word).is_file();
     is_file.then(|| {
         let shown = shell_word::word(OsStr::new(word));

@@ -1,12 +1,16 @@
 //! Arguments of `karyi chat`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::approval::Mode;
 use crate::cli::session_args::SessionArgs;
+use crate::cli::usage;
+use crate::render::paint::safe_line;
+use karyi_core::shell_word;
+use karyi_core::similar_names::similar_names;
 
 /// Keys and exit status, for the help of `karyi chat`.
 const CHAT_HELP: &str = "\
@@ -52,9 +56,15 @@ pub(in crate::cli) struct ChatArgs {
 /// Options of karyi without a command, as other assistants have them.
 #[derive(Debug, Args, Default)]
 pub(in crate::cli) struct StartArgs {
-    /// Ask this and print the answer, as `karyi ask`
-    #[arg(short = 'p', long = "print", value_name = "TEXT")]
-    print: Option<String>,
+    /// The first request of the assistant, in quotes
+    #[arg(value_name = "TEXT")]
+    text: Vec<String>,
+    /// Ask this and print the answer, as `karyi ask`; without a text standard input is the request
+    #[arg(short = 'p', long = "print", value_name = "TEXT", num_args = 0..=1)]
+    print: Option<Option<String>>,
+    /// With --print: print one JSON object at the end
+    #[arg(long, requires = "print")]
+    json: bool,
     /// Go on with the last chat of this directory, as `karyi chat --continue`
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["print", "resume"])]
     is_continued: bool,
@@ -64,29 +74,87 @@ pub(in crate::cli) struct StartArgs {
     /// Model of the conversation or the answer
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Calls that run without asking; with --print only `ask` or `full` [default: `mode` of [approval]
+    /// in config.toml, else ask]
+    #[arg(long, value_enum, value_name = "MODE")]
+    mode: Option<Mode>,
 }
 
 impl StartArgs {
     /// Returns true when one of them is given.
     pub(in crate::cli) fn is_given(&self) -> bool {
         let Self {
+            text,
             print,
+            json,
             is_continued,
             resume,
             model,
+            mode,
         } = self;
-        *is_continued || [print, resume, model].iter().any(|value| value.is_some())
+        let is_named = resume.is_some() || model.is_some() || mode.is_some();
+        *is_continued || *json || print.is_some() || is_named || !text.is_empty()
+    }
+
+    /// Checks that the text is one argument and no command with a mistake in it.
+    ///
+    /// # Errors
+    /// The message for the user. It repeats no word but the first: the others may be a value.
+    pub(in crate::cli) fn check_text(&self, program: fn() -> clap::Command) -> Result<(), String> {
+        let Some(first) = self.text.first() else {
+            return Ok(());
+        };
+        if let Some(message) = usage::misplaced_file(first) {
+            return Err(message);
+        }
+        let is_word = !first.contains(char::is_whitespace);
+        let program = program();
+        let commands = program.get_subcommands().map(clap::Command::get_name);
+        let near = similar_names(first, commands);
+        if let Some(near) = near.first().filter(|_| is_word) {
+            let word = safe_line(&shell_word::word(OsStr::new(first))).into_owned();
+            return Err(format!(
+                "usage: expected a command, found {word}\n\
+                 hint: did you mean '{near}'? `karyi chat {word}` sends it to the model"
+            ));
+        }
+        match self.text.len() {
+            1 => Ok(()),
+            count => Err(format!(
+                "usage: expected a command, or a text for the model in quotes, found {count} words\n\
+                 hint: `karyi help` lists the commands; `karyi \"why does the build fail?\"` asks the model"
+            )),
+        }
     }
 
     /// Returns the arguments of `karyi ask`, when an answer is to be printed.
-    pub(in crate::cli) fn as_ask(&self) -> Option<Vec<OsString>> {
-        let text = self.print.as_ref()?;
+    ///
+    /// # Errors
+    /// The mode needs a person.
+    pub(in crate::cli) fn as_ask(&self) -> Result<Option<Vec<OsString>>, String> {
+        let Some(text) = &self.print else {
+            return Ok(None);
+        };
         let mut arguments: Vec<OsString> = vec!["karyi".into(), "ask".into()];
         if let Some(model) = &self.model {
             arguments.extend(["--model".into(), model.into()]);
         }
-        arguments.extend(["--".into(), text.into()]);
-        Some(arguments)
+        match self.mode {
+            None | Some(Mode::Ask) => {}
+            Some(Mode::Full) => arguments.push("--approve=full".into()),
+            Some(mode) => {
+                let mode = mode.as_str();
+                return Err(format!(
+                    "expected the mode ask or full with --print, found {mode}\nhint: `karyi policy add` allows calls"
+                ));
+            }
+        }
+        if self.json {
+            arguments.push("--json".into());
+        }
+        arguments.push("--".into());
+        arguments.extend(text.iter().chain(&self.text).map(OsString::from));
+        Ok(Some(arguments))
     }
 
     /// Returns the arguments of `karyi chat`.
@@ -95,6 +163,8 @@ impl StartArgs {
             is_continued: self.is_continued,
             resume: self.resume,
             model: self.model,
+            mode: self.mode,
+            text: self.text,
             ..ChatArgs::default()
         }
     }
