@@ -1,5 +1,6 @@
 //! The question about calls that goes to a person, and the answer.
 
+use crate::approval::rule::Rules;
 use crate::tool::context::Boxed;
 use karyi_core::error::ToolError;
 
@@ -17,6 +18,14 @@ pub trait Approver: Send + Sync {
 
 /// Keeps rules beyond the run.
 pub trait RuleStore: Send + Sync {
+    /// Returns the rules as they are now, if they may change during the run.
+    ///
+    /// # Errors
+    /// A file cannot be read, or has a mistake.
+    fn rules(&self) -> Option<Result<Rules, ToolError>> {
+        None
+    }
+
     /// Adds rules that allow, for the project of the run.
     ///
     /// # Errors

@@ -60,7 +60,10 @@ struct Shared {
 
 struct State {
     mode: Mode,
+    /// Rules as they were read last.
     rules: Arc<Rules>,
+    /// Rules that allow and could not be stored.
+    unstored: Vec<Rule>,
     /// Parts about changed names that a person has accepted.
     accepted: BTreeSet<(String, String)>,
     /// Jobs that may take commands from the terminal, by id.
@@ -72,9 +75,24 @@ impl State {
         Mutex::new(Self {
             mode,
             rules: Arc::new(rules),
+            unstored: Vec::new(),
             accepted: BTreeSet::new(),
             takes_commands: HashMap::new(),
         })
+    }
+}
+
+impl State {
+    /// Takes rules that were read again. When they cannot be read, what is forbidden stays so, and no rule allows.
+    fn take_rules(&mut self, read: Option<Result<Rules, ToolError>>) {
+        match read {
+            None => {}
+            Some(Ok(mut rules)) => {
+                rules.allow.extend_from_slice(&self.unstored);
+                self.rules = Arc::new(rules);
+            }
+            Some(Err(_)) => Arc::make_mut(&mut self.rules).allow.clear(),
+        }
     }
 }
 
@@ -176,9 +194,12 @@ impl Approvals {
 
     fn with_judge<T>(&self, cwd: PathBuf, work: impl FnOnce(Judge<'_>) -> T) -> Option<T> {
         // Judging looks at files, which other calls do not wait for.
-        let (mode, rules) = self
-            .state()
-            .map(|state| (state.mode, Arc::clone(&state.rules)))?;
+        let read = self.store().and_then(|store| store.rules());
+        let (mode, rules) = {
+            let mut state = self.state()?;
+            state.take_rules(read);
+            (state.mode, Arc::clone(&state.rules))
+        };
         let place = Place {
             cwd,
             project: self.project().to_owned(),
@@ -203,15 +224,23 @@ impl Approvals {
             .collect();
         let texts: Vec<String> = parsed.iter().map(ToString::to_string).collect();
         if let Some(mut state) = self.state() {
-            Arc::make_mut(&mut state.rules).allow.extend(parsed);
+            Arc::make_mut(&mut state.rules).allow.extend(parsed.clone());
         }
-        let shared = self.shared.as_ref();
-        let Some(store) = shared.and_then(|shared| shared.store.clone()) else {
+        let Some(store) = self.store().cloned() else {
             return Ok(());
         };
         // It may wait for another session.
         let stored = tokio::task::spawn_blocking(move || store.allow(&texts)).await;
-        stored.unwrap_or_else(|error| Err(ToolError::new(ErrorCode::Io, error.to_string())))
+        let stored =
+            stored.unwrap_or_else(|error| Err(ToolError::new(ErrorCode::Io, error.to_string())));
+        if let (Err(_), Some(mut state)) = (&stored, self.state()) {
+            state.unstored.extend(parsed);
+        }
+        stored
+    }
+
+    fn store(&self) -> Option<&Arc<dyn RuleStore>> {
+        self.shared.as_ref()?.store.as_ref()
     }
 
     /// Returns true when the shell was asked for its names before the first command.

@@ -429,7 +429,7 @@ fn needs_approval(parts: &[AskedPart]) -> ToolError {
                 .map(|rule| format!("`karyi policy add {rule}`"));
             let commands = commands.collect::<Vec<_>>().join(" and ");
             error.with_hint(format!(
-                "tell the user what you would run and why; {commands} permits it from the next run on"
+                "tell the user what you would run and why; {commands} permits it from the next call on"
             ))
         }
         _ => error,

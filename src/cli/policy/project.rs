@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::approval::{Approver, Mode, Rule, Rules};
+use crate::approval::{Approver, Mode, Rule, RuleKind, RuleStore, Rules};
 use crate::chat::notes::note_files::project_root;
 use crate::cli::config::Settings;
 use crate::cli::policy::store::ApprovalStore;
 use crate::cli::say;
 use crate::exec::approval::{ApprovalOptions, Approvals};
+use karyi_core::error::{ErrorCode, ToolError};
 
 /// Settings of a project, in its directory.
 pub(super) const PROJECT_SETTINGS: &str = ".karyi/config.toml";
@@ -59,6 +60,10 @@ impl ProjectPolicy {
     pub(super) fn of(cwd: &Path) -> anyhow::Result<Self> {
         let project = project(cwd);
         let store = ApprovalStore::of(&project)?;
+        Self::read(store, project)
+    }
+
+    fn read(store: ApprovalStore, project: PathBuf) -> anyhow::Result<Self> {
         let settings = Settings::load()?;
         let own = Settings::load_from(project.join(PROJECT_SETTINGS))?;
         let trust = store.trust()?;
@@ -113,6 +118,27 @@ impl ProjectPolicy {
     }
 }
 
+/// Rules of a session's project, which may change while it runs.
+struct LiveRules {
+    store: ApprovalStore,
+    project: PathBuf,
+}
+
+impl RuleStore for LiveRules {
+    fn rules(&self) -> Option<Result<Rules, ToolError>> {
+        let read = ProjectPolicy::read(self.store.clone(), self.project.clone());
+        Some(read.map(|policy| policy.all_rules()).map_err(as_io))
+    }
+
+    fn allow(&self, rules: &[String]) -> Result<(), ToolError> {
+        self.store.add(RuleKind::Allow, rules).map_err(as_io)
+    }
+}
+
+fn as_io(error: anyhow::Error) -> ToolError {
+    ToolError::new(ErrorCode::Io, format!("{error:#}"))
+}
+
 /// Returns the sentence about what the file of a project wants to widen, if it does.
 fn ignored(own: &Settings, mode: Mode) -> Option<String> {
     let wanted = own.mode().filter(|wanted| *wanted > mode);
@@ -155,9 +181,12 @@ pub(in crate::cli) fn approvals(
     Ok(Approvals::new(ApprovalOptions {
         mode: mode.unwrap_or(policy.mode),
         rules: policy.all_rules(),
-        project: policy.project,
+        project: policy.project.clone(),
         home: home(),
         approver,
-        store: Some(Arc::new(policy.store)),
+        store: Some(Arc::new(LiveRules {
+            store: policy.store,
+            project: policy.project,
+        })),
     }))
 }

@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
-use crate::approval::{Rule, RuleKind, RuleStore, Rules};
+use crate::approval::{Rule, RuleKind, Rules};
 use crate::cli::config;
 use crate::cli::state_dir::state_dir;
 use crate::render::paint::safe_line;
-use karyi_core::error::{ErrorCode, ToolError};
 use karyi_vault::store::private_file;
 
 /// Name of the file.
@@ -199,13 +198,6 @@ fn implicit_table() -> Item {
     let mut table = Table::new();
     table.set_implicit(true);
     Item::Table(table)
-}
-
-impl RuleStore for ApprovalStore {
-    fn allow(&self, rules: &[String]) -> Result<(), ToolError> {
-        self.add(RuleKind::Allow, rules)
-            .map_err(|error| ToolError::new(ErrorCode::Io, format!("{error:#}")))
-    }
 }
 
 #[cfg(test)]
