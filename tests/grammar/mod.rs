@@ -4,6 +4,7 @@
 
 mod constrained;
 mod documents;
+mod families;
 mod generic;
 mod judges;
 mod xml;

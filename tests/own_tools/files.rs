@@ -274,3 +274,50 @@ fn a_tool_that_is_switched_off_is_in_no_list_and_says_so() {
     assert_eq!(found[0]["message"], message);
     assert_eq!(found[1]["output"], "on\n");
 }
+
+#[test]
+fn a_link_that_appears_at_any_instant_leads_nowhere() {
+    // A block takes at most so many calls, and each is a chance to leave the directory: 10,000 in a whole run.
+    let (runs, calls_of_run) = match std::env::var_os("KARYI_FULL") {
+        Some(_) => (50, 200),
+        None => (5, 200),
+    };
+    let karyi = karyi().file("outside/secret", "outside");
+    let cache = karyi.work().join("..").join(CACHE);
+    let (inside, link, place) = (
+        cache.join("inside"),
+        cache.join("link"),
+        cache.join("place"),
+    );
+    std::fs::create_dir_all(&inside).unwrap();
+    std::fs::write(inside.join("secret"), "inside").unwrap();
+    symlink(karyi.work().join("outside"), &link).unwrap();
+    std::fs::rename(&inside, &place).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let swap = |a: &std::path::Path, b: &std::path::Path| {
+        let flags = nix::fcntl::RenameFlags::RENAME_EXCHANGE;
+        nix::fcntl::renameat2(nix::fcntl::AT_FDCWD, a, nix::fcntl::AT_FDCWD, b, flags).unwrap();
+    };
+    let calls = "<write_file path=\"place/made\"><content>x</content></write_file>\
+                 <read_file path=\"file_cache_dir/place/secret\"/>";
+    let calls = calls.repeat(calls_of_run / 2);
+    let work = karyi.work();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                swap(&link, &place);
+            }
+        });
+        for _ in 0..runs {
+            let mut command = karyi.command();
+            command.arg("-c").arg(format!("<tools>{calls}</tools>"));
+            let output = command.output().unwrap();
+            let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            for result in crate::harness::results(&report) {
+                assert_ne!(result["text"], "outside", "{result}");
+            }
+            assert!(!work.join("outside/made").exists());
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

@@ -248,6 +248,44 @@ fn tools_of_this_machine_need_a_name_and_a_key() {
 }
 
 #[test]
+fn tools_of_an_assistant_are_served_by_name_and_with_a_key() {
+    let home = Home::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let start = |arguments: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("site.db").display().to_string();
+        let started = home.command(program(), &["serve", "--db", &database]);
+        Server::run(started, dir, arguments)
+    };
+    let tools = "bash,write_file,read_file";
+    let server = start(&["--key-file", &path, "--tools", tools]);
+    let key = [("X-Internal-API-Key", KEY)];
+    let call = |tool: &str, input: Value| server.answer(tool, &input, &key).json();
+    let written = call(
+        "write_file",
+        json!({"path": "file_state_dir/n", "content": "a\n"}),
+    );
+    assert_eq!(written["output"]["total_bytes"], 2, "{written}");
+    let read = call("read_file", json!({"path": "file_state_dir/n"}));
+    assert_eq!(read["output"]["text"], "a\n", "{read}");
+    let ran = call("bash", json!({"cmd": "cat file_state_dir/n; exit 3"}));
+    let output = &ran["output"];
+    assert_eq!(
+        (&output["output"], &output["exit_code"]),
+        (&json!("a\n"), &json!(3)),
+        "{ran}"
+    );
+    assert_eq!(server.last_record()["tool_name"], "bash");
+    let late = call("bash", json!({"cmd": "sleep 60", "timeout_seconds": 0.3}));
+    assert_eq!(late["output"]["code"], "timeout", "{late}");
+    let open = start(&["--tools", tools]);
+    let answer = open.answer("bash", &json!({"cmd": "true"}), &[]);
+    assert_eq!(answer.status, 403);
+    assert_eq!(open.post("/api/tools/list", &[], "{}").json()["total"], 6);
+}
+
+#[test]
 fn tools_that_nobody_can_call_are_told_of() {
     let server = Server::start(&["--tools", "command,read"]);
     let told = server.wait_for("tools_without_keys");

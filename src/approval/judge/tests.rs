@@ -768,6 +768,58 @@ fn rules_are_offered_for_exactly_what_is_asked() {
     );
 }
 
+/// Judges a call of the family `assistant`, as JSON arguments.
+fn of_assistant(mode: Mode, rules: &Rules, tool: &str, arguments: serde_json::Value) -> String {
+    let registry = crate::tools::for_scripts();
+    let call = (registry.get(tool).unwrap().from_json)(arguments).unwrap();
+    let place = Place {
+        cwd: "/project".into(),
+        project: "/project".into(),
+        home: None,
+        real: Path::to_owned,
+    };
+    let judge = Judge {
+        mode,
+        rules,
+        place: &place,
+    };
+    shown(judge.call(&call, true))
+}
+
+#[test]
+fn tools_of_an_assistant_are_judged_by_what_they_do() {
+    use serde_json::json;
+    let none = Rules::default();
+    let bash = |mode, script: &str| of_assistant(mode, &none, "bash", json!({"cmd": script}));
+    assert_eq!(bash(Mode::Ask, "ls | wc -l"), "runs");
+    assert_ne!(bash(Mode::Ask, "rm x"), "runs");
+    assert_eq!(bash(Mode::ReadOnly, "rm x"), "denied by the mode read-only");
+    assert_eq!(bash(Mode::Full, "rm x"), "runs");
+    let write = |mode, rules: &Rules, path: &str| {
+        of_assistant(
+            mode,
+            rules,
+            "write_file",
+            json!({"path": path, "content": "x"}),
+        )
+    };
+    let asked = "file_state_dir/a: it writes a file of the assistant";
+    assert_eq!(write(Mode::Ask, &none, "FILE_STATE_DIR/a"), asked);
+    assert_eq!(write(Mode::Edits, &none, "file_state_dir/a"), "runs");
+    assert_eq!(
+        write(Mode::ReadOnly, &none, "a"),
+        "denied by the mode read-only"
+    );
+    let allowed = rules(&["edit:file_state_dir/**"], &[], &[]);
+    assert_eq!(write(Mode::Ask, &allowed, "file_state_dir/d/a"), "runs");
+    assert_ne!(write(Mode::Ask, &allowed, "a"), "runs");
+    let denied = rules(&[], &[], &["edit:file_cache_dir/**"]);
+    let by_rule = "denied by the rule `edit:file_cache_dir/**`";
+    assert_eq!(write(Mode::Full, &denied, "a"), by_rule);
+    let read = of_assistant(Mode::ReadOnly, &none, "read_file", json!({"path": "/x"}));
+    assert_eq!(read, "runs");
+}
+
 #[test]
 fn programs_that_take_commands_are_known() {
     for (script, expected) in [

@@ -1,0 +1,43 @@
+//! The grammars of every tool for scripts, as `--tools` makes them.
+
+use karyi::reference::grammar::{Notation, grammar};
+use karyi::syntax::Mode;
+use karyi::tools;
+
+use super::documents::{Document, block, document, minimal};
+use super::{XML, ask_xml, differences, judges, read};
+
+/// Returns the blocks of the examples of all tools for scripts, and the smallest ones.
+fn documents() -> Vec<Document> {
+    let registry = tools::for_scripts();
+    let grammar = registry.grammar();
+    let mut documents = minimal(&grammar);
+    for entry in registry.entries() {
+        for example in entry.spec.examples {
+            let text = block(&format!("{}{}", example.before, example.xml));
+            let is_valid = read(text.as_bytes(), &grammar, Mode::Strict).is_ok();
+            documents.push(document(example.title, &text, is_valid));
+        }
+    }
+    documents
+}
+
+#[test]
+fn schemas_and_lark_accept_what_strict_mode_does() {
+    let (registry, documents) = (tools::for_scripts(), documents());
+    for (notation, judge) in XML {
+        if let Some(verdicts) = ask_xml(judge, &grammar(&registry, *notation), &documents) {
+            let wrong = differences(&documents, &verdicts);
+            assert!(wrong.is_empty(), "{judge}: {wrong:#?}");
+        }
+    }
+    let text = |document: &Document| String::from_utf8(document.text.clone()).unwrap();
+    let texts: Vec<String> = documents.iter().map(text).collect();
+    let lark = grammar(&registry, Notation::Lark);
+    for judge in ["lark", "llguidance-lark"] {
+        if let Some(verdicts) = judges::judged(judge, &lark, &texts) {
+            let wrong = differences(&documents, &verdicts);
+            assert!(wrong.is_empty(), "{judge}: {wrong:#?}");
+        }
+    }
+}
