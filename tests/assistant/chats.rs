@@ -215,3 +215,52 @@ fn a_torn_line_of_a_chat_is_told() {
         assert_eq!(terminal.echo_at_end(), (true, 0));
     }
 }
+
+#[test]
+fn a_chat_and_a_model_are_picked_from_lists() {
+    let replies = ["First answer.", "Second answer.", "Third answer."];
+    let server = ModelServer::start(replies.map(Reply::text).into());
+    let home = tempfile::tempdir().unwrap();
+    let config = format!(
+        "[models.a]\nprovider = \"openai_chat\"\nmodel = \"x\"\nbase_url = \"{0}\"\nkey = \"\"\n\
+         [models.b]\nprovider = \"openai_chat\"\nmodel = \"y\"\nbase_url = \"{0}\"\nkey = \"\"\n",
+        server.url
+    );
+    std::fs::write(home.path().join("config.toml"), config).unwrap();
+    let prepared = |args: &[&str]| {
+        let karyi: Karyi = assistant(&server, args);
+        karyi.env("KARYI_HOME", home.path()).on_terminal()
+    };
+    for (text, answer) in [("one", "First answer."), ("two", "Second answer.")] {
+        let mut terminal = prepared(&[text]);
+        terminal.expect(answer).expect("120 tokens").keys("\x04");
+        assert_eq!(terminal.echo_at_end(), (true, 0));
+    }
+    // A text waits until the list is closed.
+    let mut terminal = prepared(&["--resume", "--", "three"]);
+    terminal
+        .expect("go on with which chat?")
+        .expect("› two  now · ");
+    terminal.keys("\x1b[B").expect("› one  now · ").forget();
+    terminal
+        .keys("\r")
+        .expect("First answer.")
+        .expect("Third answer.");
+    let sent = server.requests()[2]["messages"].clone();
+    assert_eq!(sent.as_array().unwrap().len(), 4, "{sent}");
+    terminal.forget().keys("/resume\r").expect("› two");
+    terminal.forget().keys("\x1b").expect("· ask");
+    terminal
+        .forget()
+        .keys("/model\r")
+        .expect("› a")
+        .keys("\x1b[B");
+    terminal.expect("› b").keys("\r").expect("model: b");
+    terminal
+        .keys("/model nobody:x\r")
+        .expect("\x1b[Jexpected openai_chat");
+    terminal.keys("\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+    let said = assistant(&server, &["--plain", "--resume"]).run().exit(2);
+    assert!(said.stderr_text().contains("`karyi chats list --all`"));
+}

@@ -73,13 +73,10 @@ impl App {
         }
     }
 
-    fn change_model(&mut self, name: &str) {
+    /// Asks another model from now on; without a name the user picks one.
+    pub(super) fn change_model(&mut self, name: &str) {
         if name.is_empty() {
-            let text = format!(
-                "model: {}; /model NAME changes it",
-                self.start.setup.model.name
-            );
-            return self.say_faint(&text);
+            return self.pick_model();
         }
         if self.talk.idle().is_none() {
             return self.say_busy();
@@ -89,7 +86,10 @@ impl App {
                 self.say_faint(&format!("model: {}", self.start.setup.model.name));
                 self.talk.start_model(change);
             }
-            Err(error) => self.say_bad(&format!("{error:#}")),
+            Err(error) => {
+                let message = format!("{error:#}");
+                self.say_bad(message.strip_prefix("--model: ").unwrap_or(&message));
+            }
         }
     }
 
@@ -152,10 +152,10 @@ impl App {
         }
     }
 
-    /// Goes on with an earlier chat.
-    fn resume(&mut self, name: &str) {
+    /// Goes on with an earlier chat; without a name the user picks one.
+    pub(super) fn resume(&mut self, name: &str) {
         if name.is_empty() {
-            return self.run_own(&["chats", "list"]);
+            return self.pick_chat();
         }
         let earlier = Earlier::Named(name.to_owned());
         let resumed = match self.talk.idle() {

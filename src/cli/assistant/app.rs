@@ -16,6 +16,7 @@ use crate::cli::assistant::key_reader::{KeyReader, Typed};
 use crate::cli::assistant::menu::{Menu, MenuChoice, SessionFacts, Totals};
 use crate::cli::assistant::outside::Outside;
 use crate::cli::assistant::parts::Opening;
+use crate::cli::assistant::picker::Picker;
 use crate::cli::assistant::questions::TerminalRequest;
 use crate::cli::assistant::rewind_list::{RewindList, TurnStarts};
 use crate::cli::assistant::screen::Screen;
@@ -88,6 +89,7 @@ pub(super) enum Overlay {
     Search(ChoiceList),
     Menu(Menu),
     Rewind(RewindList),
+    Picker(Picker),
 }
 
 impl App {
@@ -126,14 +128,12 @@ impl App {
         }
     }
 
-    /// Shows the first lines, and queues the first text.
-    pub(super) fn greet(&mut self, text: &str) {
+    /// Shows the first lines, and queues the first texts.
+    pub(super) fn greet(&mut self, texts: Vec<String>) {
         let model = &self.start.setup.model.name;
         let greeting = format!("karyi {} · {model} · /help", env!("CARGO_PKG_VERSION"));
         self.say_faint(&greeting);
-        if !text.is_empty() {
-            self.queue.push_back(text.to_owned());
-        }
+        self.queue.extend(texts);
     }
 
     /// Runs until the user quits, or the program is ended. Returns the exit status.
@@ -327,6 +327,7 @@ impl App {
             Overlay::Completion(completion) => self.completion_key(completion, press),
             Overlay::Search(list) => self.search_key(list, press),
             Overlay::Rewind(list) => self.rewind_key(list, press),
+            Overlay::Picker(picker) => self.picker_key(picker, press),
             Overlay::None => self.input_key(press),
         }
     }
@@ -661,6 +662,7 @@ impl App {
         while self.exit.is_none()
             && !self.talk.is_busy()
             && !self.visits.is_wanted
+            && !matches!(self.overlay, Overlay::Picker(_))
             && let Some(next) = self.queue.pop_front()
         {
             self.send(&next);

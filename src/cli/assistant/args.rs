@@ -43,14 +43,22 @@ pub(in crate::cli) struct ChatArgs {
     /// Go on with the last chat of this directory
     #[arg(long = "continue", short = 'c')]
     pub(in crate::cli) is_continued: bool,
-    /// Go on with this chat; `karyi chats list` lists them
-    #[arg(long, short, value_name = "CHAT", conflicts_with = "is_continued")]
+    /// Go on with this chat, or one picked from a list; `karyi chats list` lists them, too
+    #[arg(long, short, value_name = "CHAT", num_args = 0..=1, default_missing_value = "")]
+    #[arg(conflicts_with = "is_continued")]
     pub(in crate::cli) resume: Option<String>,
     /// Print lines only, and move no cursor; so it is with TERM=dumb
     #[arg(long)]
     pub(in crate::cli) plain: bool,
     #[command(flatten)]
     pub(in crate::cli) session: SessionArgs,
+}
+
+impl ChatArgs {
+    /// Returns true when an earlier chat is to be picked from a list.
+    pub(in crate::cli) fn is_resumed_from_list(&self) -> bool {
+        self.resume.as_deref() == Some("")
+    }
 }
 
 /// Options of karyi without a command, as other assistants have them.
@@ -68,8 +76,9 @@ pub(in crate::cli) struct StartArgs {
     /// Go on with the last chat of this directory, as `karyi chat --continue`
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["print", "resume"])]
     is_continued: bool,
-    /// Go on with this chat, as `karyi chat --resume`
-    #[arg(long, short, value_name = "CHAT", conflicts_with = "print")]
+    /// Go on with this chat, or one picked from a list, as `karyi chat --resume`
+    #[arg(long, short, value_name = "CHAT", num_args = 0..=1, default_missing_value = "")]
+    #[arg(conflicts_with = "print")]
     resume: Option<String>,
     /// Model of the conversation or the answer
     #[arg(long, value_name = "MODEL")]

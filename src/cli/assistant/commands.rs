@@ -66,7 +66,12 @@ pub(super) const COMMANDS: &[CommandRow] = {
     use SlashCommand as Is;
     &[
         row(Is::Help, "help", "", "list the commands and keys"),
-        row(Is::Model, "model", "[NAME]", "show or change the model"),
+        row(
+            Is::Model,
+            "model",
+            "[NAME]",
+            "change the model: pick one, or name it",
+        ),
         row(
             Is::Effort,
             "effort",
@@ -114,7 +119,7 @@ pub(super) const COMMANDS: &[CommandRow] = {
             Is::Resume,
             "resume",
             "[ID]",
-            "list earlier chats, or go on with one",
+            "go on with an earlier chat, picked from a list or named",
         ),
         row(Is::Rename, "rename", "TITLE", "give the chat a title"),
         row(

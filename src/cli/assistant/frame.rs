@@ -106,6 +106,7 @@ impl App {
             Overlay::Completion(completion) => completion.list.lines(columns),
             Overlay::Search(list) => list.lines(columns),
             Overlay::Rewind(list) => list.lines(columns),
+            Overlay::Picker(picker) => picker.lines(columns),
             Overlay::Menu(menu) => menu.lines(&self.totals, self.since.elapsed(), columns),
         }
     }

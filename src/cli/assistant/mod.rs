@@ -26,6 +26,7 @@ mod own_options;
 mod parts;
 mod path_completion;
 mod person_output;
+mod picker;
 mod plain;
 mod project;
 mod questions;
@@ -74,6 +75,9 @@ use karyi_pty::lacks_output;
 const NO_TERMINAL: &str = "the conversation needs a terminal for its input and its output
 hint: `karyi ask TEXT` answers one request without one, and reads standard input; `karyi chat --plain` talks in lines";
 
+/// Message without the screen.
+const NO_LIST: &str = "expected the id of a chat: the list needs the screen\nhint: `karyi chats list --all` prints the chats";
+
 /// Message in the background of a terminal.
 const NOT_IN_FRONT: &str = "another program has the terminal, and no shell can give it to karyi
 hint: start karyi in the foreground, such as by `timeout --foreground`";
@@ -90,8 +94,12 @@ pub(super) fn chat(args: ChatArgs) -> ExitCode {
         return fail("the conversation cannot be shown: standard output is closed");
     }
     let is_on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    if !(args.plain || is_dumb() || is_on_terminal) {
+    let is_plain = args.plain || is_dumb();
+    if !(is_plain || is_on_terminal) {
         return fail(NO_TERMINAL);
+    }
+    if is_plain && args.is_resumed_from_list() {
+        return fail(NO_LIST);
     }
     let (start, questions) = match prepare(&args) {
         Ok(prepared) => prepared,
@@ -130,7 +138,8 @@ fn prepare(args: &ChatArgs) -> Result<(Start, Questions), ExitCode> {
     let approvals = approvals.map_err(told)?;
     let mut start = Start::new(setup, model, (approvals, registry));
     start.own_options = OwnOptions::of(&args.session);
-    let named = args.resume.clone().map(Earlier::Named);
+    let named = args.resume.clone().filter(|id| !id.is_empty());
+    let named = named.map(Earlier::Named);
     start.earlier = named.or(args.is_continued.then_some(Earlier::Last));
     Ok((start, Questions { requests, asked }))
 }
@@ -143,11 +152,15 @@ async fn run(start: Start, args: ChatArgs, questions: Questions) -> anyhow::Resu
     let watch = tokio::spawn(watch);
     let model = &start.setup.model.name;
     let _control_socket = control_socket::open_for("chat", model, context);
-    let text = args.text.join(" ");
+    let is_picked = args.is_resumed_from_list();
+    // The list opens before the text is sent.
+    let texts = is_picked.then(|| "/resume".to_owned()).into_iter();
+    let text = Some(args.text.join(" ")).filter(|text| !text.is_empty());
+    let texts: Vec<String> = texts.chain(text).collect();
     let talk = Talk::opening(start.opening(args.session));
     let code = match args.plain || is_dumb() {
-        true => plain::run(start, talk, text, questions).await,
-        false => on_screen(start, talk, text, questions).await,
+        true => plain::run(start, talk, texts, questions).await,
+        false => on_screen(start, talk, texts, questions).await,
     };
     jobs.close().await;
     watch.abort();
@@ -158,7 +171,7 @@ async fn run(start: Start, args: ChatArgs, questions: Questions) -> anyhow::Resu
 async fn on_screen(
     start: Start,
     talk: Talk,
-    text: String,
+    texts: Vec<String>,
     questions: Questions,
 ) -> anyhow::Result<u8> {
     let terminal = tty::open().context("opening the terminal")?;
@@ -189,6 +202,6 @@ async fn on_screen(
         resized,
     };
     let mut app = App::new(start, talk, (screen, keys), (view, shell));
-    app.greet(&text);
+    app.greet(texts);
     Ok(app.run(inputs).await)
 }

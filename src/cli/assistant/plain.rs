@@ -39,7 +39,7 @@ struct PlainChat {
 pub(super) async fn run(
     start: Start,
     talk: Talk,
-    first: String,
+    texts: Vec<String>,
     mut questions: Questions,
 ) -> anyhow::Result<u8> {
     let stop = start.setup.stop_source.clone();
@@ -50,7 +50,7 @@ pub(super) async fn run(
         view: SharedView::new(limits::DEFAULT_COLUMNS, Palette::Plain),
         totals: Totals::default(),
         approval: None,
-        first: Some(first).filter(|text| !text.is_empty()),
+        first: texts.into_iter().next(),
         is_asked: false,
     };
     loop {
