@@ -24,7 +24,9 @@ pub use karyi_store as store;
 pub use {karyi_files as files, karyi_model as model, karyi_net as net, karyi_pty as pty};
 pub use {karyi_syntax as syntax, karyi_vault as vault};
 
-// Pages of the web.
+// What tools work on: pages of the web, TODO files and contacts.
+#[cfg(unix)]
+pub mod notebook;
 #[cfg(unix)]
 pub mod web;
 

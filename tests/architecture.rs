@@ -8,7 +8,7 @@ use regex::Regex;
 
 /// Modules of the root package by layer; inside a layer a module may import only those before it.
 const LAYERS: &[&[&str]] = &[
-    &["web", "tool", "tools"],
+    &["web", "notebook", "tool", "tools"],
     &["approval", "exec", "service"],
     &["render", "reference"],
     &["chat"],

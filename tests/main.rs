@@ -35,6 +35,7 @@ mod lanes;
 mod mcp;
 mod mcp_clients;
 mod memory;
+mod notebook;
 mod offer;
 mod own_tools;
 mod parallel;

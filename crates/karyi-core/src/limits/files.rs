@@ -111,3 +111,9 @@ pub const INCOMPLETE_CHANGE_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 6
 pub const READ_FILE_TOOL_BYTES: u64 = 256 << 10;
 /// Bytes of the content of one `write_file`, unless the settings say otherwise.
 pub const WRITE_FILE_TOOL_BYTES: u64 = 512 << 10;
+/// Largest TODO file: tens of thousands of entries.
+pub const MAX_TODO_FILE_BYTES: usize = 16 << 20;
+/// Largest file of contacts: thousands of them.
+pub const MAX_CONTACTS_BYTES: u64 = 4 << 20;
+/// Longest text of one entry of a TODO file in bytes: a person reads it as one line.
+pub const MAX_TODO_TEXT_BYTES: usize = 8 << 10;

@@ -1,0 +1,229 @@
+//! Finds entries without a language model: the one a text means, and those that resemble it.
+
+use std::collections::HashMap;
+
+use super::todo_entry::TodoEntry;
+
+/// Entries of a list that a text may mean, by their index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TodoMatch {
+    /// No entry.
+    Nothing,
+    /// One entry.
+    One(usize),
+    /// Several entries.
+    Several(Vec<usize>),
+}
+
+impl TodoMatch {
+    fn of(found: Vec<usize>) -> Self {
+        match found.as_slice() {
+            [] => Self::Nothing,
+            [only] => Self::One(*only),
+            _ => Self::Several(found),
+        }
+    }
+}
+
+/// Returns the text that a query asks for: the content of an entry that was copied whole, else the query itself.
+#[must_use]
+pub fn query_text(query: &str) -> String {
+    match TodoEntry::parse(query.trim()) {
+        Some(entry) => entry.content,
+        None => query.trim().to_owned(),
+    }
+}
+
+/// Finds the entries that equal a query, else those that contain it. Case and the amount of white space do not count.
+#[must_use]
+pub fn find(entries: &[TodoEntry], query: &str) -> TodoMatch {
+    let query = folded(query);
+    let texts: Vec<String> = entries.iter().map(|entry| folded(&entry.content)).collect();
+    let matching = |is_match: &dyn Fn(&String) -> bool| {
+        let found = texts.iter().enumerate().filter(|(_, text)| is_match(text));
+        found.map(|(index, _)| index).collect::<Vec<usize>>()
+    };
+    let equal = matching(&|text| *text == query);
+    match equal.is_empty() {
+        true => TodoMatch::of(matching(&|text| text.contains(&query))),
+        false => TodoMatch::of(equal),
+    }
+}
+
+fn folded(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+/// Returns the entries that resemble a text, at most `most` of them, in the order of the list: at least half of the
+/// words of the shorter one are in the other.
+#[must_use]
+pub fn resembling(entries: &[TodoEntry], text: &str, most: usize) -> Vec<usize> {
+    let known = KnownWords::of(text);
+    let resembles = |entry: &TodoEntry| {
+        let (shared, all) = known.count(&entry.content);
+        shared > 0 && shared * 2 >= all.min(known.words.len())
+    };
+    let found = entries
+        .iter()
+        .enumerate()
+        .filter(|(_, entry)| resembles(entry));
+    found.map(|(index, _)| index).take(most).collect()
+}
+
+/// Returns the entries that share most words with a text, at most `most` of them, in the order of the list.
+#[must_use]
+pub fn nearest(entries: &[TodoEntry], text: &str, most: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    if order.len() > most {
+        let known = KnownWords::of(text);
+        let shared: Vec<usize> = entries
+            .iter()
+            .map(|entry| known.count(&entry.content).0)
+            .collect();
+        order.sort_by_key(|index| std::cmp::Reverse(shared.get(*index).copied()));
+        order.truncate(most);
+        order.sort_unstable();
+    }
+    order
+}
+
+/// The different words of a text.
+struct KnownWords {
+    words: HashMap<String, usize>,
+}
+
+impl KnownWords {
+    fn of(text: &str) -> Self {
+        let mut words = HashMap::new();
+        each_word(text, &mut |word| {
+            let number = words.len();
+            words.entry(word.to_owned()).or_insert(number);
+        });
+        Self { words }
+    }
+
+    /// Returns how many of the words are in another text, and how many words that has.
+    fn count(&self, text: &str) -> (usize, usize) {
+        let mut is_seen = vec![false; self.words.len()];
+        let mut all = 0;
+        each_word(text, &mut |word| {
+            all += 1;
+            let number = self.words.get(word);
+            if let Some(seen) = number.and_then(|number| is_seen.get_mut(*number)) {
+                *seen = true;
+            }
+        });
+        (is_seen.into_iter().filter(|seen| *seen).count(), all)
+    }
+}
+
+/// Visits the words of a text in lower case. Scripts without blanks have no words; each two neighbours count as one.
+fn each_word(text: &str, visit: &mut dyn FnMut(&str)) {
+    let mut word = String::new();
+    for run in text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|run| !run.is_empty())
+    {
+        let mut last = None;
+        for sign in run.chars() {
+            match (is_without_blanks(sign), last) {
+                (true, Some(last)) if is_without_blanks(last) => {
+                    word.clear();
+                    word.extend([last, sign]);
+                    visit(&word);
+                    word.clear();
+                }
+                (true, _) => end_word(&mut word, visit),
+                (false, _) => word.extend(sign.to_lowercase()),
+            }
+            last = Some(sign);
+        }
+        let is_single = run.chars().nth(1).is_none();
+        if is_single && last.is_some_and(is_without_blanks) {
+            word.push_str(run);
+        }
+        end_word(&mut word, visit);
+    }
+}
+
+fn end_word(word: &mut String, visit: &mut dyn FnMut(&str)) {
+    if !word.is_empty() {
+        visit(word);
+        word.clear();
+    }
+}
+
+/// Returns true for Chinese and Japanese characters.
+fn is_without_blanks(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(contents: &[&str]) -> Vec<TodoEntry> {
+        let entry = |content: &&str| TodoEntry {
+            created_at: "2026-02-03 08:30".to_owned(),
+            done_at: None,
+            chat_id: None,
+            content: (*content).to_owned(),
+        };
+        contents.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn equal_wins_over_contained() {
+        let list = entries(&[
+            "Pay the rent",
+            "Pay  THE rent of May",
+            "Call Ann",
+            "call ann",
+        ]);
+        let check = |query: &str, expected: TodoMatch| {
+            assert_eq!(find(&list, query), expected, "{query}");
+        };
+        check("pay the rent", TodoMatch::One(0));
+        check("the rent of", TodoMatch::One(1));
+        check("rent", TodoMatch::Several(vec![0, 1]));
+        check("Call Ann", TodoMatch::Several(vec![2, 3]));
+        check("milk", TodoMatch::Nothing);
+        assert_eq!(find(&[], "x"), TodoMatch::Nothing);
+    }
+
+    #[test]
+    fn a_copied_line_asks_for_its_content() {
+        assert_eq!(
+            query_text(" - [ ] [Created](2026-02-03 08:30) | B | c\n"),
+            "B | c"
+        );
+        assert_eq!(query_text(" the rent "), "the rent");
+    }
+
+    #[test]
+    fn what_shares_half_of_the_words_resembles() {
+        let list = entries(&[
+            "Pay the rent",
+            "Rent, pay tomorrow!",
+            "Buy milk",
+            "去超市买牛奶",
+            "给妈妈打电话",
+            "买",
+        ]);
+        assert_eq!(resembling(&list, "pay RENT", 9), [0, 1]);
+        assert_eq!(resembling(&list, "pay RENT", 1), [0]);
+        assert_eq!(resembling(&list, "买牛奶", 9), [3]);
+        assert_eq!(resembling(&list, "买", 9), [5]);
+        assert_eq!(resembling(&list, "", 9), [0; 0]);
+        assert_eq!(resembling(&list, "!", 9), [0; 0]);
+    }
+
+    #[test]
+    fn the_nearest_are_kept_in_order() {
+        let list = entries(&["a b", "c", "b c", "c b a"]);
+        assert_eq!(nearest(&list, "a b", 4), [0, 1, 2, 3]);
+        assert_eq!(nearest(&list, "a b", 2), [0, 3]);
+        assert_eq!(nearest(&list, "nothing", 3), [0, 1, 2]);
+    }
+}
