@@ -11,6 +11,7 @@ use crate::chat::answer_run::AnswerRunner;
 use crate::chat::example;
 use crate::cli::config::ChosenModel;
 use crate::cli::model::{self, NO_MODEL};
+use crate::cli::model_access::ConfiguredModels;
 use crate::cli::prompt::{Asker, Asking, StopSource, Terminal};
 use crate::cli::session_args::SessionArgs;
 use crate::cli::shell::{self, SessionUse, ShellNames};
@@ -102,6 +103,7 @@ impl ChatSetup {
         let mut context = run::context(session, purpose, cancel, prompter(terminal))?;
         let limit = &mut context.command_timeout;
         limit.get_or_insert(limits::COMMAND_TIMEOUT);
+        ConfiguredModels::add_to(&mut context, &model);
         context.secrets.protect_memory_with(guard::protect);
         let logs = run::logs(session, purpose, &context);
         let redactor = Redactor::new(&context.secrets);

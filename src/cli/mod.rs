@@ -21,6 +21,7 @@ mod ledger;
 mod log;
 mod mcp;
 mod model;
+mod model_access;
 mod own_program;
 mod parse;
 mod policy;

@@ -9,6 +9,7 @@ use anyhow::Context;
 
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::config::{self, Settings};
+use crate::cli::model_access::ConfiguredModels;
 use crate::cli::runtime::{runtime, stopped};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{self, SessionUse, ShellNames};
@@ -217,6 +218,7 @@ fn host_resources(
     };
     let names = names.iter().map(known).collect::<anyhow::Result<_>>()?;
     Ok(HostResources {
+        models: Some(ConfiguredModels::new(None, &secrets)),
         secrets,
         names,
         recorder,

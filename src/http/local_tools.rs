@@ -23,6 +23,7 @@ use crate::service::caller::OutputSender;
 use crate::service::envelope::Failure;
 use crate::service::local_tools::{CallFuture, LocalTools};
 use crate::tool::context::{Nobody, ShownTexts};
+use crate::tool::model_access::ModelAccess;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText, ToolSettings};
 use crate::tools::Call;
@@ -50,6 +51,8 @@ pub struct HostResources {
     pub recorder: Recorder,
     /// Settings of tools.
     pub settings: Arc<ToolSettings>,
+    /// Language models that tools can ask.
+    pub models: Option<Arc<dyn ModelAccess>>,
 }
 
 impl fmt::Debug for HostResources {
@@ -83,6 +86,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         recorder: Recorder::default(),
         cancelled: Arc::default(),
         site: None,
+        models: None,
         plan: Default::default(),
         shown: ShownTexts::default(),
         settings: Default::default(),
@@ -132,6 +136,7 @@ impl ShellPool {
         let context = Context {
             recorder: self.resources.recorder.clone(),
             settings: Arc::clone(&self.resources.settings),
+            models: self.resources.models.clone(),
             ..context(&self.session, &self.root, self.resources.secrets.clone())
         };
         let files = context.job_files.clone();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::tool::model_access::ModelAccess;
 use crate::tool::plan_board::PlanBoard;
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::tool::settings::ToolSettings;
@@ -201,6 +202,8 @@ pub struct Context {
     pub site: Option<SiteAccess>,
     /// How much of files a result shows.
     pub shown: ShownTexts,
+    /// Language models that tools can ask; nothing where the front end has none.
+    pub models: Option<Arc<dyn ModelAccess>>,
     /// The plan that the model keeps.
     pub plan: PlanBoard,
     /// Settings of tools.

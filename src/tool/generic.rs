@@ -27,7 +27,8 @@ pub fn parameters<'e>(
     for attribute in &element.attributes {
         let name = &attribute.name;
         let value = match schema::key(schema, name) {
-            Some(known) => scalar::attribute(&attribute.value, known, name),
+            Some(known) => scalar::attribute(&attribute.value, known, name)
+                .map_err(|mismatch| mismatch.with_words(misfit(known))),
             None => Err(validate::unknown_key(
                 name,
                 &Value::from(attribute.value.as_str()),
@@ -44,14 +45,22 @@ pub fn parameters<'e>(
         let known = schema::key(schema, name).ok_or_else(|| {
             validate::unknown_key(name, &Value::from("an element"), schema).at(first)
         })?;
-        let mut value = repeated(&given, known, name)?;
-        validate::check(&mut value, known, name).map_err(|mismatch| mismatch.at(first))?;
+        let read = repeated(&given, known, name).and_then(|mut value| {
+            validate::check(&mut value, known, name).map_err(|mismatch| mismatch.at(first))?;
+            Ok(value)
+        });
+        let value = read.map_err(|mismatch| mismatch.with_words(misfit(known)))?;
         if map.insert(name.to_owned(), value).is_some() {
             let mismatch = Mismatch::new(name, "given once", "an attribute and an element");
             return Err(mismatch.at(first));
         }
     }
     Ok(map)
+}
+
+/// Returns the words in front of the error of a value that does not fit.
+fn misfit(schema: &Value) -> Option<&str> {
+    schema::annotation(schema, "misfit")
 }
 
 /// Returns the object key of an element.

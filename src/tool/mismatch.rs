@@ -18,6 +18,8 @@ pub struct Mismatch<'e> {
     pub expected: String,
     /// The value found, shortened.
     pub found: String,
+    /// Words of the tool in front of the message.
+    pub words: Option<String>,
     /// A remedy, when it says more than the reference to the types.
     pub hint: Option<String>,
     /// True when the value is in JSON text.
@@ -51,6 +53,7 @@ impl<'e> Mismatch<'e> {
             path: path.to_owned(),
             expected: expected.into(),
             found: found.into(),
+            words: None,
             hint: None,
             is_in_json: false,
             element: None,
@@ -61,6 +64,13 @@ impl<'e> Mismatch<'e> {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Puts words of the tool in front of the message, when it has some.
+    #[must_use]
+    pub fn with_words(mut self, words: Option<&str>) -> Self {
+        self.words = words.map(str::to_owned).or(self.words);
         self
     }
 
@@ -82,13 +92,23 @@ impl<'e> Mismatch<'e> {
     #[must_use]
     pub fn message(&self, tool: &str) -> String {
         let (expected, found) = (&self.expected, &self.found);
-        match self.path.is_empty() {
+        let message = match self.path.is_empty() {
             true => format!("the arguments of {tool} must be {expected}, found {found}"),
             false => format!(
                 "`{}` of {tool} must be {expected}, found {found}",
                 self.path
             ),
-        }
+        };
+        led_by(self.words.as_deref(), message)
+    }
+}
+
+/// Returns a message with words of a tool in front of it.
+#[must_use]
+pub fn led_by(words: Option<&str>, message: String) -> String {
+    match words {
+        None => message,
+        Some(words) => format!("{}: {message}", words.trim_end_matches(':')),
     }
 }
 

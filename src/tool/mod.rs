@@ -12,6 +12,7 @@ pub mod generic;
 pub mod json_text;
 pub mod lenient;
 pub mod mismatch;
+pub mod model_access;
 pub mod normalise;
 pub mod own_directories;
 pub mod plan_board;

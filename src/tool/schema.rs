@@ -8,6 +8,7 @@
 //! | `group` | an array whose items are each this sequence of leaf elements |
 //! | `attribute_of` | in an item of a group: an attribute of that leaf element |
 //! | `raw` | a text parameter of a generic tool that is a raw leaf |
+//! | `missing`, `misfit` | words in front of the error that a parameter is missing, or does not fit |
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -38,7 +39,7 @@ impl<'a> Property<'a> {
     /// Returns the annotation's text under `key`.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&'a str> {
-        self.schema.get(ANNOTATION)?.get(key)?.as_str()
+        annotation(self.schema, key)
     }
 
     /// Returns the element names of a `group` annotation.
@@ -58,6 +59,12 @@ impl<'a> Property<'a> {
         let raw = self.schema.get(ANNOTATION).and_then(|a| a.get("raw"));
         raw.and_then(Value::as_bool).unwrap_or(false)
     }
+}
+
+/// Returns the text under `key` in the annotation of a property's schema.
+#[must_use]
+pub fn annotation<'s>(schema: &'s Value, key: &str) -> Option<&'s str> {
+    schema.get(ANNOTATION)?.get(key)?.as_str()
 }
 
 /// Returns true when `expected` is one of the schema's types.
@@ -441,6 +448,7 @@ fn parameter_element(name: &str, schema: &Value) -> ElementRule {
         is_raw: p.is_raw(),
         is_repeated: p.is_array(),
         is_required: p.is_required,
+        missing: p.annotation("missing").map(str::to_owned),
     };
     ElementRule {
         name: name.into(),

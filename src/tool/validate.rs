@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use regex::Regex;
 use serde_json::{Map, Number, Value, json};
 
-use crate::tool::mismatch::{Mismatch, join};
+use crate::tool::mismatch::{Mismatch, join, led_by};
 use crate::tool::schema::{self, Property};
 
 /// The largest whole number up to which a floating point number represents all of them.
@@ -26,6 +26,8 @@ pub struct Problem {
     kind: ProblemKind,
     /// The value found, shortened.
     found: String,
+    /// Words of the tool in front of the message.
+    words: Option<String>,
     /// A remedy.
     hint: Option<String>,
 }
@@ -63,6 +65,7 @@ impl Problem {
             steps: Vec::new(),
             kind,
             found: found.into(),
+            words: None,
             hint: None,
         }
     }
@@ -86,12 +89,13 @@ impl Problem {
     /// Returns the message for callers of a server, who know the value.
     #[must_use]
     pub fn message(&self) -> String {
-        match &self.kind {
+        let message = match &self.kind {
             ProblemKind::Value(expected) => format!("expected {expected}"),
             ProblemKind::Content(expected) => format!("expected {expected}, found {}", self.found),
             ProblemKind::Missing(_) => "field required".into(),
             ProblemKind::Unknown => "unknown field".into(),
-        }
+        };
+        led_by(self.words.as_deref(), message)
     }
 
     /// Returns the problem as a mismatch below `path`.
@@ -110,6 +114,7 @@ impl Problem {
         };
         Mismatch {
             hint: self.hint.or(hint),
+            words: self.words,
             ..Mismatch::new(&path, expected, self.found)
         }
     }
@@ -294,11 +299,19 @@ impl Check {
                 Some(Value::Null) if may_drop_null(name, property, schema) => {
                     map.shift_remove(name);
                 }
-                Some(value) => self.inside(value, property, key),
+                Some(value) => {
+                    let before = self.found.len();
+                    self.inside(value, property, key);
+                    let words = schema::annotation(property, "misfit");
+                    for problem in self.found.iter_mut().skip(before) {
+                        problem.words = words.map(str::to_owned).or(problem.words.take());
+                    }
+                }
                 None if schema::is_required(schema, name) => {
                     let kind = ProblemKind::Missing(schema::expected(property));
                     let unknown = map.keys().find(|key| schema::key(schema, key).is_none());
                     let mut problem = Problem::new(kind, "nothing");
+                    problem.words = schema::annotation(property, "missing").map(str::to_owned);
                     if let Some(unknown) = unknown {
                         problem.found = format!("`{}` instead", join("", unknown));
                         problem.hint = Some(known_keys(schema));

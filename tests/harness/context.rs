@@ -57,6 +57,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         recorder: Default::default(),
         cancelled: Arc::default(),
         site: None,
+        models: None,
         plan: Default::default(),
         shown: ShownTexts::default(),
         settings: Default::default(),

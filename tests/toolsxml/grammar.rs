@@ -23,6 +23,7 @@ pub(super) fn with_generic_tools() -> Grammar {
         is_raw: flags.contains('r'),
         is_repeated: flags.contains('*'),
         is_required: flags.contains('!'),
+        missing: None,
     };
     let tool = |name: &str, parameters: &[(&str, &str)]| {
         let parameters = parameters

@@ -326,6 +326,14 @@ tool_codes! {
     PromptTimeout = "prompt_timeout", NeedsUser, "ask again when the user is there";
     /// A tool of a site was called without one.
     NoSite = "no_site", Refused, "tools of a site run in `karyi serve`: call them over HTTP";
+    /// No language model is there to be asked.
+    NoModel = "no_model", Failed, "tell the user to choose one: `karyi config set model PROVIDER:NAME`; docs/models.md has the rest";
+    /// A language model could not be used.
+    ModelFailed = "model_failed", Failed, "try again in a moment; `karyi model test` shows what is wrong";
+    /// The answer of a language model could not be used.
+    BadReply = "bad_reply", Failed, "send the call again, in other words or with another model; nothing was changed";
+    /// A text means one of several things.
+    Ambiguous = "ambiguous", Failed, "say which one is meant, in the words of its text";
     /// A stored value cannot be read or written now.
     Unavailable = "unavailable", Failed, "try again in a moment";
     /// The time for the call was up.

@@ -194,16 +194,16 @@ impl OpenElement {
         };
         let declared = self.rule.attributes.iter().flatten();
         let required = declared.filter(|a| a.is_required).map(|a| a.name.as_str());
-        let parameters = || {
-            parameters
-                .iter()
-                .filter(|p| p.is_required)
-                .map(|p| p.rule.name.as_str())
-        };
-        let Some(missing) = required.chain(parameters()).find(|name| !is_given(name)) else {
+        let needed = parameters.iter().filter(|p| p.is_required);
+        let needed = needed.map(|p| p.rule.name.as_str());
+        let Some(missing) = required.chain(needed).find(|name| !is_given(name)) else {
             return Ok(());
         };
-        let message = format!("<{}> needs the argument `{missing}`", self.name);
+        let mut message = format!("<{}> needs the argument `{missing}`", self.name);
+        let words = parameters.iter().filter(|p| *p.rule.name == *missing);
+        if let Some(words) = words.filter_map(|p| p.missing.as_ref()).next() {
+            message = format!("{words}: {message}");
+        }
         let hint = format!(
             "add {missing}=\"...\" to the tag, or <{missing}>...</{missing}> inside the element"
         );

@@ -75,6 +75,8 @@ pub struct ParameterRule {
     pub is_repeated: bool,
     /// True when it must be given.
     pub is_required: bool,
+    /// Words of the tool in front of the error that it is missing.
+    pub missing: Option<String>,
 }
 
 /// Constraint on the text of a leaf.

@@ -153,6 +153,8 @@ pub(super) struct Parameter {
     pub(super) is_repeated: bool,
     /// True when it must be given.
     pub(super) is_required: bool,
+    /// Words in front of the error that it is missing.
+    pub(super) missing: Option<String>,
 }
 
 impl Table {
@@ -337,6 +339,7 @@ fn parameter(parameter: &super::grammar::ParameterRule) -> Parameter {
         }),
         is_repeated: parameter.is_repeated,
         is_required: parameter.is_required,
+        missing: parameter.missing.clone(),
     }
 }
 

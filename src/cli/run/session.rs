@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use crate::cli::args::{DiffMode, SessionArgs};
 use crate::cli::config::{self, Settings};
+use crate::cli::model_access::ConfiguredModels;
 use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::shell::{SessionUse, ShellNames};
@@ -73,6 +74,7 @@ pub(in crate::cli) fn context(
         secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))
             .with_values(move |name| current.get(name)),
     };
+    let models = ConfiguredModels::new(None, &secrets);
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
@@ -90,6 +92,7 @@ pub(in crate::cli) fn context(
         recorder: undo_journal::recorder(),
         cancelled: cancel.flag(),
         site: None,
+        models: Some(models),
         plan: Default::default(),
         shown: shown(args)?,
         settings: config::tool_settings(),

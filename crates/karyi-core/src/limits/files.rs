@@ -117,3 +117,17 @@ pub const MAX_TODO_FILE_BYTES: usize = 16 << 20;
 pub const MAX_CONTACTS_BYTES: u64 = 4 << 20;
 /// Longest text of one entry of a TODO file in bytes: a person reads it as one line.
 pub const MAX_TODO_TEXT_BYTES: usize = 8 << 10;
+/// Entries that a model is shown to find the one that a text means: the nearest of more.
+pub const MAX_ASKED_ENTRIES: usize = 200;
+/// Entries that a model is shown to find duplicates of a new one.
+pub const MAX_ASKED_DUPLICATES: usize = 50;
+/// Contacts that a model is shown for one entry.
+pub const MAX_ASKED_CONTACTS: usize = 150;
+/// Warnings that are taken from one answer of a model.
+pub const MAX_REPLY_WARNINGS: usize = 10;
+/// Entries listed when a text may mean several.
+pub const MAX_TODO_CANDIDATES: usize = 20;
+/// Steps of a plan for a task, when the call names no number.
+pub const TASK_PLAN_STEPS: u32 = 6;
+/// Most tokens of such a plan.
+pub const TASK_PLAN_TOKENS: u64 = 4096;

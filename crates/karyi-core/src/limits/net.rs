@@ -10,6 +10,8 @@ pub const MODEL_HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Longest time in which a model on another machine sends signs of life only.
 pub const MODEL_PROGRESS_TIMEOUT: Duration = Duration::from_secs(900);
+/// Time for the whole answer to a question of a tool.
+pub const MODEL_QUESTION_TIMEOUT: Duration = Duration::from_secs(180);
 /// Time for a server to tell facts about a model.
 pub const MODEL_FACTS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most attempts of one request to a model.
