@@ -18,7 +18,7 @@ use karyi::files::journal::Journal;
 use karyi::files::transaction::Recorder;
 use karyi::notebook::todo_entry::{TodoEntry, minute};
 use karyi::notebook::todo_file::{TodoFile, TodoKind};
-use karyi::notebook::todo_store::TodoStore;
+use karyi::notebook::todo_store::{TodoRecorder, TodoStore};
 
 /// Tells a child where to work, and its number.
 const PLACE: &str = "KARYI_TODO_PLACE";
@@ -38,6 +38,13 @@ fn recorder(place: &Path) -> Recorder {
     Recorder {
         journal: Some(Arc::new(Journal::open(&place.join("state"), None).unwrap())),
         ..Recorder::default()
+    }
+}
+
+fn journal(recorder: &Recorder) -> TodoRecorder<'_> {
+    TodoRecorder {
+        recorder,
+        is_private: &|_| false,
     }
 }
 
@@ -65,7 +72,10 @@ fn child() {
         return;
     };
     let number: u64 = std::env::var(NUMBER).unwrap().parse().unwrap();
-    let (recorder, store) = (recorder(&place), TodoStore::new(place.join("todo")));
+    let (recorder, store) = (
+        recorder(&place),
+        TodoStore::new(&place.join("todo")).unwrap(),
+    );
     let mut out = std::io::stdout();
     let mut tell = |line: String| {
         out.write_all(line.as_bytes())
@@ -77,7 +87,12 @@ fn child() {
     for count in 0_u64.. {
         let content = format!("work {number}-{count}");
         store
-            .add(&recorder, entry(content.clone()), &[], Timestamp::now())
+            .add(
+                journal(&recorder),
+                entry(content.clone()),
+                &[],
+                Timestamp::now(),
+            )
             .unwrap();
         tell(format!("added {content}\n"));
         let open = store.open_entries().unwrap();
@@ -87,7 +102,7 @@ fn child() {
             let Some(chosen) = open.get(chosen) else {
                 break;
             };
-            match store.complete(&recorder, chosen, Timestamp::now()) {
+            match store.complete(journal(&recorder), chosen, Timestamp::now()) {
                 Ok(change) => tell(format!("completed {}\n", change.entry.content)),
                 // Another child was faster.
                 Err(error) => assert_eq!(error.code, ErrorCode::NotFound, "{error}"),
@@ -204,10 +219,10 @@ fn kill_in_one_place(kills: usize, random: &mut u64) -> usize {
 
 /// Checks that the next change finds all files whole, and every entry that was told of once.
 fn check(place: &Path, told: &Told) {
-    let store = TodoStore::new(place.join("todo"));
+    let store = TodoStore::new(&place.join("todo")).unwrap();
     store
         .add(
-            &recorder(place),
+            journal(&recorder(place)),
             entry("last".to_owned()),
             &[],
             Timestamp::now(),

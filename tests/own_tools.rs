@@ -1,6 +1,7 @@
 //! The tools of the family `assistant` that need no network and no model.
 
 mod bash;
+mod duties;
 mod files;
 
 use serde_json::Value;

@@ -12,6 +12,7 @@ use karyi::tools::offer::Offer;
 use karyi::tools::{self, Call};
 use serde_json::{Value, json};
 
+use crate::ask::server::{ModelServer, Reply};
 use crate::harness::{Karyi, results};
 
 /// Reads calls of any tool for scripts; the message must be good.
@@ -66,6 +67,8 @@ fn arguments(call: &Call) -> Value {
         Call::ReadFile(args) => serde_json::to_value(args),
         Call::WriteFile(args) => serde_json::to_value(args),
         Call::Bash(args) => serde_json::to_value(args),
+        Call::TodoUpdate(args) => serde_json::to_value(args),
+        Call::PlanCreate(args) => serde_json::to_value(args),
         Call::GetNpcProfile(args) => serde_json::to_value(args),
         Call::SearchContent(args) => serde_json::to_value(args),
         Call::GetSiteMap(args) => serde_json::to_value(args),
@@ -76,9 +79,16 @@ fn arguments(call: &Call) -> Value {
     value.unwrap()
 }
 
-/// A run that offers the tools of a family.
-fn of_family(family: Family) -> Karyi {
-    Karyi::new().args(&["--json", "--tools", family.as_str()])
+/// Reply of a model that answers every question of the examples.
+const REPLY: &str =
+    "{\"status\":\"ok\",\"rewritten_content\":\"Remind John\",\"steps\":[\"Look\"]}";
+
+/// A run that offers the tools of a family, with a model.
+fn of_family(family: Family, model: &ModelServer) -> Karyi {
+    Karyi::new()
+        .args(&["--json", "--tools", family.as_str()])
+        .env("KARYI_MODEL", "openai_chat:tiny")
+        .env("KARYI_MODEL_URL", &model.url)
 }
 
 #[test]
@@ -92,7 +102,9 @@ fn examples_come_out_as_they_say() {
         );
         for example in entry.spec.examples {
             let script = format!("<tools>{}{}</tools>", example.before, example.xml);
-            let report = of_family(entry.spec.family).stdin(&script).run().json();
+            let model = ModelServer::start(vec![Reply::text(REPLY)]);
+            let run = of_family(entry.spec.family, &model);
+            let report = run.stdin(&script).run().json();
             let last = results(&report).last().unwrap().clone();
             let expected = (json!(example.status.as_str()), json!(example.code));
             if (last["status"].clone(), last["code"].clone()) != expected {
@@ -155,7 +167,9 @@ fn missing_and_unknown_arguments_are_named() {
 }
 
 /// Text parameters that are labels, words and patterns, and those of tools that take no secrets.
-const PLAIN: &[&str] = &["lines", "key", "reason", "note", "step", "state", "mode"];
+const PLAIN: &[&str] = &[
+    "lines", "key", "reason", "note", "step", "state", "mode", "action", "model",
+];
 
 #[test]
 fn every_text_may_hold_a_placeholder() {
@@ -204,8 +218,10 @@ fn text_names(schema: &Value) -> Vec<String> {
     let mut names = Vec::new();
     for (name, schema) in schema["properties"].as_object().unwrap() {
         match schema["type"].as_str() {
-            Some("array") => names.extend(text_names(&schema["items"])),
-            Some("string") => names.push(name.clone()),
+            Some("array") if schema["items"]["type"] == "object" => {
+                names.extend(text_names(&schema["items"]));
+            }
+            Some("array" | "string") => names.push(name.clone()),
             _ => {}
         }
     }

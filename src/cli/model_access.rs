@@ -25,7 +25,11 @@ pub(super) struct ConfiguredModels {
 
 impl ConfiguredModels {
     /// Makes the models of a run whose secrets hold the keys.
-    pub(super) fn new(usual: Option<String>, secrets: &Secrets) -> Arc<dyn ModelAccess> {
+    pub(super) fn of_settings(secrets: &Secrets) -> Option<Arc<dyn ModelAccess>> {
+        Some(Self::with_usual(None, secrets))
+    }
+
+    fn with_usual(usual: Option<String>, secrets: &Secrets) -> Arc<dyn ModelAccess> {
         Arc::new(Self {
             usual,
             secrets: secrets.clone(),
@@ -35,7 +39,7 @@ impl ConfiguredModels {
 
     /// Lets the calls of a context ask the model of its conversation.
     pub(super) fn add_to(context: &mut Context, usual: &ChosenModel) {
-        context.models = Some(Self::new(Some(usual.name.clone()), &context.secrets));
+        context.models = Some(Self::with_usual(Some(usual.name.clone()), &context.secrets));
     }
 
     /// Finds a model of the settings by its name, else the usual one.

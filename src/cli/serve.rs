@@ -218,7 +218,7 @@ fn host_resources(
     };
     let names = names.iter().map(known).collect::<anyhow::Result<_>>()?;
     Ok(HostResources {
-        models: Some(ConfiguredModels::new(None, &secrets)),
+        models: ConfiguredModels::of_settings(&secrets),
         secrets,
         names,
         recorder,

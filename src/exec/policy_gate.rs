@@ -277,8 +277,8 @@ impl PolicyGate {
         if purpose != Use::Script {
             substitute::check_files(template.source())?;
         }
-        if purpose == Use::Pattern && template.has_secret() {
-            return Err(resolve::in_pattern());
+        if matches!(purpose, Use::Pattern | Use::Shared) && template.has_secret() {
+            return Err(resolve::refused(purpose));
         }
         let names = substitute::names_in(template.source())?;
         let mut is_known = true;
@@ -356,7 +356,7 @@ fn check_context(purpose: Use, template: &Template, secrets: &Secrets) -> Result
     match purpose {
         Use::Script => shell::check_script(template.source(), secrets),
         Use::Typed => substitute::substitute_typed(template.source(), secrets).map(drop),
-        Use::Pattern | Use::Literal | Use::Written => Ok(()),
+        Use::Pattern | Use::Shared | Use::Literal | Use::Written => Ok(()),
     }
 }
 

@@ -152,8 +152,8 @@ fn resolve_one(purpose: Use, template: &mut Template, secrets: &Secrets) -> Resu
             check_written(source, secrets)?;
             substitute::substitute(source, secrets)?
         }
-        Use::Pattern if template.has_secret() => return Err(in_pattern()),
-        Use::Pattern => substitute::substitute(source, secrets)?,
+        Use::Pattern | Use::Shared if template.has_secret() => return Err(refused(purpose)),
+        Use::Pattern | Use::Shared => substitute::substitute(source, secrets)?,
         Use::Typed => substitute::substitute_typed(source, secrets)?,
         Use::Script => shell::substitute_script(source, secrets)?,
     };
@@ -188,9 +188,17 @@ pub fn check_written(text: &str, secrets: &Secrets) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Returns the error of a placeholder in a search pattern.
-pub(super) fn in_pattern() -> ToolError {
-    let message = "a placeholder stands in a search pattern";
-    ToolError::new(ErrorCode::UnsafeContext, message)
-        .with_hint("search for text around the value; matches show it as its placeholder")
+/// Returns the error of a placeholder in a text that may hold none.
+pub(super) fn refused(purpose: Use) -> ToolError {
+    let (message, hint) = match purpose {
+        Use::Shared => (
+            "a placeholder stands in a text that is stored or sent as it is",
+            "leave the secret out, or name it in other words",
+        ),
+        Use::Pattern | Use::Literal | Use::Written | Use::Typed | Use::Script => (
+            "a placeholder stands in a search pattern",
+            "search for text around the value; matches show it as its placeholder",
+        ),
+    };
+    ToolError::new(ErrorCode::UnsafeContext, message).with_hint(hint)
 }

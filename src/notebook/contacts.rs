@@ -4,10 +4,17 @@
 //! the same. Blocks in comments do not count.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::reference::ReferenceId;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use karyi_files::change::Change;
+
+/// Path of the file below the directory of lasting files.
+pub const FILE: &str = "contacts/ACTIVE.md";
 
 /// Contact that can be referred to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +41,22 @@ pub struct Contacts {
 }
 
 impl Contacts {
+    /// Reads a file, whose path has every symlink resolved. Where there is none, there are no contacts.
+    ///
+    /// # Errors
+    /// It is no regular file, is too large, or cannot be read.
+    pub fn read(path: &Path) -> Result<Self, ToolError> {
+        let change = Change::read(Path::new(FILE), path)?;
+        let bytes = change.bytes().unwrap_or_default();
+        if bytes.len() > limits::MAX_CONTACTS_BYTES {
+            let (found, most) = (bytes.len(), limits::MAX_CONTACTS_BYTES);
+            let message = format!("{FILE}: expected at most {most} bytes, found {found}");
+            let hint = "move contacts that are not needed to contacts/INACTIVE.md";
+            return Err(ToolError::new(ErrorCode::FileTooLarge, message).with_hint(hint));
+        }
+        Ok(Self::parse(&String::from_utf8_lossy(bytes)))
+    }
+
     /// Reads the text of a file.
     #[must_use]
     pub fn parse(text: &str) -> Self {

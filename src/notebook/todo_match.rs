@@ -1,6 +1,7 @@
 //! Finds entries without a language model: the one a text means, and those that resemble it.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 
 use super::todo_entry::TodoEntry;
 
@@ -74,65 +75,86 @@ pub fn resembling(entries: &[TodoEntry], text: &str, most: usize) -> Vec<usize> 
 /// Returns the entries that share most words with a text, at most `most` of them, in the order of the list.
 #[must_use]
 pub fn nearest(entries: &[TodoEntry], text: &str, most: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..entries.len()).collect();
-    if order.len() > most {
-        let known = KnownWords::of(text);
-        let shared: Vec<usize> = entries
-            .iter()
-            .map(|entry| known.count(&entry.content).0)
-            .collect();
-        order.sort_by_key(|index| std::cmp::Reverse(shared.get(*index).copied()));
-        order.truncate(most);
-        order.sort_unstable();
+    if entries.len() <= most {
+        return (0..entries.len()).collect();
     }
-    order
+    let known = KnownWords::of(text);
+    let shared = entries.iter().map(|entry| known.count(&entry.content).0);
+    let shared = shared.enumerate().filter(|(_, shared)| *shared > 0);
+    let mut near: Vec<(Reverse<usize>, usize)> = shared
+        .map(|(index, shared)| (Reverse(shared), index))
+        .collect();
+    near.sort_unstable();
+    let mut chosen: BTreeSet<usize> = near.iter().take(most).map(|(_, index)| *index).collect();
+    let missing = most - chosen.len();
+    let others: Vec<usize> = (0..entries.len())
+        .filter(|index| !chosen.contains(index))
+        .take(missing)
+        .collect();
+    chosen.extend(others);
+    chosen.into_iter().collect()
 }
 
-/// The different words of a text.
+/// Different words of a text.
+#[derive(Default)]
 struct KnownWords {
     words: HashMap<String, usize>,
+    /// Lengths of the words, each a bit; most words of other texts differ in it.
+    lengths: u128,
 }
 
 impl KnownWords {
     fn of(text: &str) -> Self {
-        let mut words = HashMap::new();
+        let mut known = Self::default();
         each_word(text, &mut |word| {
-            let number = words.len();
-            words.entry(word.to_owned()).or_insert(number);
+            let number = known.words.len();
+            known.words.entry(word.to_owned()).or_insert(number);
+            known.lengths |= length_bit(word);
         });
-        Self { words }
+        known
     }
 
     /// Returns how many of the words are in another text, and how many words that has.
     fn count(&self, text: &str) -> (usize, usize) {
-        let mut is_seen = vec![false; self.words.len()];
-        let mut all = 0;
+        let (mut is_seen, mut shared, mut all) = (Vec::new(), 0, 0);
         each_word(text, &mut |word| {
             all += 1;
-            let number = self.words.get(word);
-            if let Some(seen) = number.and_then(|number| is_seen.get_mut(*number)) {
-                *seen = true;
+            if self.lengths & length_bit(word) == 0 {
+                return;
+            }
+            if let Some(number) = self.words.get(word) {
+                is_seen.resize(self.words.len(), false);
+                if let Some(seen) = is_seen.get_mut(*number).filter(|seen| !**seen) {
+                    (*seen, shared) = (true, shared + 1);
+                }
             }
         });
-        (is_seen.into_iter().filter(|seen| *seen).count(), all)
+        (shared, all)
     }
+}
+
+fn length_bit(word: &str) -> u128 {
+    1 << word.len().min(127)
 }
 
 /// Visits the words of a text in lower case. Scripts without blanks have no words; each two neighbours count as one.
 fn each_word(text: &str, visit: &mut dyn FnMut(&str)) {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || !c.is_ascii() && c.is_alphanumeric();
     let mut word = String::new();
-    for run in text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|run| !run.is_empty())
-    {
+    for run in text.split(|c| !is_part(c)).filter(|run| !run.is_empty()) {
+        if run.is_ascii() {
+            match run.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                true => visit(&run.to_ascii_lowercase()),
+                false => visit(run),
+            }
+            continue;
+        }
         let mut last = None;
         for sign in run.chars() {
             match (is_without_blanks(sign), last) {
                 (true, Some(last)) if is_without_blanks(last) => {
-                    word.clear();
                     word.extend([last, sign]);
-                    visit(&word);
-                    word.clear();
+                    end_word(&mut word, visit);
                 }
                 (true, _) => end_word(&mut word, visit),
                 (false, _) => word.extend(sign.to_lowercase()),

@@ -13,12 +13,26 @@ use super::todo_file::{TodoFile, TodoKind};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_files::change::Change;
+use karyi_files::journal::IsPrivate;
+use karyi_files::root::Root;
 use karyi_files::transaction::{Receipt, Recorder, Transaction};
 
-/// TODO files of a directory, whose path has every symlink resolved.
+/// TODO files of a directory.
 #[derive(Debug, Clone)]
 pub struct TodoStore {
-    directory: PathBuf,
+    /// Path of TODO.md, with every symlink resolved.
+    open: PathBuf,
+    /// Path of TODO.DONE.md, likewise.
+    done: PathBuf,
+}
+
+/// Journal of a change.
+#[derive(Clone, Copy)]
+pub struct TodoRecorder<'a> {
+    /// Journal and origin of the change.
+    pub recorder: &'a Recorder,
+    /// Tells whether a content may only be stored encrypted.
+    pub is_private: IsPrivate<'a>,
 }
 
 /// Result of a change of the two files.
@@ -42,17 +56,36 @@ struct LoadedFile {
     file: TodoFile,
 }
 
+impl LoadedFile {
+    /// Returns the change to a new text. A new file is for its user alone.
+    fn changed(self, text: String) -> Change {
+        let mut change = self.change.with_content(text.into());
+        change.restrict_if_private(&|_| true);
+        change
+    }
+}
+
 impl TodoStore {
     /// Makes a store of the files in a directory. Nothing is read or made.
-    #[must_use]
-    pub fn new(directory: PathBuf) -> Self {
-        Self { directory }
+    ///
+    /// # Errors
+    /// There is no such directory, or a link leads out of it.
+    pub fn new(directory: &Path) -> Result<Self, ToolError> {
+        let root = Root::confined(directory)?;
+        let path = |kind: TodoKind| root.resolve_to_change(directory, Path::new(kind.file_name()));
+        Ok(Self {
+            open: path(TodoKind::Open)?,
+            done: path(TodoKind::Done)?,
+        })
     }
 
     /// Returns the path of a file.
     #[must_use]
-    pub fn path(&self, kind: TodoKind) -> PathBuf {
-        self.directory.join(kind.file_name())
+    pub fn path(&self, kind: TodoKind) -> &Path {
+        match kind {
+            TodoKind::Open => &self.open,
+            TodoKind::Done => &self.done,
+        }
     }
 
     /// Returns the open entries as they are now.
@@ -70,13 +103,12 @@ impl TodoStore {
     /// The cause; nothing is changed.
     pub fn add(
         &self,
-        recorder: &Recorder,
+        journal: TodoRecorder<'_>,
         entry: TodoEntry,
         duplicates: &[TodoEntry],
         now: Timestamp,
     ) -> Result<TodoChange, ToolError> {
-        let (open, done) = (self.path(TodoKind::Open), self.path(TodoKind::Done));
-        let transaction = Transaction::begin(recorder, &[&open, &done])?;
+        let transaction = Transaction::begin(journal.recorder, &[&self.open, &self.done])?;
         let open = self.load(TodoKind::Open, now)?;
         let done = self.load(TodoKind::Done, now)?;
         let gone = indexes(open.file.entries(), duplicates);
@@ -86,7 +118,7 @@ impl TodoStore {
         let removed: Vec<TodoEntry> = removed.cloned().collect();
         let open_count = open.file.entries().len() + 1 - gone.len();
         let text = open.file.changed(Some(&entry), &gone, now);
-        let receipt = transaction.commit(&[open.change.with_content(text.into())], &|_| false)?;
+        let receipt = transaction.commit(&[open.changed(text)], journal.is_private)?;
         Ok(TodoChange {
             entry,
             removed,
@@ -102,17 +134,16 @@ impl TodoStore {
     /// `not_found` when it is no longer open, or another cause; nothing is changed.
     pub fn complete(
         &self,
-        recorder: &Recorder,
+        journal: TodoRecorder<'_>,
         entry: &TodoEntry,
         now: Timestamp,
     ) -> Result<TodoChange, ToolError> {
         // Without a journal a crash could leave the entry in both files.
         let recorder = Recorder {
             needs_journal: true,
-            ..recorder.clone()
+            ..journal.recorder.clone()
         };
-        let (open, done) = (self.path(TodoKind::Open), self.path(TodoKind::Done));
-        let transaction = Transaction::begin(&recorder, &[&open, &done])?;
+        let transaction = Transaction::begin(&recorder, &[&self.open, &self.done])?;
         let open = self.load(TodoKind::Open, now)?;
         let done = self.load(TodoKind::Done, now)?;
         let found = open.file.entries().iter().position(|other| other == entry);
@@ -125,22 +156,21 @@ impl TodoStore {
         };
         let open_text = open.file.changed(None, &[index], now);
         let done_text = done.file.changed(Some(&entry), &[], now);
-        let changes = [
-            open.change.with_content(open_text.into()),
-            done.change.with_content(done_text.into()),
-        ];
-        let receipt = transaction.commit(&changes, &|_| false)?;
+        let open_count = open.file.entries().len() - 1;
+        let done_count = done.file.entries().len() + 1;
+        let changes = [open.changed(open_text), done.changed(done_text)];
+        let receipt = transaction.commit(&changes, journal.is_private)?;
         Ok(TodoChange {
             entry,
             removed: Vec::new(),
-            open_count: open.file.entries().len() - 1,
-            done_count: done.file.entries().len() + 1,
+            open_count,
+            done_count,
             receipt,
         })
     }
 
     fn load(&self, kind: TodoKind, now: Timestamp) -> Result<LoadedFile, ToolError> {
-        let change = Change::read(Path::new(kind.file_name()), &self.path(kind))?;
+        let change = Change::read(Path::new(kind.file_name()), self.path(kind))?;
         let bytes = change.bytes().unwrap_or_default();
         if bytes.len() > limits::MAX_TODO_FILE_BYTES {
             let (found, most) = (bytes.len(), limits::MAX_TODO_FILE_BYTES);

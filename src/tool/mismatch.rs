@@ -19,9 +19,9 @@ pub struct Mismatch<'e> {
     /// The value found, shortened.
     pub found: String,
     /// Words of the tool in front of the message.
-    pub words: Option<String>,
+    pub words: Option<Box<str>>,
     /// A remedy, when it says more than the reference to the types.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     /// True when the value is in JSON text.
     pub is_in_json: bool,
     /// The element that contains it.
@@ -63,14 +63,14 @@ impl<'e> Mismatch<'e> {
     /// Sets the hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(hint.into().into());
         self
     }
 
     /// Puts words of the tool in front of the message, when it has some.
     #[must_use]
     pub fn with_words(mut self, words: Option<&str>) -> Self {
-        self.words = words.map(str::to_owned).or(self.words);
+        self.words = words.map(Into::into).or(self.words);
         self
     }
 

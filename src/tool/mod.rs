@@ -65,6 +65,8 @@ pub enum Use {
     Written,
     /// Secrets are refused: the text is a search pattern.
     Pattern,
+    /// Secrets are refused: the text goes into a file or to a model as it is.
+    Shared,
     /// As `Literal`, with backslashes of the values doubled: escapes in the text are decoded later.
     Typed,
     /// The text is a shell script: it refers to values and never contains them.

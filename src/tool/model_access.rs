@@ -51,7 +51,9 @@ pub fn usable(
     tool: &str,
     model: Option<&str>,
 ) -> Result<Arc<dyn ModelAccess>, ToolError> {
-    let models = models.as_ref().ok_or_else(|| unavailable(tool, "missing llm client"))?;
+    let models = models
+        .as_ref()
+        .ok_or_else(|| unavailable(tool, "missing llm client"))?;
     models.check(model).map_err(|lack| lack.into_error(tool))?;
     Ok(Arc::clone(models))
 }

@@ -20,6 +20,8 @@ pub struct ToolSettings {
     pub write_file: WriteFileSettings,
     /// Settings of `bash`.
     pub bash: BashSettings,
+    /// Settings of `todo_update`.
+    pub todo_update: TodoUpdateSettings,
 }
 
 /// Settings of `read_file`.
@@ -77,6 +79,13 @@ impl Default for BashSettings {
             deny_tokens: Vec::new(),
         }
     }
+}
+
+/// Settings of `todo_update`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TodoUpdateSettings {
+    /// True to judge entries by plain rules, without a language model.
+    pub without_model: bool,
 }
 
 impl ToolSettings {

@@ -27,7 +27,7 @@ pub struct Problem {
     /// The value found, shortened.
     found: String,
     /// Words of the tool in front of the message.
-    words: Option<String>,
+    words: Option<Box<str>>,
     /// A remedy.
     hint: Option<String>,
 }
@@ -113,7 +113,7 @@ impl Problem {
             ProblemKind::Unknown => ("left out, since there is no such key".into(), None),
         };
         Mismatch {
-            hint: self.hint.or(hint),
+            hint: self.hint.or(hint).map(Into::into),
             words: self.words,
             ..Mismatch::new(&path, expected, self.found)
         }
@@ -304,14 +304,14 @@ impl Check {
                     self.inside(value, property, key);
                     let words = schema::annotation(property, "misfit");
                     for problem in self.found.iter_mut().skip(before) {
-                        problem.words = words.map(str::to_owned).or(problem.words.take());
+                        problem.words = words.map(Into::into).or(problem.words.take());
                     }
                 }
                 None if schema::is_required(schema, name) => {
                     let kind = ProblemKind::Missing(schema::expected(property));
                     let unknown = map.keys().find(|key| schema::key(schema, key).is_none());
                     let mut problem = Problem::new(kind, "nothing");
-                    problem.words = schema::annotation(property, "missing").map(str::to_owned);
+                    problem.words = schema::annotation(property, "missing").map(Into::into);
                     if let Some(unknown) = unknown {
                         problem.found = format!("`{}` instead", join("", unknown));
                         problem.hint = Some(known_keys(schema));

@@ -58,6 +58,28 @@ pub struct Receipt {
     pub pruned: Option<PrunedChanges>,
 }
 
+impl Receipt {
+    /// Returns what to know about the change beyond its success.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let no_undo = self.no_undo.as_ref();
+        let no_undo = no_undo.map(|why| format!("this change cannot be undone: {why}"));
+        let damage = self.damage.as_ref();
+        let damage =
+            damage.map(|damage| format!("the journal of earlier changes is damaged: {damage}"));
+        let lost = |(path, names): &(PathBuf, String)| {
+            format!("{}: could not be kept: {names}", path.display())
+        };
+        let warnings = no_undo.into_iter().chain(damage);
+        let warnings = warnings
+            .chain(self.losses.iter().map(lost))
+            .chain(self.leftovers.clone());
+        warnings
+            .chain(self.pruned.as_ref().map(ToString::to_string))
+            .collect()
+    }
+}
+
 /// Locked files that are about to change.
 pub struct Transaction<'a> {
     recorder: &'a Recorder,

@@ -274,6 +274,14 @@ pub(super) const KEYS: &[Key] = &[
         "",
         "Words that no script has",
     ),
+    enabled("tools.todo_update.enabled"),
+    setting(
+        "tools.todo_update.without_model",
+        Kind::Flag,
+        "false",
+        "Plain rules instead of a language model",
+    ),
+    enabled("tools.plan_create.enabled"),
 ];
 
 /// Returns the setting that switches a tool on.

@@ -10,7 +10,9 @@ use crate::cli::config::Settings;
 use crate::cli::config::check::number;
 use crate::cli::state_dir::variable;
 use crate::tool::own_directories::OwnDirectories;
-use crate::tool::settings::{BashSettings, ReadFileSettings, ToolSettings, WriteFileSettings};
+use crate::tool::settings::{
+    BashSettings, ReadFileSettings, TodoUpdateSettings, ToolSettings, WriteFileSettings,
+};
 use karyi_core::limits;
 
 impl Settings {
@@ -31,6 +33,12 @@ impl Settings {
                     .unwrap_or(limits::WRITE_FILE_TOOL_BYTES),
             },
             bash: self.bash(),
+            todo_update: TodoUpdateSettings {
+                without_model: self
+                    .of_tool("todo_update", "without_model")
+                    .and_then(Item::as_bool)
+                    .unwrap_or(false),
+            },
         }
     }
 

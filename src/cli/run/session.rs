@@ -74,12 +74,12 @@ pub(in crate::cli) fn context(
         secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))
             .with_values(move |name| current.get(name)),
     };
-    let models = ConfiguredModels::new(None, &secrets);
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
         background: None,
         root: Arc::new(root.with_private(&own, &output_parent())),
+        models: ConfiguredModels::of_settings(&secrets),
         secrets,
         redactor,
         prompter,
@@ -92,7 +92,6 @@ pub(in crate::cli) fn context(
         recorder: undo_journal::recorder(),
         cancelled: cancel.flag(),
         site: None,
-        models: Some(models),
         plan: Default::default(),
         shown: shown(args)?,
         settings: config::tool_settings(),

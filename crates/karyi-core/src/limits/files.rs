@@ -114,7 +114,7 @@ pub const WRITE_FILE_TOOL_BYTES: u64 = 512 << 10;
 /// Largest TODO file: tens of thousands of entries.
 pub const MAX_TODO_FILE_BYTES: usize = 16 << 20;
 /// Largest file of contacts: thousands of them.
-pub const MAX_CONTACTS_BYTES: u64 = 4 << 20;
+pub const MAX_CONTACTS_BYTES: usize = 4 << 20;
 /// Longest text of one entry of a TODO file in bytes: a person reads it as one line.
 pub const MAX_TODO_TEXT_BYTES: usize = 8 << 10;
 /// Entries that a model is shown to find the one that a text means: the nearest of more.
