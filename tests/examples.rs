@@ -17,7 +17,13 @@ fn script(name: &str) -> String {
 /// Runs an example in an empty directory and compares its report. `KARYI_BLESS=1` writes it anew.
 #[track_caller]
 fn check(name: &str, exit: i32) {
-    let ran = Karyi::new().stdin(script(name)).run();
+    check_in(Karyi::new(), name, exit);
+}
+
+/// Runs an example with these options and files.
+#[track_caller]
+fn check_in(karyi: Karyi, name: &str, exit: i32) {
+    let ran = karyi.stdin(script(name)).run();
     let path = root()
         .join("tests/examples")
         .join(format!("{name}.report.xml"));
@@ -53,6 +59,12 @@ fn every_example_is_run_here() {
 #[test]
 fn hello() {
     check("01-hello", 0);
+}
+
+#[test]
+fn files_of_an_assistant() {
+    let karyi = Karyi::new().args(&["--tools", "assistant"]);
+    check_in(karyi, "11-files-of-an-assistant", 0);
 }
 
 #[test]

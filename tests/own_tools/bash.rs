@@ -160,3 +160,33 @@ fn output_is_limited_from_both_ends() {
         found[0]
     );
 }
+
+#[test]
+fn an_interrupted_script_ends_and_its_outcome_is_unknown() {
+    let karyi = karyi().arg("-c").arg(
+        "<tools><bash><cmd>echo go &gt; fifo; sleep 79.5</cmd></bash><bash><cmd>true</cmd></bash></tools>",
+    );
+    let fifo = karyi.work().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = karyi.command();
+    let child = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(std::fs::read_to_string(&fifo).unwrap(), "go\n");
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let output = crate::harness::wait(child);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = crate::harness::results(&report);
+    assert_eq!(
+        (&found[0]["code"], &found[0]["outcome"]),
+        (&json!("cancelled"), &json!("unknown"))
+    );
+    assert_eq!(found[1]["outcome"], json!(null), "{report}");
+    let left = std::process::Command::new("pgrep")
+        .args(["-f", "sleep 79[.]5"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+}
