@@ -1,10 +1,10 @@
 //! Frames of the assistant: history, what is under way, the input with what belongs to it, and the status line.
 
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::cli::assistant::app::{App, Overlay};
 use crate::cli::assistant::shell_watch::Wait;
+use crate::cli::assistant::short_path::short_path;
 use karyi_core::limits;
 use karyi_screen::live_region::{Region, most_rows};
 use karyi_screen::safe_text::safe_line;
@@ -131,34 +131,5 @@ impl App {
             cost: self.totals.cost(),
             mode: self.start.approvals.mode().as_str().to_owned(),
         }
-    }
-}
-
-/// Returns a path with `~` for the home directory.
-pub(super) fn short_path(path: &Path, home: Option<&Path>) -> String {
-    let below = home.and_then(|home| path.strip_prefix(home).ok());
-    let short: PathBuf = match below {
-        Some(below) if below.as_os_str().is_empty() => "~".into(),
-        Some(below) => Path::new("~").join(below),
-        None => path.to_owned(),
-    };
-    short.display().to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_home_directory_is_short() {
-        let check = |path: &str, expected: &str| {
-            assert_eq!(
-                short_path(Path::new(path), Some(Path::new("/home/a"))),
-                expected
-            );
-        };
-        check("/home/a", "~");
-        check("/home/a/b", "~/b");
-        check("/home/ab", "/home/ab");
     }
 }

@@ -11,11 +11,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use zeroize::Zeroizing;
 
 use crate::cli::assistant::app::{App, Inputs};
-use crate::cli::assistant::frame::short_path;
 use crate::cli::assistant::key_reader::Typed;
 use crate::cli::assistant::path_completion::complete_path;
 use crate::cli::assistant::person_output::PersonOutput;
 use crate::cli::assistant::raw_terminal::RawTerminal;
+use crate::cli::assistant::short_path::short_path;
 use crate::exec::cancel::Cancel;
 use crate::exec::note_start;
 use karyi_core::error::ToolError;
