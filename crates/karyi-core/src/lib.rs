@@ -17,3 +17,4 @@ pub mod shell_word;
 pub mod similar_names;
 pub mod span;
 pub mod temporary_files;
+pub mod words;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 use rusqlite::{Connection, Row};
 
+use crate::StoreError;
 use crate::site::{Content, Query, SearchResult};
 use crate::sqlite::json::parsed;
 use crate::sqlite::score::{PublishedStats, Rank, gain, with_exact_bonus};
 use crate::sqlite::word_index::{self, INSTANCES};
-use crate::{StoreError, tokenizer};
+use karyi_core::words;
 
 const PUBLISHED: &str = "SELECT count(*), coalesce(sum(words), 0) FROM contents \
     WHERE site = ? AND status = 'published' AND words IS NOT NULL";
@@ -60,7 +61,7 @@ pub(super) fn search(
     site: u64,
     query: &Query,
 ) -> Result<SearchResult, StoreError> {
-    let text = tokenizer::fold(query.text.trim());
+    let text = words::fold(query.text.trim());
     let search = SiteSearch {
         connection,
         site,
@@ -208,11 +209,8 @@ impl SiteSearch<'_> {
 
     fn has_tag(&self, tags: &str) -> bool {
         let tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
-        let is_selected = |tag: &String| {
-            self.query
-                .tags
-                .contains(&tokenizer::compose(tag).into_owned())
-        };
+        let is_selected =
+            |tag: &String| self.query.tags.contains(&words::compose(tag).into_owned());
         tags.iter().any(is_selected)
     }
 
@@ -222,7 +220,7 @@ impl SiteSearch<'_> {
         texts.query_row([number], |row| {
             let is_in = |column| {
                 let text = row.get_ref(column)?.as_str()?;
-                let found = self.finder.find(tokenizer::fold(text).as_bytes());
+                let found = self.finder.find(words::fold(text).as_bytes());
                 Ok::<_, rusqlite::Error>(found.is_some())
             };
             Ok((is_in(0)?, is_in(1)?))
@@ -300,7 +298,7 @@ fn is_pair(words: &[QueryWord], place: usize) -> bool {
 /// Splits a query into words.
 fn words_of(text: &str) -> Vec<QueryWord> {
     let mut all = Vec::new();
-    tokenizer::each_word(text, &mut |word| {
+    words::each_word(text, &mut |word| {
         all.push(QueryWord {
             text: word.text.to_owned(),
             is_pair: word.is_pair,

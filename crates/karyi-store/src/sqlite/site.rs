@@ -22,9 +22,8 @@ use crate::sqlite::query_cache::{QueryCache, QueryKey};
 use crate::sqlite::readers::Readers;
 use crate::sqlite::writer::Writer;
 use crate::sqlite::{keys, search, word_index};
-use crate::{Pending, StoreError, tokenizer};
-use karyi_core::ids;
-use karyi_core::limits;
+use crate::{Pending, StoreError};
+use karyi_core::{ids, limits, words};
 
 const STEPS: &[&str] = &["
 CREATE TABLE sites (
@@ -271,7 +270,7 @@ impl SiteStore for SqliteSites {
 
     fn search(&self, scope: &Scope, mut query: Query) -> Pending<'_, Arc<SearchResult>> {
         for tag in &mut query.tags {
-            *tag = tokenizer::compose(tag).into_owned();
+            *tag = words::compose(tag).into_owned();
         }
         let change_count = self.change_counter.now();
         if let Some(index) =

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row};
 
+use crate::StoreError;
 use crate::site::Content;
 use crate::sqlite::json::parsed;
 use crate::sqlite::memory_index::{
@@ -13,8 +14,7 @@ use crate::sqlite::memory_index::{
 };
 use crate::sqlite::score::{self, PublishedStats};
 use crate::sqlite::word_index::{self, INSTANCES};
-use crate::{StoreError, tokenizer};
-use karyi_core::limits;
+use karyi_core::{limits, words};
 
 const SITES: &str = "SELECT number, tenant_id, site_id FROM sites";
 const SIZES: &str = "SELECT total(octet_length(content)) FROM contents";
@@ -85,7 +85,7 @@ impl IndexLoader {
         let words: Option<u64> = row.get(10)?;
         let (title, body, json) = (text(row, 7)?, text(row, 8)?, text(row, 9)?);
         let tags: Vec<String> = serde_json::from_str(text(row, 5)?).unwrap_or_default();
-        let tags = tags.iter().map(|tag| tokenizer::compose(tag).into_owned());
+        let tags = tags.iter().map(|tag| words::compose(tag).into_owned());
         let content = parsed::<Content>(json).ok();
         // The folded text may differ, and the display form is cached, too.
         let bytes = title.len() + body.len() + 3 * json.len();
@@ -241,6 +241,6 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r str> {
 
 /// Returns the folded text if it differs from that of the content.
 fn folded(text: &str, own: Option<&String>) -> FoldedText {
-    let folded = tokenizer::fold(text);
+    let folded = words::fold(text);
     (own.is_none_or(|own| *own != *folded)).then(|| folded.into())
 }

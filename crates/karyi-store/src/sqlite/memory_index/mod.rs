@@ -18,8 +18,7 @@ pub(super) use index_cache::IndexCache;
 
 use crate::site::{CachedContent, Query, Scope, SearchResult};
 use crate::sqlite::score::{PublishedStats, Rank, gain, with_exact_bonus};
-use crate::tokenizer;
-use karyi_core::limits;
+use karyi_core::{limits, words};
 
 /// Sites by tenant and name.
 type Sites = HashMap<Box<str>, HashMap<Box<str>, Site>>;
@@ -129,7 +128,7 @@ impl MemoryIndex {
         let mut steps = StepBudget(steps);
         steps.take(site.contents.len() + site.bytes / 16)?;
         let hits = site.query_terms(&query.text, &mut steps)?;
-        let text = tokenizer::fold(query.text.trim());
+        let text = words::fold(query.text.trim());
         let filter = ContentFilter {
             query,
             finder: Finder::new(&*text),
@@ -152,7 +151,7 @@ impl Site {
         steps: &mut StepBudget,
     ) -> Result<Vec<QueryTerm<'_>>, SearchRefusal> {
         let mut hits = Ok(Vec::new());
-        tokenizer::each_word(text, &mut |word| {
+        words::each_word(text, &mut |word| {
             let Ok(found) = &mut hits else { return };
             match self.query_term(&word, steps) {
                 Ok(hit) => found.push(hit),
@@ -164,7 +163,7 @@ impl Site {
 
     fn query_term(
         &self,
-        word: &tokenizer::Word<'_>,
+        word: &words::Word<'_>,
         steps: &mut StepBudget,
     ) -> Result<QueryTerm<'_>, SearchRefusal> {
         let first = self.terms.partition_point(|term| *term.text < *word.text);

@@ -9,6 +9,7 @@ use crate::site::{Bundle, Content, Draft, SiteStore};
 use crate::sqlite::SqliteSites;
 use crate::sqlite::connection::open_to_read;
 use crate::sqlite::site::search_contents;
+use crate::tokenizer;
 
 /// Fragments of texts and queries.
 const PIECES: &[&str] = &[
@@ -225,13 +226,13 @@ fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>,
         .collect();
     let all: f64 = published.iter().map(|known| length(&known.2)).sum();
     let mut words_of_query: Vec<(String, bool)> = Vec::new();
-    tokenizer::each_word(&query.text, &mut |word| {
+    words::each_word(&query.text, &mut |word| {
         words_of_query.push((word.text.to_owned(), word.is_single));
     });
-    let text = tokenizer::fold(query.text.trim()).into_owned();
+    let text = words::fold(query.text.trim()).into_owned();
     let mut matches: Vec<Rank<String>> = Vec::new();
     for (content, status, words) in &known {
-        let has = |text: &str, part: &str| tokenizer::fold(text).contains(part);
+        let has = |text: &str, part: &str| words::fold(text).contains(part);
         let exact = [has(&content.title, &text), has(&content.body, &text)];
         let average = if all == 0.0 {
             length(words).max(1.0)
