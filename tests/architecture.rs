@@ -29,6 +29,7 @@ const CRATES: &[(&str, usize)] = &[
     ("karyi-net", 1_500),
     ("karyi-screen", 5_000),
     ("karyi-store", 4_000),
+    ("karyi-tasks", 4_200),
 ];
 
 struct Source {

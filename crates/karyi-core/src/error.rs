@@ -334,6 +334,10 @@ tool_codes! {
     BadReply = "bad_reply", Failed, "send the call again, in other words or with another model; nothing was changed";
     /// A text means one of several things.
     Ambiguous = "ambiguous", Failed, "say which one is meant, in the words of its text";
+    /// A question to the user is open, and there is one at a time.
+    QuestionPending = "question_pending", Failed, "wait for its answer, which the next session is told";
+    /// Another supervisor works in the state directory.
+    SupervisorRunning = "supervisor_running", Refused, "end that process first, or give this one a directory of its own with --state-dir";
     /// A stored value cannot be read or written now.
     Unavailable = "unavailable", Failed, "try again in a moment";
     /// The time for the call was up.

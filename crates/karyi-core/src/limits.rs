@@ -10,6 +10,7 @@ mod screen;
 mod secrets;
 mod serve;
 mod session;
+mod tasks;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub use screen::*;
 pub use secrets::*;
 pub use serve::*;
 pub use session::*;
+pub use tasks::*;
 
 /// Largest file of the user's settings, in bytes: one with hundreds of models is smaller.
 pub const MAX_SETTINGS_BYTES: u64 = 1 << 20;

@@ -113,7 +113,9 @@ fn is_ideograph(c: char) -> bool {
         | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
 }
 
-fn is_word(c: char) -> bool {
+/// Tells whether a character is a letter or digit of a script with spaces between words.
+#[must_use]
+pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() && !is_ideograph(c)
 }
 

@@ -1,0 +1,85 @@
+//! Limits of a supervisor's tasks, triggers, questions, history and memory.
+
+use std::time::Duration;
+
+/// Longest identifier of a task, a trigger or a question, in characters.
+pub const MAX_TASK_ID_CHARS: usize = 64;
+/// Longest identifier of a trigger: its runs add their number.
+pub const MAX_TRIGGER_ID_CHARS: usize = 40;
+/// Longest prompt, message, question or note, in bytes: a person reads it, and every session pays for it.
+pub const MAX_TASK_TEXT_BYTES: usize = 32 << 10;
+/// Bytes of a task's result that are kept.
+pub const MAX_TASK_RESULT_BYTES: usize = 256 << 10;
+/// Largest file of a state directory: a plan of 200 tasks with the longest prompts, each byte escaped.
+pub const MAX_STATE_FILE_BYTES: u64 = 48 << 20;
+/// Most tasks and triggers of one plan.
+pub const MAX_STAGED_ITEMS: usize = 200;
+/// Highest priority of a task.
+pub const MAX_TASK_PRIORITY: u8 = 10;
+/// Priority of a task that names none.
+pub const DEFAULT_TASK_PRIORITY: u8 = 5;
+/// Longest time limit of a task.
+pub const MAX_TASK_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Number of times that a task runs: once more after a failure.
+pub const MAX_TASK_ATTEMPTS: u32 = 2;
+/// Pause before a failed task runs again.
+pub const TASK_RETRY_PAUSE: Duration = Duration::from_secs(60);
+/// Time after which a waiting task gains one step of priority, where aging is on.
+pub const TASK_AGING_STEP: Duration = Duration::from_secs(60);
+/// Most steps of priority that a task gains by waiting.
+pub const MAX_TASK_AGING: i64 = 5;
+/// Longest interval and cooldown of a trigger.
+pub const MAX_TRIGGER_INTERVAL: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Deepest nesting of a condition.
+pub const MAX_CONDITION_DEPTH: usize = 16;
+/// Most conditions inside one condition.
+pub const MAX_CONDITION_PARTS: usize = 100;
+/// Most files that one watched pattern covers.
+pub const MAX_WATCHED_FILES: usize = 10_000;
+/// Shortest time between two questions about conditions to a model.
+pub const CONDITION_QUESTION_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// Time that a result is kept, longer while a trigger names it.
+pub const TASK_RESULT_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Longest time that a question to the user waits.
+pub const MAX_QUESTION_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Time that a question waits when it names none.
+pub const DEFAULT_QUESTION_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// Most options of a question.
+pub const MAX_QUESTION_OPTIONS: usize = 20;
+/// Characters of a result in the event that reports it.
+pub const MAX_EVENT_CHARS: usize = 2000;
+/// Characters of a prompt in a list of tasks.
+pub const MAX_TASK_SUMMARY_CHARS: usize = 100;
+/// Characters of an earlier result that a task is told.
+pub const MAX_UPSTREAM_CHARS: usize = 8000;
+/// Most messages of one look into the history.
+pub const MAX_HISTORY_MESSAGES: usize = 1000;
+/// Size of a history file from which on a new one begins.
+pub const MAX_HISTORY_FILE_BYTES: u64 = 64 << 20;
+/// Bytes from the end of the history in which a message is looked up before it is added again.
+pub const HISTORY_TAIL_BYTES: u64 = 4 << 20;
+/// Size of the log from which on a new file begins.
+pub const MAX_TASK_LOG_BYTES: u64 = 10 << 20;
+/// Most files of the log.
+pub const MAX_TASK_LOG_FILES: usize = 10;
+/// Longest passage of memory, in characters.
+pub const MAX_PASSAGE_CHARS: usize = 1000;
+/// Characters of a passage around the best match.
+pub const MAX_SNIPPET_CHARS: usize = 300;
+/// Most different words of a query; the others are ignored.
+pub const MAX_QUERY_WORDS: usize = 64;
+/// Most hits of one search.
+pub const MAX_MEMORY_HITS: usize = 50;
+/// Largest file of memory that is searched.
+pub const MAX_MEMORY_FILE_BYTES: u64 = 64 << 20;
+/// Longest name of a note, without its date.
+pub const MAX_NOTE_SLUG_CHARS: usize = 32;
+/// Time that a change of the state directory waits for another one; each takes milliseconds.
+pub const STATE_LOCK_WAIT: Duration = Duration::from_secs(10);
+/// Pause between two looks whether the other change is done.
+pub const STATE_LOCK_STEP: Duration = Duration::from_millis(1);
+/// Age below which the time of a directory does not tell whether it changed: clocks of file systems are coarse.
+pub const FOLDER_TIME_GRAIN: Duration = Duration::from_millis(50);
+/// Time after which a directory that was changed here is read again: files that were put there by hand meanwhile are found
+/// then.
+pub const FOLDER_STALE_TIME: Duration = Duration::from_secs(1);

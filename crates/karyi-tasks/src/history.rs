@@ -1,0 +1,203 @@
+//! The conversation between user and Teller: one message a line, never shortened.
+//!
+//! A file that has grown large is renamed to `history-N.jsonl`, and a new one begins.
+
+use jiff::Timestamp;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use crate::argument::misfit;
+use crate::state_directory::StateDirectory;
+use crate::state_folder::{ChangeLock, Move};
+use crate::task_id::TaskId;
+
+/// Name of the file that grows.
+const FILE: &str = "history.jsonl";
+
+/// Speaker of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Speaker {
+    /// The user.
+    User,
+    /// The Teller.
+    #[serde(alias = "agent")]
+    Assistant,
+}
+
+/// Message of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    /// Speaker.
+    pub role: Speaker,
+    /// Text.
+    pub text: String,
+    /// Time.
+    pub created_at: Timestamp,
+}
+
+/// Line of the file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HistoryEntry {
+    id: TaskId,
+    #[serde(flatten)]
+    message: Message,
+}
+
+impl HistoryEntry {
+    pub(crate) fn new(id: TaskId, role: Speaker, text: &str, created_at: Timestamp) -> Self {
+        let message = Message {
+            role,
+            text: text.to_owned(),
+            created_at,
+        };
+        Self { id, message }
+    }
+}
+
+/// Adds a message of the Teller or the user.
+///
+/// # Errors
+/// The system fails.
+pub fn add(
+    state: &StateDirectory,
+    role: Speaker,
+    text: &str,
+    now: Timestamp,
+) -> Result<(), ToolError> {
+    let entry = HistoryEntry::new(TaskId::random()?, role, text, now);
+    add_once(state, &state.lock()?, &[entry])
+}
+
+/// Adds the messages that are not in the history yet.
+pub(crate) fn add_once(
+    state: &StateDirectory,
+    _lock: &ChangeLock,
+    entries: &[HistoryEntry],
+) -> Result<(), ToolError> {
+    let tail = state.root.read_tail(FILE, limits::HISTORY_TAIL_BYTES)?;
+    let mut lines = Vec::new();
+    for entry in entries {
+        // A text that looks like this has its quotes escaped.
+        let mark = format!("\"id\":\"{}\"", entry.id);
+        if memmem::find(&tail, mark.as_bytes()).is_none() {
+            let line = serde_json::to_vec(entry);
+            let line =
+                line.map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))?;
+            lines.extend(line);
+            lines.push(b'\n');
+        }
+    }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let size = state.root.time_of(FILE).map_or(0, |time| time.size);
+    if size >= limits::MAX_HISTORY_FILE_BYTES {
+        let mut number = 1;
+        while state.root.move_to(FILE, &state.root, &older(number))? == Move::Occupied {
+            number += 1;
+        }
+    }
+    state.root.append_lines(FILE, &lines, true)
+}
+
+fn older(number: u64) -> String {
+    format!("history-{number}.jsonl")
+}
+
+/// Passes messages to `found`, the last one first, until it returns false.
+fn each_from_end(
+    state: &StateDirectory,
+    found: &mut dyn FnMut(Message) -> bool,
+) -> Result<(), ToolError> {
+    let mut names = Vec::new();
+    while state.root.has(&older(names.len() as u64 + 1))? {
+        names.push(older(names.len() as u64 + 1));
+    }
+    names.push(FILE.to_owned());
+    for name in names.iter().rev() {
+        let bytes = state.root.read_tail(name, u64::MAX)?;
+        let mut rest = bytes.as_slice();
+        // The line that is being written has no end yet.
+        while let Some(end) = memchr::memrchr(b'\n', rest) {
+            let lines = rest.get(..end).unwrap_or_default();
+            let start = memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1);
+            let line = lines.get(start..).unwrap_or_default();
+            if let Ok(entry) = serde_json::from_slice::<HistoryEntry>(line)
+                && !found(entry.message)
+            {
+                return Ok(());
+            }
+            rest = rest.get(..start).unwrap_or_default();
+        }
+    }
+    Ok(())
+}
+
+/// Returns the last `count` messages before the last `offset`, in the order in which they were said.
+///
+/// # Errors
+/// `bad_arguments` naming the argument, or the system fails.
+pub fn recent(state: &StateDirectory, count: i64, offset: i64) -> Result<Vec<Message>, ToolError> {
+    let most = limits::MAX_HISTORY_MESSAGES;
+    let checked = usize::try_from(count)
+        .ok()
+        .filter(|count| (1..=most).contains(count));
+    let expected = || format!("a whole number from 1 to {most}");
+    let count = checked.ok_or_else(|| misfit("count", &expected(), count))?;
+    let checked = usize::try_from(offset).ok();
+    let mut skipped =
+        checked.ok_or_else(|| misfit("offset", "a whole number from 0 on", offset))?;
+    let mut messages = Vec::new();
+    each_from_end(state, &mut |message| {
+        match skipped.checked_sub(1) {
+            Some(left) => skipped = left,
+            None => messages.push(message),
+        }
+        messages.len() < count
+    })?;
+    messages.reverse();
+    Ok(messages)
+}
+
+/// Messages of a time, and the number of older ones that are too many for one look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryRange {
+    /// Messages in the order in which they were said.
+    pub messages: Vec<Message>,
+    /// Number of messages of that time before them.
+    pub omitted: usize,
+}
+
+/// Returns the messages from `after` to `before`, both included.
+///
+/// # Errors
+/// `bad_arguments` when `after` is later than `before`, or the system fails.
+pub fn between(
+    state: &StateDirectory,
+    after: Timestamp,
+    before: Timestamp,
+) -> Result<HistoryRange, ToolError> {
+    if after > before {
+        return Err(misfit("after", &format!("a time up to {before}"), after));
+    }
+    let mut range = HistoryRange {
+        messages: Vec::new(),
+        omitted: 0,
+    };
+    // Clocks jump, so an older message may have a later time.
+    each_from_end(state, &mut |message| {
+        if (after..=before).contains(&message.created_at) {
+            match range.messages.len() < limits::MAX_HISTORY_MESSAGES {
+                true => range.messages.push(message),
+                false => range.omitted += 1,
+            }
+        }
+        true
+    })?;
+    range.messages.reverse();
+    Ok(range)
+}

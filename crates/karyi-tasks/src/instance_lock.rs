@@ -1,0 +1,44 @@
+//! Lock of a state directory for one supervisor.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Write};
+
+use karyi_core::error::{ErrorCode, ToolError};
+
+use crate::state_directory::StateDirectory;
+
+/// Name of the file; it holds the process id of the supervisor.
+const FILE: &str = "supervisor.lock";
+
+/// Lock that one process has until it ends.
+#[derive(Debug)]
+pub struct InstanceLock {
+    _file: File,
+}
+
+impl InstanceLock {
+    /// Takes the lock.
+    ///
+    /// # Errors
+    /// `supervisor_running` naming the process that has it, or the system fails.
+    pub fn take(state: &StateDirectory) -> Result<Self, ToolError> {
+        let mut file = state.root.open_or_create(FILE)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                // Without it the message is shorter.
+                let _ = file.take(20).read_to_string(&mut pid);
+                let path = state.path().display();
+                let message = format!("{path}: a supervisor works here, process {}", pid.trim());
+                return Err(ToolError::new(ErrorCode::SupervisorRunning, message));
+            }
+            Err(TryLockError::Error(error)) => return Err(state.root.error(FILE, &error)),
+        }
+        let written = file
+            .set_len(0)
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        written.map_err(|error| state.root.error(FILE, &error))?;
+        Ok(Self { _file: file })
+    }
+}

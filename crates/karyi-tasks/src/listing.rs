@@ -1,0 +1,157 @@
+//! Lists tasks: those that run, then queues in the order in which they run, then triggers by their time.
+
+use jiff::Timestamp;
+use karyi_core::error::ToolError;
+use karyi_core::limits;
+use serde::Serialize;
+
+use crate::argument::shortened;
+use crate::evaluation::is_hopeless;
+use crate::state_directory::StateDirectory;
+use crate::task::{Aging, Task, TaskRole};
+use crate::task_id::TaskId;
+use crate::trigger::Trigger;
+
+/// Part of the tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ListScope {
+    /// Waiting tasks.
+    Queue,
+    /// Running tasks.
+    Running,
+    /// Triggers.
+    Triggers,
+    /// All of them.
+    #[default]
+    All,
+}
+
+/// Selection and order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ListOptions {
+    /// Part of the tasks.
+    pub scope: ListScope,
+    /// Role whose tasks are listed; triggers are listed for each.
+    pub role: Option<TaskRole>,
+    /// Effect of waiting on the order.
+    pub aging: Aging,
+}
+
+/// Task or trigger in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskSummary {
+    /// Identifier.
+    pub id: TaskId,
+    /// `oneshot`, `recurring`, `scheduled` or `conditional`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// At most 100 characters of the prompt.
+    pub prompt: String,
+    /// 0 to 10.
+    pub priority: u8,
+    /// `queued`, `running` or `trigger`.
+    pub status: &'static str,
+    /// Time when it was made.
+    pub created_at: Timestamp,
+    /// Role that works on it; absent for a trigger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
+    /// Time of the next task of a trigger, or of the next attempt of a task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
+    /// True for a trigger whose condition can never hold.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub blocked: bool,
+}
+
+impl TaskSummary {
+    fn of_task(role: TaskRole, task: &Task, status: &'static str) -> Self {
+        Self {
+            id: task.id.clone(),
+            kind: "oneshot",
+            prompt: shortened(&task.prompt, limits::MAX_TASK_SUMMARY_CHARS),
+            priority: task.priority,
+            status,
+            created_at: task.created_at,
+            role: Some(role.as_str()),
+            due_at: task.not_before,
+            blocked: false,
+        }
+    }
+
+    fn of_trigger(trigger: &Trigger, blocked: bool) -> Self {
+        Self {
+            id: trigger.id.clone(),
+            kind: trigger.kind.as_str(),
+            prompt: shortened(&trigger.prompt, limits::MAX_TASK_SUMMARY_CHARS),
+            priority: trigger.priority,
+            status: "trigger",
+            created_at: trigger.created_at,
+            role: None,
+            due_at: trigger.due_at(),
+            blocked,
+        }
+    }
+}
+
+/// Returns the tasks and triggers.
+///
+/// # Errors
+/// The system fails.
+pub fn list(
+    state: &StateDirectory,
+    options: ListOptions,
+    now: Timestamp,
+) -> Result<Vec<TaskSummary>, ToolError> {
+    let ListOptions { scope, role, aging } = options;
+    let roles = TaskRole::ALL.into_iter();
+    let roles: Vec<TaskRole> = roles
+        .filter(|one| role.is_none_or(|role| role == *one))
+        .collect();
+    let mut all = Vec::new();
+    if matches!(scope, ListScope::Running | ListScope::All) {
+        for role in &roles {
+            let records = state.role(*role).running.records()?;
+            let mut tasks: Vec<_> = records.values().collect();
+            tasks.sort_by_key(|task| (task.started_at, &task.id));
+            all.extend(
+                tasks
+                    .iter()
+                    .map(|task| TaskSummary::of_task(*role, task, "running")),
+            );
+        }
+    }
+    if matches!(scope, ListScope::Queue | ListScope::All) {
+        for role in &roles {
+            let records = state.role(*role).queue.records()?;
+            let mut tasks: Vec<_> = records.values().collect();
+            tasks.sort_by_cached_key(|task| (!task.is_due(now), task.order(now, aging)));
+            all.extend(
+                tasks
+                    .iter()
+                    .map(|task| TaskSummary::of_task(*role, task, "queued")),
+            );
+        }
+    }
+    if matches!(scope, ListScope::Triggers | ListScope::All) {
+        let records = state.triggers.records()?;
+        let mut triggers: Vec<_> = records.values().collect();
+        // Those without a time come last.
+        triggers.sort_by_key(|trigger| {
+            let due_at = trigger.due_at();
+            (due_at.is_none(), due_at, trigger.created_at, &trigger.id)
+        });
+        for trigger in triggers {
+            let condition = trigger
+                .condition
+                .as_ref()
+                .filter(|_| !trigger.state.is_pending);
+            let blocked = condition.map(|condition| is_hopeless(state, condition));
+            all.push(TaskSummary::of_trigger(
+                trigger,
+                blocked.transpose()?.unwrap_or(false),
+            ));
+        }
+    }
+    Ok(all)
+}

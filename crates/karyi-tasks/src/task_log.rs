@@ -1,0 +1,55 @@
+//! The log of a supervisor: one JSON object a line, with time and event.
+
+use jiff::Timestamp;
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
+use serde_json::{Map, Value};
+
+use crate::state_directory::StateDirectory;
+
+/// Name of the file that grows.
+const FILE: &str = "log.jsonl";
+
+/// Adds a line; texts in it have been masked by the caller.
+///
+/// # Errors
+/// The system fails.
+pub fn log(
+    state: &StateDirectory,
+    now: Timestamp,
+    event: &str,
+    fields: Map<String, Value>,
+) -> Result<(), ToolError> {
+    let mut line = Map::new();
+    line.insert("timestamp".into(), now.to_string().into());
+    line.insert("event".into(), event.into());
+    line.extend(fields);
+    let mut bytes = serde_json::to_vec(&line)
+        .map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))?;
+    bytes.push(b'\n');
+    let _lock = state.lock()?;
+    if state
+        .root
+        .time_of(FILE)
+        .is_some_and(|time| time.size >= limits::MAX_TASK_LOG_BYTES)
+    {
+        rotate(state)?;
+    }
+    state.root.append_lines(FILE, &bytes, false)
+}
+
+/// Renames `log.jsonl` to `log.1.jsonl`, that one to `log.2.jsonl`, and so on; the last one is removed.
+fn rotate(state: &StateDirectory) -> Result<(), ToolError> {
+    let older = |number: usize| match number {
+        0 => FILE.to_owned(),
+        _ => format!("log.{number}.jsonl"),
+    };
+    let last = limits::MAX_TASK_LOG_FILES - 1;
+    state.root.remove(&older(last))?;
+    for number in (0..last).rev() {
+        state
+            .root
+            .move_to(&older(number), &state.root, &older(number + 1))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! Tests of the engine with real files, real processes and a clock of their own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cloned_ref_to_slice_refs,
+    reason = "tests"
+)]
+
+mod conditions;
+mod conversation;
+mod harness;
+mod hostile_files;
+mod killed;
+mod lifecycle;
+mod processes;
+mod simulated_week;
