@@ -1,8 +1,9 @@
-//! The tools of the family `assistant` that need no network and no model.
+//! The tools of the family `assistant` that need no model.
 
 mod bash;
 mod duties;
 mod files;
+mod web;
 
 use serde_json::Value;
 

@@ -13,6 +13,7 @@ use karyi::tools::{self, Call};
 use serde_json::{Value, json};
 
 use crate::ask::server::{ModelServer, Reply};
+use crate::harness::scripted_server::{ScriptedServer, answer};
 use crate::harness::{Karyi, results};
 
 /// Reads calls of any tool for scripts; the message must be good.
@@ -69,6 +70,8 @@ fn arguments(call: &Call) -> Value {
         Call::Bash(args) => serde_json::to_value(args),
         Call::TodoUpdate(args) => serde_json::to_value(args),
         Call::PlanCreate(args) => serde_json::to_value(args),
+        Call::UrlFetch(args) => serde_json::to_value(args),
+        Call::WebSearch(args) => serde_json::to_value(args),
         Call::GetNpcProfile(args) => serde_json::to_value(args),
         Call::SearchContent(args) => serde_json::to_value(args),
         Call::GetSiteMap(args) => serde_json::to_value(args),
@@ -77,6 +80,19 @@ fn arguments(call: &Call) -> Value {
         Call::GetPromptActive(args) => serde_json::to_value(args),
     };
     value.unwrap()
+}
+
+/// A server that stands for the web in examples: two answers, then a page of results.
+fn example_server() -> ScriptedServer {
+    let page = || {
+        vec![answer(
+            "200 OK",
+            "content-type: text/html\r\n",
+            "<h1>Example</h1>",
+        )]
+    };
+    let results = "<a class=result__a href=https://example.com/>Example</a>";
+    ScriptedServer::start(vec![page(), page(), vec![answer("200 OK", "", results)]])
 }
 
 /// Reply of a model that answers every question of the examples.
@@ -94,6 +110,11 @@ fn of_family(family: Family, model: &ModelServer) -> Karyi {
 #[test]
 fn examples_come_out_as_they_say() {
     let mut offenders = Vec::new();
+    let server = example_server();
+    let config = format!(
+        "[guard]\nallow = [\"{0}\"]\n[tools.web_search]\nbase_url = \"{0}/search\"\n",
+        server.url("")
+    );
     for entry in tools::for_scripts().entries() {
         assert!(
             entry.spec.examples.len() >= 2,
@@ -102,8 +123,10 @@ fn examples_come_out_as_they_say() {
         );
         for example in entry.spec.examples {
             let script = format!("<tools>{}{}</tools>", example.before, example.xml);
+            let script = script.replace("https://example.com", &server.url(""));
             let model = ModelServer::start(vec![Reply::text(REPLY)]);
             let run = of_family(entry.spec.family, &model);
+            let run = run.file("../home/.config/karyi/config.toml", &config);
             let report = run.stdin(&script).run().json();
             let last = results(&report).last().unwrap().clone();
             let expected = (json!(example.status.as_str()), json!(example.code));
@@ -168,7 +191,17 @@ fn missing_and_unknown_arguments_are_named() {
 
 /// Text parameters that are labels, words and patterns, and those of tools that take no secrets.
 const PLAIN: &[&str] = &[
-    "lines", "key", "reason", "note", "step", "state", "mode", "action", "model",
+    "lines",
+    "key",
+    "reason",
+    "note",
+    "step",
+    "state",
+    "mode",
+    "action",
+    "model",
+    "method",
+    "auth_profile",
 ];
 
 #[test]
@@ -194,7 +227,10 @@ fn every_text_may_hold_a_placeholder() {
 fn filled(schema: &Value, name: &str) -> Value {
     match schema["type"].as_str() {
         Some("object") => {
-            let properties = schema["properties"].as_object().unwrap();
+            let properties = schema["properties"].as_object();
+            let Some(properties) = properties else {
+                return json!({"any": format!("$KARYI{{{name}}}")});
+            };
             properties
                 .iter()
                 .map(|(key, schema)| (key.clone(), filled(schema, key)))
@@ -221,7 +257,8 @@ fn text_names(schema: &Value) -> Vec<String> {
             Some("array") if schema["items"]["type"] == "object" => {
                 names.extend(text_names(&schema["items"]));
             }
-            Some("array" | "string") => names.push(name.clone()),
+            // A map has texts, and a value of any type may be one.
+            Some("array" | "string" | "object") | None => names.push(name.clone()),
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
+use karyi_net::WebUrl;
 use karyi_vault::shell_lexer::SimpleCommand;
 
 use crate::approval::command_table::{Doubt, check_reads, is_script_variable};
@@ -87,6 +88,15 @@ impl Judge<'_> {
                 });
                 let directory = cwd.map(|cwd| self.place.cwd.join(cwd));
                 self.script(args.cmd.source(), directory.as_deref())
+            }
+            (Call::UrlFetch(args), effect) => {
+                let request = self.request(args.request_line(), args.destination().as_ref());
+                let files = effect.files().iter().map(|path| self.file(path));
+                self.verdict(std::iter::once(request).chain(files).collect(), Vec::new())
+            }
+            (Call::WebSearch(args), _) => {
+                let what = format!("search for {}", args.q.source());
+                self.verdict(vec![self.request(what, args.page.as_ref())], Vec::new())
             }
             (_, Effect::Alone) => Verdict::Allow(Vec::new()),
             (_, effect @ (Effect::Files(_) | Effect::Outside { .. })) => {
@@ -320,6 +330,24 @@ impl Judge<'_> {
             None => Finding::Fine,
             Some(name) => self.doubt(shown, format!("{name} may change what later commands do")),
         }
+    }
+
+    /// Judges a request to a URL. A call whose URL is none fails by itself.
+    fn request(&self, what: String, url: Option<&WebUrl>) -> Finding {
+        let Some(host) = url.map(WebUrl::named_host) else {
+            return Finding::Fine;
+        };
+        if let Some(finding) = self.by_rule(&what, |rule| rule.has_host(&host)) {
+            return finding;
+        }
+        let mut allowing = self.rules.allow.iter().filter(|rule| rule.has_host(&host));
+        if self.mode != Mode::ReadOnly && allowing.next().is_some() {
+            return Finding::Fine;
+        }
+        self.asked(AskedPart {
+            rule: Some(Rule::of_host(&host).to_string()),
+            ..AskedPart::new(what, format!("it sends a request to {host}"))
+        })
     }
 
     /// Judges a change of a file by a tool. Those in a directory of the assistant are asked about as a kind.

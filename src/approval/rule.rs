@@ -1,7 +1,7 @@
-//! Rules of the user: commands and files that are allowed, asked about, or denied.
+//! Rules of the user: commands, files and hosts that are allowed, asked about, or denied.
 //!
-//! A rule is the text of a command, such as `git status`, or `edit:` with a pattern of paths, such as `edit:src/**`. An
-//! allowed command matches exactly its words; ` *` at the end stands for any further words. A rule that asks or denies
+//! A rule is the text of a command, such as `git status`, `edit:` with a pattern of paths, such as `edit:src/**`, or
+//! `fetch:` with a host, such as `fetch:example.com`. An allowed command matches exactly its words; ` *` at the end stands for any further words. A rule that asks or denies
 //! also matches with other words between and behind its own.
 
 use std::ffi::OsStr;
@@ -15,8 +15,11 @@ use crate::approval::wrappers::program;
 
 /// Prefix of rules about files.
 const EDIT: &str = "edit:";
+/// Prefix of rules about hosts.
+const FETCH: &str = "fetch:";
 
-const EXPECTED: &str = "expected one command without expansions, such as `git status`, or `edit:` with a pattern of paths";
+const EXPECTED: &str = "expected one command without expansions, such as `git status`, `edit:` with a pattern of paths, or \
+                        `fetch:` with a host";
 
 /// Rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +34,8 @@ enum Pattern {
     Command(Vec<(String, String)>, Vec<RuleWord>, bool),
     /// Pattern of paths.
     Edit(String),
+    /// Host with its port, if it is not the usual one.
+    Fetch(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,9 +57,10 @@ impl Rule {
     /// A description of what was expected.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let pattern = match text.strip_prefix(EDIT) {
-            Some(path) => Pattern::Edit(path_pattern(path)?),
-            None => command(text).ok_or(EXPECTED)?,
+        let pattern = match (text.strip_prefix(EDIT), text.strip_prefix(FETCH)) {
+            (Some(path), _) => Pattern::Edit(path_pattern(path)?),
+            (_, Some(host)) => Pattern::Fetch(host_pattern(host)?),
+            (None, None) => command(text).ok_or(EXPECTED)?,
         };
         let text = text.to_owned();
         Ok(Self { text, pattern })
@@ -67,6 +73,21 @@ impl Rule {
             text: format!("{EDIT}{path}"),
             pattern: Pattern::Edit(path.to_owned()),
         }
+    }
+
+    /// Returns the rule for requests to a host, which may have a port.
+    #[must_use]
+    pub fn of_host(host: &str) -> Self {
+        Self {
+            text: format!("{FETCH}{host}"),
+            pattern: Pattern::Fetch(host.to_owned()),
+        }
+    }
+
+    /// Returns true when it names a host, as [`Self::of_host`] got it.
+    #[must_use]
+    pub fn has_host(&self, host: &str) -> bool {
+        matches!(&self.pattern, Pattern::Fetch(own) if own == host)
     }
 
     /// Returns the text of the rule.
@@ -215,6 +236,20 @@ fn is_topic(topic: &str, words: &[CommandWord<'_>], is_same: IsSame) -> bool {
         words.next_if(|next| !is_same(topic, next) && !next.text.starts_with('-'));
     }
     false
+}
+
+/// Reads a host: a name or an address, perhaps with a port.
+fn host_pattern(text: &str) -> Result<String, String> {
+    let is_host = |sign: char| {
+        sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.' | ':' | '[' | ']')
+    };
+    let host = text.to_ascii_lowercase();
+    match !host.is_empty() && host.chars().all(is_host) && !host.starts_with([':', '.']) {
+        true => Ok(host),
+        false => Err(format!(
+            "expected a host, such as `{FETCH}example.com` or `{FETCH}localhost:8080`, found {text:?}"
+        )),
+    }
 }
 
 /// Reads a pattern of paths, which are relative to the project, or whole.

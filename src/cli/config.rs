@@ -20,6 +20,7 @@ mod model;
 mod place;
 mod settings;
 mod tools;
+mod web;
 
 pub(super) use args::ConfigArgs;
 pub(super) use command::config;

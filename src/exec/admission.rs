@@ -110,6 +110,9 @@ impl Admission {
             .iter_mut()
             .map(|prepared| &mut prepared.call)
             .collect();
+        for call in &mut inner {
+            resolve::add_settings(call, &self.run.context.settings);
+        }
         match self.check(&mut inner).await {
             Ok(()) => Ok(calls.into_iter().map(AdmittedCall).collect()),
             Err(errors) => Err(RefusedCalls { calls, errors }),

@@ -9,6 +9,7 @@ use crate::exec::edit_trial::{self, ChangedFile};
 use crate::exec::interruption::not_started_error;
 use crate::exec::jobs::JobTarget;
 use crate::exec::live_names::{changed_names, note_start};
+use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
 use crate::tool::Effect;
 use crate::tools::Call;
@@ -51,6 +52,7 @@ impl BlockState {
 /// Judges a call before it runs.
 pub async fn judge(run: &RunContext, mut prepared: PreparedCall, block: BlockState) -> JudgedCall {
     let approvals = run.policy_gate.approvals();
+    resolve::add_settings(&mut prepared.call, &run.context.settings);
     let call = &prepared.call;
     let cwd = run.context.sessions.cwd();
     let types_code = block

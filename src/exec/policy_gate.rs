@@ -17,7 +17,8 @@ use crate::tool::context::{ApprovalRequest, Consent, Context};
 use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, Template};
-use karyi_vault::policy::{Approval, Policy, PolicyFile};
+use karyi_net::WebUrl;
+use karyi_vault::policy::{Approval, OutputPolicy, Policy, PolicyFile};
 use karyi_vault::session::{Origin, Secrets};
 use karyi_vault::{shell, substitute, usage_warnings};
 
@@ -241,7 +242,8 @@ impl PolicyGate {
     /// Checks one call; returns the names that still need the user's consent.
     fn check_call(&self, call: &mut Call, secrets: &Secrets) -> Result<Vec<SecretName>, ToolError> {
         let tool = call.policy_name();
-        let mut to_approve = Vec::new();
+        let destination = resolve::destination(call);
+        let mut found = UsedSecrets::default();
         let mut failed = None;
         call.templates(&mut |purpose, template| {
             if failed.is_none() {
@@ -249,23 +251,28 @@ impl PolicyGate {
                     tool,
                     purpose,
                     template,
+                    destination: destination.as_ref(),
                 };
-                failed = self.check_text(&text, secrets, &mut to_approve).err();
+                failed = self.check_text(&text, secrets, &mut found).err();
             }
         });
-        failed.map_or(Ok(to_approve), Err)
+        if let (true, Call::UrlFetch(args)) = (found.has_sealed, call) {
+            args.is_sealed = true;
+        }
+        failed.map_or(Ok(found.to_approve), Err)
     }
 
     fn check_text(
         &self,
         text: &CallText<'_>,
         secrets: &Secrets,
-        to_approve: &mut Vec<SecretName>,
+        found: &mut UsedSecrets,
     ) -> Result<(), ToolError> {
         let CallText {
             tool,
             purpose,
             template,
+            destination,
         } = *text;
         if purpose == Use::Written {
             resolve::check_written(template.source(), secrets)?;
@@ -286,8 +293,11 @@ impl PolicyGate {
             let now = Timestamp::now();
             let check = |policy: &Policy| {
                 policy.check_use(name, tool, &self.project, now)?;
-                match purpose {
-                    Use::Written => policy.check_write(name),
+                match (purpose, destination) {
+                    (Use::Written, _) => policy.check_write(name),
+                    (Use::Header, Some(url)) => {
+                        policy.check_host(name, url.scheme(), url.host(), url.unusual_port())
+                    }
                     _ => Ok(()),
                 }
             };
@@ -297,8 +307,9 @@ impl PolicyGate {
             };
             let approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
             if policy.approval == Approval::Ask && !approved.contains(name) {
-                to_approve.push(name.clone());
+                found.to_approve.push(name.clone());
             }
+            found.has_sealed |= policy.output == OutputPolicy::Sealed;
         }
         if is_known {
             check_context(purpose, template, secrets)?;
@@ -349,6 +360,17 @@ struct CallText<'a> {
     tool: &'a str,
     purpose: Use,
     template: &'a Template,
+    /// URL that values in headers are sent to.
+    destination: Option<&'a WebUrl>,
+}
+
+/// Secrets of a call.
+#[derive(Default)]
+struct UsedSecrets {
+    /// Those that the user must agree to.
+    to_approve: Vec<SecretName>,
+    /// True when the result must not be shown.
+    has_sealed: bool,
 }
 
 /// Checks that the values can be passed safely in their context.
@@ -356,7 +378,7 @@ fn check_context(purpose: Use, template: &Template, secrets: &Secrets) -> Result
     match purpose {
         Use::Script => shell::check_script(template.source(), secrets),
         Use::Typed => substitute::substitute_typed(template.source(), secrets).map(drop),
-        Use::Pattern | Use::Shared | Use::Literal | Use::Written => Ok(()),
+        Use::Pattern | Use::Shared | Use::Literal | Use::Written | Use::Header => Ok(()),
     }
 }
 
@@ -370,9 +392,11 @@ fn request(name: SecretName, call: &mut Call, mut warnings: Vec<String>) -> Appr
     let text = texts.join("\n");
     let about = format!("{name} ");
     warnings.retain(|warning| warning.starts_with(&about));
+    let sent_to = resolve::destination(call).map(|url| url.named_host());
+    let in_text = usage_warnings::hosts(&text);
     ApprovalRequest {
         tool: call.spec().name,
-        hosts: usage_warnings::hosts(&text).into_iter().collect(),
+        hosts: sent_to.into_iter().chain(in_text).collect(),
         warnings,
         name,
         text,

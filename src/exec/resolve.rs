@@ -1,10 +1,11 @@
 //! Replaces placeholders with values right before a tool runs, and checks their names before the block runs.
 
-use crate::tool::Use;
 use crate::tool::context::blocking;
+use crate::tool::{ToolSettings, Use};
 use crate::tools::Call;
 use karyi_core::error::{ErrorClass, ErrorCode, ToolError};
 use karyi_core::secret::{SecretName, Template};
+use karyi_net::WebUrl;
 use karyi_vault::session::{LoadIssueKind, Need, Secrets};
 use karyi_vault::{shell, substitute};
 
@@ -153,7 +154,7 @@ fn resolve_one(purpose: Use, template: &mut Template, secrets: &Secrets) -> Resu
             substitute::substitute(source, secrets)?
         }
         Use::Pattern | Use::Shared if template.has_secret() => return Err(refused(purpose)),
-        Use::Pattern | Use::Shared => substitute::substitute(source, secrets)?,
+        Use::Pattern | Use::Shared | Use::Header => substitute::substitute(source, secrets)?,
         Use::Typed => substitute::substitute_typed(source, secrets)?,
         Use::Script => shell::substitute_script(source, secrets)?,
     };
@@ -188,14 +189,31 @@ pub fn check_written(text: &str, secrets: &Secrets) -> Result<(), ToolError> {
     Ok(())
 }
 
+/// Adds what the settings say to a call: the secret of a profile, the page of a search engine.
+pub fn add_settings(call: &mut Call, settings: &ToolSettings) {
+    match call {
+        Call::UrlFetch(args) => args.add_profile(&settings.web),
+        Call::WebSearch(args) => args.set_page(&settings.web),
+        _ => {}
+    }
+}
+
+/// Returns the URL that the secrets of a call are sent to.
+pub(super) fn destination(call: &Call) -> Option<WebUrl> {
+    match call {
+        Call::UrlFetch(args) => args.destination(),
+        _ => None,
+    }
+}
+
 /// Returns the error of a placeholder in a text that may hold none.
 pub(super) fn refused(purpose: Use) -> ToolError {
     let (message, hint) = match purpose {
         Use::Shared => (
             "a placeholder stands in a text that is stored or sent as it is",
-            "leave the secret out, or name it in other words",
+            "leave the secret out; in <url_fetch> it goes into a header",
         ),
-        Use::Pattern | Use::Literal | Use::Written | Use::Typed | Use::Script => (
+        Use::Pattern | Use::Literal | Use::Written | Use::Typed | Use::Script | Use::Header => (
             "a placeholder stands in a search pattern",
             "search for text around the value; matches show it as its placeholder",
         ),

@@ -165,8 +165,11 @@ fn spelling(property: &Property<'_>, text: Option<&str>) -> (String, String) {
     if property.annotation("leaf").is_some() {
         return (format!("<{name}>"), "text".into());
     }
-    if property.annotation("child").is_some() {
+    if property.annotation("child").is_some() || property.is_raw() {
         return (format!("<{name}>"), "text".into());
+    }
+    if schema::has_type(property.schema, "object") {
+        return (format!("<{name}>"), "JSON".into());
     }
     if text == Some(name) {
         return (name.into(), "the element's text".into());

@@ -382,7 +382,7 @@ const HIDDEN: &[&str] = &[
 const FILES: &[&str] = &["files", "searches"];
 
 /// Fields with texts of several lines.
-const TEXTS: &[&str] = &["output", "text"];
+const TEXTS: &[&str] = &["output", "text", "body"];
 
 /// Returns true for calls whose heading says what they found, so that it comes with their result.
 fn is_one_line(heading: &str) -> bool {

@@ -24,6 +24,7 @@ const TEXTS: &[&str] = &[
     "diff",
     "excerpt",
     "text",
+    "body",
     "command",
     "last_line",
     "note",

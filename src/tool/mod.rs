@@ -30,6 +30,7 @@ pub mod site;
 pub mod site;
 pub mod spec;
 pub mod validate;
+pub mod web_settings;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -67,6 +68,8 @@ pub enum Use {
     Pattern,
     /// Secrets are refused: the text goes into a file or to a model as it is.
     Shared,
+    /// As `Literal`, in a header that goes to the destination of the call.
+    Header,
     /// As `Literal`, with backslashes of the values doubled: escapes in the text are decoded later.
     Typed,
     /// The text is a shell script: it refers to values and never contains them.

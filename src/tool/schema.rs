@@ -55,7 +55,9 @@ impl<'a> Property<'a> {
         has_type(self.schema, "array")
     }
 
-    fn is_raw(&self) -> bool {
+    /// Returns true when the value is a raw leaf.
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
         let raw = self.schema.get(ANNOTATION).and_then(|a| a.get("raw"));
         raw.and_then(Value::as_bool).unwrap_or(false)
     }

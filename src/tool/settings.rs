@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::tool::own_directories::OwnDirectories;
+use crate::tool::web_settings::WebSettings;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
@@ -22,6 +23,8 @@ pub struct ToolSettings {
     pub bash: BashSettings,
     /// Settings of `todo_update`.
     pub todo_update: TodoUpdateSettings,
+    /// Settings of the tools that reach the web.
+    pub web: WebSettings,
 }
 
 /// Settings of `read_file`.

@@ -169,6 +169,8 @@ tools! {
     ReadFile: assistant::read_file::ReadFile,
     WriteFile: assistant::write_file::WriteFile,
     Bash: assistant::bash::Bash,
+    UrlFetch: assistant::url_fetch::UrlFetch,
+    WebSearch: assistant::web_search::WebSearch,
     TodoUpdate: assistant::todo_update::TodoUpdate,
     PlanCreate: assistant::plan_create::PlanCreate,
     #[cfg(feature = "serve")]

@@ -252,6 +252,14 @@ tool_codes! {
     ToolDisabled = "tool_disabled", Failed, "go on without it, or ask the user to switch it on in config.toml";
     /// A command waits for input, and nobody can give it some.
     WaitsForInput = "waits_for_input", Failed, "run it with <command>, and answer with <input>";
+    /// The guard does not admit a URL, or an address that its name leads to.
+    UrlNotAllowed = "url_not_allowed", Refused, "do not try it in another way; ask the user to add the host to guard.allow in config.toml";
+    /// A server answered with a status that is no success.
+    HttpError = "http_error", Failed, "read `http_status` and `body`: 404 means another URL, 401 and 403 a missing permission, 429 and 5xx to try again later";
+    /// A server cannot be reached, or its answer was cut or broken.
+    NetworkError = "network_error", Failed, "check the URL, or try again in a moment";
+    /// A search engine answered with something else than results.
+    SearchBlocked = "search_blocked", Failed, "try again later, or fetch a page that you know with <url_fetch>; the user can choose another engine with tools.web_search.engine";
     /// Two arguments do not go together.
     BadArguments = "bad_arguments", Failed, "see `karyi tools` for the arguments";
     /// A regular expression or glob is broken.
@@ -285,7 +293,7 @@ tool_codes! {
     /// A value did not come whole to the shell, which was changed.
     SecretNotDelivered = "secret_not_delivered", Refused, "undo what was done to IFS, read or builtin in this session, or start another one; with --shell /bin/bash more of that does no harm";
     /// A sealed secret in text that a shell would store.
-    SealedInShell = "sealed_in_shell", Refused, "a sealed secret is for <url_fetch>, which this version does not have; use another one";
+    SealedInShell = "sealed_in_shell", Refused, "a sealed secret is for <url_fetch> alone; use another one";
     /// The policy of a secret does not allow its use here.
     PolicyDenied = "policy_denied", Failed, "ask the user to change the policy with `karyi var set`, or use another secret";
     /// A secret is past its date.

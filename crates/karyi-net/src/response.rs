@@ -72,8 +72,8 @@ impl HttpResponse {
     ///
     /// # Errors
     /// As [`Self::chunk`].
-    pub async fn body_up_to(mut self, most: usize) -> Result<(Bytes, bool), NetError> {
-        let mut body = BytesMut::new();
+    pub async fn body_up_to(mut self, most: usize) -> Result<(Vec<u8>, bool), NetError> {
+        let mut body = Vec::new();
         while body.len() <= most
             && let Some(piece) = self.chunk().await?
         {
@@ -81,7 +81,7 @@ impl HttpResponse {
         }
         let is_cut = body.len() > most;
         body.truncate(most);
-        Ok((body.freeze(), is_cut))
+        Ok((body, is_cut))
     }
 
     /// Returns the whole body.

@@ -137,8 +137,25 @@ impl WebUrl {
         &self.url
     }
 
-    pub(crate) fn scheme(&self) -> &str {
+    /// Returns the scheme.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
         self.url.scheme()
+    }
+
+    /// Returns the host, with the port if it is not the usual one.
+    #[must_use]
+    pub fn named_host(&self) -> String {
+        match self.unusual_port() {
+            Some(port) => format!("{}:{port}", self.host()),
+            None => self.host().to_owned(),
+        }
+    }
+
+    /// Returns the port, if it is not that of the scheme.
+    #[must_use]
+    pub fn unusual_port(&self) -> Option<u16> {
+        self.url.port()
     }
 
     pub(crate) fn port(&self) -> u16 {

@@ -275,8 +275,7 @@ impl Policy {
             let message = format!("{name} is sealed, and <{tool}> could show it");
             let change = change(name, &format!("--output redact {}", self.with_tool(tool)));
             let hint = format!(
-                "a sealed secret is for <url_fetch>, which this version does not have; ask the user to unseal it with \
-                 {change}, or use another secret"
+                "a sealed secret is for <url_fetch>; ask the user to unseal it with {change}, or use another secret"
             );
             return Err(ToolError::new(ErrorCode::SealedInShell, message).with_hint(hint));
         }

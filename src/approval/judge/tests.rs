@@ -836,3 +836,104 @@ fn programs_that_take_commands_are_known() {
         assert_eq!(takes_commands(script), expected, "{script}");
     }
 }
+
+/// Judges a call of a tool.
+fn judged_call(mode: Mode, rules: &Rules, tool: &str, arguments: serde_json::Value) -> Verdict {
+    let place = Place {
+        cwd: "/project".into(),
+        project: "/project".into(),
+        home: None,
+        real: Path::to_owned,
+    };
+    let all = crate::tools::all();
+    let mut call = (all.get(tool).unwrap().from_json)(arguments).unwrap();
+    if let Call::WebSearch(args) = &mut call {
+        args.set_page(&Default::default());
+    }
+    let place = &place;
+    Judge { mode, rules, place }.call(&call, false)
+}
+
+#[test]
+fn a_request_is_asked_about_with_a_rule_for_its_host() {
+    let url = serde_json::json!({"url": "https://API.example.com:8443/x?q"});
+    let none = Rules::default();
+    let Verdict::Ask(parts) = judged_call(Mode::Edits, &none, "url_fetch", url.clone()) else {
+        unreachable!("it is asked about")
+    };
+    let [part] = parts.as_slice() else {
+        unreachable!("one part")
+    };
+    assert_eq!(part.what, "GET https://API.example.com:8443/x?q");
+    assert_eq!(part.reason, "it sends a request to api.example.com:8443");
+    assert_eq!(part.rule.as_deref(), Some("fetch:api.example.com:8443"));
+    let by = |mode, rules: &Rules| shown(judged_call(mode, rules, "url_fetch", url.clone()));
+    assert_eq!(by(Mode::Full, &none), "runs");
+    assert_eq!(by(Mode::ReadOnly, &none), "denied by the mode read-only");
+    let host = "fetch:API.example.com:8443";
+    assert_eq!(by(Mode::Ask, &rules(&[host], &[], &[])), "runs");
+    assert_eq!(
+        by(Mode::ReadOnly, &rules(&[host], &[], &[])),
+        "denied by the mode read-only"
+    );
+    assert_eq!(
+        by(Mode::Full, &rules(&[], &[], &[host])),
+        "denied by the rule `fetch:API.example.com:8443`"
+    );
+    assert_ne!(
+        by(
+            Mode::Ask,
+            &rules(
+                &["fetch:api.example.com", "fetch:example.com:8443"],
+                &[],
+                &[]
+            )
+        ),
+        "runs"
+    );
+}
+
+#[test]
+fn a_search_asks_for_its_engine_and_a_download_for_its_file() {
+    let none = Rules::default();
+    let search = serde_json::json!({"q": "cats"});
+    let found = judged_call(Mode::Ask, &none, "web_search", search.clone());
+    assert_eq!(
+        shown(found),
+        "search for cats: it sends a request to html.duckduckgo.com"
+    );
+    let allowed = rules(&["fetch:html.duckduckgo.com"], &[], &[]);
+    assert_eq!(
+        shown(judged_call(Mode::Ask, &allowed, "web_search", search)),
+        "runs"
+    );
+    let saved = serde_json::json!({"url": "https://h/", "download_path": "f"});
+    let found = judged_call(Mode::Ask, &none, "url_fetch", saved);
+    assert_eq!(
+        shown(found),
+        "GET https://h/: it sends a request to h | file_cache_dir/f: it writes a file of the assistant"
+    );
+}
+
+#[test]
+fn rules_about_hosts_name_one() {
+    for text in [
+        "fetch:",
+        "fetch:a b",
+        "fetch:https://h",
+        "fetch:h/x",
+        "fetch:*.h",
+        "fetch::80",
+    ] {
+        let why = Rule::parse(text).unwrap_err();
+        assert!(why.starts_with("expected a host"), "{text}: {why}");
+    }
+    for text in [
+        "fetch:h",
+        "fetch:127.0.0.1:80",
+        "fetch:[::1]:80",
+        "fetch:Example.COM",
+    ] {
+        assert_eq!(Rule::parse(text).unwrap().as_str(), text);
+    }
+}

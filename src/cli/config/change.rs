@@ -63,7 +63,7 @@ pub(super) fn value_of(kind: Kind, text: &str) -> Value {
             whole().or_else(|| text.parse::<f64>().ok().map(Value::from))
         }
         Kind::Flag => text.parse::<bool>().ok().map(Value::from),
-        Kind::Words(_) | Kind::Texts | Kind::Rules => {
+        Kind::Words(_) | Kind::Texts | Kind::UrlRules | Kind::Rules => {
             let words = text.split(',').map(str::trim);
             let words = words.filter(|word| !word.is_empty());
             Some(Value::Array(words.collect::<Array>()))

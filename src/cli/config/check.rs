@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::Uri;
 use karyi_core::secret::{self, Piece, SecretName};
 use karyi_core::similar_names::similar_names;
+use karyi_net::UrlRule;
 use toml_edit::{Document, Item, TableLike, Value};
 
 use crate::approval::Rule;
@@ -196,6 +197,10 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
             .as_str()
             .map_or_else(wrong, |text| check_word(text, &words())),
         Kind::Words(words) => list(&|text| check_word(text, &words())),
+        Kind::UrlRules => list(&|text| {
+            let rule = UrlRule::parse(text).map(drop);
+            rule.or_else(|why| other(&format!("a text that is no rule: {why}")))
+        }),
         Kind::Rules => list(&|text| {
             let rule = Rule::parse(text).map(drop);
             rule.or_else(|why| other(&format!("a text that is no rule: {why}")))

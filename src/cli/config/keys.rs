@@ -1,13 +1,15 @@
 //! The table of settings. What is valid, the list of settings and their documentation follow from it.
 
 use crate::approval::Mode;
+use crate::tool::web_settings::{HeaderFormat, SearchEngine};
+use crate::tools::assistant::url_fetch::METHODS;
 use karyi_core::similar_names::similar_names;
 use karyi_model::{Capability, Provider};
 
 /// A setting.
 #[derive(Debug)]
 pub(super) struct Key {
-    /// Name, its parts joined by dots; `*` is the name of a model.
+    /// Name, its parts joined by dots; `*` is the name of a model or profile.
     pub(super) pattern: &'static str,
     /// Kind of its value.
     pub(super) kind: Kind,
@@ -40,6 +42,8 @@ pub(super) enum Kind {
     Texts,
     /// Number of seconds above 0.
     Seconds,
+    /// List of rules about URLs.
+    UrlRules,
     /// One of these words.
     Word(Words),
     /// List of these words.
@@ -65,7 +69,8 @@ impl Kind {
             Self::Seconds => "seconds above 0".to_owned(),
             Self::Word(words) => listed(&words()),
             Self::Words(words) => format!("a list of {}", listed(&words())),
-            Self::Rules => "a list of commands and `edit:` with patterns of paths".to_owned(),
+            Self::UrlRules => "a list of https:// or https://HOST/PATH".to_owned(),
+            Self::Rules => "a list of commands, `edit:PATHS` and `fetch:HOST`".to_owned(),
             Self::Fields => "a table".to_owned(),
         }
     }
@@ -282,7 +287,123 @@ pub(super) const KEYS: &[Key] = &[
         "Plain rules instead of a language model",
     ),
     enabled("tools.plan_create.enabled"),
+    enabled("tools.url_fetch.enabled"),
+    setting(
+        "tools.url_fetch.timeout",
+        Kind::Seconds,
+        "30",
+        "Time limit of a call that names none",
+    ),
+    setting(
+        "tools.url_fetch.max_bytes",
+        Kind::Tokens,
+        "524288",
+        "Bytes of a body that a result is made of",
+    ),
+    setting(
+        "tools.url_fetch.user_agent",
+        Kind::Text,
+        "that of karyi",
+        "Header User-Agent of a call that sets none",
+    ),
+    enabled("tools.web_search.enabled"),
+    setting(
+        "tools.web_search.engine",
+        Kind::Word(search_engines),
+        "duckduckgo_html",
+        "Search engine",
+    ),
+    setting(
+        "tools.web_search.base_url",
+        Kind::Url,
+        "the engine's",
+        "URL of the engine's page",
+    ),
+    setting(
+        "tools.web_search.timeout",
+        Kind::Seconds,
+        "20",
+        "Time limit of a call",
+    ),
+    setting(
+        "tools.web_search.max_results",
+        Kind::Tokens,
+        "5",
+        "Results of a call that does not say, at most 20",
+    ),
+    setting(
+        "guard.allow",
+        Kind::UrlRules,
+        "https://",
+        "URLs that may be asked for",
+    ),
+    setting(
+        "guard.deny_private",
+        Kind::Flag,
+        "true",
+        "Refuse addresses that are not public and not named",
+    ),
+    setting(
+        "guard.follow_redirects",
+        Kind::Flag,
+        "false",
+        "Follow redirects to the same origin",
+    ),
+    setting(
+        "secrets.allow_profiles",
+        Kind::Texts,
+        "",
+        "Auth profiles that calls may use",
+    ),
+    setting(
+        "auth_profiles.*.secret",
+        Kind::Secret,
+        "",
+        "Secret that the profile adds",
+    ),
+    setting(
+        "auth_profiles.*.allow.url_prefixes",
+        Kind::UrlRules,
+        "",
+        "URLs that the profile is for",
+    ),
+    setting(
+        "auth_profiles.*.allow.methods",
+        Kind::Words(methods),
+        "GET",
+        "Methods that it is for",
+    ),
+    setting(
+        "auth_profiles.*.allow.follow_redirects",
+        Kind::Flag,
+        "false",
+        "Follow redirects to the same origin",
+    ),
+    setting(
+        "auth_profiles.*.inject.name",
+        Kind::Text,
+        "Authorization",
+        "Header with the secret",
+    ),
+    setting(
+        "auth_profiles.*.inject.format",
+        Kind::Word(header_formats),
+        "bearer",
+        "Form of the secret in the header",
+    ),
 ];
+
+fn search_engines() -> Vec<&'static str> {
+    SearchEngine::ALL.map(SearchEngine::as_str).to_vec()
+}
+
+fn header_formats() -> Vec<&'static str> {
+    HeaderFormat::ALL.map(HeaderFormat::as_str).to_vec()
+}
+
+fn methods() -> Vec<&'static str> {
+    METHODS.to_vec()
+}
 
 /// Returns the setting that switches a tool on.
 const fn enabled(pattern: &'static str) -> Key {

@@ -39,6 +39,7 @@ impl Settings {
                     .and_then(Item::as_bool)
                     .unwrap_or(false),
             },
+            web: self.web(),
         }
     }
 
@@ -95,24 +96,30 @@ impl Settings {
     }
 
     /// Returns a setting of a tool.
-    fn of_tool(&self, tool: &str, name: &str) -> Option<&Item> {
+    pub(super) fn of_tool(&self, tool: &str, name: &str) -> Option<&Item> {
         self.item(&["tools", tool, name])
     }
 
-    fn bytes(&self, tool: &str, name: &str) -> Option<u64> {
+    pub(super) fn bytes(&self, tool: &str, name: &str) -> Option<u64> {
         let bytes = self.of_tool(tool, name)?.as_integer()?;
         u64::try_from(bytes).ok()
     }
 
-    fn seconds(&self, tool: &str, name: &str) -> Option<Duration> {
+    pub(super) fn seconds(&self, tool: &str, name: &str) -> Option<Duration> {
         let seconds = number(self.of_tool(tool, name)?)?;
         Duration::try_from_secs_f64(seconds).ok()
     }
 
     fn texts(&self, tool: &str, name: &str) -> Vec<String> {
-        let list = self.of_tool(tool, name).and_then(Item::as_array);
-        let texts = list.into_iter().flatten().filter_map(|text| text.as_str());
-        texts.map(str::to_owned).collect()
+        self.list(&["tools", tool, name])
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Returns the texts of a list.
+    pub(super) fn list(&self, path: &[&str]) -> impl Iterator<Item = &str> {
+        let list = self.item(path).and_then(Item::as_array);
+        list.into_iter().flatten().filter_map(|text| text.as_str())
     }
 }
 

@@ -16,7 +16,8 @@ pub(in crate::cli) struct PolicyArgs {
 }
 
 const AFTER: &str = "\
-A rule is a command, such as `git push`, or `edit:` with a pattern of paths. `*` as the last word stands for any words.
+A rule is a command, such as `git push`, `edit:` with a pattern of paths, or `fetch:` with a host. `*` as the last word
+of a command stands for any words.
 
 Examples:
   karyi policy explain 'git status > out'
@@ -41,7 +42,7 @@ pub(super) enum PolicyCommand {
     },
     /// Say of a call whether it runs, is asked about, or is denied, and why; run nothing
     Explain {
-        /// Script of the shell, or `edit:` or `read:` with the path of a file
+        /// Script of the shell, `edit:` or `read:` with the path of a file, or `fetch:` with a URL
         #[arg(value_name = "CMD")]
         script: String,
         /// How much runs without a question [default: `approval.mode` in config.toml, else ask]
@@ -53,7 +54,7 @@ pub(super) enum PolicyCommand {
     },
     /// Add a rule that allows calls in this project
     Add {
-        /// A command, or `edit:` with a pattern of paths
+        /// A command, `edit:` with a pattern of paths, or `fetch:` with a host
         rule: String,
         /// Ask about its calls instead
         #[arg(long, conflicts_with = "deny")]

@@ -125,14 +125,16 @@ fn explain(script: &str, mode: Option<Mode>, is_json: bool) -> anyhow::Result<Ex
     }))
 }
 
-/// Returns the call that runs a script, or that reads or writes the file after `read:` or `edit:`.
+/// Returns the call that runs a script, or that reads, writes or asks for what stands after `read:`, `edit:` or
+/// `fetch:`.
 fn call(text: &str) -> anyhow::Result<Call> {
     let (tool, arguments) = match text.split_once(':') {
         Some(("edit", path)) => ("edit", json!({ "files": [{ "src": path, "content": "" }] })),
         Some(("read", path)) => ("read", json!({ "files": [{ "src": path }] })),
+        Some(("fetch", url)) => ("url_fetch", json!({ "url": url })),
         _ => ("command", json!({ "text": text })),
     };
-    let registry = tools::registry();
+    let registry = tools::for_scripts();
     let entry = registry.get(tool).context("the tool is missing")?;
     (entry.from_json)(arguments).with_context(|| format!("reading `{}`", safe_line(text)))
 }

@@ -148,7 +148,11 @@ impl Tool for WriteFile {
 fn write(args: &Args, context: &Context) -> Result<Output, ToolError> {
     let content = args.content.text();
     let (bytes, most) = (content.len() as u64, context.settings.write_file.max_bytes);
-    let place = Place::find(args.path.text(), context)?;
+    let place = Place::find(
+        args.path.text(),
+        &[PathBase::Cache, PathBase::State],
+        context,
+    )?;
     let mode = WriteMode::parse(args.mode.as_deref())?;
     if bytes > most {
         let message = format!("content too large ({bytes} bytes > {most} max)");
@@ -180,18 +184,23 @@ fn write(args: &Args, context: &Context) -> Result<Output, ToolError> {
 }
 
 /// Directory of the assistant and a path below it, before anything is made.
-struct Place {
+pub(super) struct Place {
     base: PathBase,
     path: PathBuf,
-    written: String,
+    /// The path as it was written.
+    pub(super) written: String,
 }
 
 impl Place {
-    /// Finds the directory that a path names.
+    /// Finds the directory that a path names, among those that are permitted.
     ///
     /// # Errors
-    /// `outside_root` when it is in neither.
-    fn find(written: &str, context: &Context) -> Result<Self, ToolError> {
+    /// `outside_root` when it is in none of them.
+    pub(super) fn find(
+        written: &str,
+        permitted: &[PathBase],
+        context: &Context,
+    ) -> Result<Self, ToolError> {
         let directories = &context.settings.directories;
         let path = OwnPath::parse(written, PathBase::Cache)?;
         let given = directories.expand_home(path.rest);
@@ -201,10 +210,14 @@ impl Place {
             real != directory && real.starts_with(&directory)
         };
         let bases: &[PathBase] = match given.is_absolute() {
-            true => &[PathBase::Cache, PathBase::State],
+            true => permitted,
             false => &[path.base],
         };
-        let Some(base) = bases.iter().copied().find(|base| is_below(base)) else {
+        let mut bases = bases
+            .iter()
+            .copied()
+            .filter(|base| permitted.contains(base));
+        let Some(base) = bases.find(is_below) else {
             return Err(outside(written, context));
         };
         Ok(Self {
@@ -218,7 +231,7 @@ impl Place {
     ///
     /// # Errors
     /// The directory cannot be made, or a link leads out of it meanwhile.
-    fn open(&self, context: &Context) -> Result<(Root, PathBuf), ToolError> {
+    pub(super) fn open(&self, context: &Context) -> Result<(Root, PathBuf), ToolError> {
         let directories = &context.settings.directories;
         let root = directories.open_to_write(self.base)?;
         let directory = directories.directory(self.base, Path::new(""));

@@ -44,3 +44,21 @@ pub const MAX_REDIRECTS: usize = 3;
 pub const MAX_PAGE_LINKS: usize = 50;
 /// Longest title of a page, in characters.
 pub const MAX_PAGE_TITLE_CHARS: usize = 300;
+/// Time limit of a `url_fetch`, unless the call or the settings say otherwise.
+pub const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of a body that a `url_fetch` reads, unless the call or the settings say otherwise.
+pub const FETCH_BYTES: u64 = 512 << 10;
+/// Most bytes of a body that a result can be made of.
+pub const MAX_FETCH_BYTES: u64 = 16 << 20;
+/// Most bytes of a download, which is held in memory until it is whole.
+pub const DOWNLOAD_BYTES: u64 = 100 << 20;
+/// Most headers of a request: servers refuse more.
+pub const MAX_FETCH_HEADERS: usize = 50;
+/// Time limit of a `web_search`, unless the settings say otherwise.
+pub const SEARCH_TIMEOUT: Duration = Duration::from_secs(20);
+/// Results of a `web_search`, unless the call or the settings say otherwise.
+pub const SEARCH_RESULTS: usize = 5;
+/// Most results of a `web_search`.
+pub const MAX_SEARCH_RESULTS: usize = 20;
+/// Bytes that are read of a page of results.
+pub const SEARCH_PAGE_BYTES: usize = 2 << 20;

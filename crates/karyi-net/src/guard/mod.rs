@@ -41,6 +41,14 @@ impl Default for Guard {
 }
 
 impl Guard {
+    /// Checks a URL, apart from the addresses that its name leads to.
+    ///
+    /// # Errors
+    /// It may not be asked for.
+    pub fn check(&self, url: &WebUrl) -> Result<(), NetError> {
+        self.judge(url).map(drop)
+    }
+
     /// Judges a URL; returns the addresses that its request may reach.
     ///
     /// # Errors
