@@ -12,6 +12,7 @@ mod screens;
 mod shell;
 mod start;
 mod tmux;
+mod xterm;
 
 use crate::ask::server::ModelServer;
 use crate::harness::Karyi;

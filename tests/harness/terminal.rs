@@ -106,6 +106,17 @@ impl Terminal {
         self.seen.clone()
     }
 
+    /// Sets the size of the terminal.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let size = PtySize {
+            rows,
+            cols: columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        self.master.resize(size).unwrap();
+    }
+
     /// Forgets what was seen so far.
     pub fn forget(&mut self) -> &mut Self {
         self.seen.clear();

@@ -26,6 +26,9 @@ pub struct Size {
 pub enum Reflow {
     /// It wraps lines that have become too long.
     Wraps,
+    /// It wraps them but for the line of the cursor, which it cuts. A line that it wraps below the cursor moves the
+    /// cursor, so nothing long should stand there. xterm.js does this, which is the terminal of VS Code.
+    WrapsOthers,
     /// It cuts them.
     Cuts,
 }
@@ -121,11 +124,14 @@ impl LiveRegion {
         bytes.extend_from_slice(b"\r");
         let up = self.drawn.as_ref().map_or(0, |drawn| {
             let columns = usize::from(size.columns.max(1));
-            let rows = |widths: &Vec<usize>| match self.reflow {
-                Reflow::Wraps => wrapped_rows(widths, columns),
+            let last = drawn.before_cursor.len().saturating_sub(1);
+            let rows = |(number, widths): (usize, &Vec<usize>)| match self.reflow {
+                Reflow::WrapsOthers if number == last => 1,
+                Reflow::Wraps | Reflow::WrapsOthers => wrapped_rows(widths, columns),
                 Reflow::Cuts => 1,
             };
-            drawn.before_cursor.iter().map(rows).sum::<usize>() - 1
+            let rows = drawn.before_cursor.iter().enumerate().map(rows);
+            rows.sum::<usize>().saturating_sub(1)
         });
         if up > 0 {
             bytes.extend_from_slice(format!("\x1b[{up}A").as_bytes());

@@ -80,6 +80,9 @@ impl App {
         caret = caret.map(|(row, column)| (row.saturating_sub(surplus), column));
         let rows = (room.saturating_sub(lines.len()) / 2).max(1);
         let input = self.input.rows(columns, rows);
+        if self.screen.has_input_last() {
+            lines.append(&mut below);
+        }
         let of_input = (lines.len() + input.caret.0, input.caret.1);
         lines.extend(input.lines);
         lines.extend(below);

@@ -21,6 +21,7 @@ pub(super) struct Screen {
     out: File,
     guard: TerminalGuard,
     region: LiveRegion,
+    has_input_last: bool,
     size: Size,
     notice: Notice,
 }
@@ -54,6 +55,7 @@ impl Screen {
             out: terminal.try_clone()?,
             guard: TerminalGuard::take(terminal.try_clone()?)?,
             region: LiveRegion::new(palette, reflow()),
+            has_input_last: reflow() == Reflow::WrapsOthers,
             size: size(),
             notice,
         })
@@ -62,6 +64,11 @@ impl Screen {
     /// Returns the size that was measured last.
     pub(super) fn size(&self) -> Size {
         self.size
+    }
+
+    /// Returns true when nothing long should stand below the cursor.
+    pub(super) fn has_input_last(&self) -> bool {
+        self.has_input_last
     }
 
     /// Returns the size, as it is now.
@@ -135,10 +142,13 @@ pub(super) fn palette() -> Palette {
 
 /// Returns what the terminal does with lines that have become too long: xterm and the console cut them.
 fn reflow() -> Reflow {
-    let is_console = std::env::var_os("TERM").is_some_and(|term| term == "linux");
-    match is_console || std::env::var_os("XTERM_VERSION").is_some() {
-        true => Reflow::Cuts,
-        false => Reflow::Wraps,
+    let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|found| found == value);
+    if is("TERM", "linux") || std::env::var_os("XTERM_VERSION").is_some() {
+        Reflow::Cuts
+    } else if is("TERM_PROGRAM", "vscode") {
+        Reflow::WrapsOthers
+    } else {
+        Reflow::Wraps
     }
 }
 
