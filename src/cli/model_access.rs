@@ -10,7 +10,10 @@ use crate::tool::context::Context;
 use crate::tool::model_access::{ModelAccess, ModelAnswer, ModelLack, ModelQuestion};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
-use karyi_model::{Message, Model, ModelError, ModelEvent, ModelRequest, OutputForm};
+use karyi_model::{
+    Message, Model, ModelConfig, ModelError, ModelEvent, ModelRequest, OutputForm, Provider,
+};
+use karyi_net::ServerUrl;
 use karyi_vault::redact::Redactor;
 use karyi_vault::session::Secrets;
 
@@ -72,7 +75,9 @@ impl ConfiguredModels {
             messages: vec![Message::user(question.message.clone())],
             max_output: Some(question.max_output),
             temperature: Some(0.0),
-            output: OutputForm::Json { schema: None },
+            output: OutputForm::Json {
+                schema: takes_schema(model.config()).then(|| question.schema.clone()),
+            },
             ..ModelRequest::default()
         };
         let text = tokio::time::timeout(limits::MODEL_QUESTION_TIMEOUT, text_of(&*model, &request));
@@ -102,6 +107,12 @@ impl ModelAccess for ConfiguredModels {
     fn ask<'a>(&'a self, question: &'a ModelQuestion) -> ModelAnswer<'a> {
         Box::pin(self.answer(question))
     }
+}
+
+/// Returns true for servers that hold a model to a schema; other servers may refuse one.
+fn takes_schema(config: &ModelConfig) -> bool {
+    let is_local = || ServerUrl::parse(&config.base_url).is_ok_and(|url| url.is_loopback());
+    matches!(config.provider, Provider::Ollama | Provider::Gemini) || is_local()
 }
 
 /// Returns the text of an answer, as much of it as a conversation would keep.

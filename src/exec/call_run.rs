@@ -160,7 +160,13 @@ impl CallResult {
         });
         let mut outcome = run.context.redactor.seal(self.outcome);
         outcome.change(fields, |outcome, fields| {
-            let added = std::mem::replace(&mut outcome.fields, fields);
+            let mut added = std::mem::replace(&mut outcome.fields, fields);
+            // A tool may have warnings of its own.
+            if let Some(Value::Array(own)) = outcome.fields.get_mut("warnings")
+                && let Some(Value::Array(more)) = added.shift_remove("warnings")
+            {
+                own.extend(more);
+            }
             outcome.fields.extend(added);
         });
         if let Some(error) = self.error {

@@ -50,6 +50,10 @@ fn convert_members(map: &mut Map<String, Value>, schema: &Value) {
         let Some(schema) = properties.get(name) else {
             continue;
         };
+        // What its tool has words against is not made to fit.
+        if schema::annotation(schema, "misfit").is_some() && !value.is_string() {
+            continue;
+        }
         if name == "timeout"
             && !schema::has_type(schema, "string")
             && let Some(seconds) = value.as_str().and_then(slips::seconds)

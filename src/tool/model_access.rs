@@ -91,6 +91,8 @@ pub struct ModelQuestion {
     pub system: Redacted,
     /// Facts, as a JSON object.
     pub message: Redacted,
+    /// JSON Schema of the answer, as JSON, for servers that can hold a model to it.
+    pub schema: Redacted,
     /// Most tokens of the answer.
     pub max_output: u64,
 }
@@ -113,6 +115,8 @@ pub struct ModelTask<'a> {
     pub system: &'a str,
     /// Facts, as a JSON object.
     pub facts: Value,
+    /// JSON Schema of the answer.
+    pub schema: Value,
     /// Most tokens of the answer.
     pub max_output: u64,
 }
@@ -132,6 +136,7 @@ impl ModelTask<'_> {
             model: self.model.map(str::to_owned),
             system: redactor.redact(self.system),
             message: redactor.redact(&self.facts.to_string()),
+            schema: redactor.redact(&self.schema.to_string()),
             max_output: self.max_output,
         };
         let mut is_second = false;
@@ -190,6 +195,7 @@ mod tests {
             model: None,
             system: "Count.",
             facts: json!({"a": 1}),
+            schema: json!({"type": "object"}),
             max_output: 100,
         };
         let redactor = Redactor::new(&Secrets::default());

@@ -577,3 +577,25 @@ fn records_that_are_lost_at_the_end_are_told() {
         "karyi: 1 records could not be written before the end: the ledger is locked or the disk is full\n"
     );
 }
+
+#[test]
+fn words_of_a_tool_lead_the_errors_of_its_schema() {
+    let assistant = mcp().args(&["--tools", "assistant"]);
+    let mut client = Client::hello(assistant, &json!({}));
+    let mut check = |arguments: Value, words: &str| {
+        let told = client.call("todo_update", arguments).to_string();
+        assert!(told.contains(words), "{words}: {told}");
+    };
+    check(json!({"content": "a"}), "action is required: ");
+    check(json!({"action": "add"}), "content is required: ");
+    check(
+        json!({"action": "drop", "content": "a"}),
+        "invalid action: ",
+    );
+    let with = |key: &str, value: Value| json!({"action": "add", "content": "a", key: value});
+    check(
+        with("people", json!([1])),
+        "people must be an array of strings: ",
+    );
+    check(with("chat_id", json!(5)), "chat_id must be a string: ");
+}

@@ -493,7 +493,11 @@ fn a_plan_is_made_by_a_model_of_the_settings() {
     let calls = "<plan_create task=\"x\" model=\"big\"/><plan_create task=\"x\" model=\"openai_chat:tiny\"/>";
     let found = run_in(karyi, calls);
     assert_eq!(found[0]["plan"]["steps"][0]["step"], "a", "{found:?}");
-    assert_eq!(server.requests()[0]["model"], "huge");
+    let request = &server.requests()[0];
+    assert_eq!(request["model"], "huge");
+    // A server on this machine can hold a model to a schema.
+    let schema = &request["response_format"]["json_schema"]["schema"];
+    assert_eq!(schema["properties"]["steps"]["maxItems"], 6, "{request}");
     assert_eq!(found[1]["code"], "bad_arguments");
     assert!(
         found[1]["hint"].as_str().unwrap().contains("big"),

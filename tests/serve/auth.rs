@@ -286,6 +286,41 @@ fn tools_of_an_assistant_are_served_by_name_and_with_a_key() {
 }
 
 #[test]
+fn a_duty_that_is_sent_twice_with_a_key_is_kept_once() {
+    let home = Home::new();
+    let config = home.path().join("karyi/config");
+    std::fs::create_dir_all(&config).unwrap();
+    let settings = "[tools.todo_update]\nwithout_model = true\n";
+    std::fs::write(config.join("config.toml"), settings).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let database = dir.path().join("site.db").display().to_string();
+    let started = home.command(program(), &["serve", "--db", &database]);
+    let arguments = ["--key-file", &path, "--tools", "todo_update"];
+    let server = Server::run(started, dir, &arguments);
+    let keys = [("X-Internal-API-Key", KEY), ("Idempotency-Key", "duty-1")];
+    let duty = json!({"action": "add", "content": "Pay the rent", "people": []});
+    let first = server.answer("todo_update", &duty, &keys).json();
+    let counts = &first["output"]["updated_counts"];
+    assert_eq!(counts["open_count"], 1, "{first}");
+    let again = server.answer("todo_update", &duty, &keys);
+    assert_eq!(again.header("idempotency-replayed"), Some("true".into()));
+    let key = [("X-Internal-API-Key", KEY)];
+    let done = json!({"action": "complete", "content": "rent"});
+    let done = server.answer("todo_update", &done, &key).json();
+    let counts = json!({"open_count": 0, "done_count": 1});
+    assert_eq!(done["output"]["updated_counts"], counts, "{done}");
+    assert_eq!(server.last_record()["tool_name"], "todo_update");
+    let wrong = json!({"action": "add", "content": "a", "people": [1]});
+    let wrong = server.answer("todo_update", &wrong, &key);
+    let told = wrong.json().to_string();
+    assert!(
+        told.contains("people must be an array of strings"),
+        "{told}"
+    );
+}
+
+#[test]
 fn tools_that_nobody_can_call_are_told_of() {
     let server = Server::start(&["--tools", "command,read"]);
     let told = server.wait_for("tools_without_keys");

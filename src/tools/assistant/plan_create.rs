@@ -144,6 +144,7 @@ impl Tool for PlanCreate {
             model,
             system: TASK,
             facts: json!({"task": text, "max_steps": most, "style": args.style.as_ref().map(Template::text)}),
+            schema: reply_schema(most),
             max_output: limits::TASK_PLAN_TOKENS,
         };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -159,6 +160,26 @@ impl Tool for PlanCreate {
             }
         }
     }
+}
+
+/// Returns the schema of a reply.
+fn reply_schema(most: u32) -> Value {
+    let (text, texts) = (
+        json!({"type": "string"}),
+        json!({"type": "array", "items": {"type": "string"}}),
+    );
+    let status = json!({"enum": ["pending", "in_progress", "completed"]});
+    let step = json!({
+        "type": "object", "properties": {"step": text, "status": status}, "required": ["step", "status"],
+    });
+    json!({
+        "type": "object",
+        "properties": {
+            "thought": text, "summary": text, "steps": {"type": "array", "items": step, "minItems": 1, "maxItems": most},
+            "risks": texts, "questions": texts, "completion": text,
+        },
+        "required": ["thought", "summary", "steps", "risks", "questions", "completion"],
+    })
 }
 
 /// Reads a plan of at most `most` steps.
