@@ -29,7 +29,7 @@ struct Element<'p> {
     name: Cow<'p, str>,
     is_hidden: bool,
     /// Target of a link, and the length of the text at its start.
-    link: Option<(String, usize)>,
+    link: Option<Box<(String, usize)>>,
     /// Number of the next item, in an ordered list.
     next_item: Option<u32>,
 }
@@ -214,7 +214,7 @@ impl<'p> Reader<'p> {
         if tag.is_closed && self.is_in("svg") {
             return;
         }
-        let link = link.map(|target| (target, self.layout.len()));
+        let link = link.map(|target| Box::new((target, self.layout.len())));
         *self.counts.entry(tag.name.clone()).or_default() += 1;
         self.open.push(Element {
             name: tag.name,
@@ -286,10 +286,10 @@ impl<'p> Reader<'p> {
             "li" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.layout.mark(""),
             _ => {}
         }
-        if let Some((target, start)) = element.link
-            && self.layout.len() > start
+        if let Some(link) = element.link
+            && self.layout.len() > link.1
         {
-            let number = self.number(target);
+            let number = self.number(link.0);
             self.layout.suffix(&number);
         }
         let gap = self.gap(&element.name);
