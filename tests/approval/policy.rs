@@ -146,9 +146,12 @@ fn stored_rules_and_files_are_explained() {
     for args in [
         &["add", "cargo test *"] as &[&str],
         &["add", "--deny", "edit:**/.env"],
+        &["add", "fetch:example.com"],
     ] {
         assert_eq!(policy(&karyi, args).0, 0);
     }
+    let fetched = "it is asked about\n  GET http://h:8080/x: it sends a request to h:8080; the rule `fetch:h:8080` \
+                   allows it\n";
     let written = "it is asked about\n  src/a: it writes a file; the rule `edit:src/a` allows it\n";
     let denied = "it does not run: the rule `edit:**/.env` does not permit it\n";
     for (call, expected) in [
@@ -156,6 +159,8 @@ fn stored_rules_and_files_are_explained() {
         ("read:/etc/passwd", "it runs\n"),
         ("edit:src/a", written),
         ("edit:sub/.env", denied),
+        ("fetch:https://EXAMPLE.com/x", "it runs\n"),
+        ("fetch:http://h:8080/x", fetched),
     ] {
         let found = policy(&karyi, &["explain", call]);
         assert_eq!(

@@ -323,6 +323,10 @@ fn a_body_without_end_is_cut() {
         "max_bytes=\"2\"",
     );
     assert_eq!((&found["body"], &found["bytes"]), (&json!("a"), &json!(2)));
+    // An encoding that was not asked for stays as it is.
+    let packed = "content-type: text/plain\r\ncontent-encoding: zstd\r\n";
+    let found = fetched(vec![answer("200 OK", packed, "x")], "");
+    assert_eq!((&found["bytes"], &found["body"]), (&json!(1), &Value::Null));
     let found = fetched(
         vec![answer("200 OK", "content-type: image/png\r\n", "\u{1}")],
         "",

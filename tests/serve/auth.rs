@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Server, command, village};
 use crate::harness::program;
+use crate::harness::scripted_server::{ScriptedServer, answer as scripted};
 use crate::vault::home::Home;
 
 pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -318,6 +319,51 @@ fn a_duty_that_is_sent_twice_with_a_key_is_kept_once() {
         told.contains("people must be an array of strings"),
         "{told}"
     );
+}
+
+#[test]
+fn pages_are_fetched_for_callers_with_a_key() {
+    let page = ScriptedServer::once(vec![scripted(
+        "200 OK",
+        "content-type: text/plain\r\n",
+        "page",
+    )]);
+    let home = Home::new();
+    let config = home.path().join("karyi/config");
+    std::fs::create_dir_all(&config).unwrap();
+    let guard = format!("[guard]\nallow = [\"{}\"]\n", page.url(""));
+    std::fs::write(config.join("config.toml"), guard).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let start = |arguments: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("site.db").display().to_string();
+        let started = home.command(program(), &["serve", "--db", &database]);
+        Server::run(started, dir, arguments)
+    };
+    let server = start(&["--key-file", &path, "--tools", "url_fetch"]);
+    let key = [("X-Internal-API-Key", KEY)];
+    let call = |input: Value| server.answer("url_fetch", &input, &key).json();
+    let found = call(json!({"url": page.url("/a"), "headers": {"Accept": "text/*"}}));
+    assert_eq!(found["output"]["body"], "page", "{found}");
+    assert_eq!(page.requests()[0].header("accept"), Some("text/*"));
+    assert_eq!(server.last_record()["tool_name"], "url_fetch");
+    // A body of null is one.
+    let found = call(json!({"url": page.url("/a"), "method": "DELETE", "body": null}));
+    let message = found["error"].as_str().unwrap_or_default();
+    assert!(
+        message.starts_with("request body is only supported"),
+        "{found}"
+    );
+    let found = call(json!({"url": "http://127.1/"}));
+    assert_eq!(found["error_code"], "URL_NOT_ALLOWED", "{found}");
+    let open = start(&["--tools", "url_fetch"]);
+    assert_eq!(
+        open.answer("url_fetch", &json!({"url": "https://h/"}), &[])
+            .status,
+        403
+    );
+    assert_eq!(page.requests().len(), 1);
 }
 
 #[test]

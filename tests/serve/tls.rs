@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::Server;
-use crate::harness::{program, skip};
+use crate::harness::{Karyi, program, results, skip};
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
@@ -111,6 +111,43 @@ fn calls_are_encrypted_for_who_trusts_the_certificate() {
     server.stop();
     assert!(start.elapsed() < std::time::Duration::from_secs(20));
     drop(silent);
+}
+
+/// `url_fetch` trusts the authorities of the machine, which this variable names.
+#[test]
+fn pages_are_fetched_from_servers_with_a_trusted_certificate() {
+    let dir = tempfile::tempdir().unwrap();
+    let (Some((cert, key)), Some((other, _))) = (
+        certificate(dir.path(), "localhost"),
+        certificate(dir.path(), "other"),
+    ) else {
+        return skip("no openssl");
+    };
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let server = Server::start(&["--tls-cert", &path(&cert), "--tls-key", &path(&key)]);
+    let origin = format!("https://localhost:{}", server.port);
+    let fetch = |authority: &Path| {
+        let run = Karyi::new()
+            .args(&["--json", "--tools", "url_fetch"])
+            .env("SSL_CERT_FILE", authority)
+            .file(
+                "../home/.config/karyi/config.toml",
+                format!("[guard]\nallow = [\"{origin}\"]\n"),
+            )
+            .stdin(format!(
+                "<tools><url_fetch url=\"{origin}/healthz\"/></tools>"
+            ));
+        results(&run.run().json())[0].clone()
+    };
+    let found = fetch(&cert);
+    assert_eq!(found["http_status"], 200, "{found}");
+    let found = fetch(&other);
+    assert_eq!(found["code"], "network_error", "{found}");
+    let message = found["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("encrypting the connection to localhost:"),
+        "{message}"
+    );
 }
 
 #[test]

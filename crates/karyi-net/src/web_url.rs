@@ -58,6 +58,13 @@ impl WebUrl {
         if url.port() == Some(0) {
             return Err(bad("invalid url: port 0 is none"));
         }
+        // The standard permits signs that no name has, and that rules and messages would show as they are.
+        let is_part = |sign: char| sign.is_ascii_alphanumeric() || "-._:[]".contains(sign);
+        if !url.host_str().unwrap_or_default().chars().all(is_part) {
+            return Err(bad(
+                "invalid url: expected a host of letters, digits, dots and hyphens",
+            ));
+        }
         url.set_fragment(None);
         Ok(Self { url })
     }
@@ -237,6 +244,11 @@ mod tests {
         check("http://h/\n", Err("control character"));
         check("http://h/\0", Err("control character"));
         check("http://a b/", Err("invalid url: "));
+        check(
+            "https://a$KARYI{X}.evil/",
+            Err("expected a host of letters"),
+        );
+        check("https://*.h/", Err("expected a host of letters"));
         check(
             &format!("http://h/{}", "x".repeat(70_000)),
             Err("at most 8192 bytes, found 70009"),

@@ -20,6 +20,8 @@ pub(super) struct Head {
     is_success: bool,
     url: String,
     content_type: Option<String>,
+    /// True when the body is packed in a way that was not asked for.
+    is_packed: bool,
 }
 
 /// Kind of a body.
@@ -38,6 +40,10 @@ impl Head {
             is_success: response.is_success(),
             url: response.url().to_owned(),
             content_type: response.header("content-type").map(str::to_owned),
+            // That of a body which was unpacked is gone.
+            is_packed: response
+                .header("content-encoding")
+                .is_some_and(|word| !word.eq_ignore_ascii_case("identity")),
         }
     }
 
@@ -63,6 +69,9 @@ impl Head {
 
     /// Returns the kind of a body: by its declared type, or by its bytes where that says nothing.
     fn kind(&self, body: &[u8]) -> BodyKind {
+        if self.is_packed {
+            return BodyKind::Binary;
+        }
         let declared = self.content_type.as_deref().unwrap_or_default();
         let declared = declared
             .split(';')
@@ -236,6 +245,7 @@ mod tests {
                 is_success: true,
                 url: String::new(),
                 content_type,
+                is_packed: false,
             };
             assert_eq!(
                 head.kind(body),
