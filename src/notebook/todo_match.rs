@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use super::todo_entry::TodoEntry;
+use karyi_core::words::each_word;
 
 /// Entries of a list that a text may mean, by their index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +108,7 @@ impl KnownWords {
     fn of(text: &str) -> Self {
         let mut known = Self::default();
         each_word(text, &mut |word| {
+            let word = word.text;
             let number = known.words.len();
             known.words.entry(word.to_owned()).or_insert(number);
             known.lengths |= length_bit(word);
@@ -118,6 +120,7 @@ impl KnownWords {
     fn count(&self, text: &str) -> (usize, usize) {
         let (mut is_seen, mut shared, mut all) = (Vec::new(), 0, 0);
         each_word(text, &mut |word| {
+            let word = word.text;
             all += 1;
             if self.lengths & length_bit(word) == 0 {
                 return;
@@ -135,50 +138,6 @@ impl KnownWords {
 
 fn length_bit(word: &str) -> u128 {
     1 << word.len().min(127)
-}
-
-/// Visits the words of a text in lower case. Scripts without blanks have no words; each two neighbours count as one.
-fn each_word(text: &str, visit: &mut dyn FnMut(&str)) {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || !c.is_ascii() && c.is_alphanumeric();
-    let mut word = String::new();
-    for run in text.split(|c| !is_part(c)).filter(|run| !run.is_empty()) {
-        if run.is_ascii() {
-            match run.bytes().any(|byte| byte.is_ascii_uppercase()) {
-                true => visit(&run.to_ascii_lowercase()),
-                false => visit(run),
-            }
-            continue;
-        }
-        let mut last = None;
-        for sign in run.chars() {
-            match (is_without_blanks(sign), last) {
-                (true, Some(last)) if is_without_blanks(last) => {
-                    word.extend([last, sign]);
-                    end_word(&mut word, visit);
-                }
-                (true, _) => end_word(&mut word, visit),
-                (false, _) => word.extend(sign.to_lowercase()),
-            }
-            last = Some(sign);
-        }
-        let is_single = run.chars().nth(1).is_none();
-        if is_single && last.is_some_and(is_without_blanks) {
-            word.push_str(run);
-        }
-        end_word(&mut word, visit);
-    }
-}
-
-fn end_word(word: &mut String, visit: &mut dyn FnMut(&str)) {
-    if !word.is_empty() {
-        visit(word);
-        word.clear();
-    }
-}
-
-/// Returns true for Chinese and Japanese characters.
-fn is_without_blanks(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 #[cfg(test)]

@@ -504,3 +504,21 @@ fn a_plan_is_made_by_a_model_of_the_settings() {
         "{found:?}"
     );
 }
+
+#[test]
+fn a_text_with_a_value_is_kept_as_it_is_and_shown_to_no_model() {
+    let server = server(&[]);
+    let karyi = asking(&server)
+        .args(&["--vault", "env"])
+        .env("KARYI_VAR_TOKEN", "hunter2-hunter2");
+    let (result, ran) = one(karyi, &add("Renew hunter2-hunter2", "[]"));
+    assert_eq!(result["status"], "ok", "{result}");
+    assert_eq!(result["entry"]["content"], "Renew $KARYI{TOKEN}");
+    assert_eq!(contents(&ran, "TODO.md"), ["Renew hunter2-hunter2"]);
+    assert_eq!(server.requests().len(), 0);
+    let again = ran
+        .again(&["run", "--json", "--tools", "assistant", "--vault", "env"])
+        .env("KARYI_VAR_TOKEN", "hunter2-hunter2");
+    let (refused, _) = one(again, &complete("$KARYI{TOKEN}"));
+    assert_eq!(refused["code"], "unsafe_context", "{refused}");
+}

@@ -76,7 +76,7 @@ pub struct Output {
     /// Entries of which one may be meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<EntryFields>,
-    /// What else to know.
+    /// Notes about the change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -226,7 +226,7 @@ fn wrong(message: impl Into<String>, hint: &str) -> ToolError {
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
-/// What a call works with.
+/// Resources of a call.
 struct Work<'a> {
     context: &'a Context,
     /// Directory of the files; nothing when it was not made yet.
@@ -349,7 +349,9 @@ impl<'a> Work<'a> {
         let mut warnings = contacts.problems.clone();
         warnings.truncate(limits::MAX_REPLY_WARNINGS);
         let raw = new.content.to_owned();
-        let Some(asker) = self.asker() else {
+        // A model would see the mask of a value, and write that.
+        let holds_value = self.context.redactor.is_in(raw.as_bytes());
+        let Some(asker) = self.asker().filter(|_| !holds_value) else {
             let is_named = |person: &String| raw.contains(&format!("[{person}]("));
             if !new.people.iter().all(is_named) {
                 warnings.push(UNRESOLVED.to_owned());
