@@ -168,6 +168,9 @@ fn spelling(property: &Property<'_>, text: Option<&str>) -> (String, String) {
     if property.annotation("child").is_some() || property.is_raw() {
         return (format!("<{name}>"), "text".into());
     }
+    if property.is_array() {
+        return (format!("<{name}>"), "an element for each".into());
+    }
     if schema::has_type(property.schema, "object") {
         return (format!("<{name}>"), "JSON".into());
     }

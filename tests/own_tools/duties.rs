@@ -522,3 +522,13 @@ fn a_text_with_a_value_is_kept_as_it_is_and_shown_to_no_model() {
     let (refused, _) = one(again, &complete("$KARYI{TOKEN}"));
     assert_eq!(refused["code"], "unsafe_context", "{refused}");
 }
+
+#[test]
+fn texts_are_taken_as_written() {
+    let karyi = karyi().file("../home/.config/karyi/config.toml", RULES);
+    let (result, _) = one(karyi, &add("\nFix if (a < b && c) in <main>\n", "[]"));
+    assert_eq!(
+        result["entry"]["content"], "Fix if (a < b && c) in <main>",
+        "{result}"
+    );
+}

@@ -22,7 +22,7 @@ pub struct PlanCreate;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// The task.
-    #[schemars(extend("x-karyi" = {"missing": "missing required param: task"}))]
+    #[schemars(extend("x-karyi" = {"raw": true, "missing": "missing required param: task"}))]
     pub task: Template,
     /// Most steps, 6 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]

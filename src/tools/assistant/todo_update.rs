@@ -42,7 +42,7 @@ pub struct Args {
     #[schemars(extend("enum" = ["add", "complete"], "x-karyi" = {"missing": "action is required", "misfit": "invalid action:"}))]
     pub action: String,
     /// To add: the text of the entry. To complete: words that tell which entry is done.
-    #[schemars(extend("x-karyi" = {"missing": "content is required"}))]
+    #[schemars(extend("x-karyi" = {"raw": true, "missing": "content is required"}))]
     pub content: Template,
     /// To add: the people in the text, such as speaker and addressee; may be empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
