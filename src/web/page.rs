@@ -377,6 +377,9 @@ fn is_hidden(tag: &StartTag<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
 
     fn page(html: &str) -> Page {
         read(html, &WebUrl::parse("https://h/dir/page").unwrap())
@@ -500,6 +503,62 @@ mod tests {
         check("a <b class=\"c", "a");
         check("<div><p>a", "a");
     }
+
+    proptest! {
+        /// Markup of any kind is read, and the text stays in proportion to it.
+        #[test]
+        fn any_markup_is_read(pieces in vec(select(PIECES), 0..200)) {
+            let html = pieces.concat();
+            let found = page(&html);
+            prop_assert!(found.links.len() <= limits::MAX_PAGE_LINKS);
+            prop_assert!(found.text.len() <= 100 + 20 * html.len(), "{html}: {}", found.text);
+            prop_assert!(!found.text.contains("hidden"), "{html}: {}", found.text);
+        }
+    }
+
+    const PIECES: &[&str] = &[
+        "<p>",
+        "</p>",
+        "<ul>",
+        "<li>",
+        "</ul>",
+        "<ol start=7>",
+        "</ol>",
+        "<a href=x>",
+        "<a href=#y>",
+        "</a>",
+        "<pre>",
+        "</pre>",
+        "<table>",
+        "<tr>",
+        "<td>",
+        "</table>",
+        "<b>",
+        "</b>",
+        "<div>",
+        "</div>",
+        "<h2>",
+        "</h2>",
+        "<br>",
+        "<blockquote>",
+        "</blockquote>",
+        "text",
+        " ",
+        "\n",
+        "&amp;",
+        "&",
+        "< ",
+        ">",
+        "\"",
+        "é",
+        "<!-- hidden -->",
+        "<script>hidden</script>",
+        "<p hidden>hidden</p>",
+        "<img alt=i>",
+        "<base href=/z/>",
+        "<title>t</title>",
+        "<hr>",
+    ];
 
     /// Each takes minutes where something is done for every open element or attribute.
     #[test]

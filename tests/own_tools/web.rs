@@ -84,10 +84,15 @@ fn a_status_that_is_no_success_comes_with_all_fields() {
         (&json!(404), &json!("gone"))
     );
     // Redirects are answers, unless they are to be followed.
-    let found = fetched(vec![answer("302 Found", "location: /b\r\n", "")], "");
+    let server = ScriptedServer::once(vec![answer("302 Found", "location: /b#c\r\n", "")]);
+    let found = run_in(at(&server, ""), &fetch(&server.url("/a"), "")).remove(0);
     assert_eq!(
-        (&found["message"], &found["http_status"]),
-        (&json!("non-2xx status: 302"), &json!(302))
+        (&found["message"], &found["http_status"], &found["location"]),
+        (
+            &json!("non-2xx status: 302"),
+            &json!(302),
+            &json!(server.url("/b"))
+        )
     );
 }
 

@@ -128,6 +128,10 @@ pub struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub final_url: Option<Redacted>,
+    /// Target of a redirect that was not followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub location: Option<Redacted>,
     /// Method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<&'static str>,

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::web_settings::{SearchEngine, WebSettings, failure};
-use crate::tool::{Answer, ArgumentSchema, Context, Effect, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
 use crate::web::charset;
 use crate::web::search::{self, NoResultList, SearchHit};
 use karyi_core::error::{ErrorCode, ToolError};
@@ -101,6 +102,11 @@ impl Tool for WebSearch {
             },
         ],
     };
+
+    const SERVICE: Service = Service::LOCAL.with_hints(Hints {
+        is_open_world: true,
+        ..Hints::READ_ONLY
+    });
 
     fn effect(_: &Args) -> Effect {
         Effect::Outside {

@@ -20,6 +20,8 @@ pub(super) struct Head {
     is_success: bool,
     url: String,
     content_type: Option<String>,
+    /// Target of a redirect.
+    location: Option<String>,
     /// True when the body is packed in a way that was not asked for.
     is_packed: bool,
 }
@@ -35,7 +37,11 @@ enum BodyKind {
 impl Head {
     /// Returns the head of a response.
     pub(super) fn of(response: &HttpResponse) -> Self {
+        let page = WebUrl::parse(response.url()).ok();
+        let target = response.header("location").zip(page);
+        let target = target.and_then(|(target, page)| page.join(target).ok());
         Self {
+            location: target.map(|url| url.to_string()),
             status: response.status(),
             is_success: response.is_success(),
             url: response.url().to_owned(),
@@ -50,8 +56,12 @@ impl Head {
     /// Returns the error of a status that is no success.
     pub(super) fn problem(&self) -> Option<ToolError> {
         let message = format!("non-2xx status: {}", self.status);
-        let error = || ToolError::new(ErrorCode::HttpError, message);
-        (!self.is_success).then(error)
+        let error = ToolError::new(ErrorCode::HttpError, message);
+        let error = match self.location {
+            Some(_) => error.with_hint("fetch `location`, if it is where you want to go"),
+            None => error,
+        };
+        Some(error).filter(|_| !self.is_success)
     }
 
     /// Adds status and URL to a result.
@@ -62,6 +72,10 @@ impl Head {
             .is_some_and(|url| url.as_str() != self.url);
         Output {
             http_status: Some(self.status),
+            location: self
+                .location
+                .as_deref()
+                .map(|url| context.redactor.redact(url)),
             final_url: is_other.then(|| context.redactor.redact(&self.url)),
             ..output
         }
@@ -245,6 +259,7 @@ mod tests {
                 is_success: true,
                 url: String::new(),
                 content_type,
+                location: None,
                 is_packed: false,
             };
             assert_eq!(
