@@ -134,11 +134,12 @@ pub enum Doubt {
     Word(String),
 }
 
-/// Checks that a command only reads. The first word is the name that was found for it.
+/// Checks that a command only reads. The first word is the name that was found for it. bash does not calculate the
+/// numbers of `[` and `printf`.
 ///
 /// # Errors
 /// The first doubt.
-pub fn check_reads(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
+pub fn check_reads(words: &[CommandWord<'_>], is_bash: bool) -> Result<(), Doubt> {
     let words = without_git_options(words)?;
     let named = words.as_slice();
     let found = READERS.iter().flat_map(|row| {
@@ -149,8 +150,8 @@ pub fn check_reads(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
         .max_by_key(|(_, length)| *length)
         .ok_or(Doubt::Unknown)?;
     let rest = words.get(length..).unwrap_or_default();
-    check_test(&words)?;
-    check_words(row, rest)
+    check_test(&words, is_bash)?;
+    check_words(row, rest, is_bash)
 }
 
 /// Returns the number of words of a name, if a command begins with them.
@@ -185,14 +186,15 @@ fn without_git_options<'a>(words: &[CommandWord<'a>]) -> Result<Vec<CommandWord<
 }
 
 /// Checks a test: zsh calculates the sides of a comparison of numbers, and `-v` calculates an index.
-fn check_test(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
+fn check_test(words: &[CommandWord<'_>], is_bash: bool) -> Result<(), Doubt> {
     let Some(name) = words
         .first()
         .filter(|name| matches!(name.text, "[" | "test"))
     else {
         return Ok(());
     };
-    check_comparisons(words)
+    let calculating = if is_bash { INDICES } else { CALCULATING };
+    check_numbers(words, calculating)
         .and_then(|()| check_operands(words.get(1..).unwrap_or_default()))
         .map_err(|word| Doubt::Word(format!("{word}` of `{}", name.text)))
 }
@@ -223,11 +225,22 @@ fn check_operands<'a>(words: &[CommandWord<'a>]) -> Result<(), &'a str> {
     Ok(())
 }
 
-/// Checks the words of a test.
+/// Operators of a test that calculate an index in what follows them.
+const INDICES: &[&str] = &["-v", "-R"];
+
+/// The same, with those that calculate what stands at them in zsh and in `[[`.
+const CALCULATING: &[&str] = &["-v", "-R", "-t", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+
+/// Checks the words of `[[`.
 ///
 /// # Errors
 /// An operator that may run code in a value.
 pub fn check_comparisons<'a>(words: &[CommandWord<'a>]) -> Result<(), &'a str> {
+    check_numbers(words, CALCULATING)
+}
+
+/// Checks that only numbers stand at operators that calculate.
+fn check_numbers<'a>(words: &[CommandWord<'a>], calculating: &[&str]) -> Result<(), &'a str> {
     let is_number = |at: Option<usize>| {
         let word = at.and_then(|at| words.get(at));
         word.is_some_and(|word| {
@@ -238,6 +251,7 @@ pub fn check_comparisons<'a>(words: &[CommandWord<'a>]) -> Result<(), &'a str> {
     };
     for (at, word) in words.iter().enumerate() {
         let is_wrong = match word.text {
+            operator if !calculating.contains(&operator) => false,
             "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
                 !is_number(at.checked_sub(1)) || !is_number(Some(at + 1))
             }
@@ -251,7 +265,7 @@ pub fn check_comparisons<'a>(words: &[CommandWord<'a>]) -> Result<(), &'a str> {
     Ok(())
 }
 
-fn check_words(row: &Reader, words: &[CommandWord<'_>]) -> Result<(), Doubt> {
+fn check_words(row: &Reader, words: &[CommandWord<'_>], is_bash: bool) -> Result<(), Doubt> {
     let (list, is_whole) = match row.options {
         Every => return Ok(()),
         Letters(list) => (list, false),
@@ -281,6 +295,7 @@ fn check_words(row: &Reader, words: &[CommandWord<'_>]) -> Result<(), Doubt> {
     }
     match row.operands {
         Lines if operands == 0 => Err(Doubt::Unknown),
+        Format if is_bash => format::check_in_bash(words),
         Format => format::check(words),
         Variables => match words.iter().find(|word| !is_prompt(**word)) {
             Some(word) => Err(Doubt::Word(word.text.to_owned())),
@@ -312,13 +327,35 @@ fn check_operand(operands: Operands, number: usize, word: CommandWord<'_>) -> Re
     }
 }
 
-/// Returns true for a script of sed such as `10,20p`.
+/// Returns true for a script of sed such as `10,20p` or `s/a/b/g`.
 fn prints_lines(script: &str) -> bool {
+    if let Some(rest) = script.strip_prefix('s') {
+        return substitutes(rest);
+    }
     let lines = script.strip_suffix('p').unwrap_or_default();
     let mut ends = lines.splitn(2, ',');
     let is_line =
         |end: &str| end == "$" || !end.is_empty() && end.bytes().all(|b| b.is_ascii_digit());
     ends.all(is_line)
+}
+
+/// Returns true for what follows the `s` of one substitution without the flags that write a file or run a command.
+fn substitutes(rest: &str) -> bool {
+    let Some(sign) = rest.chars().next().filter(|sign| "/|,#@:".contains(*sign)) else {
+        return false;
+    };
+    let mut parts = vec![String::new()];
+    let mut signs = rest.chars().skip(1);
+    while let Some(next) = signs.next() {
+        match (next, parts.last_mut()) {
+            ('\n', _) => return false,
+            (found, _) if found == sign => parts.push(String::new()),
+            ('\\', Some(part)) => part.extend(signs.next()),
+            (other, Some(part)) => part.push(other),
+            (_, None) => return false,
+        }
+    }
+    matches!(parts.as_slice(), [_, _, flags] if flags.chars().all(|flag| "gpiI0123456789".contains(flag)))
 }
 
 /// Variables of zsh in lower case that change how commands are found, or run code.

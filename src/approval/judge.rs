@@ -38,6 +38,8 @@ pub struct Place {
     pub project: PathBuf,
     /// Home directory of the user, if it is known.
     pub home: Option<PathBuf>,
+    /// True when its shell is bash, which does not calculate the numbers of `[` and `printf`, as others do.
+    pub is_bash: bool,
     /// Returns a path without links in it.
     pub real: fn(&Path) -> PathBuf,
 }
@@ -159,7 +161,7 @@ impl Judge<'_> {
             for redirection in &command.redirections {
                 let directory = directory.filter(|_| !moves);
                 let shown = format!("{}{}", redirection.operator, redirection.target.text);
-                findings.push(match script_parts::target(redirection, text) {
+                findings.push(match parts.target(redirection) {
                     Target::Nothing => Finding::Fine,
                     Target::File(file) => self.write(&shown, file, directory),
                     Target::Unknown(file) => self.unknown_file(&shown, file, UNKNOWN_FILE),
@@ -314,7 +316,7 @@ impl Judge<'_> {
         if is_allowed(&inner.words) {
             return None;
         }
-        let doubt = check_reads(&inner.words).err()?;
+        let doubt = check_reads(&inner.words, self.place.is_bash).err()?;
         let name = inner.words.first().map_or("", |name| name.text);
         Some(match (reason_to_ask(name), doubt) {
             (Some(reason), _) => (reason.to_owned(), false),

@@ -76,6 +76,57 @@ impl ScriptParts<'_> {
         !command.is_tail && command.assignments.is_empty() && !is_read
     }
 
+    /// Returns what a redirection writes.
+    pub(super) fn target<'s>(&'s self, redirection: &'s Redirection) -> Target<'s> {
+        match target(redirection, self.text) {
+            Target::Network if self.is_file_of_loop(&redirection.target) => Target::Nothing,
+            other => other,
+        }
+    }
+
+    /// Returns true for `"$f"` in the body of `for f in a *.rs`: the names of files are known not to be connections,
+    /// and nothing else sets the variable.
+    fn is_file_of_loop(&self, word: &Word) -> bool {
+        let source = |word: &Word| self.text.get(word.span.clone()).unwrap_or_default();
+        let quoted = source(word).strip_prefix("\"$");
+        let Some(name) = quoted.and_then(|name| name.strip_suffix('"')) else {
+            return false;
+        };
+        let braced = name
+            .strip_prefix('{')
+            .and_then(|name| name.strip_suffix('}'));
+        let name = braced.unwrap_or(name);
+        let names = |command: &&SimpleCommand| {
+            let is_assigned = command.assignments.iter().any(|one| one.name == name);
+            is_assigned || command.words.iter().any(|word| word.text == name)
+        };
+        let mut setters = self.script.commands.iter().filter(names);
+        let (Some(head), None) = (setters.next(), setters.next()) else {
+            return false;
+        };
+        let [start, variable, is_in, files @ .., last] = head.words.as_slice() else {
+            return false;
+        };
+        let is_loop = source(start) == "for" && source(variable) == name && source(is_in) == "in";
+        let body = self.text.get(last.span.end..word.span.start);
+        let body = body
+            .unwrap_or_default()
+            .trim_start_matches([' ', '\t', '\n', ';']);
+        let in_body = body.strip_prefix("do").is_some_and(|rest| {
+            let mut words = rest.split(|c: char| !c.is_alphanumeric() && c != '_');
+            rest.starts_with(char::is_whitespace) && !words.any(|word| word == "done")
+        });
+        let is_file = |word: &Word| match word.is_certain {
+            true => !may_connect(word, self.text),
+            false => {
+                let pattern = source(word);
+                let is_usual = |c: char| c.is_alphanumeric() || "_-./*?".contains(c);
+                !pattern.starts_with('/') && pattern.chars().all(is_usual)
+            }
+        };
+        is_loop && in_body && files.iter().chain([last]).all(is_file) && is_script_variable(name)
+    }
+
     /// Returns the text of a command.
     pub(super) fn shown(&self, command: &SimpleCommand) -> String {
         shown(command, self.text)
@@ -143,7 +194,7 @@ pub(super) enum Target<'a> {
 }
 
 /// Returns what a redirection of a script with this text writes.
-pub(super) fn target<'a>(redirection: &'a Redirection, text: &str) -> Target<'a> {
+fn target<'a>(redirection: &'a Redirection, text: &str) -> Target<'a> {
     let Redirection {
         descriptor,
         operator,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::approval::{Approver, AskedPart, Judge, Mode, Place, Rule, RuleStore, Rules, Verdict};
+use crate::tool::sessions::Sessions;
 use crate::tools::Call;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_files::root::canonical_for_plan;
@@ -38,6 +39,31 @@ impl ApprovalOptions {
             home: None,
             approver: None,
             store: None,
+        }
+    }
+}
+
+/// Shell and directory that a call is judged for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellPlace {
+    /// Directory of the session.
+    pub cwd: PathBuf,
+    /// True when the shell is known to be bash.
+    pub is_bash: bool,
+}
+
+impl From<PathBuf> for ShellPlace {
+    fn from(cwd: PathBuf) -> Self {
+        let is_bash = false;
+        Self { cwd, is_bash }
+    }
+}
+
+impl From<&Sessions> for ShellPlace {
+    fn from(sessions: &Sessions) -> Self {
+        Self {
+            cwd: sessions.cwd(),
+            is_bash: sessions.has_bash(),
         }
     }
 }
@@ -180,19 +206,19 @@ impl Approvals {
     /// Judges a call in the session's directory. `types_code` says that typed text may go to a program that takes
     /// commands.
     #[must_use]
-    pub fn judge(&self, call: &Call, cwd: PathBuf, types_code: bool) -> Verdict {
-        self.with_judge(cwd, |judge| judge.call(call, types_code))
+    pub fn judge(&self, call: &Call, place: impl Into<ShellPlace>, types_code: bool) -> Verdict {
+        self.with_judge(place.into(), |judge| judge.call(call, types_code))
             .unwrap_or_else(|| Verdict::Allow(Vec::new()))
     }
 
     /// Returns true when a call only reads.
     #[must_use]
-    pub fn only_reads(&self, call: &Call, cwd: PathBuf) -> bool {
-        self.with_judge(cwd, |judge| judge.only_reads(call))
+    pub fn only_reads(&self, call: &Call, place: impl Into<ShellPlace>) -> bool {
+        self.with_judge(place.into(), |judge| judge.only_reads(call))
             .unwrap_or(true)
     }
 
-    fn with_judge<T>(&self, cwd: PathBuf, work: impl FnOnce(Judge<'_>) -> T) -> Option<T> {
+    fn with_judge<T>(&self, of: ShellPlace, work: impl FnOnce(Judge<'_>) -> T) -> Option<T> {
         // Judging looks at files, which other calls do not wait for.
         let read = self.store().and_then(|store| store.rules());
         let (mode, rules) = {
@@ -201,7 +227,8 @@ impl Approvals {
             (state.mode, Arc::clone(&state.rules))
         };
         let place = Place {
-            cwd,
+            cwd: of.cwd,
+            is_bash: of.is_bash,
             project: self.project().to_owned(),
             home: self.shared.as_ref().and_then(|shared| shared.home.clone()),
             real: canonical_for_plan,

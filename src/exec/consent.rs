@@ -54,11 +54,11 @@ pub async fn judge(run: &RunContext, mut prepared: PreparedCall, block: BlockSta
     let approvals = run.policy_gate.approvals();
     resolve::add_settings(&mut prepared.call, &run.context.settings);
     let call = &prepared.call;
-    let cwd = run.context.sessions.cwd();
+    let place = run.context.sessions.as_ref();
     let types_code = block
         .takes_commands
         .unwrap_or_else(|| types_code(run, call));
-    let mut verdict = approvals.judge(call, cwd, types_code);
+    let mut verdict = approvals.judge(call, place, types_code);
     if run
         .context
         .settings
@@ -184,9 +184,9 @@ fn in_order(mut calls: Vec<DecidedCall>) -> Vec<DecidedCall> {
 fn ask_again(run: &RunContext, rest: &mut VecDeque<JudgedCall>, (id, cause): (&str, &str)) {
     let approvals = run.policy_gate.approvals();
     for call in rest {
-        let cwd = run.context.sessions.cwd();
+        let place = run.context.sessions.as_ref();
         if matches!(call.verdict, Verdict::Allow(_))
-            && !approvals.only_reads(&call.prepared.call, cwd)
+            && !approvals.only_reads(&call.prepared.call, place)
         {
             let what = title(&call.prepared.call);
             let reason = format!("it may build on call {id}, which was {cause}");
@@ -234,8 +234,8 @@ async fn decide(
                 *own = Template::new(text);
                 prepared.approved = Approval::ByPerson;
             }
-            let cwd = run.context.sessions.cwd();
-            if let Verdict::Deny(rule) = approvals.judge(&prepared.call, cwd, false) {
+            let place = run.context.sessions.as_ref();
+            if let Verdict::Deny(rule) = approvals.judge(&prepared.call, place, false) {
                 return (prepared, Err(denied_by(&rule)));
             }
         }
@@ -275,7 +275,7 @@ pub(super) async fn check_in_session(
     if approved == Approval::ByPerson {
         return Ok(None);
     }
-    let verdict = match approvals.judge(call, run.context.sessions.cwd(), types_code) {
+    let verdict = match approvals.judge(call, run.context.sessions.as_ref(), types_code) {
         Verdict::Allow(_) if approved == Approval::Names => return Ok(None),
         Verdict::Allow(names) => match changed_names(approvals, session, &names).await {
             parts if parts.is_empty() => return Ok(None),
@@ -300,7 +300,7 @@ pub(super) async fn check_outside_session(
     if approved == Approval::ByPerson || !approvals.is_on() {
         return Ok(None);
     }
-    let verdict = approvals.judge(call, run.context.sessions.cwd(), true);
+    let verdict = approvals.judge(call, run.context.sessions.as_ref(), true);
     ask_one(run, id, call, verdict).await
 }
 

@@ -57,6 +57,12 @@ pub struct Opening {
     pub snapshot_age: Option<Duration>,
 }
 
+/// Returns true when a session with this shell has bash, which it has without any.
+#[must_use]
+pub fn is_bash(shell: Option<&PathBuf>) -> bool {
+    shell.is_none_or(|shell| shell.file_name().is_some_and(|name| name == "bash"))
+}
+
 impl Sessions {
     /// Creates the shells of a run without starting any.
     #[must_use]
@@ -116,6 +122,16 @@ impl Sessions {
             || self.options.cwd.clone(),
             |terminal| terminal.session.cwd(),
         )
+    }
+
+    /// Returns true when the shell that commands run in, started or not, is known to be bash.
+    #[must_use]
+    pub fn has_bash(&self) -> bool {
+        let options = &self.options;
+        match self.current() {
+            Some(terminal) => terminal.session.shell_name() == "bash",
+            None => is_bash(options.shell.as_ref().or(options.preferred_shell.as_ref())),
+        }
     }
 
     /// Sends Ctrl+C to the shell that commands run in, else to another one with a job. Returns true when

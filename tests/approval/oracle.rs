@@ -248,6 +248,7 @@ impl Recorder {
         let place = Place {
             cwd: path.join("work"),
             project: path.join("work"),
+            is_bash: false,
             home: None,
             real: Path::to_owned,
         };

@@ -8,6 +8,22 @@ use crate::approval::command_words::CommandWord;
 /// # Errors
 /// The first word that may set a variable or run code.
 pub(super) fn check(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
+    check_values(words, |_| false)
+}
+
+/// The same in bash, where the word of a number is no calculation: a quoted expansion may stand there.
+///
+/// # Errors
+/// Those of [`check`].
+pub(super) fn check_in_bash(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
+    let is_quoted = |word: &CommandWord<'_>| !word.is_split && word.source.starts_with('"');
+    check_values(words, |word| !word.is_certain && is_quoted(word))
+}
+
+fn check_values(
+    words: &[CommandWord<'_>],
+    is_digits: impl Fn(&CommandWord<'_>) -> bool,
+) -> Result<(), Doubt> {
     let has_end = words.first().is_some_and(|word| word.text == "--");
     let words = words.get(usize::from(has_end)..).unwrap_or_default();
     let Some((format, values)) = words.split_first() else {
@@ -19,7 +35,7 @@ pub(super) fn check(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
     }
     let conversions = conversions(format.text).filter(|_| format.is_certain);
     let conversions = conversions.ok_or_else(|| doubt(format))?;
-    if !conversions.contains(&Conversion::Number) {
+    if conversions.iter().all(|one| *one == Conversion::Text) {
         return Ok(());
     }
     // A word that is expanded may become several.
@@ -28,7 +44,8 @@ pub(super) fn check(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
             .text
             .bytes()
             .all(|byte| b"0123456789.+-".contains(&byte));
-        word.is_certain && (is_number || *conversion == Conversion::Text)
+        let is_own = *conversion != Conversion::Width && is_digits(word);
+        is_own || word.is_certain && (is_number || *conversion == Conversion::Text)
     };
     let mut pairs = values.iter().zip(conversions.iter().cycle());
     match pairs.find(|pair| !is_fine(*pair)) {
@@ -42,6 +59,8 @@ pub(super) fn check(words: &[CommandWord<'_>]) -> Result<(), Doubt> {
 enum Conversion {
     Text,
     Number,
+    /// Width or precision of the next one.
+    Width,
 }
 
 /// Returns what a format does with each word; `None` when it may set a variable or is not understood.
@@ -65,7 +84,7 @@ fn conversions(format: &str) -> Option<Vec<Conversion>> {
             '%' => loop {
                 match signs.next()? {
                     '-' | '+' | ' ' | '#' | '.' | '0'..='9' => {}
-                    '*' => found.push(Conversion::Number),
+                    '*' => found.push(Conversion::Width),
                     's' | 'b' | 'q' | 'c' => {
                         found.push(Conversion::Text);
                         break;

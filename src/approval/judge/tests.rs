@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod values;
+
 /// Shows a verdict: `runs`, `denied BY`, or each asked part with its reason.
 fn shown(verdict: Verdict) -> String {
     match verdict {
@@ -34,6 +36,7 @@ fn judged(mode: Mode, rules: &Rules, script: &str) -> Verdict {
     let place = Place {
         cwd: "/project".into(),
         project: "/project".into(),
+        is_bash: false,
         home: Some("/home/me".into()),
         real: Path::to_owned,
     };
@@ -566,6 +569,7 @@ fn links_are_judged_as_written_and_as_they_lead() {
     let place = Place {
         cwd: "/project".into(),
         project: "/project".into(),
+        is_bash: false,
         home: Some("/home/me".into()),
         real: |path| match path.file_name().and_then(|name| name.to_str()) {
             Some("link") => "/outside/x".into(),
@@ -667,6 +671,7 @@ fn calls_of_other_tools_are_judged_by_their_effect() {
     let place = Place {
         cwd: "/project/src".into(),
         project: "/project".into(),
+        is_bash: false,
         home: Some("/home/me".into()),
         real: Path::to_owned,
     };
@@ -775,6 +780,7 @@ fn of_assistant(mode: Mode, rules: &Rules, tool: &str, arguments: serde_json::Va
     let place = Place {
         cwd: "/project".into(),
         project: "/project".into(),
+        is_bash: false,
         home: None,
         real: Path::to_owned,
     };
@@ -842,6 +848,7 @@ fn judged_call(mode: Mode, rules: &Rules, tool: &str, arguments: serde_json::Val
     let place = Place {
         cwd: "/project".into(),
         project: "/project".into(),
+        is_bash: false,
         home: None,
         real: Path::to_owned,
     };

@@ -11,9 +11,11 @@ use crate::cli::config::{self, Settings};
 use crate::cli::policy::args::{PolicyArgs, PolicyCommand};
 use crate::cli::policy::project::{PROJECT_SETTINGS, ProjectPolicy, Source, home, project};
 use crate::cli::policy::store::ApprovalStore;
+use crate::cli::shell::{self, SessionUse, ShellNames};
 use crate::cli::{fail, print, say};
-use crate::exec::approval::{ApprovalOptions, Approvals};
+use crate::exec::approval::{ApprovalOptions, Approvals, ShellPlace};
 use crate::render::paint::safe_line;
+use crate::tool::sessions::is_bash;
 use crate::tools::{self, Call};
 
 /// Exit status when there is no such rule.
@@ -118,7 +120,10 @@ fn explain(script: &str, mode: Option<Mode>, is_json: bool) -> anyhow::Result<Ex
         ..ApprovalOptions::new(mode.unwrap_or(policy.mode), policy.project)
     };
     let call = call(script)?;
-    let verdict = Approvals::new(options).judge(&call, cwd, true);
+    let names = ShellNames::find(None, SessionUse::Conversation, &shell::search_path())?;
+    let is_bash = is_bash(names.requested.as_ref().or(names.preferred.as_ref()));
+    let place = ShellPlace { cwd, is_bash };
+    let verdict = Approvals::new(options).judge(&call, place, true);
     Ok(print(&match is_json {
         true => format!("{}\n", object(&verdict)),
         false => text(&verdict),
