@@ -357,3 +357,47 @@ fn undo_takes_back_the_edits_of_the_turn_while_the_screen_lives() {
     terminal.keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
 }
+
+#[test]
+fn pieces_of_a_value_in_an_answer_never_reach_the_screen() {
+    let value = "kP7-vQ2.zL9-tR4w";
+    let pieces = [
+        "The key is k",
+        "P7",
+        "-vQ2.z",
+        "L9-tR4",
+        "w, and **k",
+        "P7-vQ2.zL9-tR4w",
+        "** too.\n\nDone.",
+    ];
+    let (reply, gate) = Reply::gated(pieces.map(str::to_owned).into());
+    let server = ModelServer::start(vec![reply]);
+    let karyi = assistant(&server, &["--vault", "env"]).env("KARYI_VAR_TOKEN", value);
+    let mut terminal = karyi.on_terminal();
+    terminal
+        .expect("/help")
+        .keys("what is it?\r")
+        .expect("waiting for the model");
+    for _ in pieces {
+        gate.send(()).unwrap();
+        // A frame comes between the pieces.
+        terminal.keys("x").expect("x");
+    }
+    terminal.expect("Done.").expect("120 tokens");
+    let screen = terminal.screen();
+    assert_eq!(
+        screen
+            .matches("The key is $KARYI{TOKEN}, and $KARYI{TOKEN} too.")
+            .count(),
+        1,
+        "{screen:?}"
+    );
+    for length in 3..=value.len() {
+        for start in 0..=value.len() - length {
+            let piece = &value[start..start + length];
+            assert!(!screen.contains(piece), "{piece} in {screen:?}");
+        }
+    }
+    terminal.keys("\x15\x04");
+    assert_eq!(terminal.echo_at_end(), (true, 0));
+}
