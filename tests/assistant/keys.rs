@@ -1,5 +1,6 @@
 //! Keys of the input: wide characters, completion, the menu, and the end.
 
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::assistant;
@@ -259,6 +260,24 @@ fn a_signal_ends_the_assistant_while_a_shell_has_the_terminal() {
     wait_until(|| first_child(shell).is_some_and(|child| state(Pid::from_raw(child)) == Some('T')));
     terminal.keys("\n").expect("ended with 143");
     assert_eq!(terminal.echo_at_end(), (true, 0));
+}
+
+#[test]
+fn the_end_of_a_stopped_assistant_draws_nothing_over_its_shell() {
+    let server = ModelServer::start(vec![]);
+    let wait = "wait %1; s=$?; while [ $s -gt 147 ]; do wait %1; s=$?; done";
+    let end = format!("kill -s TERM %1; kill -s CONT %1; {wait}; echo ended with $s");
+    let stopped = format!("exec bash -mc '\"$0\" \"$@\"; echo now stopped; read line; {end}'");
+    let mut terminal = assistant(&server, &[]).on_terminal_through(&stopped);
+    terminal.expect("/help").expect("cost 0.00");
+    // From outside: the screen has not left the terminal.
+    let program = first_child(terminal.pid()).unwrap();
+    kill(Pid::from_raw(program), Signal::SIGSTOP).unwrap();
+    terminal.expect("now stopped").forget();
+    terminal.keys("\n").expect("ended with 143");
+    let screen = terminal.screen();
+    assert!(!screen.contains("cost 0.00"), "{screen:?}");
+    assert_eq!(terminal.echo_at_end().1, 0);
 }
 
 #[test]

@@ -59,4 +59,5 @@ pub use session::options::{CommandRequest, ForkState, InputRequest, SessionOptio
 pub use shell::choice::{find as find_shell, usable as usable_shell};
 pub use shell::secrets::ShellSecrets;
 pub use sys::lacks_output;
+pub use terminal::spawn::between_starts;
 pub use terminal::{bootstrap, key};

@@ -25,6 +25,7 @@ use crate::cli::assistant::start::Start;
 use crate::cli::assistant::talk::{Talk, UserCommand, UserText, WorkEnd, named_files};
 use crate::cli::assistant::view::SharedView;
 use crate::cli::assistant::visit_state::ShellVisits;
+use crate::cli::prompt::tty::is_in_front;
 use crate::cli::vault;
 use karyi_core::limits;
 use karyi_model::ModelError;
@@ -32,7 +33,7 @@ use karyi_screen::choice_list::{Choice, ChoiceList, best};
 use karyi_screen::frame_clock::FrameClock;
 use karyi_screen::input_box::InputBox;
 use karyi_screen::keys::{Key, KeyPress, TerminalInput};
-use karyi_screen::theme;
+use karyi_screen::{terminal_guard, theme};
 
 /// Exit status after the terminal was lost.
 const HANGUP: u8 = 129;
@@ -177,7 +178,8 @@ impl App {
         if let Some(text) = self.talk.idle().and_then(|parts| parts.how_to_go_on()) {
             self.say_faint(&text);
         }
-        if karyi_screen::terminal_guard::is_taken() {
+        // Its shell may have the terminal while it was stopped: a frame would stand over that one's line.
+        if terminal_guard::is_taken() && is_in_front(self.screen.terminal()) {
             let _ = self.draw(Instant::now());
             self.screen.leave();
         }

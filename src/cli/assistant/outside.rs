@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use nix::sys::signal::Signal;
+use nix::unistd::getgid;
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
@@ -78,6 +79,9 @@ fn program(name: &OsString) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "exec $0 \"$@\""]).arg(name);
     command.kill_on_drop(true);
+    // With a group of its choice it is started by fork, not by vfork: there a child that Ctrl+Z stops before its exec
+    // would hold up its parent for ever.
+    command.gid(getgid().as_raw());
     command
 }
 

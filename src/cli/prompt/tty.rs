@@ -23,6 +23,7 @@ use super::StopSource;
 use super::keys::{Key, read_key};
 use crate::cli::screen::is_dumb;
 use karyi_core::limits;
+use karyi_pty::between_starts;
 
 /// Signal of a lost terminal.
 const HANGUP: u8 = 1;
@@ -290,9 +291,10 @@ pub(in crate::cli) fn has_shell() -> bool {
         && getpgid(parent).is_ok_and(|group| group != getpgrp())
 }
 
-/// Stops the job until its shell continues it.
+/// Stops the job until its shell continues it, but for a shell of karyi's own that is just being started: it leaves the
+/// job, so nothing would continue it.
 pub(in crate::cli) fn stop_job(signal: Signal) -> nix::Result<()> {
-    killpg(getpgrp(), signal)?;
+    between_starts(|| killpg(getpgrp(), signal))?;
     // Another thread may receive the signal a moment later.
     std::thread::sleep(limits::KEY_WAIT);
     Ok(())

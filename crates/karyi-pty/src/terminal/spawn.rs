@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
@@ -31,6 +31,15 @@ use crate::terminal::fast_path::FastPath;
 use crate::terminal::live_shell::{LiveShell, ShellChild, Size};
 use crate::terminal::output_hints::OutputHints;
 use crate::terminal::script_file::ScriptFile;
+
+/// Held while a shell is being started: until it has its own session, a signal to karyi's group reaches it, too.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// Does something while no shell is being started.
+pub fn between_starts<T>(work: impl FnOnce() -> T) -> T {
+    let _between = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
 
 /// Configuration of the shells of one session.
 #[derive(Debug)]
@@ -84,10 +93,11 @@ impl SpawnConfig {
         let marks = make_fifo(&paths.file("marks"))?;
         let snapshots = self.make_snapshot_fifo()?;
         let builder = self.command(&paths, cwd);
-        let child = pair
-            .slave
-            .spawn_command(builder)
-            .map_err(io::Error::other)?;
+        let child = {
+            let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+            pair.slave.spawn_command(builder)
+        };
+        let child = child.map_err(io::Error::other)?;
         // The type of the library has the name of a signal, not its number.
         let child: Box<dyn portable_pty::Child> = child;
         let child = child
