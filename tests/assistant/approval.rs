@@ -268,14 +268,8 @@ fn rules_that_change_beside_a_chat_count_from_the_next_call_on() {
             .get_envs()
             .map(|(name, value)| (name, value.unwrap_or_default()));
         command.env_clear().envs(variables).current_dir(&work);
-        assert!(
-            command
-                .arg("policy")
-                .args(arguments)
-                .status()
-                .unwrap()
-                .success()
-        );
+        let output = command.arg("policy").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     };
     let mut terminal = karyi.on_terminal();
     terminal.expect("/help").keys("first\r").expect("y yes");
@@ -301,4 +295,37 @@ fn rules_that_change_beside_a_chat_count_from_the_next_call_on() {
     terminal.keys("\x1b").expect("interrupted").keys("\x04");
     assert_eq!(terminal.echo_at_end(), (true, 0));
     assert!(!work.join("three").exists() && !work.join("four").exists());
+}
+
+#[test]
+fn consent_to_a_secret_is_asked_on_the_screen() {
+    let block = "<tools><command>printf %s $KARYI{TOKEN} | wc -c > out</command></tools>";
+    for (key, is_made) in [("y", true), ("n", false)] {
+        let server = ModelServer::start(vec![Reply::text(block), Reply::text("Done.")]);
+        let karyi = assistant(
+            &server,
+            &["--mode", "full", "--vault", "env", "--policy", "p.toml"],
+        )
+        .env("KARYI_VAR_TOKEN", "kP7-vQ2.zL9-tR4w")
+        .file("p.toml", "[secret.TOKEN]\nuse = \"ask\"\n");
+        let out = karyi.work().join("out");
+        let mut terminal = karyi.on_terminal();
+        terminal
+            .expect("/help")
+            .keys("go\r")
+            .expect("? command with TOKEN");
+        terminal
+            .expect("Run command with TOKEN?")
+            .expect("y yes · n no · Esc interrupt");
+        // The screen keeps the terminal.
+        assert!(
+            !terminal.screen().contains("agree, for this session"),
+            "{}",
+            terminal.screen()
+        );
+        terminal.keys(key).expect("Done.");
+        assert_eq!(out.exists(), is_made);
+        terminal.keys("\x04");
+        assert_eq!(terminal.echo_at_end(), (true, 0));
+    }
 }

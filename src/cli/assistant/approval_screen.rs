@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::approval::{Approver, CallAnswer, CallQuestion};
-use crate::tool::context::Boxed;
+use crate::approval::{Approver, AskedPart, CallAnswer, CallQuestion};
+use crate::tool::context::{ApprovalRequest, Boxed, Consent};
 use karyi_core::limits;
 use karyi_screen::input_box::InputBox;
 use karyi_screen::keys::{Key, KeyPress};
@@ -19,20 +19,56 @@ use karyi_screen::theme;
 /// Questions on their way to the screen.
 pub(super) struct Asked {
     questions: Vec<CallQuestion>,
+    /// True when "no" may have a reason.
+    takes_reason: bool,
     reply: oneshot::Sender<Option<Vec<CallAnswer>>>,
 }
 
 /// Passes questions to the screen.
+#[derive(Clone)]
 pub(super) struct ScreenApprover(pub(super) mpsc::Sender<Asked>);
+
+impl ScreenApprover {
+    /// Returns the answers; nothing when nobody answers.
+    async fn ask(
+        &self,
+        questions: Vec<CallQuestion>,
+        takes_reason: bool,
+    ) -> Option<Vec<CallAnswer>> {
+        let (reply, answers) = oneshot::channel();
+        let asked = Asked {
+            questions,
+            takes_reason,
+            reply,
+        };
+        self.0.send(asked).await.ok()?;
+        answers.await.ok()?
+    }
+
+    /// Asks for consent to use a secret.
+    pub(super) async fn consent(&self, request: &ApprovalRequest) -> Consent {
+        let reason = "its policy wants your agreement, which holds for this session";
+        let own = AskedPart::new(request.name.as_str(), reason);
+        let facts = request.facts().into_iter();
+        let facts = facts.map(|fact| AskedPart::new("note", fact));
+        let question = CallQuestion {
+            id: format!("with {}", request.name),
+            tool: request.tool,
+            title: request.tool.to_owned(),
+            text: request.text.clone(),
+            parts: std::iter::once(own).chain(facts).collect(),
+            is_editable: false,
+        };
+        match self.ask(vec![question], false).await.as_deref() {
+            Some([CallAnswer::Yes]) => Consent::Yes,
+            _ => Consent::No,
+        }
+    }
+}
 
 impl Approver for ScreenApprover {
     fn approve<'a>(&'a self, calls: &'a [CallQuestion]) -> Boxed<'a, Option<Vec<CallAnswer>>> {
-        Box::pin(async move {
-            let (reply, answers) = oneshot::channel();
-            let questions = calls.to_vec();
-            self.0.send(Asked { questions, reply }).await.ok()?;
-            answers.await.ok()?
-        })
+        Box::pin(self.ask(calls.to_vec(), true))
     }
 }
 
@@ -205,6 +241,9 @@ impl ApprovalScreen {
                 self.answers
                     .extend(std::iter::repeat_n(CallAnswer::Yes, rest));
             }
+            Key::Char('n') if !self.asked.takes_reason => {
+                self.answers.push(CallAnswer::No(String::new()));
+            }
             Key::Char('n') => self.entry = Entry::Reason(InputBox::default()),
             Key::Char('a') => {
                 if let Some(rules) = question.rules() {
@@ -281,7 +320,7 @@ impl ApprovalScreen {
             Some(_) => "…".to_owned(),
             None => {
                 let left = self.asked.questions.len() - self.answers.len();
-                keys(question, left) + " · Esc interrupt"
+                self.keys(question, left) + " · Esc interrupt"
             }
         };
         let keys = Span::styled(keys, theme::STRONG);
@@ -300,35 +339,37 @@ impl ApprovalScreen {
             ..question.clone()
         };
         let left = self.asked.questions.len() - self.answers.len();
-        let keys = keys(&question, left) + " · q interrupt; Enter sends";
+        let keys = self.keys(&question, left) + " · q interrupt; Enter sends";
         lines.push(Line::from(keys));
         lines
     }
-}
 
-/// Returns the keys that answer a question.
-fn keys(question: &CallQuestion, left: usize) -> String {
-    let mut keys = "y yes · n no, with a reason".to_owned();
-    if left > 1 {
-        keys.push_str(&format!(" · Y yes to all {left}"));
+    /// Returns the keys that answer a question.
+    fn keys(&self, question: &CallQuestion, left: usize) -> String {
+        let mut keys = match self.asked.takes_reason {
+            true => "y yes · n no, with a reason".to_owned(),
+            false => "y yes · n no".to_owned(),
+        };
+        if left > 1 {
+            keys.push_str(&format!(" · Y yes to all {left}"));
+        }
+        if let Some(rules) = question.rules() {
+            let rules: Vec<String> = rules.iter().map(|rule| safe_question(rule)).collect();
+            keys.push_str(&format!(" · a always here: {}", rules.join(", ")));
+        }
+        if let Some(rule) = question.wider_rule() {
+            keys.push_str(&format!(" · w always here: {}", safe_question(rule)));
+        }
+        if question.is_editable {
+            keys.push_str(" · e edit");
+        }
+        keys
     }
-    if let Some(rules) = question.rules() {
-        let rules: Vec<String> = rules.iter().map(|rule| safe_question(rule)).collect();
-        keys.push_str(&format!(" · a always here: {}", rules.join(", ")));
-    }
-    if let Some(rule) = question.wider_rule() {
-        keys.push_str(&format!(" · w always here: {}", safe_question(rule)));
-    }
-    if question.is_editable {
-        keys.push_str(" · e edit");
-    }
-    keys
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval::AskedPart;
     use karyi_screen::styled_line::plain_text;
 
     fn question(id: &str) -> CallQuestion {
@@ -352,7 +393,12 @@ mod tests {
         let questions = (0..count)
             .map(|number| question(&number.to_string()))
             .collect();
-        let screen = ApprovalScreen::new(Asked { questions, reply }, Instant::now());
+        let asked = Asked {
+            questions,
+            takes_reason: true,
+            reply,
+        };
+        let screen = ApprovalScreen::new(asked, Instant::now());
         (screen, answers)
     }
 

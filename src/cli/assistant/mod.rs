@@ -119,15 +119,16 @@ fn prepare(args: &ChatArgs) -> Result<(Start, Questions), ExitCode> {
     let chosen = chosen.map_err(|error| model::fail_choice(&error))?;
     let registry = args.session.offer.offer().map_err(told)?.registry();
     let (sender, requests) = mpsc::channel(1);
+    let (asker, asked) = mpsc::channel(1);
+    let approver = ScreenApprover(asker);
     let setup = ChatSetup::new(
         &args.session,
         chosen,
         chat_setup::Questions::Asked,
-        |terminal| ScreenQuestions::new(terminal, sender),
+        |terminal| ScreenQuestions::new(terminal, sender, approver.clone()),
     );
     let mut setup = setup.map_err(told)?;
     let model = setup.open_model(&args.session)?;
-    let (asker, asked) = mpsc::channel(1);
     let cwd = setup.context.sessions.cwd();
     let user = setup.asker();
     let is_trusted = policy::is_trusted(&cwd, project::files(&cwd), user.as_ref());
@@ -136,7 +137,7 @@ fn prepare(args: &ChatArgs) -> Result<(Start, Questions), ExitCode> {
         let code = setup.stop_source.received.exit_code();
         return Err(ExitCode::from(code.unwrap_or(plain::INTERRUPTED)));
     }
-    let approvals = policy::approvals(&cwd, args.mode, Some(Arc::new(ScreenApprover(asker))));
+    let approvals = policy::approvals(&cwd, args.mode, Some(Arc::new(approver)));
     let approvals = approvals.map_err(told)?;
     let mut start = Start::new(setup, model, (approvals, registry));
     start.own_options = OwnOptions::of(&args.session);

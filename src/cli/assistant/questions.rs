@@ -1,9 +1,11 @@
-//! Questions for values of secrets: they have the terminal to themselves while the screen steps aside.
+//! Questions about secrets: those for values have the terminal to themselves while the screen steps aside, and those for
+//! consent are asked on the screen.
 
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::cli::assistant::approval_screen::ScreenApprover;
 use crate::cli::prompt::Terminal;
 use crate::tool::context::{ApprovalRequest, Boxed, Consent, Prompter, Question, Reply};
 
@@ -14,12 +16,21 @@ pub(super) type TerminalRequest = oneshot::Sender<oneshot::Sender<()>>;
 pub(super) struct ScreenQuestions {
     terminal: Terminal,
     requests: mpsc::Sender<TerminalRequest>,
+    approver: ScreenApprover,
 }
 
 impl ScreenQuestions {
     /// Creates the prompter of a screen that reads the requests.
-    pub(super) fn new(terminal: Terminal, requests: mpsc::Sender<TerminalRequest>) -> Arc<Self> {
-        Arc::new(Self { terminal, requests })
+    pub(super) fn new(
+        terminal: Terminal,
+        requests: mpsc::Sender<TerminalRequest>,
+        approver: ScreenApprover,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            terminal,
+            requests,
+            approver,
+        })
     }
 
     /// Waits for the terminal; nothing once the screen has ended.
@@ -49,11 +60,6 @@ impl Prompter for ScreenQuestions {
     }
 
     fn approve<'a>(&'a self, request: &'a ApprovalRequest) -> Boxed<'a, Consent> {
-        Box::pin(async move {
-            match self.take().await {
-                Some(_turn) => self.terminal.approve(request).await,
-                None => Consent::Unavailable,
-            }
-        })
+        Box::pin(self.approver.consent(request))
     }
 }
