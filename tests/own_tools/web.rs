@@ -381,7 +381,7 @@ fn a_download_is_saved_whole_or_not_at_all() {
         let server = ScriptedServer::once(acts);
         let call = fetch(
             &server.url("/a"),
-            &format!("download_path=\"f.bin\" {more}"),
+            &format!("download_path=\"new/f.bin\" {more}"),
         );
         let ran = at(&server, "")
             .stdin(format!("<tools>{call}</tools>"))
@@ -394,6 +394,31 @@ fn a_download_is_saved_whole_or_not_at_all() {
             "{message}"
         );
     }
+}
+
+#[test]
+fn a_place_that_takes_no_file_is_refused_before_anything_is_sent() {
+    let server = ScriptedServer::start(vec![]);
+    let cache = "../home/.cache/karyi-assistant";
+    let long = "y".repeat(300);
+    for (path, code) in [
+        ("pipe", "not_a_file"),
+        ("dir", "is_directory"),
+        ("file/x", "not_a_directory"),
+        (&*long, "name_too_long"),
+        ("out/x", "outside_root"),
+    ] {
+        let karyi = at(&server, "")
+            .file(&format!("{cache}/file"), "")
+            .file(&format!("{cache}/dir/x"), "");
+        let place = karyi.work().join(cache);
+        nix::unistd::mkfifo(&place.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::os::unix::fs::symlink(karyi.work(), place.join("out")).unwrap();
+        let call = fetch(&server.url("/a"), &format!("download_path=\"{path}\""));
+        let found = run_in(karyi, &call).remove(0);
+        assert_eq!(found["code"], code, "{found}");
+    }
+    assert_eq!(server.requests(), []);
 }
 
 /// A run with the secret TOKEN, and a policy that narrows its use.

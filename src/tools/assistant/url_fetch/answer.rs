@@ -200,14 +200,9 @@ fn without_cut_character(bytes: &[u8]) -> &[u8] {
 /// The path is not in the cache directory, or names no file.
 pub(super) fn destination(path: &str, context: &Context) -> Result<Place, ToolError> {
     let place = Place::find(path, &[PathBase::Cache], context)?;
-    let (root, real) = place.open(context)?;
-    if real.is_dir() {
-        return Err(ToolError::new(
-            ErrorCode::IsDirectory,
-            format!("{path}: expected a file, found a directory"),
-        ));
-    }
-    drop(root);
+    let (_root, real) = place.open(context)?;
+    // What stands there is read to know that it can be replaced.
+    Change::read(Path::new(path), &real)?;
     Ok(place)
 }
 
