@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::server::{ModelServer, Reply};
+use crate::harness::scripted_server::{ScriptedServer, answer};
 use crate::harness::{Karyi, wait};
 
 const BLOCK: &str = "I look.\n<tools><command>echo hi</command></tools>\n";
@@ -140,6 +141,39 @@ fn without_approval_only_reads_run() {
         report.contains("seen") && report.contains("needs_approval"),
         "{report}"
     );
+}
+
+#[test]
+fn a_host_is_asked_for_until_a_rule_allows_it() {
+    let page = ScriptedServer::once(vec![answer(
+        "200 OK",
+        "content-type: text/plain\r\n",
+        "the page",
+    )]);
+    let block = format!("<tools><url_fetch url=\"{}\"/></tools>", page.url("/a"));
+    let asking = |settings: &str| {
+        let server = ModelServer::start(vec![Reply::text(&block), Reply::text("Done.")]);
+        let config = format!("[guard]\nallow = [\"{}\"]\n{settings}", page.url(""));
+        let karyi = ask(&server, &["--tools", "url_fetch", "look"]);
+        let karyi = karyi.file("../home/.config/karyi/config.toml", config);
+        let status = run(&karyi).status.code();
+        (
+            status,
+            server.requests()[1]["messages"][3]["content"].to_string(),
+        )
+    };
+    let (status, report) = asking("");
+    assert_eq!(status, Some(3), "{report}");
+    let rule = format!("fetch:{}", page.address());
+    assert!(report.contains("needs_approval"), "{report}");
+    assert!(
+        report.contains(&format!("`karyi policy add {rule}`")),
+        "{report}"
+    );
+    assert_eq!(page.requests(), []);
+    let (status, report) = asking(&format!("[approval]\nallow = [\"{rule}\"]\n"));
+    assert_eq!(status, Some(0), "{report}");
+    assert!(report.contains("the page"), "{report}");
 }
 
 #[test]
