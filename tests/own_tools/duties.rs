@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{karyi, run_in};
+use crate::ask::headless;
 use crate::ask::server::{ModelServer, Reply};
 use crate::harness::{Karyi, Ran, results};
 
@@ -233,6 +234,7 @@ fn replies_that_cannot_be_used_change_nothing() {
     let bad = "bad_reply";
     let resolve = "invalid reference_resolve response";
     refused(&add, &["no", "{\"status\":"], (bad, resolve), 2);
+    refused(&add, &["", ""], (bad, resolve), 2);
     refused(
         &add,
         &["[]", "{\"status\":\"ok\",\"rewritten_content\":\" \"}"],
@@ -531,4 +533,31 @@ fn texts_are_taken_as_written() {
         result["entry"]["content"], "Fix if (a < b && c) in <main>",
         "{result}"
     );
+}
+
+#[test]
+fn a_conversation_asks_its_own_model() {
+    let server = server(&[
+        "<tools>\n<todo_update action=\"add\" people=\"[]\"><content>Buy milk</content></todo_update>\n</tools>",
+        "{\"status\":\"ok\",\"rewritten_content\":\"Buy milk\"}",
+        "Noted.",
+    ]);
+    let flags = [
+        "--approve",
+        "full",
+        "--tools",
+        "core,assistant",
+        "I need milk",
+    ];
+    let output = headless::run(&headless::ask(&server, &flags));
+    let told = headless::text(&output.stderr);
+    assert!(
+        headless::text(&output.stdout).ends_with("Noted.\n"),
+        "{told}"
+    );
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3, "{told}");
+    assert_eq!(facts(&requests[1])["input"]["content"], "Buy milk");
+    let results = requests[2]["messages"].to_string();
+    assert!(results.contains("open_count=\\\"1\\\""), "{results}");
 }
