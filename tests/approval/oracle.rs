@@ -126,6 +126,13 @@ const PIECES: &[&str] = &[
     "cd .",
     "@P}",
     "read x",
+    "for x in p; do ",
+    "x='a[$(touch p)]'",
+    "\"$x\"",
+    " -gt ",
+    "test ",
+    "printf %d ",
+    "< ",
     ". ",
     "=",
 ];
@@ -148,6 +155,9 @@ const SCRIPTS: &[&str] = &[
     "nice git status; touch p",
     "r\\m -rf x",
     "git() { touch p; }; git status",
+    "x='a[$(touch p)]'; [ \"$x\" -gt 0 ]; test 1 -le \"$x\" -o \"$x\" -ne 2; printf '%d %5.1f %x' \"$x\" \"$x\" \"$x\"",
+    "x='a[$(touch p)]'; printf '%*d' \"$x\" 1; [ -v \"$x\" ]; [[ $x -gt 0 ]]",
+    "for x in *.rs; do cat < \"$x\"; done; sed 's/a/b/g' x; sed 's/a/touch p/e' x",
     "echo `echo \\`touch p\\``",
     "echo `echo \\$(touch p)`",
     "x='a[$(touch p)]'; echo $((x))",
@@ -248,7 +258,7 @@ impl Recorder {
         let place = Place {
             cwd: path.join("work"),
             project: path.join("work"),
-            is_bash: false,
+            is_bash: true,
             home: None,
             real: Path::to_owned,
         };
