@@ -138,7 +138,10 @@ impl PolicyGate {
             for name in to_approve.map_err(|error| (at, error))? {
                 if !requests.iter().any(|(_, request)| request.name == name) {
                     let warnings = self.all_warnings(call, &context.secrets, &mut |_| true);
-                    requests.push((at, request(name, call, warnings)));
+                    let mut request = request(name, call, warnings);
+                    // A value that the model wrote out is no placeholder.
+                    context.redactor.redact_in_again(&mut request.text);
+                    requests.push((at, request));
                 }
             }
         }

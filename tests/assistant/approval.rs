@@ -298,14 +298,18 @@ fn rules_that_change_beside_a_chat_count_from_the_next_call_on() {
 
 #[test]
 fn consent_to_a_secret_is_asked_on_the_screen() {
-    let block = "<tools><command>printf %s $KARYI{TOKEN} | wc -c > out</command></tools>";
+    let other = "mN3-bV8.cX5-lK1q";
+    let block = format!(
+        "<tools><command>: {other}; printf %s $KARYI{{TOKEN}} | wc -c > out</command></tools>"
+    );
     for (key, is_made) in [("y", true), ("n", false)] {
-        let server = ModelServer::start(vec![Reply::text(block), Reply::text("Done.")]);
+        let server = ModelServer::start(vec![Reply::text(&block), Reply::text("Done.")]);
         let karyi = assistant(
             &server,
             &["--mode", "full", "--vault", "env", "--policy", "p.toml"],
         )
         .env("KARYI_VAR_TOKEN", "kP7-vQ2.zL9-tR4w")
+        .env("KARYI_VAR_OTHER", other)
         .file("p.toml", "[secret.TOKEN]\nuse = \"ask\"\n");
         let out = karyi.work().join("out");
         let mut terminal = karyi.on_terminal();
@@ -323,6 +327,7 @@ fn consent_to_a_secret_is_asked_on_the_screen() {
             terminal.screen()
         );
         terminal.keys(key).expect("Done.");
+        assert!(!terminal.screen().contains(other), "{}", terminal.screen());
         assert_eq!(out.exists(), is_made);
         terminal.keys("\x04");
         assert_eq!(terminal.echo_at_end(), (true, 0));
