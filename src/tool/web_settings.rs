@@ -33,7 +33,7 @@ pub struct UrlFetchSettings {
     pub timeout: Duration,
     /// Most bytes of a body that a result has, if the call does not say.
     pub max_bytes: u64,
-    /// Value of the header `User-Agent`, if the call does not set it.
+    /// Value of the header `User-Agent`, if the call does not set it; that of `web_search`, too.
     pub user_agent: Option<String>,
 }
 

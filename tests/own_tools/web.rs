@@ -651,7 +651,10 @@ fn a_search_gives_results() {
             "content-type: application/json\r\n",
             &json,
         )]);
-        let karyi = at(&server, &engine(&server, "searxng"));
+        let karyi = at(
+            &server,
+            &(engine(&server, "searxng") + "[tools.url_fetch]\nuser_agent = \"Reader/1\"\n"),
+        );
         let found = run_in(karyi, &format!("<web_search q=\"a+b c\" {asked}/>")).remove(0);
         assert_eq!(
             (&found["engine"], &found["total"]),
@@ -667,6 +670,7 @@ fn a_search_gives_results() {
             server.requests()[0].line(),
             "GET /search?q=a%2Bb+c&format=json"
         );
+        assert_eq!(server.requests()[0].header("user-agent"), Some("Reader/1"));
     }
     let page = include_str!("../../src/web/search/duckduckgo.html");
     let server = ScriptedServer::once(vec![answer("200 OK", "content-type: text/html\r\n", page)]);

@@ -304,7 +304,7 @@ pub(super) const KEYS: &[Key] = &[
         "tools.url_fetch.user_agent",
         Kind::Text,
         "that of karyi",
-        "Header User-Agent of a call that sets none",
+        "Header User-Agent, also of `web_search`",
     ),
     enabled("tools.web_search.enabled"),
     setting(

@@ -176,7 +176,11 @@ async fn ask(query: &str, settings: &WebSettings) -> Result<Vec<SearchHit>, Tool
         SearchEngine::DuckDuckGo => url,
         SearchEngine::Searxng => url.with_query_value("format", "json"),
     };
-    let request = WebRequest::new("GET", url.clone()).map_err(|error| failure(&error))?;
+    let mut request = WebRequest::new("GET", url.clone());
+    if let Some(agent) = &settings.url_fetch.user_agent {
+        request = request.and_then(|request| request.header("user-agent", agent));
+    }
+    let request = request.map_err(|error| failure(&error))?;
     let response = settings
         .client
         .send(request, &settings.guard, Redirects::Followed)
