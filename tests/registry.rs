@@ -8,6 +8,7 @@ use karyi::secret::Template;
 use karyi::syntax::Mode;
 use karyi::tool::Registry;
 use karyi::tool::spec::Family;
+use karyi::tool::supervision::{SessionRole, roles_of};
 use karyi::tools::offer::Offer;
 use karyi::tools::{self, Call};
 use serde_json::{Value, json};
@@ -72,6 +73,16 @@ fn arguments(call: &Call) -> Value {
         Call::PlanCreate(args) => serde_json::to_value(args),
         Call::UrlFetch(args) => serde_json::to_value(args),
         Call::WebSearch(args) => serde_json::to_value(args),
+        Call::Delegate(args) => serde_json::to_value(args),
+        Call::Reply(args) => serde_json::to_value(args),
+        Call::Remember(args) => serde_json::to_value(args),
+        Call::GetRecentHistory(args) => serde_json::to_value(args),
+        Call::GetHistoryByTime(args) => serde_json::to_value(args),
+        Call::SearchMemory(args) => serde_json::to_value(args),
+        Call::AskUser(args) => serde_json::to_value(args),
+        Call::Schedule(args) => serde_json::to_value(args),
+        Call::ListTasks(args) => serde_json::to_value(args),
+        Call::CancelTask(args) => serde_json::to_value(args),
         Call::GetNpcProfile(args) => serde_json::to_value(args),
         Call::SearchContent(args) => serde_json::to_value(args),
         Call::GetSiteMap(args) => serde_json::to_value(args),
@@ -99,10 +110,16 @@ fn example_server() -> ScriptedServer {
 const REPLY: &str =
     "{\"status\":\"ok\",\"rewritten_content\":\"Remind John\",\"steps\":[\"Look\"]}";
 
-/// A run that offers the tools of a family, with a model.
-fn of_family(family: Family, model: &ModelServer) -> Karyi {
+/// A run that offers the tools of a family, with a model; those of a supervisor to a role that has `tool`.
+fn of_family(family: Family, tool: &str, model: &ModelServer) -> Karyi {
+    let roles = roles_of(tool);
+    let offered = match roles.first() {
+        Some(role) => ["--role", role.as_str()],
+        None => ["--tools", family.as_str()],
+    };
     Karyi::new()
-        .args(&["--json", "--tools", family.as_str()])
+        .args(&["--json"])
+        .args(&offered)
         .env("KARYI_MODEL", "openai_chat:tiny")
         .env("KARYI_MODEL_URL", &model.url)
 }
@@ -125,7 +142,7 @@ fn examples_come_out_as_they_say() {
             let script = format!("<tools>{}{}</tools>", example.before, example.xml);
             let script = script.replace("https://example.com", &server.url(""));
             let model = ModelServer::start(vec![Reply::text(REPLY)]);
-            let run = of_family(entry.spec.family, &model);
+            let run = of_family(entry.spec.family, entry.spec.name, &model);
             let run = run.file("../home/.config/karyi/config.toml", &config);
             let report = run.stdin(&script).run().json();
             let last = results(&report).last().unwrap().clone();
@@ -202,6 +219,14 @@ const PLAIN: &[&str] = &[
     "model",
     "method",
     "auth_profile",
+    "type",
+    "scope",
+    "role",
+    "after",
+    "before",
+    "run_at",
+    "task_id",
+    "condition",
 ];
 
 #[test]
@@ -396,6 +421,28 @@ fn the_readme_has_the_table_of_tools() {
     let readme = include_str!("../README.md");
     let table = help::table(&tools::registry());
     assert!(readme.contains(&table), "README.md must contain:\n{table}");
+}
+
+#[test]
+fn the_page_of_the_supervisor_has_the_table_of_roles() {
+    let row = |entry: &karyi::tool::registry::Entry<Call>| {
+        let spec = &entry.spec;
+        let has = |role| match roles_of(spec.name).contains(&role) {
+            true => "yes",
+            false => "no",
+        };
+        let (teller, planner) = (has(SessionRole::Teller), has(SessionRole::Planner));
+        format!(
+            "| `{}` | {teller} | {planner} | {} |\n",
+            spec.name, spec.summary
+        )
+    };
+    let table: String = tools::all().family(Family::Supervisor).map(row).collect();
+    let page = include_str!("../docs/supervisor.md");
+    assert!(
+        page.contains(&table),
+        "docs/supervisor.md must contain:\n{table}"
+    );
 }
 
 #[test]

@@ -14,6 +14,9 @@ use crate::cli::config::ConfigArgs;
 use crate::cli::import::ImportArgs;
 use crate::cli::policy::PolicyArgs;
 pub(super) use crate::cli::session_args::{DiffMode, OfferArgs, SessionArgs};
+use crate::cli::supervisor_args::{RoleName, StateDirArgs};
+use crate::cli::tasks::TasksArgs;
+use crate::cli::tell::{AnswerArgs, TellArgs};
 use crate::cli::var::args::VarArgs;
 use crate::cli::vault::VaultFlags;
 use crate::reference::grammar::Notation;
@@ -82,6 +85,12 @@ pub(super) enum Command {
     Ask(Box<AskArgs>),
     /// List, show, export or remove the chats that were kept
     Chats(ChatsArgs),
+    /// Leave a message for a supervisor's Teller
+    Tell(TellArgs),
+    /// Answer the open question of a supervisor
+    Answer(AnswerArgs),
+    /// List, show, cancel or stop the tasks of a supervisor
+    Tasks(TasksArgs),
     /// Take over what the settings of another assistant permit
     Import(ImportArgs),
     /// List the language models of config.toml, or try one
@@ -184,6 +193,12 @@ pub(super) struct RunArgs {
     pub(super) dry_run: bool,
     #[command(flatten)]
     pub(super) session: SessionArgs,
+    /// Play a role of a supervisor: its tools, on the tasks of a state directory. What a Planner delegates is real
+    /// once the run ends with status 0
+    #[arg(long, value_enum, value_name = "ROLE", conflicts_with_all = ["tools", "dry_run"])]
+    pub(super) role: Option<RoleName>,
+    #[command(flatten)]
+    pub(super) state_dir: StateDirArgs,
     /// Never ask for values on the terminal, and leave commands that wait unanswered
     #[arg(long)]
     pub(super) no_interactive: bool,

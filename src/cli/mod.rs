@@ -39,6 +39,9 @@ mod shell;
 mod signal_state;
 mod signals;
 mod state_dir;
+mod supervisor_args;
+mod tasks;
+mod tell;
 mod terminal_lock;
 mod tools;
 mod undo;
@@ -191,6 +194,9 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         #[cfg(feature = "serve")]
         Some(Command::Call(args)) => call::call(*args),
         Some(Command::Chats(args)) => chats::chats(&args),
+        Some(Command::Tell(args)) => tell::tell(&args),
+        Some(Command::Answer(args)) => tell::answer(&args),
+        Some(Command::Tasks(args)) => tasks::tasks(&args),
         Some(Command::Policy(args)) => policy::policy(args),
         Some(Command::Import(args)) => import::import(&args),
         Some(Command::Model(args)) => model::model(&args),

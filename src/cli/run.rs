@@ -37,7 +37,9 @@ use crate::render::paint::Colour;
 use crate::render::text_report::Detail;
 use crate::tool::Registry;
 use crate::tool::context::{Context, ShownTexts};
+use crate::tool::supervision::{SharedSupervision, Supervision};
 use crate::tools::Call;
+use crate::tools::offer::Offer;
 use karyi_core::error::ToolError;
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
@@ -89,6 +91,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     interrupts::outlive_file_limit(&runtime);
     let (received, logs) = (run.stop_source.received.clone(), run.logs.clone());
     let secrets = run.context.secrets.clone();
+    let supervision = run.context.supervision.clone();
     let result = {
         // A question gives the terminal back when the run breaks.
         let _guard = CancelOnPanic(run.stop_source.cancel.clone());
@@ -99,12 +102,26 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     // A thread may still wait for a script on standard input; nobody waits for it.
     runtime.shutdown_background();
     match result {
+        Ok(0) => match supervision.map_or(Ok(()), |session| session.commit()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail_with(&error),
+        },
         Ok(code) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
         // The terminal went away; the signal that tells so may still be on its way.
         Err(error) if is_hangup(&error) => ExitCode::from(received.exit_code().unwrap_or(HANGUP)),
         Err(error) => fail(&format!("{error:#}")),
     }
+}
+
+/// Begins the session of a role, if the run plays one.
+fn supervision(args: &RunArgs) -> anyhow::Result<SharedSupervision> {
+    let Some(role) = args.role else {
+        return Ok(None);
+    };
+    let name = karyi_core::ids::new_id()?;
+    let session = Supervision::open(&args.state_dir.path()?, role.into(), &name)?;
+    Ok(Some(Arc::new(session)))
 }
 
 /// Writes the report of a message that could not be read.
@@ -183,7 +200,12 @@ struct Run {
 
 impl Run {
     fn new(args: &RunArgs) -> anyhow::Result<Self> {
-        let registry = Arc::new(args.session.offer.offer()?.registry());
+        let supervision = supervision(args)?;
+        let offer = match &supervision {
+            Some(session) => Offer::of_role(session.role()),
+            None => args.session.offer.offer()?,
+        };
+        let registry = Arc::new(offer.registry());
         let grammar = Arc::new(registry.grammar());
         let (stop_source, terminal_lock) = (StopSource::default(), TerminalLock::default());
         let asking = asking(args)?;
@@ -202,6 +224,7 @@ impl Run {
             &stop_source.cancel,
             Arc::new(terminal),
         )?;
+        context.supervision = supervision;
         adapt_to_watcher(&mut context, args);
         context.secrets.protect_memory_with(guard::protect);
         let logs = logs(&args.session, SessionUse::Script, &context);
@@ -214,11 +237,7 @@ impl Run {
             } else {
                 Mode::Repair
             },
-            pace: if args.stream {
-                Pace::Stream
-            } else {
-                Pace::Whole
-            },
+            pace: pace(args),
             format: format(args),
             colour: colour(args),
             detail: detail(args),
@@ -414,6 +433,13 @@ fn format(args: &RunArgs) -> Format {
         None if args.json => Format::Json,
         None if io::stdout().is_terminal() => Format::Text,
         None => Format::Xml,
+    }
+}
+
+fn pace(args: &RunArgs) -> Pace {
+    match args.stream {
+        true => Pace::Stream,
+        false => Pace::Whole,
     }
 }
 

@@ -88,6 +88,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
         site: None,
         models: None,
         plan: Default::default(),
+        supervision: None,
         shown: ShownTexts::default(),
         settings: Default::default(),
         log: None,

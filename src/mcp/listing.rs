@@ -28,7 +28,9 @@ fn output(entry: &Entry<Call>) -> JsonObject {
     let own = entry.output_schema.as_ref();
     let own = own.map_or_else(|| json!({"type": "object"}), |schema| schema.published());
     let mut schema = match entry.spec.family {
-        Family::Core | Family::Assistant => Value::Object(wire::result_schema(object(own))),
+        Family::Core | Family::Assistant | Family::Supervisor => {
+            Value::Object(wire::result_schema(object(own)))
+        }
         Family::Site => own,
     };
     shorten(&mut schema);

@@ -15,6 +15,7 @@ use crate::tool::plan_board::PlanBoard;
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::tool::settings::ToolSettings;
 use crate::tool::site::SiteAccess;
+use crate::tool::supervision::SharedSupervision;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
@@ -206,6 +207,8 @@ pub struct Context {
     pub models: Option<Arc<dyn ModelAccess>>,
     /// The plan that the model keeps.
     pub plan: PlanBoard,
+    /// Part of the session in a supervisor's work.
+    pub supervision: SharedSupervision,
     /// Settings of tools.
     pub settings: Arc<ToolSettings>,
     /// Adds a line to the log of the program, when it has one.

@@ -29,6 +29,7 @@ pub mod site;
 #[path = "no_site.rs"]
 pub mod site;
 pub mod spec;
+pub mod supervision;
 pub mod validate;
 pub mod web_settings;
 

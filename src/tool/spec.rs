@@ -33,13 +33,15 @@ pub enum Family {
     Core,
     /// The tools of an assistant with files, pages and duties of its own.
     Assistant,
+    /// The tools of a supervisor's Teller and Planner, which a session has by its role.
+    Supervisor,
     /// The tools of a site, which a server offers and a script cannot call.
     Site,
 }
 
 impl Family {
     /// Every family, in documentation order.
-    pub const ALL: &[Self] = &[Self::Core, Self::Assistant, Self::Site];
+    pub const ALL: &[Self] = &[Self::Core, Self::Assistant, Self::Supervisor, Self::Site];
 
     /// Returns the word used in commands and lists.
     #[must_use]
@@ -47,6 +49,7 @@ impl Family {
         match self {
             Self::Core => "core",
             Self::Assistant => "assistant",
+            Self::Supervisor => "supervisor",
             Self::Site => "site",
         }
     }
@@ -55,7 +58,7 @@ impl Family {
     #[must_use]
     pub fn is_for_scripts(self) -> bool {
         match self {
-            Self::Core | Self::Assistant => true,
+            Self::Core | Self::Assistant | Self::Supervisor => true,
             Self::Site => false,
         }
     }

@@ -6,6 +6,7 @@ pub mod core;
 pub mod offer;
 #[cfg(feature = "serve")]
 pub mod site;
+pub mod supervisor;
 
 use crate::tool::registry::{self, Entry, Lazy, Registry};
 use crate::tool::schema::ArgumentSchema;
@@ -173,6 +174,16 @@ tools! {
     WebSearch: assistant::web_search::WebSearch,
     TodoUpdate: assistant::todo_update::TodoUpdate,
     PlanCreate: assistant::plan_create::PlanCreate,
+    Delegate: supervisor::delegate::Delegate,
+    Reply: supervisor::reply::Reply,
+    Remember: supervisor::remember::Remember,
+    GetRecentHistory: supervisor::get_recent_history::GetRecentHistory,
+    GetHistoryByTime: supervisor::get_history_by_time::GetHistoryByTime,
+    SearchMemory: supervisor::search_memory::SearchMemory,
+    AskUser: supervisor::ask_user::AskUser,
+    Schedule: supervisor::schedule::Schedule,
+    ListTasks: supervisor::list_tasks::ListTasks,
+    CancelTask: supervisor::cancel_task::CancelTask,
     #[cfg(feature = "serve")]
     GetNpcProfile: site::get_npc_profile::GetNpcProfile,
     #[cfg(feature = "serve")]

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::tool::Registry;
 use crate::tool::spec::Family;
+use crate::tool::supervision::{SessionRole, roles_of};
 use crate::tools::{self, Call};
 use karyi_core::similar_names::similar_names;
 
@@ -22,6 +23,8 @@ pub struct Offer {
 pub enum OfferError {
     /// The word is no family and no tool.
     Unknown(String),
+    /// The word names tools that a session has by its role.
+    NeedsRole(String),
     /// The word names tools that scripts cannot call.
     NotForScripts(String),
     /// The words take every tool away.
@@ -46,6 +49,10 @@ impl fmt::Display for OfferError {
                     ),
                 }
             }
+            Self::NeedsRole(word) => write!(
+                f,
+                "{word:?} belongs to a supervisor; a session has such tools by `karyi run --role ROLE`"
+            ),
             Self::NotForScripts(word) => write!(
                 f,
                 "{word:?} belongs to a site; `karyi serve` offers such tools, and so does `karyi mcp --tenant ID \
@@ -104,6 +111,17 @@ impl Offer {
         }
     }
 
+    /// Returns the tools of a role. The others of its family are in no list, and a call of one says why.
+    #[must_use]
+    pub fn of_role(role: SessionRole) -> Self {
+        let names = family(Family::Supervisor);
+        let lacking = names.iter().filter(|name| !roles_of(name).contains(&role));
+        Self {
+            disabled: lacking.map(|name| (*name).to_owned()).collect(),
+            names,
+        }
+    }
+
     /// Returns the offer with tools that are switched off: they are in no list, and a call of one says why.
     #[must_use]
     pub fn disabling<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
@@ -134,7 +152,7 @@ impl Offer {
 
 fn script_families() -> impl Iterator<Item = Family> {
     let all = Family::ALL.iter().copied();
-    all.filter(|family| family.is_for_scripts())
+    all.filter(|family| family.is_for_scripts() && *family != Family::Supervisor)
 }
 
 fn family(family: Family) -> Vec<&'static str> {
@@ -155,6 +173,7 @@ fn named(word: &str) -> Result<Vec<&'static str>, OfferError> {
     match (of, entry) {
         (None, _) => Err(OfferError::Unknown(word.to_owned())),
         (Some(of), _) if !of.is_for_scripts() => Err(OfferError::NotForScripts(word.to_owned())),
+        (Some(Family::Supervisor), _) => Err(OfferError::NeedsRole(word.to_owned())),
         (Some(_), Some(entry)) => Ok(vec![entry.spec.name]),
         (Some(of), None) => Ok(family(of)),
     }

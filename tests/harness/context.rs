@@ -59,6 +59,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
         site: None,
         models: None,
         plan: Default::default(),
+        supervision: None,
         shown: ShownTexts::default(),
         settings: Default::default(),
         log: None,

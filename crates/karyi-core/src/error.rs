@@ -344,6 +344,10 @@ tool_codes! {
     Ambiguous = "ambiguous", Failed, "say which one is meant, in the words of its text";
     /// A question to the user is open, and there is one at a time.
     QuestionPending = "question_pending", Failed, "wait for its answer, which the next session is told";
+    /// The role of the session does not have the tool.
+    ToolNotAllowed = "tool_not_allowed", Failed, "use the tools of your role; `karyi tools --family supervisor` lists those of each";
+    /// The role of the session may not give the argument.
+    ArgumentNotAllowed = "argument_not_allowed", Failed, "leave it out, or say it in the prompt: the Planner decides";
     /// Another supervisor works in the state directory.
     SupervisorRunning = "supervisor_running", Refused, "end that process first, or give this one a directory of its own with --state-dir";
     /// A stored value cannot be read or written now.

@@ -3,10 +3,23 @@
 use super::chars::is_same_name;
 use super::table::Attribute;
 
-/// Finds the attribute that a model means by `path` or `src`.
+/// Finds the attribute that a model means by `path` or `src`, or by `taskId` for `task_id`.
 pub(super) fn other_name<'a>(written: &str, known: &'a [Attribute]) -> Option<&'a Attribute> {
-    let other = counterpart(written)?;
-    known.iter().find(|attribute| attribute.name == other)
+    let other = counterpart(written);
+    let is_meant = |name: &str| other == Some(name) || is_camel_case(written, name);
+    known.iter().find(|attribute| is_meant(&attribute.name))
+}
+
+/// Tells whether a name is `declared` in camel case.
+fn is_camel_case(written: &str, declared: &str) -> bool {
+    let mut declared = declared.chars();
+    let is_same = |sign: char| match declared.next() {
+        Some('_') => {
+            sign.is_ascii_uppercase() && declared.next() == Some(sign.to_ascii_lowercase())
+        }
+        other => other == Some(sign),
+    };
+    written.chars().all(is_same) && declared.next().is_none()
 }
 
 /// Returns the name that `path` or `src` stands for where the tool has no argument of that name.
@@ -64,6 +77,21 @@ pub fn control_key(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn camel_case_is_the_same_name() {
+        for (written, declared, expected) in [
+            ("taskId", "task_id", true),
+            ("runAt", "run_at", true),
+            ("taskid", "task_id", false),
+            ("task_Id", "task_id", false),
+            ("taskIdx", "task_id", false),
+            ("task", "task_id", false),
+            ("TaskId", "task_id", false),
+        ] {
+            assert_eq!(is_camel_case(written, declared), expected, "{written}");
+        }
+    }
 
     #[test]
     fn units_and_keys_have_one_meaning() {

@@ -8,7 +8,7 @@ use karyi_core::limits;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use crate::argument::misfit;
+use crate::argument::{check_text, misfit};
 use crate::state_directory::StateDirectory;
 use crate::state_folder::{ChangeLock, Move};
 use crate::task_id::TaskId;
@@ -70,6 +70,15 @@ pub fn add(
 ) -> Result<(), ToolError> {
     let entry = HistoryEntry::new(TaskId::random()?, role, text, now);
     add_once(state, &state.lock()?, &[entry])
+}
+
+/// Adds an answer of the Teller.
+///
+/// # Errors
+/// `bad_arguments` for a blank or too long text, or the system fails.
+pub fn reply(state: &StateDirectory, text: &str, now: Timestamp) -> Result<(), ToolError> {
+    check_text("text", text)?;
+    add(state, Speaker::Assistant, text, now)
 }
 
 /// Adds the messages that are not in the history yet.

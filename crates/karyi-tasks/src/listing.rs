@@ -4,10 +4,12 @@ use jiff::Timestamp;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::argument::shortened;
 use crate::evaluation::is_hopeless;
 use crate::state_directory::StateDirectory;
+use crate::state_folder::ReadFailure;
 use crate::task::{Aging, Task, TaskRole};
 use crate::task_id::TaskId;
 use crate::trigger::Trigger;
@@ -92,6 +94,46 @@ impl TaskSummary {
             blocked,
         }
     }
+}
+
+/// Task, trigger or result with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundItem {
+    /// Path of its directory in the state directory.
+    pub folder: String,
+    /// Content of its file.
+    pub content: Value,
+}
+
+/// Finds a task, a trigger or a result by its identifier.
+///
+/// # Errors
+/// The system fails.
+pub fn find(state: &StateDirectory, id: &TaskId) -> Result<Option<FoundItem>, ToolError> {
+    let folders = TaskRole::ALL.into_iter().flat_map(|role| {
+        let (name, folders) = (role.as_str(), state.role(role));
+        [
+            // A task that runs may have its result already.
+            (format!("{name}/results"), folders.results.files()),
+            (format!("{name}/running"), folders.running.files()),
+            (format!("{name}/queue"), folders.queue.files()),
+            (format!("{name}/cancelled"), folders.cancelled.files()),
+        ]
+    });
+    let triggers = ("triggers".to_owned(), state.triggers.files());
+    for (folder, files) in folders.chain([triggers]) {
+        let name = id.file_name();
+        let bytes = match files.read(&name, limits::MAX_STATE_FILE_BYTES) {
+            Ok((bytes, _)) => bytes,
+            Err(ReadFailure::Missing) => continue,
+            Err(failure) => return Err(files.failure(&name, failure)),
+        };
+        // A file that is no JSON is set aside by the next list.
+        if let Ok(content) = serde_json::from_slice(&bytes) {
+            return Ok(Some(FoundItem { folder, content }));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the tasks and triggers.

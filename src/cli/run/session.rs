@@ -45,8 +45,7 @@ pub(in crate::cli) fn context(
     own.extend(vault::identity_file(&args.vault));
     let secrets = Secrets::default();
     let redactor = Redactor::new(&secrets);
-    let known = redactor.clone();
-    let current = secrets.clone();
+    let (known, current) = (redactor.clone(), secrets.clone());
     let search_path = env.iter().rev().find(|(name, _)| name == "PATH");
     let search_path = search_path.map_or_else(OsString::new, |(_, value)| value.clone());
     let names = ShellNames::find(args.shell.as_deref(), session_use, &search_path)?;
@@ -93,6 +92,7 @@ pub(in crate::cli) fn context(
         cancelled: cancel.flag(),
         site: None,
         plan: Default::default(),
+        supervision: None,
         shown: shown(args)?,
         settings: config::tool_settings(),
         log: log::file().map(|_| Arc::new(log::write) as WriteLog),

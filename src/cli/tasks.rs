@@ -1,0 +1,201 @@
+//! `karyi tasks`: lists, shows, cancels and stops the tasks of a supervisor, whether it runs or not.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::cli::supervisor_args::StateDirArgs;
+use crate::cli::{fail_as_given, print, say};
+use crate::render::paint::{safe_json, safe_line};
+use karyi_core::error::{ErrorCode, ToolError};
+use karyi_tasks::cancellation::{CancelReason, cancel, dependents};
+use karyi_tasks::lifecycle::stop;
+use karyi_tasks::listing::{ListOptions, TaskSummary, find, list};
+use karyi_tasks::question::{self, PendingQuestion};
+use karyi_tasks::state_directory::StateDirectory;
+use karyi_tasks::task_id::TaskId;
+
+const TASKS_HELP: &str = "\
+Exit status of cancel and stop: 0 when it was done, 1 when there was nothing to do.
+
+Examples:
+  karyi tasks                  what runs, what waits, which triggers there are
+  karyi tasks cancel ID        take a waiting task or a trigger back
+  karyi tasks stop ID          end a running task for good";
+
+/// Arguments of `karyi tasks`.
+#[derive(Debug, Args)]
+#[command(after_help = TASKS_HELP)]
+pub(super) struct TasksArgs {
+    #[command(subcommand)]
+    topic: Option<TasksTopic>,
+    #[command(flatten)]
+    state_dir: StateDirArgs,
+    /// As one JSON object
+    #[arg(id = "tasks_json", long = "json", global = true)]
+    json: bool,
+}
+
+/// A topic of `karyi tasks`.
+#[derive(Debug, Clone, Subcommand)]
+enum TasksTopic {
+    /// List running tasks, waiting ones in the order in which they run, triggers, and the open question
+    List,
+    /// Show a task, a trigger or a result
+    Show {
+        /// The task or trigger
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Cancel a waiting task or a trigger
+    Cancel {
+        /// The task or trigger
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// End a running task for good; a supervisor does so at once, or when it starts
+    Stop {
+        /// The task
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// Text or JSON, and the exit status.
+type TaskReport = (String, ExitCode);
+
+/// Runs `karyi tasks`.
+pub(super) fn tasks(args: &TasksArgs) -> ExitCode {
+    match run(args) {
+        Ok((text, code)) => {
+            let printed = print(&format!("{text}\n"));
+            match printed == ExitCode::SUCCESS {
+                true => code,
+                false => printed,
+            }
+        }
+        Err(error) => fail_as_given(&error),
+    }
+}
+
+fn run(args: &TasksArgs) -> Result<TaskReport, ToolError> {
+    let state = StateDirectory::open(&args.state_dir.path()?)?;
+    match args.topic.clone().unwrap_or(TasksTopic::List) {
+        TasksTopic::List => list_all(&state, args.json),
+        TasksTopic::Show { id } => show(&state, &TaskId::parse(&id)?, args.json),
+        TasksTopic::Cancel { id } => cancel_one(&state, &TaskId::parse(&id)?, args.json),
+        TasksTopic::Stop { id } => stop_one(&state, &TaskId::parse(&id)?, args.json),
+    }
+}
+
+fn list_all(state: &StateDirectory, is_json: bool) -> Result<TaskReport, ToolError> {
+    for broken in state.set_broken_aside()? {
+        let (folder, name) = (&broken.folder, &broken.name);
+        let line = format!("moved {folder}/{name} to corrupt: {}", broken.reason);
+        say(&safe_line(&line));
+    }
+    let tasks = list(state, ListOptions::default(), Timestamp::now())?;
+    let open = question::pending(state)?;
+    if is_json {
+        let whole = json!({"tasks": tasks, "question": open.as_ref().map(question_json)});
+        return Ok((
+            safe_json(&whole.to_string()).into_owned(),
+            ExitCode::SUCCESS,
+        ));
+    }
+    let mut lines: Vec<String> = tasks.iter().map(line).collect();
+    if tasks.is_empty() {
+        lines.push("there are no tasks".to_owned());
+    }
+    if let Some(open) = open {
+        let text = open.text();
+        lines.push(format!(
+            "question {}, open until {}:",
+            open.question_id, open.expires_at
+        ));
+        lines.extend(text.lines().map(|line| format!("  {}", safe_line(line))));
+        lines.push("answer it with `karyi answer TEXT`".to_owned());
+    }
+    Ok((lines.join("\n"), ExitCode::SUCCESS))
+}
+
+fn line(task: &TaskSummary) -> String {
+    let mut notes = String::new();
+    if let Some(due_at) = task.due_at {
+        notes += &format!("  [{due_at}]");
+    }
+    if task.blocked {
+        notes += "  [blocked]";
+    }
+    let role = task.role.unwrap_or(task.kind);
+    format!(
+        "{}  {:7}  {role:11}  {}{notes}",
+        task.id,
+        task.status,
+        safe_line(&task.prompt)
+    )
+}
+
+fn question_json(open: &PendingQuestion) -> Value {
+    json!({
+        "question_id": open.question_id, "question": open.question, "options": open.options,
+        "default": open.default, "expires_at": open.expires_at,
+    })
+}
+
+fn show(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<TaskReport, ToolError> {
+    let Some(found) = find(state, id)? else {
+        let message = format!("expected a task, trigger or result, found none with the id {id}");
+        return Err(ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi tasks`"));
+    };
+    let whole = json!({"folder": found.folder, "content": found.content});
+    if is_json {
+        return Ok((
+            safe_json(&whole.to_string()).into_owned(),
+            ExitCode::SUCCESS,
+        ));
+    }
+    let mut lines = vec![format!("in {}", found.folder)];
+    for (name, value) in found.content.as_object().into_iter().flatten() {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        let text: Vec<_> = text.lines().map(safe_line).collect();
+        lines.push(format!("{name}: {}", text.join("\n  ")));
+    }
+    Ok((lines.join("\n"), ExitCode::SUCCESS))
+}
+
+fn cancel_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<TaskReport, ToolError> {
+    let waiting = dependents(state, id)?;
+    let reason = cancel(state, id)?;
+    let is_done = reason == CancelReason::Cancelled;
+    let text = match is_json {
+        true => json!({"success": is_done, "reason": reason.as_str(), "dependents": waiting})
+            .to_string(),
+        false => {
+            let waiting: Vec<String> = waiting.iter().map(TaskId::to_string).collect();
+            let mut text = format!("{id}: {}", reason.as_str().replace('_', " "));
+            if is_done && !waiting.is_empty() {
+                text += &format!(
+                    "; these wait for it, and are blocked: {}",
+                    waiting.join(", ")
+                );
+            }
+            text
+        }
+    };
+    Ok((text, ExitCode::from(u8::from(!is_done))))
+}
+
+fn stop_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<TaskReport, ToolError> {
+    let is_done = stop(state, id)?;
+    let text = match (is_json, is_done) {
+        (true, _) => json!({"success": is_done}).to_string(),
+        (false, true) => format!("{id}: it is ended, and does not run again"),
+        (false, false) => format!("{id}: it does not run"),
+    };
+    Ok((text, ExitCode::from(u8::from(!is_done))))
+}
