@@ -129,15 +129,15 @@ pub fn finish(
         }
         ending => ending,
     };
-    if let Some(again) = second_attempt(task, &ending, now)
-        && !folders.results.has(&task.id)?
-    {
+    // One that cannot be read is none.
+    let has_result = folders.results.records()?.contains_key(&task.id);
+    if let Some(again) = second_attempt(task, &ending, now).filter(|_| !has_result) {
         folders.running.write(&again)?;
         folders.running.move_to(&task.id, &folders.queue)?;
         return Ok(Finish::Again(again.not_before.unwrap_or(now)));
     }
     // A result that is there wins.
-    if !folders.results.has(&task.id)? {
+    if !has_result {
         let result = TaskResult::new(task.clone(), ending, now);
         write_result(state, role, &result)?;
     }
@@ -232,10 +232,9 @@ pub fn apply_results(state: &StateDirectory) -> Result<Vec<TaskId>, ToolError> {
     let mut applied = Vec::new();
     for role in TaskRole::ALL {
         let folders = state.role(role);
-        for id in folders.running.records()?.keys() {
-            if !folders.results.has(id)? {
-                continue;
-            }
+        let results = folders.results.records()?;
+        let ended = folders.running.records()?;
+        for id in ended.keys().filter(|id| results.contains_key(*id)) {
             let lock = state.lock()?;
             if folders.running.has(id)? {
                 apply_result(state, &lock, role, id)?;

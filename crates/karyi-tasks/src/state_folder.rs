@@ -3,9 +3,10 @@
 //! A file is written beside its place, synced and renamed, so each one is whole at every instant. Moves refuse to
 //! replace a file: of two processes that move the same one, one succeeds.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -56,7 +57,9 @@ impl StateFolder {
     /// Opens a directory by its path and creates it if needed.
     pub(crate) fn open(path: &Path) -> Result<Self, ToolError> {
         let failed = |error: io::Error| ToolError::from_io(path, &error);
-        std::fs::create_dir_all(path).map_err(failed)?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(path).map_err(failed)?;
         let path = path.canonicalize().map_err(failed)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::open(&path, flags, Mode::empty());

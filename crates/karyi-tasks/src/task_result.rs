@@ -146,7 +146,7 @@ impl Record for TaskResult {
 
 /// What conditions need of a result; its texts stay on the disk.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(from = "TaskResult")]
 pub struct ResultSummary {
     /// Identifier of the task.
     pub id: TaskId,
@@ -154,6 +154,16 @@ pub struct ResultSummary {
     pub status: TaskStatus,
     /// End of its last run.
     pub completed_at: Timestamp,
+}
+
+impl From<TaskResult> for ResultSummary {
+    fn from(result: TaskResult) -> Self {
+        Self {
+            id: result.id,
+            status: result.status,
+            completed_at: result.completed_at,
+        }
+    }
 }
 
 impl Record for ResultSummary {

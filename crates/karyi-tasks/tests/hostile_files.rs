@@ -89,6 +89,32 @@ fn broken_triggers_events_questions_and_messages_are_set_aside() {
 }
 
 #[test]
+fn a_result_that_cannot_be_read_is_none() {
+    let mut home = Home::new();
+    let id = home.plan("one", None);
+    let task = home.claim().unwrap();
+    let path = home.file(&format!("worker/results/{id}.json"));
+    let newer = serde_json::json!({
+        "id": id, "status": "done", "completedAt": home.now, "task": task, "newField": 1,
+    });
+    fs::write(&path, newer.to_string()).unwrap();
+    // Neither the look at the triggers nor the end of the task stumbles over it.
+    assert_eq!(home.fired(), 0);
+    home.finish(&task, karyi_tasks::task_result::Ending::Done("good".into()));
+    let result = home.state.result(TaskRole::Worker, &id).unwrap().unwrap();
+    assert_eq!(result.result.as_deref(), Some("good"));
+}
+
+#[test]
+fn a_state_directory_is_private() {
+    let home = Home::new();
+    for path in ["", "inbox", "worker/queue"] {
+        let mode = fs::metadata(home.file(path)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{path}");
+    }
+}
+
+#[test]
 fn temporary_files_of_killed_processes_are_swept() {
     let home = Home::new();
     let old = home.file("worker/queue/.tmp012345");
