@@ -5,12 +5,11 @@
 //! a trigger while one ended since then, so each change counts once. An edge during the cooldown waits for its end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
 use karyi_core::error::ToolError;
-use karyi_core::limits;
 
 use crate::condition::{Condition, leaf_place};
 use crate::folder::Records;
@@ -68,14 +67,33 @@ pub fn evaluate(
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     let last = last.max(*asked_at);
-    let pause = limits::CONDITION_QUESTION_PAUSE.as_secs();
-    let is_due = last.is_none_or(|last| last > now || after(last, pause) <= now);
+    let is_due = last.is_none_or(|last| last > now || state.pauses.question_at(last) <= now);
     if !is_due {
         evaluation.questions.clear();
     } else if !evaluation.questions.is_empty() {
         *asked_at = Some(now);
     }
     Ok(evaluation)
+}
+
+/// Returns the directories in which a change may make a condition true.
+///
+/// # Errors
+/// The system fails.
+pub fn watched_directories(
+    state: &StateDirectory,
+    work: &Path,
+) -> Result<BTreeSet<PathBuf>, ToolError> {
+    let triggers = state.triggers.records()?;
+    let mut found = BTreeSet::new();
+    for condition in triggers.values().filter_map(|one| one.condition.as_ref()) {
+        condition.each_leaf(&mut |_, leaf| {
+            if let Condition::FileChanged(path) | Condition::FileExists(path) = leaf {
+                found.insert(watched_files::directory(work, path));
+            }
+        });
+    }
+    Ok(found)
 }
 
 /// Records the answers of a model, and queues the tasks of the conditions that became true.

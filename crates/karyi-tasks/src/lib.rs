@@ -8,6 +8,7 @@
 //! - [`evaluation`] looks at the triggers ([`trigger`]) and their conditions ([`condition`]).
 //! - [`question`], [`inbox`] and [`teller_input`] carry texts between people and the Teller; [`history`] keeps them.
 //! - [`memory`] remembers and searches.
+//! - [`spending`] counts the tokens of a day; `file_watch` wakes a supervisor.
 //! - [`settle`] completes what a killed process left; [`instance_lock`] admits one supervisor.
 //!
 //! ```
@@ -32,6 +33,8 @@ pub mod cancellation;
 pub mod condition;
 pub mod evaluation;
 pub mod event;
+#[cfg(target_os = "linux")]
+pub mod file_watch;
 pub mod history;
 pub mod inbox;
 pub mod inbox_item;
@@ -40,8 +43,10 @@ pub mod lifecycle;
 pub mod listing;
 pub mod memory;
 pub mod memory_index;
+pub mod pauses;
 pub mod question;
 pub mod settle;
+pub mod spending;
 pub mod staged_work;
 pub mod state_directory;
 pub mod task;

@@ -19,7 +19,6 @@ use crate::state_folder::{ChangeLock, Move};
 use crate::task::{Aging, Task, TaskRequest, TaskRole};
 use crate::task_id::TaskId;
 use crate::task_result::{Ending, FailureReason, TaskResult};
-use crate::trigger::after;
 
 /// Outcome of [`finish`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,9 +59,10 @@ pub fn claim(
 ) -> Result<Option<Task>, ToolError> {
     let lock = state.lock()?;
     let folders = state.role(role);
+    let latest = state.pauses.retry_at(now);
     loop {
         let records = folders.queue.records()?;
-        let due = records.values().filter(|task| task.is_due(now));
+        let due = records.values().filter(|task| task.is_due(now, latest));
         let Some(task) = due.min_by_key(|task| task.order(now, aging)).cloned() else {
             return Ok(None);
         };
@@ -131,7 +131,8 @@ pub fn finish(
     };
     // One that cannot be read is none.
     let has_result = folders.results.records()?.contains_key(&task.id);
-    if let Some(again) = second_attempt(task, &ending, now).filter(|_| !has_result) {
+    let again = second_attempt(task, &ending, state.pauses.retry_at(now));
+    if let Some(again) = again.filter(|_| !has_result) {
         folders.running.write(&again)?;
         folders.running.move_to(&task.id, &folders.queue)?;
         return Ok(Finish::Again(again.not_before.unwrap_or(now)));
@@ -145,8 +146,8 @@ pub fn finish(
     Ok(Finish::Final)
 }
 
-/// Returns the task as it runs again after this ending, if it does.
-fn second_attempt(task: &Task, ending: &Ending, now: Timestamp) -> Option<Task> {
+/// Returns the task as it runs again at this time, if it does after this ending.
+fn second_attempt(task: &Task, ending: &Ending, at: Timestamp) -> Option<Task> {
     let timeout = match ending {
         Ending::Done(_) | Ending::Planned(..) | Ending::NeedsInput(_) => return None,
         Ending::Failed(FailureReason::Killed, _) => return None,
@@ -156,7 +157,6 @@ fn second_attempt(task: &Task, ending: &Ending, now: Timestamp) -> Option<Task> 
     if task.attempts >= limits::MAX_TASK_ATTEMPTS {
         return None;
     }
-    let at = after(now, limits::TASK_RETRY_PAUSE.as_secs());
     Some(Task {
         timeout,
         not_before: Some(at),

@@ -150,6 +150,7 @@ pub fn list(
     let roles: Vec<TaskRole> = roles
         .filter(|one| role.is_none_or(|role| role == *one))
         .collect();
+    let latest = state.pauses.retry_at(now);
     let mut all = Vec::new();
     if matches!(scope, ListScope::Running | ListScope::All) {
         for role in &roles {
@@ -167,7 +168,7 @@ pub fn list(
         for role in &roles {
             let records = state.role(*role).queue.records()?;
             let mut tasks: Vec<_> = records.values().collect();
-            tasks.sort_by_cached_key(|task| (!task.is_due(now), task.order(now, aging)));
+            tasks.sort_by_cached_key(|task| (!task.is_due(now, latest), task.order(now, aging)));
             all.extend(
                 tasks
                     .iter()

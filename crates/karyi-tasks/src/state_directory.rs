@@ -14,12 +14,14 @@ use std::sync::Mutex;
 
 use jiff::Timestamp;
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
 
 use crate::condition::Condition;
 use crate::event::Event;
 use crate::folder::{BrokenFile, Folder, Record};
 use crate::inbox_item::InboxItem;
 use crate::memory_index::MemoryIndex;
+use crate::pauses::Pauses;
 use crate::staged_work::StagedWork;
 use crate::state_folder::{ChangeLock, Move, StateFolder};
 use crate::task::{Task, TaskRole};
@@ -39,6 +41,7 @@ pub struct StateDirectory {
     pub(crate) notes: StateFolder,
     pub(crate) memory_index: Mutex<MemoryIndex>,
     corrupt: StateFolder,
+    pub(crate) pauses: Pauses,
     /// Time of the last question about conditions.
     pub(crate) asked_at: Mutex<Option<Timestamp>>,
 }
@@ -105,9 +108,16 @@ impl StateDirectory {
             notes: root.child("memory")?,
             memory_index: Mutex::default(),
             corrupt: root.child("corrupt")?,
+            pauses: Pauses::default(),
             asked_at: Mutex::default(),
             root,
         })
+    }
+
+    /// Sets the pauses of the work.
+    #[must_use]
+    pub fn with_pauses(self, pauses: Pauses) -> Self {
+        Self { pauses, ..self }
     }
 
     /// Returns the path of the directory, with symlinks resolved.
@@ -150,7 +160,7 @@ impl StateDirectory {
     pub fn result(&self, role: TaskRole, id: &TaskId) -> Result<Option<TaskResult>, ToolError> {
         let folder = self.role(role).results.files();
         let name = id.file_name();
-        let most = karyi_core::limits::MAX_STATE_FILE_BYTES;
+        let most = limits::MAX_STATE_FILE_BYTES;
         let bytes = match folder.read(&name, most) {
             Ok((bytes, _)) => bytes,
             Err(crate::state_folder::ReadFailure::Missing) => return Ok(None),

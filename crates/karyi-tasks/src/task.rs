@@ -136,13 +136,10 @@ impl Task {
         }
     }
 
-    /// Tells whether it may run. A time further off than any pause comes from a clock that jumped.
-    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        let pause = limits::TASK_RETRY_PAUSE.as_secs();
-        self.not_before.is_none_or(|time| {
-            let left = time.as_second().saturating_sub(now.as_second());
-            time <= now || u64::try_from(left).is_ok_and(|left| left > pause)
-        })
+    /// Tells whether it may run. No pause ends behind `latest`: a later time comes from a clock that jumped.
+    pub(crate) fn is_due(&self, now: Timestamp, latest: Timestamp) -> bool {
+        self.not_before
+            .is_none_or(|time| time <= now || latest < time)
     }
 
     /// Returns the key by which a queue is sorted, the first one to run first.

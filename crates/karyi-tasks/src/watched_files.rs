@@ -73,6 +73,21 @@ pub(crate) fn fingerprint(work: &Path, pattern: &str) -> String {
     ids::hex(context.finish().as_ref().get(..16).unwrap_or_default())
 }
 
+/// Returns the directory whose changes may be changes of a path or pattern: the deepest one above it that exists.
+pub(crate) fn directory(work: &Path, pattern: &str) -> PathBuf {
+    let plain = pattern.split(SIGNS).next().unwrap_or_default();
+    let directory = plain
+        .rsplit_once('/')
+        .map_or("", |(directory, _)| directory);
+    let directory = match directory {
+        "" if plain.starts_with('/') => "/",
+        directory => directory,
+    };
+    let path = work.join(directory);
+    let above = path.ancestors().find(|path| path.is_dir());
+    above.map_or_else(|| work.to_owned(), Path::to_owned)
+}
+
 /// Returns the files of a pattern, sorted.
 fn matching(work: &Path, pattern: &str) -> BTreeMap<PathBuf, Metadata> {
     let (base, pattern) = match pattern.strip_prefix('/') {

@@ -14,3 +14,4 @@ mod killed;
 mod lifecycle;
 mod processes;
 mod simulated_week;
+mod supervising;
