@@ -61,3 +61,5 @@ pub mod cli;
 pub mod http;
 #[cfg(unix)]
 pub mod mcp;
+#[cfg(unix)]
+pub mod supervisor;

@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["approval", "exec", "service"],
     &["render", "reference"],
     &["chat"],
-    &["http", "mcp", "cli"],
+    &["http", "mcp", "supervisor", "cli"],
 ];
 
 /// The layer of the front ends, which alone touch terminal and environment.

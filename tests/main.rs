@@ -54,6 +54,7 @@ mod session_setup;
 mod sizes;
 mod stopping;
 mod streaming;
+mod supervise;
 mod supervisor;
 mod terminal;
 mod toolsxml;

@@ -62,6 +62,13 @@ struct Turn {
     estimated_tokens: u64,
 }
 
+impl Turn {
+    /// Returns the tokens so far.
+    fn tokens(&self) -> u64 {
+        self.usage.tokens().saturating_add(self.estimated_tokens)
+    }
+}
+
 impl Conversation {
     /// Starts a conversation. The cancellation is that of the runner's calls.
     #[must_use]
@@ -206,6 +213,7 @@ impl Conversation {
         self.tell_problem(observer);
         TurnReport {
             end,
+            tokens: turn.tokens(),
             answer: turn.answer,
             steps: turn.steps,
             usage: turn.usage.total,
@@ -429,8 +437,7 @@ impl Conversation {
         if turn.steps >= self.limits.steps {
             return Some(TurnEnd::Steps);
         }
-        let tokens = turn.usage.tokens().saturating_add(turn.estimated_tokens);
-        let is_over = |most: u64| tokens >= most;
+        let is_over = |most: u64| turn.tokens() >= most;
         self.limits
             .tokens
             .filter(|most| is_over(*most))

@@ -81,6 +81,8 @@ pub struct TurnReport {
     pub steps: u64,
     /// Tokens of all of them.
     pub usage: Usage,
+    /// Tokens of all requests and answers together, estimated where the server counted none.
+    pub tokens: u64,
     /// Cost; nothing when a price or a count is unknown.
     pub cost: Option<f64>,
     /// True when the last calls before the end were not permitted.

@@ -14,6 +14,7 @@ use crate::cli::config::ConfigArgs;
 use crate::cli::import::ImportArgs;
 use crate::cli::policy::PolicyArgs;
 pub(super) use crate::cli::session_args::{DiffMode, OfferArgs, SessionArgs};
+use crate::cli::supervise::args::SuperviseArgs;
 use crate::cli::supervisor_args::{RoleName, StateDirArgs};
 use crate::cli::tasks::TasksArgs;
 use crate::cli::tell::{AnswerArgs, TellArgs};
@@ -83,6 +84,8 @@ pub(super) enum Command {
     Chat(Box<ChatArgs>),
     /// Ask a model, run what it writes, and give it the results until it is done
     Ask(Box<AskArgs>),
+    /// Work on tasks while nobody watches, with models as Teller, Planner and Workers
+    Supervise(Box<SuperviseArgs>),
     /// List, show, export or remove the chats that were kept
     Chats(ChatsArgs),
     /// Leave a message for a supervisor's Teller

@@ -168,6 +168,7 @@ impl Ask {
             answer: String::new(),
             steps: 0,
             usage: Usage::default(),
+            tokens: 0,
             cost: None,
             needs_approval: false,
         };

@@ -21,6 +21,7 @@ use crate::cli::{
     BROKEN_PIPE, fail, fail_as_given, fail_with, run, runtime, say, undo_journal, vault,
 };
 use crate::exec::Event;
+use crate::exec::cancel::Cancel;
 use crate::exec::jobs::Jobs;
 use crate::exec::output_log::OutputLogs;
 use crate::exec::policy_gate::PolicyGate;
@@ -29,6 +30,8 @@ use crate::reference::grammar::{self, Notation};
 use crate::reference::prompt;
 use crate::tool::Registry;
 use crate::tool::context::{Context, Prompter};
+use crate::tool::sessions::JobFiles;
+use crate::tool::supervision::SharedSupervision;
 use crate::tools::Call;
 use karyi_core::head_tail::Cap;
 use karyi_core::limits;
@@ -164,6 +167,31 @@ impl ChatSetup {
     ) -> AnswerRunner {
         AnswerRunner::new(registry, |events| {
             self.run_context(events, policy_gate, watcher)
+        })
+    }
+
+    /// Returns a runner of answers with shells, jobs and an end of its own.
+    pub(super) fn separate_runner(
+        &self,
+        registry: Arc<Registry<Call>>,
+        policy_gate: PolicyGate,
+        (cancel, supervision): (&Cancel, SharedSupervision),
+    ) -> AnswerRunner {
+        let files = JobFiles::default();
+        let sessions = Arc::new(self.context.sessions.separate());
+        let logs = self.logs.separate(files.clone());
+        AnswerRunner::new(registry, |events| RunContext {
+            jobs: Jobs::new(Arc::clone(&sessions), logs, self.redactor.clone()),
+            cancel: cancel.clone(),
+            context: Context {
+                sessions,
+                job_files: files,
+                plan: Default::default(),
+                cancelled: cancel.flag(),
+                supervision,
+                ..self.context.clone()
+            },
+            ..self.run_context(events, policy_gate, Watcher::Nobody)
         })
     }
 

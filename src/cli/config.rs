@@ -19,8 +19,10 @@ mod list;
 mod model;
 mod place;
 mod settings;
+mod supervise;
 mod tools;
 mod web;
+mod worker_power;
 
 pub(super) use args::ConfigArgs;
 pub(super) use command::config;
@@ -32,3 +34,4 @@ pub(super) use model::{ChosenModel, KeySource, NoModel, chosen_model};
 pub(super) use place::read as read_file;
 pub(super) use settings::Settings;
 pub(super) use tools::tool_settings;
+pub(super) use worker_power::WorkerPower;

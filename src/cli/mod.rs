@@ -39,6 +39,7 @@ mod shell;
 mod signal_state;
 mod signals;
 mod state_dir;
+mod supervise;
 mod supervisor_args;
 mod tasks;
 mod tell;
@@ -193,6 +194,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Ledger(args)) => ledger::ledger(args),
         #[cfg(feature = "serve")]
         Some(Command::Call(args)) => call::call(*args),
+        Some(Command::Supervise(args)) => supervise::supervise(*args),
         Some(Command::Chats(args)) => chats::chats(&args),
         Some(Command::Tell(args)) => tell::tell(&args),
         Some(Command::Answer(args)) => tell::answer(&args),

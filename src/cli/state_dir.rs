@@ -102,6 +102,14 @@ pub(super) fn state_dir() -> Result<PathBuf, ToolError> {
     Ok(place)
 }
 
+/// Returns the usual directory with the tasks of a supervisor; it is not created.
+///
+/// # Errors
+/// As [`state_dir`].
+pub(super) fn supervise_dir() -> Result<PathBuf, ToolError> {
+    Ok(state_dir()?.join("supervise/default"))
+}
+
 fn state_place() -> Result<PathBuf, ToolError> {
     if let Some(home) = variable("KARYI_HOME") {
         return Ok(Path::new(&home).join("state"));

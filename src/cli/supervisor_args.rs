@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::cli::state_dir::state_dir;
+use crate::cli::state_dir::supervise_dir;
 use crate::tool::supervision::SessionRole;
 use karyi_core::error::ToolError;
 
@@ -42,7 +42,7 @@ impl StateDirArgs {
     pub(super) fn path(&self) -> Result<PathBuf, ToolError> {
         match &self.state_dir {
             Some(path) => Ok(path.clone()),
-            None => Ok(state_dir()?.join("supervise/default")),
+            None => supervise_dir(),
         }
     }
 }

@@ -16,6 +16,7 @@ use karyi_tasks::listing::{ListOptions, TaskSummary, find, list};
 use karyi_tasks::question::{self, PendingQuestion};
 use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task_id::TaskId;
+use karyi_tasks::task_log;
 
 const TASKS_HELP: &str = "\
 Exit status of cancel and stop: 0 when it was done, 1 when there was nothing to do.
@@ -98,8 +99,10 @@ fn list_all(state: &StateDirectory, is_json: bool) -> Result<TaskReport, ToolErr
     }
     let tasks = list(state, ListOptions::default(), Timestamp::now())?;
     let open = question::pending(state)?;
+    let failure = task_log::model_failure(state)?;
     if is_json {
-        let whole = json!({"tasks": tasks, "question": open.as_ref().map(question_json)});
+        let question = open.as_ref().map(question_json);
+        let whole = json!({"tasks": tasks, "question": question, "model_failure": failure});
         return Ok((
             safe_json(&whole.to_string()).into_owned(),
             ExitCode::SUCCESS,
@@ -108,6 +111,9 @@ fn list_all(state: &StateDirectory, is_json: bool) -> Result<TaskReport, ToolErr
     let mut lines: Vec<String> = tasks.iter().map(line).collect();
     if tasks.is_empty() {
         lines.push("there are no tasks".to_owned());
+    }
+    if let Some(failure) = failure {
+        lines.push(format!("the model failed: {}", safe_line(&failure)));
     }
     if let Some(open) = open {
         let text = open.text();

@@ -115,6 +115,16 @@ impl OutputLogs {
         }
     }
 
+    /// Returns files in the same directory, for the jobs of a session of its own.
+    #[must_use]
+    pub fn separate(&self, files: JobFiles) -> Self {
+        Self {
+            directory: Arc::clone(&self.directory),
+            max_bytes: self.max_bytes,
+            files,
+        }
+    }
+
     /// Creates no files, for a reason that results report.
     #[must_use]
     pub fn unusable(problem: String, files: JobFiles) -> Self {

@@ -74,6 +74,12 @@ impl Sessions {
         }
     }
 
+    /// Returns shells that are set up in the same way, without starting any.
+    #[must_use]
+    pub fn separate(&self) -> Self {
+        Self::new(self.options.clone())
+    }
+
     /// Returns the first shell, and starts it if necessary.
     ///
     /// # Errors

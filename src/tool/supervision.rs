@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use karyi_core::error::ToolError;
 use karyi_tasks::lifecycle;
-use karyi_tasks::staged_work::PlannerSession;
+use karyi_tasks::staged_work::{PlannerSession, StagedWork};
 use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task::TaskRequest;
 use karyi_tasks::task_id::TaskId;
@@ -144,9 +144,15 @@ impl Supervision {
     /// # Errors
     /// The system fails.
     pub fn commit(&self) -> Result<(), ToolError> {
+        lifecycle::commit(&self.state, self.take_staged(), self.now())
+    }
+
+    /// Takes what was staged out of the session.
+    #[must_use]
+    pub fn take_staged(&self) -> StagedWork {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = std::mem::replace(&mut work.planner, PlannerSession::new(&self.name));
-        lifecycle::commit(&self.state, ended.into_staged(), self.now())
+        ended.into_staged()
     }
 }
 

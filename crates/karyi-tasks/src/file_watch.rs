@@ -1,7 +1,8 @@
-//! Wakes a supervisor when files change, with inotify. What changed is looked up; the events themselves are dropped.
+//! Wakes a supervisor when files change, with inotify. The events are read from its
+//! descriptor, and only wake: what changed is looked up.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use karyi_core::error::{ErrorCode, ToolError};
@@ -56,12 +57,6 @@ impl FileWatch {
         }
         problem.map_or(Ok(()), Err)
     }
-
-    /// Drops the events that have arrived.
-    pub fn drain(&self) {
-        let mut buffer = [0; 4096];
-        while rustix::io::read(&self.inotify, &mut buffer).is_ok_and(|count| count > 0) {}
-    }
 }
 
 fn flags() -> WatchFlags {
@@ -83,11 +78,5 @@ fn failure(error: Errno) -> ToolError {
 impl AsFd for FileWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inotify.as_fd()
-    }
-}
-
-impl AsRawFd for FileWatch {
-    fn as_raw_fd(&self) -> RawFd {
-        self.inotify.as_raw_fd()
     }
 }

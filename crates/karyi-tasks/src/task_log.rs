@@ -38,6 +38,26 @@ pub fn log(
     state.root.append_lines(FILE, &bytes, false)
 }
 
+/// Returns the last failure of a model, with its time, if nothing a model did came after it.
+///
+/// # Errors
+/// The system fails.
+pub fn model_failure(state: &StateDirectory) -> Result<Option<String>, ToolError> {
+    let tail = state.root.read_tail(FILE, limits::TASK_LOG_TAIL_BYTES)?;
+    for line in tail.rsplit(|byte| *byte == b'\n') {
+        let line: Map<String, Value> = serde_json::from_slice(line).unwrap_or_default();
+        let text = |name: &str| line.get(name).and_then(Value::as_str).unwrap_or_default();
+        match (text("event"), text("status")) {
+            ("model_failed", _) => {
+                return Ok(Some(format!("{} {}", text("timestamp"), text("message"))));
+            }
+            ("teller_ended", _) | ("task_ended", "done" | "needs_input") => break,
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
 /// Renames `log.jsonl` to `log.1.jsonl`, that one to `log.2.jsonl`, and so on; the last one is removed.
 fn rotate(state: &StateDirectory) -> Result<(), ToolError> {
     let older = |number: usize| match number {

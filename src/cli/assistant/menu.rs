@@ -269,6 +269,7 @@ mod tests {
             answer: String::new(),
             steps: 1,
             usage,
+            tokens: 0,
             cost: None,
             needs_approval: false,
         };

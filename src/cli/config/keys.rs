@@ -1,6 +1,7 @@
 //! The table of settings. What is valid, the list of settings and their documentation follow from it.
 
 use crate::approval::Mode;
+use crate::cli::config::worker_power::WorkerPower;
 use crate::tool::web_settings::{HeaderFormat, SearchEngine};
 use crate::tools::assistant::url_fetch::METHODS;
 use karyi_core::similar_names::similar_names;
@@ -391,6 +392,115 @@ pub(super) const KEYS: &[Key] = &[
         "bearer",
         "Form of the secret in the header",
     ),
+    setting(
+        "supervise.worker",
+        Kind::Word(worker_powers),
+        "",
+        "Calls of Workers that run; without it no supervisor starts",
+    ),
+    setting(
+        "supervise.work_dir",
+        Kind::Text,
+        "the current one",
+        "Directory in which Workers start",
+    ),
+    setting("supervise.workers", Kind::Tokens, "3", "Workers at a time"),
+    setting(
+        "supervise.max_tokens_per_day",
+        Kind::Tokens,
+        "2000000",
+        "Tokens of all requests and answers on a day (UTC)",
+    ),
+    setting(
+        "supervise.teller_model",
+        Kind::Text,
+        "`model`",
+        "Language model of the Teller",
+    ),
+    setting(
+        "supervise.planner_model",
+        Kind::Text,
+        "`model`",
+        "Language model of Planners, and for questions of conditions",
+    ),
+    setting(
+        "supervise.worker_model",
+        Kind::Text,
+        "`model`",
+        "Language model of Workers",
+    ),
+    setting(
+        "supervise.teller_timeout",
+        Kind::Seconds,
+        "180",
+        "Longest time of a session of the Teller",
+    ),
+    setting(
+        "supervise.planner_timeout",
+        Kind::Seconds,
+        "600",
+        "Longest time of a Planner whose task names none",
+    ),
+    setting(
+        "supervise.worker_timeout",
+        Kind::Seconds,
+        "600",
+        "Longest time of a Worker whose task names none",
+    ),
+    setting(
+        "supervise.teller_steps",
+        Kind::Tokens,
+        "8",
+        "Requests to the model in a session of the Teller",
+    ),
+    setting(
+        "supervise.planner_steps",
+        Kind::Tokens,
+        "20",
+        "Requests to the model of a Planner",
+    ),
+    setting(
+        "supervise.worker_steps",
+        Kind::Tokens,
+        "60",
+        "Requests to the model of a Worker",
+    ),
+    setting(
+        "supervise.aging",
+        Kind::Flag,
+        "false",
+        "Tasks gain priority while they wait",
+    ),
+    setting(
+        "supervise.retry_pause",
+        Kind::Seconds,
+        "60",
+        "Pause before a failed task runs again",
+    ),
+    setting(
+        "supervise.model_pause",
+        Kind::Seconds,
+        "5",
+        "First pause of the Teller after its model failed; it doubles",
+    ),
+    setting(
+        "supervise.question_pause",
+        Kind::Seconds,
+        "300",
+        "Shortest time between two questions of conditions",
+    ),
+    setting(
+        "supervise.debounce",
+        Kind::Seconds,
+        "0.8",
+        "Time that the Teller waits for another message",
+    ),
+    setting(
+        "supervise.tick",
+        Kind::Seconds,
+        "1",
+        "Time between two looks at the state when nothing changes",
+    ),
 ];
 
 fn search_engines() -> Vec<&'static str> {
@@ -447,6 +557,10 @@ const fn setting(
 
 fn modes() -> Vec<&'static str> {
     Mode::CHOICES.map(Mode::as_str).to_vec()
+}
+
+fn worker_powers() -> Vec<&'static str> {
+    WorkerPower::ALL.map(WorkerPower::as_str).to_vec()
 }
 
 fn notices() -> Vec<&'static str> {
@@ -588,7 +702,8 @@ mod tests {
     fn the_documentation_has_every_setting() {
         let pages = concat!(
             include_str!("../../../docs/configuration.md"),
-            include_str!("../../../docs/tool-settings.md")
+            include_str!("../../../docs/tool-settings.md"),
+            include_str!("../../../docs/supervise.md")
         );
         let lines = pages.lines();
         let found: Vec<&str> = lines.filter(|line| line.starts_with("| `")).collect();

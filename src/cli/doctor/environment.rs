@@ -9,7 +9,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault::{self, VaultFlags, VaultLocation};
-use crate::cli::{state_dir, undo_journal, var};
+use crate::cli::{model, state_dir, undo_journal, var};
 use karyi_core::shell_word::quote;
 use karyi_files::recover::pending_files;
 use karyi_pty::health::{Check, Health, SystemCheck};
@@ -27,6 +27,7 @@ pub(super) const CHECKS: &[(&str, SystemCheck)] = &[
     ("open files", open_files),
     ("processes", processes),
     ("clock", clock),
+    ("supervisor", supervisor),
 ];
 
 /// Free space that scripts of a session need, in bytes.
@@ -36,6 +37,8 @@ const MIN_OPEN_FILES: u64 = 256;
 /// Fewest processes for builds.
 #[cfg(not(target_os = "macos"))]
 const MIN_PROCESSES: u64 = 128;
+/// Fewest watches of directories for a state directory, its conditions and an editor.
+const MIN_WATCHES: u64 = 1024;
 /// 2024-01-01 in seconds since 1970: a correct clock is later.
 const EARLIEST_S: u64 = 1_704_067_200;
 
@@ -63,6 +66,31 @@ fn runtime_directory() -> Check {
     let (found, free, _) = describe(&path);
     if free < MIN_FREE_BYTES {
         return Check::limited(name, found, "long scripts may not fit", "make room there");
+    }
+    Check::ok(name, found, meaning)
+}
+
+/// Directory, models and wakes of `karyi supervise`.
+fn supervisor() -> Check {
+    let name = "supervisor";
+    let meaning = "`karyi supervise` works there, and notices changed files at once";
+    let directory = match state_dir::supervise_dir() {
+        Ok(directory) => directory,
+        Err(error) => return Check::limited(name, error.message, meaning, &error.hint),
+    };
+    let model = model::choose(None).map_or_else(|_| "none".to_owned(), |chosen| chosen.name);
+    let watches = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
+    let watches = watches
+        .ok()
+        .and_then(|text| text.trim().parse::<u64>().ok());
+    let shown = watches.map_or("no".to_owned(), |count| count.to_string());
+    let found = format!(
+        "{}, model {model}, {shown} inotify watches",
+        directory.display()
+    );
+    if watches.is_none_or(|count| count < MIN_WATCHES) {
+        let meaning = "`karyi supervise` notices changed files only once a second";
+        return Check::limited(name, found, meaning, "raise fs.inotify.max_user_watches");
     }
     Check::ok(name, found, meaning)
 }

@@ -60,6 +60,8 @@ pub const MAX_HISTORY_FILE_BYTES: u64 = 64 << 20;
 pub const HISTORY_TAIL_BYTES: u64 = 4 << 20;
 /// Size of the log from which on a new file begins.
 pub const MAX_TASK_LOG_BYTES: u64 = 10 << 20;
+/// Bytes from the end of the log in which the last failure of a model is looked up.
+pub const TASK_LOG_TAIL_BYTES: u64 = 64 << 10;
 /// Most files of the log.
 pub const MAX_TASK_LOG_FILES: usize = 10;
 /// Longest passage of memory, in characters.
@@ -83,3 +85,41 @@ pub const FOLDER_TIME_GRAIN: Duration = Duration::from_millis(50);
 /// Time after which a directory that was changed here is read again: files that were put there by hand meanwhile are found
 /// then.
 pub const FOLDER_STALE_TIME: Duration = Duration::from_secs(1);
+/// Longest time of a session of the Teller.
+pub const TELLER_TIMEOUT: Duration = Duration::from_secs(180);
+/// Longest time of a Planner, where its task names none.
+pub const PLANNER_TIMEOUT: Duration = Duration::from_secs(600);
+/// Longest time of a Worker, where its task names none.
+pub const WORKER_TIMEOUT: Duration = Duration::from_secs(600);
+/// Longest time of a question about conditions.
+pub const VERDICT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Most requests to the model in a session of the Teller: it answers and hands work over.
+pub const TELLER_STEPS: u64 = 8;
+/// Most requests to the model of a Planner.
+pub const PLANNER_STEPS: u64 = 20;
+/// Most requests to the model of a Worker.
+pub const WORKER_STEPS: u64 = 60;
+/// Number of Workers at a time.
+pub const WORKERS: usize = 3;
+/// Tokens that a supervisor uses on a day.
+pub const MAX_TOKENS_PER_DAY: u64 = 2_000_000;
+/// Time between two looks of a supervisor that nothing wakes.
+pub const SUPERVISOR_TICK: Duration = Duration::from_secs(1);
+/// Time that the Teller waits for another message: people send several at once.
+pub const INPUT_DEBOUNCE: Duration = Duration::from_millis(800);
+/// Pause after a changed file woke a supervisor: files often change several at once.
+pub const FILE_WAKE_PAUSE: Duration = Duration::from_millis(10);
+/// First pause of the Teller after its model failed; it doubles each time.
+pub const MODEL_PAUSE: Duration = Duration::from_secs(5);
+/// Longest pause of the Teller after its model failed.
+pub const MAX_MODEL_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// Most messages of the history that the Teller is told.
+pub const MAX_TOLD_MESSAGES: usize = 20;
+/// Most tokens of the history that the Teller is told, of four ASCII characters or one other.
+pub const MAX_TOLD_TOKENS: usize = 4096;
+/// Most passages of memory that the Teller is told.
+pub const MAX_TOLD_PASSAGES: usize = 5;
+/// Most open tasks that the Teller is told.
+pub const MAX_TOLD_TASKS: usize = 20;
+/// Time between two removals of old results.
+pub const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);

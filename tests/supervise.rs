@@ -1,0 +1,8 @@
+//! `karyi supervise` with a server that plays the roles.
+
+mod home;
+mod killed;
+mod limits;
+mod role_server;
+mod roles;
+mod workers;
