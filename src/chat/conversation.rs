@@ -451,6 +451,11 @@ impl Conversation {
             turn.needs_approval = calls.any(|call| call.needs_approval);
         }
         turn.answer = std::mem::take(&mut ended.results.prose).trim().to_owned();
+        if turn.answer.is_empty() && ended.results.calls.is_empty() {
+            // A JSON object that holds no block is no prose, and is the answer all the same.
+            let text = self.runner.redactor().redact_again(ended.text.trim());
+            turn.answer = text.into_owned();
+        }
         if matches!(ended.ending, Ending::Cancelled) {
             self.take_interrupted(&ended);
             return Some(TurnEnd::Cancelled);

@@ -100,6 +100,17 @@ fn json_has_the_answer_and_every_call() {
 }
 
 #[test]
+fn an_answer_that_is_a_json_object_is_the_answer() {
+    let server = ModelServer::start(vec![Reply::text("{\"name\": \"karyi\"}\n")]);
+    let output = run(&ask(&server, &["--json", "what is the name, as JSON?"]));
+    let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&whole["answer"], &whole["end"]),
+        (&json!("{\"name\": \"karyi\"}"), &json!("done"))
+    );
+}
+
+#[test]
 fn json_lines_tell_what_happens_in_order() {
     let server = ModelServer::start(vec![Reply::text(BLOCK), Reply::text("Done.")]);
     let output = run(&ask(&server, &["--jsonl", "--approve", "full", "what?"]));
