@@ -421,6 +421,9 @@ fn the_readme_has_the_table_of_tools() {
     let readme = include_str!("../README.md");
     let table = help::table(&tools::registry());
     assert!(readme.contains(&table), "README.md must contain:\n{table}");
+    let page = include_str!("../docs/tools.md");
+    let table = help::table(&Offer::parse(["assistant"]).unwrap().registry());
+    assert!(page.contains(&table), "docs/tools.md must contain:\n{table}");
 }
 
 #[test]
