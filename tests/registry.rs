@@ -423,7 +423,10 @@ fn the_readme_has_the_table_of_tools() {
     assert!(readme.contains(&table), "README.md must contain:\n{table}");
     let page = include_str!("../docs/tools.md");
     let table = help::table(&Offer::parse(["assistant"]).unwrap().registry());
-    assert!(page.contains(&table), "docs/tools.md must contain:\n{table}");
+    assert!(
+        page.contains(&table),
+        "docs/tools.md must contain:\n{table}"
+    );
 }
 
 #[test]
