@@ -216,6 +216,9 @@ async fn run_without_session(run: &RunContext, info: &CallInfo, call: Call) -> C
     if is_outside && code == Some(ErrorCode::Cancelled) {
         let fields = &mut result.outcome.fields;
         fields.insert("outcome".into(), "unknown".into());
+        let hint = "it may have taken effect: look before you send it again";
+        let error = interrupted_error().with_hint(hint);
+        result.error = Some(run.context.redactor.redact_error(error));
     }
     result
 }

@@ -27,6 +27,7 @@ use crate::mcp::listing;
 use crate::mcp::progress::Progress;
 use crate::mcp::server::McpContext;
 use crate::mcp::tool_result;
+use crate::reference::prompt;
 use crate::tool::context::{Prompter, blocking};
 use crate::tool::registry::Entry;
 use crate::tool::{Effect, Registry, decode, lenient};
@@ -83,6 +84,11 @@ impl Executor {
 
     fn registry(&self) -> &Registry<Call> {
         self.registry.get_or_init(|| self.offer.registry())
+    }
+
+    /// Returns the rules of the tools of an assistant that are offered.
+    pub fn own_rules(&self) -> String {
+        prompt::own_rules(self.registry())
     }
 
     /// Returns the listings of all tools.

@@ -21,10 +21,17 @@ use karyi_core::limits;
 use karyi_vault::session::Secrets;
 
 /// Instructions for models.
-const INSTRUCTIONS: &str = "Calls run as if one after another, in the order of arrival. All `command` \
+const INSTRUCTIONS: &str = "Calls run as if one after another, in the order of arrival.";
+
+/// Instructions about the shell.
+const OF_COMMANDS: &str = "All `command` \
     calls share one shell: directory, variables and functions carry over to the next call. A call \
     whose command keeps running returns an `id`, the job's id for `input`, `ctrl` and `read` (src \
-    job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see the value.";
+    job:ID).";
+
+/// Instructions about secrets.
+const OF_SECRETS: &str =
+    "Secrets: write $KARYI{NAME} where the value belongs; you never see the value.";
 
 /// Tools of a site, offered beside those of the session.
 pub trait SiteTools: Send + Sync {
@@ -85,7 +92,18 @@ struct StdioBackend {
 
 impl Backend for StdioBackend {
     fn instructions(&self) -> String {
-        format!("{INSTRUCTIONS} {}", self.shell)
+        let of_commands = self.executor.has("command").then_some(OF_COMMANDS);
+        let shell = of_commands.map(|_| self.shell.as_str());
+        let own = self.executor.own_rules();
+        let parts = [
+            Some(INSTRUCTIONS),
+            of_commands,
+            Some(OF_SECRETS),
+            shell,
+            Some(own.trim_end()),
+        ];
+        let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join(" ")
     }
 
     async fn tools(&self, _: &McpContext) -> Result<Vec<Tool>, ErrorData> {

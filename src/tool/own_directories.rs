@@ -3,14 +3,13 @@
 //! A path such as `file_cache_dir/notes.md` or `file_state_dir/TODO.md` names a file in one of them. Which one follows
 //! from the text alone, so that calls on the same file keep their order.
 
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::tool::effect::{Access, PathBase};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::Template;
-use karyi_files::root::Root;
+use karyi_files::root::{Root, canonical_for_plan};
 
 /// The words that name the directories.
 const ALIASES: [(&str, PathBase); 2] = [
@@ -27,6 +26,8 @@ pub struct OwnDirectories {
     pub state: PathBuf,
     /// The user's home directory, for `~`.
     pub home: Option<PathBuf>,
+    /// Files and directories of karyi, which lie in none of the two.
+    pub private: Vec<PathBuf>,
 }
 
 /// Path of a call: a directory and the rest of the text.
@@ -206,11 +207,18 @@ impl OwnDirectories {
             return Err(ToolError::new(ErrorCode::NotFound, message)
                 .with_hint("ask the user to set HOME, XDG_CACHE_HOME or KARYI_HOME"));
         }
+        if !place.is_absolute() {
+            let (word, shown) = (word(base), place.display());
+            let message = format!("base dir {word}: expected an absolute path, found {shown}");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("ask the user to correct it in config.toml"));
+        }
         if place.is_symlink() {
             let message = format!("refusing symlink base dir: {}", place.display());
             return Err(ToolError::new(ErrorCode::SymlinkEscape, message)
                 .with_hint("ask the user to make a directory of it"));
         }
+        self.check_apart(base)?;
         Root::confined(place)
     }
 
@@ -220,11 +228,41 @@ impl OwnDirectories {
     /// It cannot be made, or as for [`Self::open`].
     pub fn open_to_write(&self, base: PathBase) -> Result<Root, ToolError> {
         let place = self.place(base);
-        if !place.as_os_str().is_empty() && !place.is_symlink() {
-            let made = make_private(place);
+        if place.is_absolute() && !place.is_symlink() && !place.exists() {
+            self.check_apart(base)?;
+            let mut builder = std::fs::DirBuilder::new();
+            let made = builder.recursive(true).mode(0o700).create(place);
             made.map_err(|error| ToolError::from_io(place, &error))?;
         }
         self.open(base)
+    }
+
+    /// Checks that a directory neither holds files of karyi nor lies among them.
+    fn check_apart(&self, base: PathBase) -> Result<(), ToolError> {
+        let place = canonical_for_plan(self.place(base));
+        let mut private = self.private.iter().map(|path| canonical_for_plan(path));
+        match private.find(|own| own.starts_with(&place) || place.starts_with(own)) {
+            None => Ok(()),
+            Some(own) => {
+                let (word, place, own) = (word(base), place.display(), own.display());
+                let message =
+                    format!("base dir {word}: {place} is not apart from karyi's own {own}");
+                Err(
+                    ToolError::new(ErrorCode::PolicyDenied, message).with_hint(format!(
+                        "ask the user to choose another {word} in config.toml"
+                    )),
+                )
+            }
+        }
+    }
+
+    /// Returns the directory that a resolved path lies in.
+    #[must_use]
+    pub fn base_of(&self, real: &Path) -> Option<PathBase> {
+        [PathBase::Cache, PathBase::State].into_iter().find(|base| {
+            let place = self.place(*base);
+            place.is_absolute() && real.starts_with(canonical_for_plan(place))
+        })
     }
 
     /// Returns a path with the home directory in place of `~`.
@@ -241,20 +279,10 @@ impl OwnDirectories {
     }
 }
 
-/// Makes a directory that only its user may enter.
-fn make_private(place: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(place)?;
-    let found = std::fs::symlink_metadata(place)?;
-    if found.permissions().mode() & 0o777 != 0o700 {
-        std::fs::set_permissions(place, PermissionsExt::from_mode(0o700))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_word_names_a_directory() {
@@ -299,7 +327,7 @@ mod tests {
         let directories = OwnDirectories {
             cache: "/c".into(),
             state: "/s".into(),
-            home: None,
+            ..OwnDirectories::default()
         };
         let check = |script: &str, expected: &str| {
             assert_eq!(expand_words(script, &directories), expected, "{script}");
@@ -349,6 +377,7 @@ mod tests {
             cache: temp.path().join("a/b"),
             state: temp.path().join("link"),
             home: Some("/home/me".into()),
+            private: vec![temp.path().join("own/state")],
         };
         assert_eq!(
             directories.open(PathBase::Cache).unwrap_err().code,
@@ -357,9 +386,31 @@ mod tests {
         let root = directories.open_to_write(PathBase::Cache).unwrap();
         let made = root.directory().unwrap();
         assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        // A directory that the user made keeps its mode.
         std::fs::set_permissions(made, PermissionsExt::from_mode(0o755)).unwrap();
         directories.open_to_write(PathBase::Cache).unwrap();
-        assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        for place in ["", "own", "own/state", "own/state/journal", "own/../own"] {
+            let apart = OwnDirectories {
+                cache: temp.path().join(place),
+                ..directories.clone()
+            };
+            let error = apart.open_to_write(PathBase::Cache).unwrap_err();
+            assert_eq!(
+                error.code,
+                ErrorCode::PolicyDenied,
+                "{place}: {}",
+                error.message
+            );
+        }
+        assert!(!temp.path().join("own").exists());
+        let relative = OwnDirectories {
+            cache: "relative".into(),
+            ..OwnDirectories::default()
+        };
+        let error = relative.open_to_write(PathBase::Cache).unwrap_err();
+        let message = "base dir file_cache_dir: expected an absolute path, found relative";
+        assert_eq!(error.message, message);
         std::os::unix::fs::symlink("/", &directories.state).unwrap();
         let error = directories.open_to_write(PathBase::State).unwrap_err();
         assert!(

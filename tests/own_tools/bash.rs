@@ -190,3 +190,42 @@ fn an_interrupted_script_ends_and_its_outcome_is_unknown() {
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
 }
+
+#[test]
+fn errors_and_traps_end_a_script_as_they_end_any() {
+    let scripts = [
+        (
+            ": \"${DIR:?not set}\"\necho danger",
+            "bash: DIR: not set\n",
+            1,
+        ),
+        (
+            "set -u\nf() { echo \"$NO\"; echo on; }\nf\necho danger",
+            "bash: NO: unbound variable\n",
+            1,
+        ),
+        (
+            "trap \"echo bye; exit 7\" EXIT; echo work",
+            "work\nbye\n",
+            7,
+        ),
+        ("set -e; false; echo danger", "", 1),
+        ("exec echo a; echo danger", "a\n", 0),
+        ("exit 5", "", 5),
+    ];
+    let calls: String = scripts.iter().map(|(script, ..)| bash(script)).collect();
+    for ((script, output, code), result) in scripts.iter().zip(run(&calls)) {
+        assert_eq!(
+            (&result["output"], &result["exit_code"]),
+            (&json!(output), &json!(code)),
+            "{script}"
+        );
+    }
+    let slow = "<bash timeout_seconds=\"0.5\"><cmd>trap \"sleep 60\" EXIT; echo a</cmd></bash>";
+    let found = run(slow)[0].clone();
+    assert_eq!(
+        (&found["code"], &found["output"]),
+        (&json!("timeout"), &json!("a\n")),
+        "{found}"
+    );
+}

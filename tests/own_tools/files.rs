@@ -321,3 +321,53 @@ fn a_link_that_appears_at_any_instant_leads_nowhere() {
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+#[test]
+fn the_two_directories_lie_apart_from_the_files_of_karyi() {
+    for place in [
+        "~",
+        "~/.config/karyi",
+        "~/.local/state/karyi/journal",
+        "/",
+        "relative",
+    ] {
+        let karyi = karyi().file(
+            "../home/.config/karyi/config.toml",
+            format!("file_cache_dir = \"{place}\"\n"),
+        );
+        let found = run_in(karyi, &write("config.toml", "x"));
+        let message = found[0]["message"].as_str().unwrap();
+        assert!(
+            message.contains("base dir file_cache_dir"),
+            "{place}: {message}"
+        );
+    }
+}
+
+#[test]
+fn what_was_written_is_read_by_the_path_of_the_result() {
+    let karyi = karyi();
+    let home = karyi.work().join("../own");
+    let karyi = karyi.env("KARYI_HOME", &home);
+    let path = home.join("assistant/cache/a");
+    let calls = write("a", "text") + &format!("<read_file path=\"{}\"/>", path.display());
+    let found = run_in(karyi, &calls);
+    assert_eq!(found[1]["text"], "text", "{found:?}");
+}
+
+#[test]
+fn a_file_grows_in_its_own_encoding() {
+    let karyi = karyi();
+    let cache = karyi.work().join("..").join(CACHE);
+    std::fs::create_dir_all(&cache).unwrap();
+    let utf16 = |text: &str| -> Vec<u8> {
+        let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+        [0xff, 0xfe].into_iter().chain(units).collect()
+    };
+    std::fs::write(cache.join("a"), utf16("hi\n")).unwrap();
+    let calls = "<write_file path=\"a\" mode=\"append\"><content>é\n</content></write_file>";
+    let ran = karyi.stdin(format!("<tools>{calls}</tools>")).run();
+    assert_eq!(crate::harness::results(&ran.json())[0]["total_bytes"], 12);
+    let found = std::fs::read(ran.root().join(CACHE).join("a")).unwrap();
+    assert_eq!(found, utf16("hi\né\n"));
+}

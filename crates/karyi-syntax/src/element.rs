@@ -441,6 +441,13 @@ impl<'r> Attributes<'r> {
             .flatten()
             .map(|a| a.name.as_str())
             .collect();
+        if self.rule.body.has_child(name) {
+            let hint = format!(
+                "write it as an element: <{0}><{name}>...</{name}></{0}>",
+                self.name
+            );
+            return fault.with_hint(hint);
+        }
         let hint =
             did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.is_empty() {
                 true => format!("<{}> takes no attribute here; remove it", self.name),

@@ -67,6 +67,15 @@ pub(super) enum Body {
 }
 
 impl Body {
+    /// Returns true when a group of child elements starts with this name.
+    pub(super) fn has_child(&self, name: &str) -> bool {
+        let Self::Children(groups) = self else {
+            return false;
+        };
+        let mut rules = groups.starts().filter_map(|place| groups.rule(place));
+        rules.any(|rule| rule.name == name)
+    }
+
     /// Returns the tags that a group of child elements may start with, with the attributes that they need.
     pub(super) fn child_tags(&self) -> Option<String> {
         let Self::Children(groups) = self else {

@@ -1,6 +1,6 @@
 //! Settings of tools: the tables `[tools.NAME]`, and the directories of the family `assistant`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use toml_edit::Item;
 
 use crate::cli::config::Settings;
 use crate::cli::config::check::number;
-use crate::cli::state_dir::variable;
+use crate::cli::state_dir::{own_dirs, variable};
 use crate::tool::own_directories::OwnDirectories;
 use crate::tool::settings::{
     BashSettings, ReadFileSettings, TodoUpdateSettings, ToolSettings, WriteFileSettings,
@@ -81,6 +81,7 @@ impl Settings {
             cache: PathBuf::new(),
             state: PathBuf::new(),
             home: home.clone(),
+            private: private_files(own.as_deref()),
         };
         let place = |name: &str, usual: PathBuf| match self.text(name) {
             Some(path) => directories.expand_home(path),
@@ -126,4 +127,15 @@ impl Settings {
 /// Returns the settings of tools in the user's file. A file that is wrong was reported before.
 pub(in crate::cli) fn tool_settings() -> Arc<ToolSettings> {
     Arc::new(Settings::load().unwrap_or_default().tools())
+}
+
+/// Returns karyi's own files and directories. In `KARYI_HOME` the usual two directories lie beside them.
+fn private_files(own: Option<&Path>) -> Vec<PathBuf> {
+    let mut private = own_dirs();
+    if let Some(own) = own {
+        let own = std::path::absolute(own).unwrap_or_else(|_| own.to_owned());
+        private.retain(|path| *path != own);
+        private.extend(["config", "config.toml", "state", "data"].map(|name| own.join(name)));
+    }
+    private
 }

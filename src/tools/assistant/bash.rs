@@ -2,11 +2,13 @@
 //!
 //! The lists of denied paths and words are a help against mistakes and no wall: a script can spell a name in many ways.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use crate::tool::effect::PathBase;
 use crate::tool::own_directories::{self, Case, OwnPath};
@@ -15,8 +17,10 @@ use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Seconds, Tool, Use};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::head_tail::Cap;
+use karyi_core::limits;
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
+use karyi_core::shell_word;
 use karyi_pty::{CommandRequest, InputRequest, Progress, Session};
 
 /// The tool.
@@ -120,6 +124,10 @@ impl Tool for Bash {
             let error = ToolError::new(ErrorCode::BadArguments, "missing required param: cmd");
             return Err(error.with_hint("write the script in <cmd>"));
         }
+        if args.cmd.text().contains('\0') {
+            let error = ToolError::new(ErrorCode::BadArguments, "no script holds a NUL character");
+            return Err(error.with_hint("leave it out, or make it with `printf '\\0'`"));
+        }
         let script = own_directories::expand_words(args.cmd.text(), &context.settings.directories);
         check_denied(&script, settings)?;
         let directory = match &args.cwd {
@@ -129,12 +137,16 @@ impl Tool for Bash {
         let given = args
             .timeout_seconds
             .map_or(settings.timeout, Seconds::duration);
+        // The caller of a server gets the output before its own time is up.
         let left = context.time_left();
+        let left = left.map(|left| left.saturating_sub(limits::BASH_TOOL_ENDING));
         let timeout = left.map_or(given, |left| left.min(given));
+        let file = script_file(&script)?;
         let session = context.sessions.start_bash(directory).await?;
         let request = CommandRequest {
             bindings: args.cmd.take_bindings(),
-            script,
+            // In a shell of its own, where errors and traps end it as they end a script.
+            script: format!("( . {} )", shell_word::word(file.path().as_os_str())),
             timeout: Some(timeout),
             ..CommandRequest::default()
         };
@@ -142,6 +154,16 @@ impl Tool for Bash {
         session.close().await;
         Ok(answer(&progress?, timeout))
     }
+}
+
+/// Writes a script to a file that only its user can read. It has names of secrets and no values.
+fn script_file(script: &str) -> Result<NamedTempFile, ToolError> {
+    let written = NamedTempFile::with_prefix("karyi-bash-").and_then(|mut file| {
+        file.write_all(script.as_bytes())?;
+        file.flush()?;
+        Ok(file)
+    });
+    written.map_err(|error| ToolError::from_io(Path::new("the file of the script"), &error))
 }
 
 /// Runs a script until it ends, waits for input, or its time is up.
@@ -169,7 +191,8 @@ fn answer(progress: &Progress, timeout: Duration) -> Answer<Output> {
     let timed_out = matches!(progress.status, Status::Running | Status::AcceptsInput);
     let problem = match progress.status {
         _ if timed_out => {
-            let message = format!("bash timed out after {}s", timeout.as_secs_f64());
+            let seconds = (timeout.as_secs_f64() * 10.0).round() / 10.0;
+            let message = format!("bash timed out after {seconds}s");
             let error = ToolError::new(ErrorCode::Timeout, message);
             Some(error.with_hint("give it more time with timeout_seconds, or do less at once"))
         }

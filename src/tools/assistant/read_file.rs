@@ -17,7 +17,7 @@ use crate::tool::{
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
-use karyi_files::root::Root;
+use karyi_files::root::{Root, canonical_for_plan};
 use karyi_files::view::{self, PathView, ViewOptions};
 use karyi_vault::redact::Redacted;
 
@@ -189,6 +189,13 @@ fn find(path: OwnPath<'_>, context: &Context) -> Result<FoundFile, ToolError> {
     if path.base == PathBase::Session {
         let given = directories.expand_home(path.rest);
         let cwd = context.directory_for(&given.to_string_lossy())?;
+        let real = canonical_for_plan(&cwd.join(&given));
+        if let Some(base) = directories.base_of(&real) {
+            let root = directories.open(base)?;
+            let path = root.resolve(&cwd, &given)?;
+            let root = Arc::new(root);
+            return Ok(FoundFile { root, path });
+        }
         let root = Arc::clone(&context.root);
         let path = root.resolve(&cwd, &given)?;
         return Ok(FoundFile { root, path });

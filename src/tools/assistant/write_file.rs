@@ -17,6 +17,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
 use karyi_files::change::Change;
+use karyi_files::encoding::Encoding;
 use karyi_files::root::{Root, canonical_for_plan};
 use karyi_files::transaction::Transaction;
 use karyi_vault::redact::Redacted;
@@ -163,11 +164,10 @@ fn write(args: &Args, context: &Context) -> Result<Output, ToolError> {
     let shown = Path::new(args.path.text());
     let transaction = Transaction::begin(&context.recorder, &[&real])?;
     let change = Change::read(shown, &real)?;
-    let mut new = match mode {
-        WriteMode::Overwrite => Vec::new(),
-        WriteMode::Append => change.bytes().unwrap_or_default().to_vec(),
+    let new = match mode {
+        WriteMode::Overwrite => content.as_bytes().to_vec(),
+        WriteMode::Append => appended(change.bytes().unwrap_or_default(), content, shown)?,
     };
-    new.extend_from_slice(content.as_bytes());
     let total_bytes = new.len() as u64;
     let redactor = &context.redactor;
     let is_private = |bytes: &[u8]| redactor.is_in(bytes);
@@ -181,6 +181,20 @@ fn write(args: &Args, context: &Context) -> Result<Output, ToolError> {
         total_bytes,
         undo: receipt.no_undo.is_some().then_some("unavailable"),
     })
+}
+
+/// Returns the content of a file with a text at its end, in the encoding of the file.
+fn appended(old: &[u8], text: &str, shown: &Path) -> Result<Vec<u8>, ToolError> {
+    if let Ok((encoding, before)) = Encoding::read(old)
+        && encoding.name().is_some()
+    {
+        return encoding.write(format!("{before}{text}")).map_err(|lost| {
+            let (shown, name) = (shown.display(), encoding.name().unwrap_or_default());
+            let message = format!("{shown}: its encoding {name} has no {lost:?}");
+            ToolError::new(ErrorCode::NotEncodable, message)
+        });
+    }
+    Ok([old, text.as_bytes()].concat())
 }
 
 /// Directory of the assistant and a path below it, before anything is made.

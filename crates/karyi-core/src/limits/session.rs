@@ -212,3 +212,5 @@ pub const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 pub const BASH_TOOL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of output of a `bash` call, half from each end, unless the settings say otherwise.
 pub const BASH_TOOL_OUTPUT_BYTES: usize = 256 << 10;
+/// Time of a call over HTTP that is left for ending the processes of a `bash` call: INT, TERM and KILL.
+pub const BASH_TOOL_ENDING: Duration = Duration::from_secs(3);
