@@ -35,7 +35,7 @@ pub(super) struct TasksArgs {
     #[command(flatten)]
     state_dir: StateDirArgs,
     /// As one JSON object
-    #[arg(id = "tasks_json", long = "json", global = true)]
+    #[arg(long, global = true)]
     json: bool,
 }
 

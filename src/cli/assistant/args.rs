@@ -71,7 +71,8 @@ pub(in crate::cli) struct StartArgs {
     #[arg(short = 'p', long = "print", value_name = "TEXT", num_args = 0..=1)]
     print: Option<Option<String>>,
     /// With --print: print one JSON object at the end
-    #[arg(long, requires = "print")]
+    // Of its own name: commands have a global option of the same spelling.
+    #[arg(id = "start_json", long = "json", requires = "print")]
     json: bool,
     /// Go on with the last chat of this directory, as `karyi chat --continue`
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["print", "resume"])]
