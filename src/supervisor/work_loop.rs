@@ -141,6 +141,10 @@ impl Supervisor {
                 };
                 Ok((wait, end))
             });
+            if !self.resources.state.is_there() {
+                self.announcer.problem(&self.gone());
+                break SupervisorEnd::Failed;
+            }
             let wait = match wait {
                 _ if stop.is_cancelled() => break SupervisorEnd::Stopped,
                 Ok((_, Some(end))) => break end,
@@ -162,6 +166,13 @@ impl Supervisor {
         };
         self.stop_all().await;
         end
+    }
+
+    /// Makes the error of a state directory that was removed.
+    fn gone(&self) -> ToolError {
+        let path = self.resources.state.path().display();
+        let message = format!("expected the state directory {path}, which is gone");
+        ToolError::new(ErrorCode::NotFound, message)
     }
 
     /// Watches the directories in which a change may be work.

@@ -1,6 +1,7 @@
 //! Starts that are refused, tokens of a day, models that fail.
 
 use std::fs;
+use std::process::Stdio;
 
 use jiff::Timestamp;
 use karyi_tasks::question::{self, QuestionRequest};
@@ -111,6 +112,56 @@ fn a_model_that_fails_costs_a_task_one_of_its_two_runs_and_the_teller_nothing() 
         listed.contains("the model failed: ") && listed.contains("refused by the test"),
         "{listed}"
     );
+}
+
+#[test]
+fn a_state_directory_that_is_removed_ends_the_supervisor() {
+    let server = quiet();
+    let mut home = Home::new(&server, &["--worker", "full", "--json"], "");
+    home.plan("go on", None, None);
+    let child = home.spawn();
+    until("the work", || home.names("worker/results").len() == 1);
+    // The supervisor may add a file meanwhile.
+    until("the removal", || {
+        fs::remove_dir_all(home.state.path()).is_ok()
+    });
+    let output = wait(child);
+    assert_eq!(output.status.code(), Some(1));
+    let told = events(&String::from_utf8(output.stdout).unwrap());
+    let last = told.last().unwrap();
+    assert_eq!(
+        (&last["event"], &last["code"]),
+        (&"problem".into(), &"not_found".into())
+    );
+}
+
+#[test]
+fn fifty_messages_of_as_many_processes_are_all_told_in_order() {
+    let server = quiet();
+    let home = Home::new(&server, ONCE, "");
+    let state = home.state.path().to_str().unwrap();
+    let tell = |number: usize| {
+        let text = format!("message {number}.");
+        let karyi = Karyi::with_args(&["tell", &text, "--state-dir", state]);
+        (
+            karyi.command().stdout(Stdio::null()).spawn().unwrap(),
+            karyi,
+        )
+    };
+    let children: Vec<_> = (0..50).map(tell).collect();
+    for (mut child, _) in children {
+        assert!(child.wait().unwrap().success());
+    }
+    home.run_well();
+    let asked = server.asked("teller");
+    assert_eq!(asked.len(), 1);
+    let told = asked[0].told();
+    for number in 0..50 {
+        assert_eq!(told.matches(&format!(") message {number}.\n")).count(), 1);
+    }
+    let messages = told.split_once("# Messages of the user\n\n").unwrap().1;
+    let times: Vec<&str> = messages.lines().map(|line| &line[..22]).collect();
+    assert!(times.is_sorted(), "{told}");
 }
 
 #[test]

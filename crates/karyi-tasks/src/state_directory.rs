@@ -126,6 +126,12 @@ impl StateDirectory {
         self.root.path()
     }
 
+    /// Tells whether the directory is still in its place: one that was removed takes files that nobody finds.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.root.is_there()
+    }
+
     /// Returns the directories in which a new file may be work for a supervisor.
     #[must_use]
     pub fn watched_paths(&self) -> Vec<PathBuf> {

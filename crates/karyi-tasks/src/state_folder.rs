@@ -114,6 +114,13 @@ impl StateFolder {
         Ok(modified(&stat))
     }
 
+    /// Tells whether its path still leads to it.
+    pub(crate) fn is_there(&self) -> bool {
+        let place = |stat: Stat| (stat.st_dev, stat.st_ino);
+        let own = rustix::fs::fstat(&self.handle).map(place);
+        own.is_ok_and(|own| rustix::fs::stat(&self.path).map(place) == Ok(own))
+    }
+
     /// Opens a regular file that belongs to this user.
     fn open_file(&self, name: &str) -> Result<(File, Stat), ReadFailure> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
